@@ -204,6 +204,12 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         &self.placement
     }
 
+    /// The placement handle of the pages that the host writes next, for policies that know some.
+    #[inline]
+    pub fn set_handle(&mut self, handle: u8) {
+        self.placement.set_handle(handle);
+    }
+
     /// How often each erase block was erased.
     #[must_use]
     pub fn erase_counts(&self) -> &[u32] {

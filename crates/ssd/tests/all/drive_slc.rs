@@ -96,6 +96,7 @@ fn bursts(changes: &[(&str, &str)]) -> Outcome {
         offset: number * 16 * 4096,
         length: 16 * 4096,
         stream: 0,
+        handle: 0,
         latency_ns: None,
     };
     let requests: Arc<[IoRequest]> = (0..=2 * burst).map(request).collect();
@@ -133,6 +134,7 @@ fn reads_of_what_is_in_the_cache_are_quick() {
             offset: number % 64 * 65536,
             length: if number < 64 { 65536 } else { 4096 },
             stream: 0,
+            handle: 0,
             latency_ns: None,
         };
         let requests: Arc<[IoRequest]> = (0..128).map(request).collect();

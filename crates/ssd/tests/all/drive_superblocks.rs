@@ -239,6 +239,7 @@ fn what_capacitors_keep_is_durable_at_once() {
             length: if number.is_multiple_of(2) { 4096 } else { 0 },
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let requests: std::sync::Arc<[IoRequest]> = (0..40).map(page).collect();
         let settings = settings(&profile, State::Filled, 1, u64::MAX);
@@ -297,6 +298,7 @@ fn data_that_lies_is_moved_and_the_space_in_it_freed() {
                 length: 4096,
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             })
             .collect();
         let mut settings = settings(&profile, State::Filled, 64, u64::MAX);

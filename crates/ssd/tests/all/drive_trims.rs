@@ -25,6 +25,7 @@ fn played(trim: &str, requests: &[(u64, IoOp, u32)]) -> Outcome {
         offset: 0,
         length: pages * 4096,
         stream: 0,
+        handle: 0,
         latency_ns: None,
     };
     let requests: Arc<[IoRequest]> = requests.iter().map(request).collect();

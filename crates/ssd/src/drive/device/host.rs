@@ -155,6 +155,9 @@ pub(super) struct Gate {
     pub waiting: VecDeque<RequestSlot>,
 }
 
+/// The time of a command that waits for something else. It never comes.
+const HELD: Picos = Picos::MAX - 1;
+
 impl Host {
     pub fn new(profile: &Profile) -> Self {
         let interface = &profile.interface;
@@ -242,6 +245,20 @@ impl Host {
         queue.ready.push_back(slot);
         self.ready += 1;
         false
+    }
+
+    /// The controller stays with a command until [`Host::retry`].
+    pub fn hold(&mut self, slot: RequestSlot) {
+        self.at_hand = Some((HELD, slot));
+    }
+
+    /// A command that is held is looked at again.
+    pub fn retry(&mut self, now: Picos) {
+        if let Some((until, _)) = &mut self.at_hand
+            && *until == HELD
+        {
+            *until = now;
+        }
     }
 
     /// A request of the queue is done. Whether the controller can begin with a command now.
@@ -372,6 +389,9 @@ impl<S: Scheme> Drive<S> {
     /// The controller knows the request: now its data moves.
     #[inline(always)]
     fn dispatch(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
+        if S::is_zoned() && !self.enters_zone(slot, completed) {
+            return;
+        }
         let submission = self.requests[slot as usize].submission;
         match submission.op {
             IoOp::Read => {

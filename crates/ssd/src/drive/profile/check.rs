@@ -21,7 +21,7 @@ const MAX_US: f64 = 1e9;
 /// Largest buffer or cache: 64 GiB.
 const MAX_DRAM_BYTES: u64 = 1 << 36;
 
-type Checked = Result<(), ProfileError>;
+pub(super) type Checked = Result<(), ProfileError>;
 
 impl Profile {
     /// Whether every value is in its range, and all go together.
@@ -44,7 +44,9 @@ impl Profile {
         self.check_ftl(&at)?;
         self.check_slc_cache(&at)?;
         self.check_space(&at)?;
-        self.check_wear(&at)
+        self.check_wear(&at)?;
+        self.check_fdp(&at)?;
+        self.check_zones(&at)
     }
 
     fn check_about(&self, at: &At<'_>) -> Checked {
@@ -281,10 +283,10 @@ impl Profile {
         )?;
         let programs = self.media.pages_per_program;
         at.require(
-            programs == 1 || self.is_of_superblocks(),
+            programs == 1 || self.is_of_superblocks() || self.zoned().is_some(),
             "media.pages_per_program",
             programs,
-            || "must be 1 unless ftl.scheme is superblock_mapped".to_owned(),
+            || "must be 1 unless ftl.scheme is superblock_mapped or zoned".to_owned(),
         )?;
         at.spec(
             "ftl.placement",
@@ -329,7 +331,7 @@ impl Profile {
         })
     }
 
-    fn is_of_superblocks(&self) -> bool {
+    pub(super) fn is_of_superblocks(&self) -> bool {
         registry::Spec::parse(&self.ftl.scheme)
             .is_ok_and(|spec| superblock_mapped::INFO.is_called(&spec.name))
     }
@@ -344,6 +346,10 @@ impl Profile {
         let kind = format!("{:?}", slc.kind).to_lowercase();
         at.require(self.is_of_superblocks(), "slc_cache.kind", &kind, || {
             "must be none unless ftl.scheme is superblock_mapped".to_owned()
+        })?;
+        // A page that leaves the cache has lost the handle that the host gave it.
+        at.require(self.fdp.handles == 0, "slc_cache.kind", &kind, || {
+            "must be none with fdp.handles above 0".to_owned()
         })?;
         for (key, time) in [
             ("slc_cache.read_us", slc.read_us),
@@ -431,12 +437,12 @@ impl Profile {
 }
 
 /// Where the profile is from: it begins every error.
-struct At<'a> {
+pub(super) struct At<'a> {
     place: &'a str,
 }
 
 impl At<'_> {
-    fn require(
+    pub(super) fn require(
         &self,
         holds: bool,
         key: &str,
@@ -454,7 +460,7 @@ impl At<'_> {
         })
     }
 
-    fn range<T: PartialOrd + Display + Copy>(
+    pub(super) fn range<T: PartialOrd + Display + Copy>(
         &self,
         key: &str,
         value: T,

@@ -3,6 +3,7 @@
 //! A built-in profile is one file in `profiles/` and one line in [`PROFILES`].
 
 mod check;
+mod check_placement;
 mod error;
 mod schema;
 mod set;
@@ -101,7 +102,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 25] = [
+const LATER: [(&str, &str); 27] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
@@ -127,7 +128,12 @@ const LATER: [(&str, &str); 25] = [
     ("ftl", "trim_page_us = 0.0"),
     ("wear_levelling", "age_cycles = 20.0"),
     ("wear_levelling", "age_every = 10"),
+    ("fdp", "handles = 0"),
+    ("fdp", "isolation = \"initially\""),
 ];
+
+/// Groups of nothing else: without a key that is left they are left out too.
+const LATER_GROUPS: [&str; 1] = ["fdp"];
 
 impl Profile {
     /// The profile as TOML, with the keys that had been left out; but for those that came to the
@@ -156,6 +162,15 @@ impl Profile {
                 kept.push('\n');
             }
         }
+        for group in LATER_GROUPS {
+            let head = format!("\n[{group}]\n");
+            let rest = kept.find(&head).map(|at| (at, at + head.len()));
+            if let Some((at, end)) =
+                rest.filter(|&(_, end)| kept[end..].is_empty() || kept[end..].starts_with("\n["))
+            {
+                kept.replace_range(at..end, "");
+            }
+        }
         kept
     }
 
@@ -174,6 +189,13 @@ impl Profile {
             m.pages_per_erase_block,
             m.page_bytes,
         )
+    }
+
+    /// Pages that one program of a die writes.
+    #[must_use]
+    pub fn program_unit_pages(&self) -> u32 {
+        let planes = if self.media.multi_plane { self.media.planes_per_die } else { 1 };
+        self.media.pages_per_program * planes
     }
 
     /// All pages of the media, bad erase blocks included.

@@ -45,6 +45,9 @@ pub struct Profile {
     /// How wear is evened out.
     #[serde(default)]
     pub wear_levelling: WearLevellingConfig,
+    /// Placement by the host.
+    #[serde(default)]
+    pub fdp: FdpConfig,
     /// Erase blocks with one bit a cell that the host writes to first.
     #[serde(default)]
     pub slc_cache: SlcCacheConfig,
@@ -513,6 +516,30 @@ pub enum StaticRule {
     /// Data has lain in one place for long, in cycles of the whole drive: of page-mapped schemes
     /// and `superblock_mapped`.
     Age,
+}
+
+/// Placement by the host: Flexible Data Placement (NVM Express TP4146, in the base specification
+/// since 2.1), of `superblock_mapped`. A reclaim unit is a superblock, and the drive one reclaim
+/// group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FdpConfig {
+    /// Reclaim unit handles, 0 ... 128; 0 for none: then handles of requests have no effect.
+    /// Placement handle n stands for reclaim unit handle n.
+    pub handles: u32,
+    /// What may lie together after the controller has moved it.
+    pub isolation: Isolation,
+}
+
+/// Type of the reclaim unit handles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Initially isolated: what cleaning moves of any handle may share a reclaim unit.
+    #[default]
+    Initially,
+    /// Persistently isolated: what cleaning moves stays with its handle.
+    Persistently,
 }
 
 /// Erase blocks with one bit a cell that the host writes to first. Only of `superblock_mapped`.

@@ -344,8 +344,8 @@ fn wrong_overrides_are_told_and_change_nothing() {
         ),
         (
             "cpu.read_us=1",
-            "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fitted, \
-             ftl, interface, media, name, read_ahead, read_cache, slc_cache, sources, summary, \
+            "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fdp, \
+              fitted, ftl, interface, media, name, read_ahead, read_cache, slc_cache, sources, summary, \
              wear_levelling, write_buffer",
         ),
         (
@@ -441,4 +441,21 @@ proptest! {
             },
         }
     }
+}
+
+/// Placement by the host: left out of the text where there is none, so that hashes stay.
+#[test]
+fn handles_are_in_the_text_only_where_there_are_some() {
+    assert!(!plain().to_toml().contains("fdp"), "{}", plain().to_toml());
+    let changes = ["ftl.scheme=superblock_mapped", "fdp.handles=3"];
+    let two = plain().with_overrides(&changes).unwrap();
+    assert!(two.to_toml().contains("\n[fdp]\nhandles = 3\n"), "{}", two.to_toml());
+    assert_eq!(parse(&two.to_toml(), "again").unwrap(), two);
+    let none = two.with_overrides(&["fdp.handles=0", "fdp.isolation=persistently"]).unwrap();
+    assert!(none.to_toml().contains("\n[fdp]\nisolation = \"persistently\"\n"));
+    assert_eq!(parse(&none.to_toml(), "again").unwrap(), none);
+    let error = two.with_overrides(&["fdp.handles=129"]).unwrap_err().to_string();
+    assert!(error.ends_with("fdp.handles = 129: must be from 0 to 128"), "{error}");
+    let error = two.with_overrides(&["ftl.placement=separate"]).unwrap_err().to_string();
+    assert!(error.contains("the host says where pages go"), "{error}");
 }

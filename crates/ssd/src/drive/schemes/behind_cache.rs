@@ -34,6 +34,7 @@ impl<P: Placement> Placement for BehindCache<P> {
     const CLOSES_EARLY: bool = P::CLOSES_EARLY;
     const PULLS: bool = P::PULLS;
     const LOOKS_AHEAD: bool = P::LOOKS_AHEAD;
+    const HAS_HANDLES: bool = P::HAS_HANDLES;
 
     fn streams(&self) -> usize {
         self.policy.streams() + usize::from(self.own.is_some())
@@ -45,6 +46,11 @@ impl<P: Placement> Placement for BehindCache<P> {
 
     fn relocation_targets(&self) -> usize {
         self.policy.relocation_targets()
+    }
+
+    #[inline]
+    fn set_handle(&mut self, handle: u8) {
+        self.policy.set_handle(handle);
     }
 
     #[inline]

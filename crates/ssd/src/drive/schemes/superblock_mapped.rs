@@ -12,18 +12,21 @@ use super::lane::{Thresholds, Waiting};
 use super::pace::Pace;
 use super::page_mapped::{Place, SchemeSettings};
 use super::stripes::Stripes;
-use super::{ReadPath, Scheme, SchemeCounters, WornOut};
+use super::{FdpCounts, ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
 use crate::drive::profile::StaticRule;
 use crate::drive::time::{Picos, picos_of_micros};
 use crate::ftl::PageMapped;
 
 mod cleaning;
+mod handles;
 mod slc;
 
+pub use handles::ByHandle;
 pub use slc::SlcSettings;
 
 use cleaning::{Ending, Job, MOST_ENDING};
+use handles::Record;
 use slc::Slc;
 
 /// What the registry knows.
@@ -105,6 +108,8 @@ pub struct SuperblockMapped<P> {
     /// From the factory.
     bad_blocks: u64,
     worn_out: Option<WornOut>,
+    /// Of placement by the host, where there is any.
+    handles: Option<Box<Record>>,
 }
 
 /// Whether the policy has room beside a static cache, and beside the open superblock of any.
@@ -187,6 +192,7 @@ impl<P: Placement> SuperblockMapped<P> {
             parity_pages: 0,
             erased: vec![0; layout.erase_blocks() as usize],
             worn_out: None,
+            handles: P::HAS_HANDLES.then(|| Box::new(Record::new(settings.fdp))),
             bad_blocks: settings.endurance.iter().filter(|&&cycles| cycles == 0).count() as u64,
             ftl,
             stripes,
@@ -297,15 +303,29 @@ impl<P: Placement> SuperblockMapped<P> {
             }
             self.padded_pages += 1;
             next += 1;
+            if let Some(handles) = &mut self.handles {
+                handles.padded(u32::from(stream), superblock);
+            }
         }
         self.program(number, media);
     }
 
+    /// Counts a page that the host wrote, by its handle.
+    #[inline]
+    fn record(&mut self, stream: StreamId, page: Ppn) {
+        if let Some(handles) = &mut self.handles {
+            handles.wrote(stream, self.stripes.split(page).0);
+        }
+    }
+
     /// Writes what waits, as far as there is room.
     fn admit(&mut self, media: &mut Media) {
-        while let Some(&Waiting { lpn, tag, is_dead }) = self.waiting.front() {
+        while let Some(&Waiting { lpn, tag, is_dead, handle }) = self.waiting.front() {
             if self.pace.is_behind() {
                 return;
+            }
+            if P::HAS_HANDLES {
+                self.ftl.set_handle(handle);
             }
             let (stream, has_room) = self.room_for_host(lpn);
             if !has_room {
@@ -318,6 +338,7 @@ impl<P: Placement> SuperblockMapped<P> {
                 self.waits[lpn.index() / 64] &= !(1 << (lpn.0 % 64));
                 self.ftl.place_for_host(lpn, stream, 0)
             };
+            self.record(stream, page);
             self.fill(page, None, tag, media);
             self.keep_step(media);
         }
@@ -325,6 +346,24 @@ impl<P: Placement> SuperblockMapped<P> {
 }
 
 impl<P: Placement> Scheme for SuperblockMapped<P> {
+    fn has_handles() -> bool {
+        P::HAS_HANDLES
+    }
+
+    fn set_handle(&mut self, handle: u8) {
+        if let Some(handles) = &mut self.handles {
+            handles.set_handle(handle);
+            self.ftl.set_handle(handle);
+        }
+    }
+
+    fn fdp(&self) -> Option<FdpCounts> {
+        let handles = self.handles.as_ref()?;
+        let mut is_in_use = vec![true; self.stripes.superblocks() as usize];
+        self.ftl.lanes().not_in_use().for_each(|unit| is_in_use[unit as usize] = false);
+        Some(handles.counts(self.ftl.device(), &is_in_use, |stream| self.ftl.room_of(stream, 0)))
+    }
+
     fn logical_pages(&self) -> u32 {
         self.ftl.device().geometry.logical_pages
     }
@@ -346,14 +385,20 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         if self.does_wait(lpn) {
             self.kill_waiting(lpn);
         }
+        if let Some(handles) = &mut self.handles {
+            handles.came();
+            self.ftl.set_handle(handles.named());
+        }
         self.note_host_write(media);
         let may = self.waiting.is_empty() && !self.pace.is_behind();
         if may && let (stream, true) = self.room_for_host(lpn) {
             let page = self.ftl.place_for_host(lpn, stream, 0);
+            self.record(stream, page);
             self.fill(page, None, tag, media);
             self.keep_step(media);
         } else {
-            self.waiting.push_back(Waiting { lpn, tag, is_dead: false });
+            let handle = self.handles.as_ref().map_or(0, |handles| handles.named());
+            self.waiting.push_back(Waiting { lpn, tag, is_dead: false, handle });
             self.waits[lpn.index() / 64] |= 1 << (lpn.0 % 64);
         }
         self.consider(media);

@@ -177,7 +177,9 @@ impl<P: Placement> SuperblockMapped<P> {
         self.job.place = place;
         self.ending[place] = Ending { victim: Some(victim), is_for_wear, ..Ending::default() };
         self.job.cleaning.begin(victim, 0, &mut self.ftl);
-        if let Some(handles) = &mut self.handles {
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
             handles.cleans(self.job.cleaning.survivors());
         }
         self.go_on(media);
@@ -254,7 +256,9 @@ impl<P: Placement> SuperblockMapped<P> {
             let place = self.job.place;
             self.unprogrammed += 1;
             self.ending[place].unprogrammed += 1;
-            if let Some(handles) = &mut self.handles {
+            if P::HAS_HANDLES
+                && let Some(handles) = &mut self.handles
+            {
                 let victim = self.ending[place].victim.expect("a victim is cleaned");
                 handles.moved(u32::from(self.ftl.device().block(victim).stream));
             }

@@ -303,7 +303,9 @@ impl<P: Placement> SuperblockMapped<P> {
             }
             self.padded_pages += 1;
             next += 1;
-            if let Some(handles) = &mut self.handles {
+            if P::HAS_HANDLES
+                && let Some(handles) = &mut self.handles
+            {
                 handles.padded(u32::from(stream), superblock);
             }
         }
@@ -313,7 +315,9 @@ impl<P: Placement> SuperblockMapped<P> {
     /// Counts a page that the host wrote, by its handle.
     #[inline]
     fn record(&mut self, stream: StreamId, page: Ppn) {
-        if let Some(handles) = &mut self.handles {
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
             handles.wrote(stream, self.stripes.split(page).0);
         }
     }
@@ -351,7 +355,9 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     }
 
     fn set_handle(&mut self, handle: u8) {
-        if let Some(handles) = &mut self.handles {
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
             handles.set_handle(handle);
             self.ftl.set_handle(handle);
         }
@@ -385,7 +391,9 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         if self.does_wait(lpn) {
             self.kill_waiting(lpn);
         }
-        if let Some(handles) = &mut self.handles {
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
             handles.came();
             self.ftl.set_handle(handles.named());
         }

@@ -207,7 +207,9 @@ impl<P: Placement> SuperblockMapped<P> {
         let cause = Some(cause);
         self.ending[place] = Ending { victim: Some(victim), cause, ..Ending::default() };
         self.job.cleaning.begin(victim, 0, &mut self.ftl);
-        if let Some(handles) = &mut self.handles {
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
             handles.cleans(self.job.cleaning.survivors());
         }
         self.go_on(media);
@@ -299,7 +301,9 @@ impl<P: Placement> SuperblockMapped<P> {
             }
             self.unprogrammed += 1;
             self.ending[place].unprogrammed += 1;
-            if let Some(handles) = &mut self.handles {
+            if P::HAS_HANDLES
+                && let Some(handles) = &mut self.handles
+            {
                 let victim = self.ending[place].victim.expect("a victim is cleaned");
                 handles.moved(u32::from(self.ftl.device().block(victim).stream));
             }

@@ -186,7 +186,7 @@ def handle_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
     found = result["fdp"]
     page = result["device"]["page_bytes"]
     shared = found["relocated"]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for number, handle in enumerate(found["handles"]):
         host, moved = handle["host_page_writes"], handle["relocated_pages"]
         if not host and not handle["reclaim_units"]:

@@ -62,5 +62,6 @@ placements! {
     container_marking::ContainerMarking,
     multi_log::MultiLog,
     multi_log_optimal::MultiLogOptimal,
+    hazard::Hazard,
     future_knowledge::FutureKnowledge,
 }

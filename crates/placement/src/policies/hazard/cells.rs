@@ -1,6 +1,6 @@
 //! How soon the pages of each cell die: learned from pages that are watched.
 
-use super::pages::{CELLS, FIRST, rate_of};
+use super::pages::{CELLS, rate_of};
 
 /// Deaths at the believed rate that a cell begins with.
 const PRIOR_DEATHS: f32 = 8.0;
@@ -96,7 +96,6 @@ impl Cells {
             self.deaths[cell] *= KEPT;
             self.lived[cell] *= KEPT;
         }
-        debug_assert!(usize::from(FIRST) < CELLS);
     }
 }
 

@@ -22,8 +22,8 @@ pub enum Judged {
 pub struct Deaths {
     /// Clock in the middle of its being written.
     born: u32,
-    /// Valid pages, and the clock, at the last two falls by 2 %.
-    marks: [(u32, u32); 2],
+    /// Valid pages, and the clock, at the last fall by 2 %.
+    mark: (u32, u32),
     /// Clock of the last death.
     last: u32,
     /// It is judged anew when so many pages are valid.
@@ -34,10 +34,10 @@ pub struct Deaths {
 const FALL: u32 = 50;
 
 /// Erase blocks that are judged anew at each choice, in turn.
-const IN_TURN: usize = 8;
+const IN_TURN: usize = 32;
 
 /// The best as they were last judged, which are judged anew before a choice.
-const BEST: usize = 15;
+const BEST: usize = 31;
 
 /// Closed erase blocks by what cleaning them gains.
 #[derive(Debug)]
@@ -95,9 +95,7 @@ impl Victims {
         let opened = device.opened_at[block.index()];
         let born = opened.wrapping_add(now.wrapping_sub(opened) / 2);
         let valid = device.block(block).valid;
-        let all = device.geometry.pages_per_erase_block;
-        let marks = [(all, born), (valid, now)];
-        self.deaths[block.index()] = Deaths { born, marks, last: now, wake: 0 };
+        self.deaths[block.index()] = Deaths { born, mark: (valid, now), last: now, wake: 0 };
         self.domain[block.index()] = domain as u16;
         let score = self.score(block.0, device);
         self.heaps.insert(domain, block.0, score);
@@ -112,9 +110,9 @@ impl Victims {
         let deaths = &mut self.deaths[block.index()];
         let valid = device.block(block).valid;
         deaths.last = device.clock as u32;
-        let marked = deaths.marks[1].0;
+        let marked = deaths.mark.0;
         if valid + marked.div_ceil(FALL) <= marked {
-            deaths.marks = [deaths.marks[1], (valid, device.clock as u32)];
+            deaths.mark = (valid, device.clock as u32);
         }
         if valid <= deaths.wake {
             self.judge_anew(usize::from(self.domain[block.index()]), block.0, device);
@@ -191,7 +189,7 @@ impl Victims {
         // Half a death more than were seen: none seen does not mean that there are none.
         let half = 0.5 / valid as f32;
         let own = (self.decay[valid as usize] + half) / since(deaths.born);
-        let (then, at) = deaths.marks[0];
+        let (then, at) = deaths.mark;
         let recent =
             (self.decay[valid as usize] - self.decay[then as usize] + half) / since(at);
         (own, recent)

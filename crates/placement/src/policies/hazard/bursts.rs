@@ -108,7 +108,7 @@ fn solve(mut rows: [[f64; WEIGHTS + 1]; WEIGHTS]) -> Option<[f64; WEIGHTS]> {
             .max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
         rows.swap(column, pivot);
         let lead = rows[column];
-        if !(lead[column].abs() > 1e-12) {
+        if lead[column].abs() <= 1e-12 {
             return None;
         }
         for row in rows.iter_mut().skip(column + 1) {

@@ -46,7 +46,14 @@ const OLDEST: u32 = 48 << 10;
 /// Plans in which the ages of all pages are seen to.
 const SWEEP: usize = 8;
 
-/// The policy.
+/// Each placement falls in a cell of rate, confidence, regularity, and whether host or cleaning does
+/// it; the hazard of each cell is learned from pages that are watched. Streams are planned from the
+/// hazards such that relocations and the price of space are least together, and a victim is what
+/// gains most over the cycle that its survivors begin. State: 4 bytes a page, and 4 more for each
+/// page that is watched, one of eight on devices of more than 256 Ki pages.
+///
+/// On devices of some ten thousand pages its streams lose their meaning after some footprints, and
+/// `multi_log` writes less; after a shift of the load it forgets no faster than before it.
 #[derive(Debug)]
 pub struct Hazard {
     pages: Vec<Page>,

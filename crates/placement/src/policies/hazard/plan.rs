@@ -35,7 +35,7 @@ pub struct Space {
 }
 
 /// Cells in ascending order of hazard, those alike joined.
-pub fn groups(cells: &mut Vec<Group>) -> Vec<Group> {
+pub fn groups(cells: &mut [Group]) -> Vec<Group> {
     cells.sort_unstable_by(|a, b| a.hazard.total_cmp(&b.hazard));
     let mut groups: Vec<Group> = Vec::new();
     let mut first = 0.0;

@@ -167,6 +167,7 @@ fn counters<'py>(py: Python<'py>, dict: &Bound<'py, PyDict>, outcome: &Outcome) 
     dict.set_item("transferred_bytes", outcome.media.bytes_transferred)?;
     dict.set_item("multi_plane_commands", outcome.media.multi_plane_commands)?;
     dict.set_item("suspensions", outcome.media.suspensions)?;
+    dict.set_item("read_retries", outcome.media.read_retries)?;
     let merges = PyDict::new(py);
     for (name, count) in outcome.scheme.named() {
         match name.strip_suffix("_merges") {
@@ -377,6 +378,7 @@ fn over_time_table<'py>(py: Python<'py>, windows: &[TimeWindow]) -> PyResult<Bou
             ("host_page_writes", counts(&|w| w.host_page_writes)),
             ("relocated_pages", counts(&|w| w.relocated_pages)),
             ("mapping_page_writes", counts(&|w| w.mapping_page_writes)),
+            ("parity_page_writes", counts(&|w| w.parity_page_writes)),
             ("erases", counts(&|w| w.erases)),
         ],
     )

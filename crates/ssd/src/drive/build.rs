@@ -9,14 +9,16 @@ use rand_distr::{Distribution as _, Normal};
 use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Spec};
 use thiserror::Error;
+use units::EraseBlockId;
 
 use super::device::Drive;
 use super::media::{Layout, Media};
 use super::profile::{MediaConfig, Profile};
+use super::schemes::behind_cache::BehindCache;
 use super::schemes::dftl::{DftlScheme, MapSize};
 use super::schemes::page_mapped::{PageMappedScheme, SchemeSettings};
-use super::schemes::stripes::Stripes;
-use super::schemes::superblock_mapped::SuperblockMapped;
+use super::schemes::stripes::{Stripes, Together};
+use super::schemes::superblock_mapped::{SlcSettings, SuperblockMapped};
 use super::schemes::{
     SCHEMES, Scheme, SchemeError, bast, block_mapped, dftl, fast, page_mapped, superblock_mapped,
 };
@@ -29,6 +31,19 @@ pub enum DriveError {
     Policy {
         /// The profile.
         profile: String,
+        /// What is wrong.
+        error: BuildError,
+    },
+    /// Each plane by itself has too little space for a policy.
+    #[error(
+        "profile `{profile}`: {error}; each of {planes} planes has streams of its own: with \
+         ftl.scheme = superblock_mapped they are of all planes together"
+    )]
+    Planes {
+        /// The profile.
+        profile: String,
+        /// Planes.
+        planes: u32,
         /// What is wrong.
         error: BuildError,
     },
@@ -114,8 +129,18 @@ impl<V: DriveVisitor> Builder<'_, V> {
     fn stripes(&self) -> Stripes {
         let media = &self.profile.media;
         let endurance = endurance(media, self.layout.erase_blocks(), self.seed);
-        let together = (media.pages_per_read, media.pages_per_program, media.multi_plane);
-        Stripes::new(&self.layout, together, |block| endurance.get(block.index()) == Some(&0))
+        let together = Together {
+            per_read: media.pages_per_read,
+            per_program: media.pages_per_program,
+            multi_plane: media.multi_plane,
+            parity: self.profile.ftl.parity_dies,
+        };
+        let is_bad = |block: EraseBlockId| endurance.get(block.index()) == Some(&0);
+        let stripes = Stripes::new(&self.layout, together, is_bad);
+        match self.profile.slc_blocks() {
+            Some(slc) => stripes.with_slc(slc),
+            None => stripes,
+        }
     }
 
     fn with_log_blocks<S: Scheme + 'static>(
@@ -129,7 +154,7 @@ impl<V: DriveVisitor> Builder<'_, V> {
         Ok(self.visitor.visit(Drive::new(
             profile,
             scheme,
-            Media::new(&profile.media).with_seed(seed),
+            Media::new(&profile.media).with_slc(profile).with_seed(seed),
         )))
     }
 
@@ -137,7 +162,9 @@ impl<V: DriveVisitor> Builder<'_, V> {
         let logical_pages = self.profile.logical_pages();
         let (geometry, spare_of_plane) = if self.is_of_superblocks() {
             let geometry = self.stripes().geometry(self.layout.page_bytes, logical_pages);
-            (geometry, geometry.spare_blocks() as usize)
+            let cache = self.profile.slc_fixed_superblocks()
+                + u32::from(self.profile.slc_blocks().is_some());
+            (geometry, geometry.spare_blocks().saturating_sub(cache) as usize)
         } else {
             let geometry = self.layout.geometry(logical_pages);
             (geometry, (geometry.spare_blocks() / self.layout.planes()) as usize)
@@ -193,17 +220,26 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         let victims = self.victims(policy.domains())?;
         let settings = self.settings(self.context.geometry.logical_pages);
         let placement = &self.builder.profile.ftl.placement;
-        let scheme = PageMappedScheme::new(settings, placement, policy, victims)
-            .map_err(|error| self.builder.of_policy(error))?;
+        let planes = self.builder.layout.planes();
+        let scheme = PageMappedScheme::new(settings, placement, policy, victims).map_err(
+            |error| match error {
+                BuildError::TooSmall { .. } if planes > 1 => {
+                    DriveError::Planes { profile: self.builder.profile.name.clone(), planes, error }
+                }
+                error => self.builder.of_policy(error),
+            },
+        )?;
         Ok(self.drive(scheme))
     }
 
     fn superblock_mapped<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
+        let slc = SlcSettings::of(self.builder.profile);
+        let policy = BehindCache::new(policy, slc.is_some());
         let victims = build_victim(&self.victim, &self.context, policy.domains())
             .map_err(|error| self.builder.of_policy(error))?;
         let settings = self.settings(self.context.geometry.logical_pages);
         let (stripes, name) = (self.builder.stripes(), &self.builder.profile.ftl.placement);
-        let scheme = SuperblockMapped::new(&settings, stripes, name, policy, victims)
+        let scheme = SuperblockMapped::new(&settings, slc, stripes, name, policy, victims)
             .map_err(|error| self.builder.of_policy(error))?;
         Ok(self.drive(scheme))
     }
@@ -249,7 +285,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         self.builder.visitor.visit(Drive::new(
             profile,
             scheme,
-            Media::new(&profile.media).with_seed(seed),
+            Media::new(&profile.media).with_slc(profile).with_seed(seed),
         ))
     }
 }

@@ -105,7 +105,7 @@ pub struct Outcome {
     pub media: MediaCounters,
     /// What the drive counted.
     pub drive: DriveCounters,
-    /// (host + relocated + translation pages) / host pages; 1 if nothing was written.
+    /// (host + relocated + translation + parity pages) / host pages; 1 if nothing was written.
     pub write_amplification: f64,
     /// If the profile tells energies.
     pub energy: Option<Energy>,
@@ -372,9 +372,11 @@ impl Meter {
         let share = |(now, before): (Picos, &Picos)| {
             if elapsed == 0 { 0.0 } else { ((now - before) as f64 / elapsed as f64).min(1.0) }
         };
-        let operations = FlashOp::ALL.map(|op| media.of(op));
+        let mut operations = FlashOp::ALL.map(|op| media.of(op));
+        operations[FlashOp::Read as usize] += media.read_retries;
         let erase_counts = drive.scheme().erase_counts().to_vec();
         let written = scheme.host_page_writes + scheme.relocated_pages + scheme.mapping_page_writes;
+        let written = written + scheme.parity_page_writes;
         Outcome {
             requests: self.latencies.requests(),
             latencies: self.latencies,

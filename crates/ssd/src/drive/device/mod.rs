@@ -9,6 +9,7 @@ mod contents;
 mod host;
 mod ops;
 mod reads;
+mod trims;
 mod writes;
 
 use units::{IoOp, IoRequest, Lpn, PageOp};
@@ -276,6 +277,7 @@ impl<S: Scheme> Drive<S> {
     /// Ends the writing in no time.
     pub fn settle(&mut self) {
         self.scheme.settle(&mut self.media);
+        self.media.preset_wear(self.scheme.erase_counts());
     }
 
     /// When something happens next, if anything does without a further request.

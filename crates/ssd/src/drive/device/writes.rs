@@ -381,6 +381,7 @@ fn scaled(delays: &Delays, waited: Picos) -> Delays {
     Delays {
         die: delays.die.map(part),
         channel: part(delays.channel),
+        retry: part(delays.retry),
         service: part(delays.service),
     }
 }

@@ -125,7 +125,7 @@ fn syntax_errors_have_line_and_column() {
          `channel_mt_per_second`, `channel_bits`, `multi_plane`, `cache_mode`, `copy_back`, \
          `suspend`, `suspend_at_points`, `suspend_us`, `most_suspensions`, `order`, \
          `endurance_cycles`, `endurance_spread`, \
-         `factory_bad_share`, `time_noise`"
+         `factory_bad_share`, `read_retry_mean`, `read_retry_cycles`, `worn_cycles`, `time_noise`"
     );
     let error = changed("channels = 2\n", "channels = \n");
     assert!(
@@ -338,14 +338,14 @@ fn wrong_overrides_are_told_and_change_nothing() {
         (
             "controller.read_us=1",
             "profile `a16`: no key `controller.read_us`; known in `controller` are: drain_us, \
-             page_us, read_command_us, read_gap_us, relocation_gap_us, turnaround_us, \
-             write_command_us, write_gap_us, write_hold_us, write_slack_us, \
+             page_us, read_command_us, read_gap_us, relocation_gap_us, trickle_gap_us, \
+             turnaround_us, write_command_us, write_gap_us, write_hold_us, write_slack_us, \
              writes_wait_for_reads",
         ),
         (
             "cpu.read_us=1",
             "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fitted, \
-             ftl, interface, media, name, read_ahead, read_cache, sources, summary, \
+             ftl, interface, media, name, read_ahead, read_cache, slc_cache, sources, summary, \
              wear_levelling, write_buffer",
         ),
         (

@@ -2,6 +2,7 @@
 
 mod allocation;
 pub mod bast;
+pub(crate) mod behind_cache;
 pub mod block_mapped;
 pub mod dftl;
 mod dftl_cache;
@@ -10,6 +11,7 @@ mod dftl_placement;
 #[cfg(test)]
 mod dftl_tests;
 pub mod fast;
+mod host_memory;
 mod hybrid;
 #[cfg(test)]
 mod hybrid_tests;
@@ -63,12 +65,20 @@ counters! {
         wear_moved_pages,
         /// Translation pages written (DFTL).
         mapping_page_writes,
+        /// Pages of parity written (`ftl.parity_dies`).
+        parity_page_writes,
         /// Translations that were in the cache of the map (DFTL).
         mapping_hits,
         /// Translations that were not, or that were still being read.
         mapping_misses,
+        /// Translation pages fetched from the host's memory (DFTL).
+        mapping_host_hits,
         /// Pages trimmed that held data.
         trimmed_pages,
+        /// Of the host's pages, those that went to the SLC cache.
+        slc_page_writes,
+        /// Of the relocated ones, those that were moved out of it.
+        folded_pages,
         /// Erases.
         erases,
         /// Merges of the hybrid schemes: switch, partial, full.

@@ -166,7 +166,12 @@ pub fn specs() -> Vec<String> {
                 "page_mapped(chunk_pages=3)",
             ],
             "dftl" => {
-                vec!["dftl", "dftl(cached_entries=16)", "dftl(cached_entries=64,load_entries=8)"]
+                vec![
+                    "dftl",
+                    "dftl(cached_entries=16)",
+                    "dftl(cached_entries=64,load_entries=8)",
+                    "dftl(cached_entries=8,host_memory_bytes=20480,host_memory_us=30)",
+                ]
             }
             "bast" => vec![
                 "bast(log_blocks=2,interleave=1)",

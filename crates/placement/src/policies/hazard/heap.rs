@@ -22,10 +22,6 @@ impl Heaps {
         self.places[block as usize] != ABSENT
     }
 
-    pub fn domains(&self) -> usize {
-        self.heaps.len()
-    }
-
     /// The erase blocks of a domain, in the order of their places: the first is the best, and those
     /// after it are good ones.
     pub fn of(&self, domain: usize) -> &[u32] {

@@ -80,12 +80,10 @@ impl Victims {
         self.judged = judged;
         self.streams.copy_from_slice(streams);
         self.last = 0.0;
-        for domain in 0..self.heaps.domains() {
-            for at in 0..self.heaps.of(domain).len() {
-                // Changing keys moves blocks, so that some may be met twice and some not at all
-                // this time; those come in their turn.
-                let block = self.heaps.of(domain)[at];
-                self.judge_anew(domain, block, device);
+        // By number, not by place: changing keys moves erase blocks about in their heaps.
+        for block in 0..self.domain.len() as u32 {
+            if self.heaps.contains(block) {
+                self.judge_anew(usize::from(self.domain[block as usize]), block, device);
             }
         }
     }

@@ -84,6 +84,7 @@ class Drive:
         requests: int | None = None,
         seconds: float | None = None,
         warm_up: int = 0,
+        untimed: float = 0,
         page_size: int = 4096,
         repeat: int = 1,
         fold: bool = False,
@@ -99,7 +100,9 @@ class Drive:
         `io:random(reads=1)`. `depth` requests are outstanding, or with `open_loop` each is sent at
         its time in the trace. `state` is fresh, loaded, filled or aged; aged by `overwrites`
         capacities of random writes (2). `requests` and `seconds` (simulated) end the run, `warm_up`
-        requests are left out. `timeline` activities of the dies are kept for ui.perfetto.dev.
+        requests are left out. `untimed` requests (an int), or that share of all (a float below 1),
+        are played in no simulated time first, which brings the drive into its steady state as fast
+        as it can be counted; what is left is played with a clock. `timeline` activities of the dies are kept for ui.perfetto.dev.
         `requests_to` is a Parquet file to write: a row for each request, with what its latency
         consists of. It is the table `requests` of the result, and moves with it into a run folder.
 
@@ -120,6 +123,7 @@ class Drive:
             most_requests=requests,
             most_seconds=seconds,
             warm_up_requests=warm_up,
+            untimed=untimed,
             seed=seed,
             fold=fold,
         )

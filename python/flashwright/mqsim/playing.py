@@ -23,7 +23,7 @@ from flashwright.mqsim import keys
 
 SECTOR = 512
 READ, WRITE = 1, 0
-LOADED_S = 3600
+LONGEST_S = 600
 """A run that takes longer has gone wrong."""
 
 I64 = npt.NDArray[np.int64]
@@ -40,12 +40,11 @@ DEVICE = {
     "Ideal_Mapping_Table": "true",
     "Plane_Allocation_Scheme": "CWDP",
     "Transaction_Scheduling_Policy": "OUT_OF_ORDER",
-    # Ten erase blocks of a plane, which is the least that it takes.
-    "GC_Exec_Threshold": "0.001",
+    "GC_Exec_Threshold": "0.05",
     "GC_Block_Selection_Policy": "GREEDY",
     "Use_Copyback_for_GC": "false",
-    "Preemptible_GC_Enabled": "true",
-    "GC_Hard_Threshold": "0.001",
+    "Preemptible_GC_Enabled": "false",
+    "GC_Hard_Threshold": "0.005",
     "Flash_Channel_Width": "1",
     "Flash_Comm_Protocol": "NVDDR2",
 }
@@ -144,7 +143,7 @@ def run(program: Path, folder: Path) -> str:
     try:
         # It waits for a key when it is done.
         done = subprocess.run(
-            command, cwd=folder, input="\n", capture_output=True, text=True, timeout=LOADED_S
+            command, cwd=folder, input="\n", capture_output=True, text=True, timeout=LONGEST_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RunError(f"{program}: MQSim cannot be run to its end: {error}") from error

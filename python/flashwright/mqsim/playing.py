@@ -41,7 +41,7 @@ DEVICE = {
     "Plane_Allocation_Scheme": "CWDP",
     "Transaction_Scheduling_Policy": "OUT_OF_ORDER",
     "GC_Exec_Threshold": "0.05",
-    "GC_Block_Selection_Policy": "GREEDY",
+    "GC_Block_Selection_Policy": "RGA",
     "Use_Copyback_for_GC": "false",
     "Preemptible_GC_Enabled": "false",
     "GC_Hard_Threshold": "0.005",
@@ -190,6 +190,4 @@ def play(
         if len(logs) != 1:
             raise RunError(f"{program}: MQSim wrote {len(logs)} logs of response times, not 1")
         lines = np.loadtxt(logs[0], np.int64, skiprows=1, ndmin=2)
-    return Record(
-        lines[:, 0], lines[:, 2], total(told, "Request_Count"), total(told, OPERATIONS)
-    )
+    return Record(lines[:, 0], lines[:, 2], total(told, "Request_Count"), total(told, OPERATIONS))

@@ -32,7 +32,7 @@ from flashwright.measured.play import GIB, MIB, Drive
 from flashwright.measured.rows import WriteRow, exponent_of, sets_of, zones_of
 from flashwright.mqsim.playing import Trace, play
 from flashwright.reproduce.pages import made_with, markdown_table
-from flashwright.reproduce.registry import Made, Request, Set, option
+from flashwright.reproduce.registry import Made, Part, Request, Set, option
 from flashwright.reproduce.validations.real_drives import DRIVES, RealDrive, fitted_to
 
 I64 = npt.NDArray[np.int64]
@@ -41,12 +41,19 @@ PLANES = 8
 """Planes that MQSim plays: they depend on each other only by the queue, which is cut alike."""
 PAGES = 75_000
 """Flash pages that MQSim plays, about."""
-SPARE = (0.16, 0.2, 0.26, 0.34)
+SPARE = (0.16, 0.22, 0.3)
 """Over-provisioning that is tried for each of the two."""
-OVERWRITES = {True: 2.0, False: 4.0}
+OVERWRITES = {True: 1.5, False: 4.0}
 """How often the used part is overwritten: small random writes (after it was filled), others."""
 OUTSTANDING = 512
 SIMULATORS = ("ours", "MQSim", "counting")
+
+
+@dataclass(frozen=True)
+class Compared(Part):
+    """A drive that all three are asked for."""
+
+    drive: RealDrive
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,9 @@ def geometry(profile: Mapping[str, Any], spare: float, pages: int = 0) -> Geomet
     media = profile["media"]
     old = profile["ftl"]["over_provisioning"]
     blocks = round(media["erase_blocks_per_plane"] * (1 + spare) / (1 + old))
-    return Geometry(profile, blocks, pages or max(16, 8 * round(PAGES / PLANES / blocks / 8)), spare)
+    return Geometry(
+        profile, blocks, pages or max(16, 8 * round(PAGES / PLANES / blocks / 8)), spare
+    )
 
 
 def stream(row: WriteRow, part: Geometry) -> tuple[I64, int, int]:
@@ -230,6 +239,12 @@ class Fitted:
     """By whether rows are of small random writes."""
     misfit: float
 
+    def uniform(self) -> float:
+        """Give the throughput of uniform writes over the whole drive without a factor, in MiB/s."""
+        found = [row for row in self.raw if row.pattern == "uniform"]
+        widest = max(found, key=lambda row: row.used_gib)
+        return self.raw[widest] or math.nan
+
     def predicted(self, row: WriteRow, profile: Mapping[str, Any]) -> float | None:
         """Give MiB/s with the factor of the row's kind."""
         raw = self.raw.get(row)
@@ -238,7 +253,9 @@ class Fitted:
         return min(raw * self.factors[small(row)], host_limit(row, profile))
 
 
-def factors_of(raw: Mapping[WriteRow, float | None], fitted: Iterable[WriteRow]) -> dict[bool, float]:
+def factors_of(
+    raw: Mapping[WriteRow, float | None], fitted: Iterable[WriteRow]
+) -> dict[bool, float]:
     """Give the factors that bring fitted rows to what was measured, in the geometric mean."""
     found = {}
     for kind in (True, False):
@@ -275,9 +292,7 @@ def fit(
         assert best is not None
         spare = best.spare
         rest = [row for row in found if row not in best.raw]
-        best.raw.update(
-            zip(rest, pool.map(lambda row: play_row(row, spare), rest), strict=True)
-        )
+        best.raw.update(zip(rest, pool.map(lambda row: play_row(row, spare), rest), strict=True))
     best.factors = factors_of(best.raw, fitted)
     return best
 
@@ -339,8 +354,14 @@ def beside(drive: RealDrive, program: Path, profiles: Path, threads: int) -> Bes
 
     fits = [
         fit("MQSim", mqsim, found, fitted, profile, threads),
-        fit("counting", lambda row, spare: of_counting(row, profile, spare), found, fitted,
-            profile, threads),
+        fit(
+            "counting",
+            lambda row, spare: of_counting(row, profile, spare),
+            found,
+            fitted,
+            profile,
+            threads,
+        ),
     ]
     predicted: dict[str, dict[WriteRow, float | None]] = {
         "ours": {row: one.predicted["steady_mib_s"] for row, one in zip(unseen, ours, strict=True)}
@@ -356,13 +377,16 @@ def scales(program: Path, profiles: Path) -> list[tuple[str, float]]:
     profile = tomllib.loads((profiles / f"{drive.name}.toml").read_text(encoding="utf-8"))
     found = rows.of_drive(rows.read([MEASURED_WRITES]), drive.name)
     row = next(
-        one for one in found
+        one
+        for one in found
         if isinstance(one, WriteRow) and one.pattern == "uniform" and one.used_gib > 800
     )
     parts = [geometry(profile, SPARE[1]), replace(geometry(profile, SPARE[1]), planes=2 * PLANES)]
     return [
-        (f"{part.planes} planes of {part.blocks} x {part.pages} pages",
-         of_mqsim(program, row, part))
+        (
+            f"{part.planes} planes of {part.blocks} x {part.pages} pages",
+            of_mqsim(program, row, part),
+        )
         for part in parts
     ]
 
@@ -387,7 +411,11 @@ def _rows(one: Beside) -> str:
         return f"{value:,.0f} ({value / row.steady_mib_s - 1:+.0%})"
 
     lines = [
-        [row.name, f"{row.steady_mib_s:,.0f}", *(cell(one.predicted[s][row], row) for s in SIMULATORS)]
+        [
+            row.name,
+            f"{row.steady_mib_s:,.0f}",
+            *(cell(one.predicted[s][row], row) for s in SIMULATORS),
+        ]
         for row in one.unseen
     ]
     return markdown_table(("row", "measured, MiB/s", *SIMULATORS), lines)
@@ -401,7 +429,7 @@ zones is taken from our profile for both.
 
 MQSim plays one part of the drive: 8 planes with all their erase blocks, a queue cut alike, 4 KiB pages with the time of a page's share of a \
 program, each plane a chip of its own (several planes or dies of a chip mostly wait for each other there). The drive is filled in order by the trace and \
-overwritten twice (zones: written four times); the last third counts.
+overwritten one and a half times (zones: written four times); the last third counts.
 
 What MQSim cannot do, and what that means here:
 
@@ -418,8 +446,14 @@ No buffer behind capacitors; its write cache made no difference to steady writes
 
 def _document(found: Sequence[Beside], command: str, scale: Sequence[tuple[str, float]]) -> str:
     fits = [
-        [one.drive.name, fit_.simulator, f"{fit_.spare:.2f}", f"{fit_.factors[True]:.3g}",
-         f"{fit_.factors[False]:.3g}"]
+        [
+            one.drive.name,
+            fit_.simulator,
+            f"{fit_.spare:.2f}",
+            f"{fit_.factors[True]:.3g}",
+            f"{fit_.factors[False]:.3g}",
+            f"{fit_.uniform():.3g}",
+        ]
         for one in found
         for fit_ in one.fits
     ]
@@ -430,20 +464,29 @@ def _document(found: Sequence[Beside], command: str, scale: Sequence[tuple[str, 
         _summary(found),
         PLAYED,
         markdown_table(
-            ("drive", "simulator", "over-provisioning", "factor, small", "factor, zones"), fits
+            (
+                "drive",
+                "simulator",
+                "over-provisioning",
+                "factor, small",
+                "factor, zones",
+                "uniform without it, MiB/s",
+            ),
+            fits,
         ),
     ]
     if scale:
         parts.append(
             "Uniform writes on MQSim's micron-7450-pro at two scales, before the factor: "
-            + ", ".join(f"{what} {value:.1f} MiB/s" for what, value in scale) + "."
+            + ", ".join(f"{what} {value:.1f} MiB/s" for what, value in scale)
+            + "."
         )
     for one in found:
         parts += [f"## {one.drive.name}", _rows(one)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
-def _make(request: Request[RealDrive]) -> Made:
+def _make(request: Request[Compared]) -> Made:
     program, profiles = request.options["mqsim"], request.options["profiles_of"]
     if not program or not profiles:
         raise InputError(
@@ -452,33 +495,42 @@ def _make(request: Request[RealDrive]) -> Made:
         )
     where, folder = Path(program).resolve(), Path(profiles)
     threads = os.cpu_count() or 1
-    found = [beside(drive, where, folder, threads) for drive in request.parts]
+    found = [beside(part.drive, where, folder, threads) for part in request.parts]
     scale = scales(where, folder)
     figures = [
         {
             "drive": one.drive.name,
             "fits": [
-                {"simulator": f.simulator, "over_provisioning": f.spare,
-                 "factor_small": f.factors[True], "factor_zones": f.factors[False]}
+                {
+                    "simulator": f.simulator,
+                    "over_provisioning": f.spare,
+                    "factor_small": f.factors[True],
+                    "factor_zones": f.factors[False],
+                }
                 for f in one.fits
             ],
             "rows": [
-                {"row": row.name, "measured_mib_s": row.steady_mib_s,
-                 **{s: one.predicted[s][row] for s in SIMULATORS}}
+                {
+                    "row": row.name,
+                    "measured_mib_s": row.steady_mib_s,
+                    **{s: one.predicted[s][row] for s in SIMULATORS},
+                }
                 for row in one.unseen
             ],
         }
         for one in found
     ]
+    # To compute the page again without MQSim.
     document = {"drives": figures, "scales": [list(one) for one in scale]}
     return Made(_document(found, request.command, scale), document)
 
 
+PARTS = tuple(Compared(f"beside-{one.name}", "", one.title, one) for one in DRIVES)
 SET = Set(
     "beside-mqsim",
     "real drives: errors of our predictions beside those of MQSim and of counting",
     "MQSim, built; half an hour",
-    DRIVES,
+    PARTS,
     _make,
     options=(
         option("--mqsim", "", click.STRING, "the program MQSim"),

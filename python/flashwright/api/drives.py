@@ -102,7 +102,8 @@ class Drive:
         capacities of random writes (2). `requests` and `seconds` (simulated) end the run, `warm_up`
         requests are left out. `untimed` requests (an int), or that share of all (a float below 1),
         are played in no simulated time first, which brings the drive into its steady state as fast
-        as it can be counted; what is left is played with a clock. `timeline` activities of the dies are kept for ui.perfetto.dev.
+        as it can be counted; what is left is played with a clock. `timeline` activities of the dies
+        are kept for ui.perfetto.dev.
         `requests_to` is a Parquet file to write: a row for each request, with what its latency
         consists of. It is the table `requests` of the result, and moves with it into a run folder.
 

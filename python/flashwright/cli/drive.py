@@ -14,7 +14,15 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.flow_options import FlowOptions
-from flashwright.cli.options import Count, CountOrShare, Duration, Number, Overrides, at_most_one, option
+from flashwright.cli.options import (
+    Count,
+    CountOrShare,
+    Duration,
+    Number,
+    Overrides,
+    at_most_one,
+    option,
+)
 from flashwright.cli.output import Output, print_table, say
 from flashwright.runs import RUNS
 

@@ -43,8 +43,9 @@ PAGES = 75_000
 """Flash pages that MQSim plays, about."""
 SPARE = (0.16, 0.22, 0.3)
 """Over-provisioning that is tried for each of the two."""
-OVERWRITES = {True: 1.5, False: 4.0}
-"""How often the used part is overwritten: small random writes (after it was filled), others."""
+OVERWRITES = 1.5
+"""How often MQSim overwrites what is used with small random writes, after it was filled: less than
+was measured, as each takes it several seconds. The counting simulator does all."""
 OUTSTANDING = 512
 SIMULATORS = ("ours", "MQSim", "counting")
 
@@ -77,7 +78,8 @@ class Geometry:
         """Of the whole drive's planes."""
         media = self.profile["media"]
         per_channel = media["packages_per_channel"] * media["dies_per_package"]
-        return self.planes / (media["channels"] * per_channel * media["planes_per_die"])
+        planes = int(media["channels"] * per_channel * media["planes_per_die"])
+        return self.planes / planes
 
     def keys(self) -> dict[str, Any]:
         """Give it as MQSim has it: each plane a chip, since only chips work by themselves."""
@@ -126,7 +128,7 @@ def geometry(profile: Mapping[str, Any], spare: float, pages: int = 0) -> Geomet
     )
 
 
-def stream(row: WriteRow, part: Geometry) -> tuple[I64, int, int]:
+def stream(row: WriteRow, part: Geometry, overwrites: float | None = None) -> tuple[I64, int, int]:
     """Give first pages of requests, pages of a request, and how many requests fill the drive.
 
     As `measured.play` plays them, but that zones are overwritten where they are trimmed there.
@@ -134,38 +136,45 @@ def stream(row: WriteRow, part: Geometry) -> tuple[I64, int, int]:
     random = np.random.default_rng(SEED)
     whole = row.capacity_gb * 1e9 / GIB
     used = part.logical if row.used_gib > 0.99 * whole else int(part.logical * row.used_gib / whole)
-    count = int(OVERWRITES[small(row)] * used)
     if small(row):
+        count = int((overwrites or OVERWRITES) * used)
         written = _small(row, used, count, random)
         return np.concatenate([np.arange(used), written]), 1, used
     pages = max(1, round(row.request_bytes / 4096 * part.share))
     if row.pattern == "sequential":
         return np.arange(used // pages) * pages, pages, 0
-    return _zones(row, part, used, pages, random), pages, 0
+    return _zones(row, used, pages, random), pages, 0
 
 
 def _small(row: WriteRow, used: int, count: int, random: np.random.Generator) -> I64:
     if row.pattern == "uniform":
-        return random.integers(0, used, count)
+        uniform: I64 = random.integers(0, used, count)
+        return uniform
     if row.pattern == "zipf":
         weights = np.cumsum(np.arange(1, used + 1.0) ** -exponent_of(row))
         ranks = np.searchsorted(weights, random.random(count) * weights[-1])
-        return random.permutation(used)[np.minimum(ranks, used - 1)]
+        return _scattered(np.minimum(ranks, used - 1), used, random)
     sets = sets_of(row)
     edges = np.round(np.cumsum([0.0, *(size for size, _ in sets)]) * used).astype(np.int64)
     edges[-1] = used
     chosen = random.choice(len(sets), count, p=[share for _, share in sets])
     spans = np.diff(edges)[chosen]
-    return edges[chosen] + (random.random(count) * spans).astype(np.int64)
+    places = edges[chosen] + (random.random(count) * spans).astype(np.int64)
+    return _scattered(places, used, random)
 
 
-def _zones(
-    row: WriteRow, part: Geometry, used: int, pages: int, random: np.random.Generator
-) -> I64:
+def _scattered(places: I64, used: int, random: np.random.Generator) -> I64:
+    """Put pages that are alike in frequency far from each other, as `synth:` does."""
+    pages: I64 = random.permutation(used)
+    found: I64 = pages[places]
+    return found
+
+
+def _zones(row: WriteRow, used: int, pages: int, random: np.random.Generator) -> I64:
     active, zone_mib = zones_of(row)
     zone = max(1, round(zone_mib / 1024 / row.used_gib * used / pages))
     zones = used // (zone * pages)
-    count = int(OVERWRITES[False] * used / pages)
+    count = int(row.written_capacities * used / pages)
     open_zones = [[int(one), 0] for one in random.choice(zones, active, replace=False)]
     found = np.empty(count, np.int64)
     for number in range(count):
@@ -185,7 +194,7 @@ def of_mqsim(program: Path, row: WriteRow, part: Geometry) -> float:
     first, pages, filled = stream(row, part)
     # Sent at twice the rate at which all planes program, so that the queue is always full.
     times = (np.arange(len(first)) * part.page_ns * pages / 2).astype(np.int64)
-    record = play(program, part.keys(), Trace(times, first, pages), 0.0, False)
+    record = play(program, part.keys(), Trace(times, first, pages))
     done = record.done_us
     if record.requests < len(first):
         raise RunError(f"MQSim ended after {record.requests} of {len(first)} requests")
@@ -201,10 +210,11 @@ def of_counting(row: WriteRow, profile: Mapping[str, Any], spare: float) -> floa
     """
     whole = row.capacity_gb * 1e9 / GIB
     part = geometry(profile, spare)
-    first, pages, filled = stream(row, part)
+    first, pages, _ = stream(row, part, row.written_capacities)
     with tempfile.TemporaryDirectory(prefix="flashwright-counting-") as folder:
         path = Path(folder) / "load.trace"
-        Trace(np.zeros(len(first) - filled, np.int64), first[filled:], pages).write(path, 4096)
+        # What is filled and never written again is part of the drive, too.
+        Trace(np.zeros(len(first), np.int64), first, pages).write(path, 4096)
         workload = _core.load_workload(str(path), format="mqsim")
     # What is never written is spare.
     found = _core.simulate(
@@ -279,7 +289,7 @@ def fit(
     """Search the spare space that fits the fitted rows best, and play all rows with it."""
     tried = [row for row in fitted if small(row)]
     with ThreadPoolExecutor(threads) as pool:
-        best: Fitted | None = None
+        tries = []
         for spare in SPARE:
             values = list(pool.map(lambda row, spare=spare: play_row(row, spare), tried))
             raw = dict(zip(tried, values, strict=True))
@@ -287,9 +297,8 @@ def fit(
             one = Fitted(simulator, spare, raw, factors, 0.0)
             errors = [_off(one.predicted(row, profile), row) for row in tried]
             one.misfit = sum(errors)
-            if best is None or one.misfit < best.misfit:
-                best = one
-        assert best is not None
+            tries.append(one)
+        best = min(tries, key=lambda one: one.misfit)
         spare = best.spare
         rest = [row for row in found if row not in best.raw]
         best.raw.update(zip(rest, pool.map(lambda row: play_row(row, spare), rest), strict=True))
@@ -422,25 +431,30 @@ def _rows(one: Beside) -> str:
 
 
 PLAYED = """\
-All are fitted to the same rows and asked for the others (an error is predicted / measured - 1). MQSim and the counting simulator have \
-two free parameters: over-provisioning, searched on the fitted rows of small writes, and a factor on throughput, one for small random \
-writes and one for sequential writes and zones, which makes the geometric mean of the fitted rows right. What the host can send at most in \
-zones is taken from our profile for both.
+All are fitted to the same rows and asked for the others (an error is predicted / measured - 1).
+MQSim and the counting simulator have two free parameters: over-provisioning, searched on the fitted
+rows of small writes, and a factor on throughput, one for small random writes and one for sequential
+writes and zones, which makes the geometric mean of the fitted rows right. What the host can send at
+most in zones is taken from our profile for both.
 
-MQSim plays one part of the drive: 8 planes with all their erase blocks, a queue cut alike, 4 KiB pages with the time of a page's share of a \
-program, each plane a chip of its own (several planes or dies of a chip mostly wait for each other there). The drive is filled in order by the trace and \
-overwritten one and a half times (zones: written four times); the last third counts.
+MQSim plays a part of the drive: 8 planes with all their erase blocks, a queue cut alike, 4 KiB
+pages with the time of a page's share of a program, each plane a chip of its own (dies of a chip
+mostly wait for each other there). The trace fills the drive in order and overwrites it one and a
+half times (zones: as often as was measured); the last third counts.
 
 What MQSim cannot do, and what that means here:
 
-- Cleaning ends in memory errors as it comes: its switch for static wear levelling is never read, the difference of erases is one of block \
-numbers, and what it starts then marks a block by the wrong address. `--mqsim` was built with that switched off: in `SSD_Device.cpp`, the \
-last line of `new GC_and_WL_Unit_Page_Level`, `true, false, 100` before the seed.
-- Its preconditioning is a model of valid pages per erase block. For traces the load's kind is read before it is set, so that it ends \
-with an error; with synthetic loads and these drives requests were lost. So drives are filled by the trace.
-- No trims: zones are overwritten. No superblocks: planes fill and are cleaned by themselves, which with a queue of limited depth lets planes wait. \
-No buffer behind capacitors; its write cache made no difference to steady writes, and is off.
-- It tells means, no percentiles, and its limit of writes under cleaning lies below the rates of the rows of response times: those were not played.
+- Cleaning ends in memory errors as it comes: its switch for static wear levelling is never read,
+  the difference of erases that it looks at is one of block numbers, and what it starts then marks a
+  block by a wrong address. `--mqsim` was built without: in `SSD_Device.cpp`, `true, false, 100`
+  before the seed, in the last line of `new GC_and_WL_Unit_Page_Level`. A row that came to no end
+  all the same is `no end`, and counts in no error.
+- Its preconditioning is a model of valid pages. For traces the kind of load is read before it is
+  set, so that it ends with an error. So the trace fills the drive.
+- No trims: zones are overwritten. No superblocks: planes fill and are cleaned by themselves, and a
+  queue of limited depth lets planes wait. No buffer behind capacitors.
+- Response times: it tells means, no percentiles, and its limit under cleaning, `uniform without
+  factor` below, is low beside the rates of those rows. They were not played.
 """
 
 
@@ -470,7 +484,7 @@ def _document(found: Sequence[Beside], command: str, scale: Sequence[tuple[str, 
                 "over-provisioning",
                 "factor, small",
                 "factor, zones",
-                "uniform without it, MiB/s",
+                "uniform without factor, MiB/s",
             ),
             fits,
         ),
@@ -520,7 +534,6 @@ def _make(request: Request[Compared]) -> Made:
         }
         for one in found
     ]
-    # To compute the page again without MQSim.
     document = {"drives": figures, "scales": [list(one) for one in scale]}
     return Made(_document(found, request.command, scale), document)
 

@@ -408,8 +408,8 @@ def simulate_drive(
     """Play flows of requests on a simulated drive.
 
     Each is a dict with `requests` and, if they are to differ, pace ("closed" or "open"), depth,
-    think_us, priority, queue, offset, length, beside. The first untimed_requests of the first
-    are done in no time before it begins.
+    think_us, priority, queue, handle, offset, length, beside. The first untimed_requests of the
+    first are done in no time before it begins.
     """
 
 # Block devices, and experiments on them

@@ -212,6 +212,8 @@ class Load:
     fold: bool = False
     priority: int = 0
     beside: tuple[Flow, ...] = ()
+    handle: int | None = None
+    """Placement handle of the source's writes; that of each request if None."""
 
     def pace_document(self) -> dict[str, Any]:
         """Tell the pace for a result."""
@@ -371,6 +373,7 @@ def run(
                 "depth": load.depth,
                 "think_us": load.think_time_us,
                 "priority": load.priority,
+                "handle": load.handle,
             },
             *beside,
         ],
@@ -440,7 +443,7 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
             "flash, and nothing is cleaned until the spare space is used up. --state aged shows "
             "the drive after long use."
         )
-    elif result["host_page_writes"] and not result["erases"]:
+    elif result["host_page_writes"] and not result["erases"] and "zones" not in result:
         longer = "A longer run shows" if state == "aged" else "A longer run, or --state aged, shows"
         said.append(
             f"No erase block was cleaned: what was written fits into the spare space. {longer} the "
@@ -481,7 +484,7 @@ def _imbalance(result: Mapping[str, Any]) -> str | None:
     if not result["erases"] or device["scheme"].partition("(")[0] not in PAGE_MAPPED:
         return None
     causes = ("host_page_writes", "relocated_pages", "wear_moved_pages", "mapping_page_writes")
-    programmed = sum(result[cause] for cause in causes)
+    programmed = sum(result[cause] for cause in causes) + result.get("parity_page_writes", 0)
     share = 1 - result["erases"] * device["pages_per_erase_block"] / programmed
     if abs(share) <= MOST_IMBALANCE:
         return None
@@ -525,4 +528,9 @@ LEAST_REQUESTS_TO_BE_LATE = 1000
 
 def identity(device: Device, requests: Requests, load: Load) -> list[Any]:
     """Give what decides on the numbers of a run."""
-    return [device.toml, requests.content_hash, requests.repeat, asdict(load)]
+    told = asdict(load)
+    for one in (told, *told["beside"]):
+        # Runs without handles keep the names that they had before there were any.
+        if one["handle"] is None:
+            del one["handle"]
+    return [device.toml, requests.content_hash, requests.repeat, told]

@@ -150,6 +150,7 @@ def result_of(
         "device": device.document(),
         "pace": asked.load.pace_document(),
         "priority": asked.load.priority,
+        **({} if asked.load.handle is None else {"handle": asked.load.handle}),
         "beside": [flow.document() for flow in asked.load.beside],
         "state": asked.load.state_document(),
         "limits": asked.load.limits_document(),

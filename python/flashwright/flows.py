@@ -27,6 +27,9 @@ class Flow:
     think_time_us: float = 0.0
     priority: int = 0
     """0 to 255: of requests that wait for room in the queue, the highest go first."""
+    handle: int | None = None
+    """Placement handle of its writes, for a simulated drive with `fdp.handles`; that of its source
+    if None."""
     region: tuple[int, int] | None = None
     """First byte and length of its addresses; all of the device if None."""
 
@@ -39,6 +42,7 @@ class Flow:
             "depth": self.depth if self.pace == "closed" else None,
             "think_time_us": self.think_time_us,
             "priority": self.priority,
+            **({} if self.handle is None else {"handle": self.handle}),
             "region": {"offset": offset, "length": length},
         }
 
@@ -51,6 +55,7 @@ class Flow:
             "depth": self.depth,
             "think_us": self.think_time_us,
             "priority": self.priority,
+            "handle": self.handle,
             "offset": offset,
             "length": length,
             "beside": True,

@@ -175,7 +175,14 @@ def test_the_same_run_twice_is_the_same_on_two_threads_too(profile: str) -> None
 
 @pytest.mark.parametrize("scheme", [entry["name"] for entry in _core.schemes()])
 def test_every_scheme_runs(profile: str, scheme: str) -> None:
-    toml = _core.check_profile(profile, "a16", [f"ftl.scheme={scheme}"])
+    changes = [f"ftl.scheme={scheme}"]
+    if scheme == "zoned":
+        changes += ["write_buffer.bytes=1Mi", "write_buffer.power_loss_protected=true"]
+    toml = _core.check_profile(profile, "a16", changes)
+    if scheme == "zoned":
+        found = run(toml, "io:sequential(requests=3000)", state="fresh", audit=True)
+        assert found["write_amplification"] == 1
+        return
     found = run(toml, "io:random(reads=0.5,requests=3000)", audit=True)
     assert found["requests"] == 3000
     assert found["write_amplification"] >= 1

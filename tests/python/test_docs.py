@@ -34,6 +34,8 @@ SMALLER = (
     (r"/dev/sdb --write", "disk --write"),
     (r"/dev/sdb", "disk"),
     (r"requests=100k", "requests=2k"),
+    (r"--warm-up 9M --requests 10M", "--warm-up 9k --requests 10k"),
+    (r"--requests 1M", "--requests 10k"),
     (r"--device nvme-tlc", "--device nvme-tlc --set media.erase_blocks_per_plane=64"),
     (r"region=8Gi\+8Gi", "region=64Mi+64Mi"),
     (r"zipf\?pages=1Mi", "zipf?pages=16Ki"),

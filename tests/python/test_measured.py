@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,23 @@ def test_reads_wait_for_suspension_where_dies_are_busy() -> None:
     assert busy["read_p99_us"] > idle["read_p50_us"] + TRUTH.suspend_us
     assert idle["writes_per_s"] == pytest.approx(5e3, rel=0.1)
     assert idle["write_p50_us"] < 12
+
+
+def test_bursts_are_seen_in_how_long_writes_take_at_the_limit() -> None:
+    burst = replace(TRUTH, burst_stripes=12.0, write_slack_us=0.0, trickle_gap_us=40.0)
+    asked = LatencyRow("made-up", 3e5)
+    writes = [row("sequential", size=524_288), row("uniform")]
+    found = {}
+    for name, truth in (("level", TRUTH), ("burst", burst)):
+        times = play.latency(asked, drive(truth), play.QUICK)
+        measured = {key: times[key] for key in ("writes_per_s", "write_p50_us", "write_p99_us")}
+        fit = Fit(SHEET, writes, [LatencyRow("made-up", 3e5, **measured)], 128)
+        fit.estimate = TRUTH
+        fit.find_bursts()
+        found[name] = fit.estimate
+    assert found["level"].trickle_gap_us == 0
+    assert found["burst"].trickle_gap_us == pytest.approx(40, rel=0.15)
+    assert found["burst"].burst_stripes == pytest.approx(12, rel=0.6)
 
 
 def test_fit_and_predict_on_the_command_line(cli: Cli, tmp_path: Path) -> None:

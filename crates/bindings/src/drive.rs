@@ -15,7 +15,7 @@ use ssd::drive::schemes::SCHEMES;
 use ssd::drive::state::State;
 use ssd::drive::time::{PICOS_PER_SECOND, Picos};
 use traces::synth::patterns;
-use units::RequestSource;
+use units::{PLACEMENT_HANDLES, RequestSource};
 
 use crate::drive_requests::RequestTable;
 use crate::drive_result::{ToldFlow, result};
@@ -179,6 +179,8 @@ pub struct GivenFlow {
     #[pyo3(default)]
     pub priority: u8,
     #[pyo3(default)]
+    pub handle: Option<u8>,
+    #[pyo3(default)]
     queue: u32,
     #[pyo3(default)]
     pub offset: u64,
@@ -210,6 +212,10 @@ impl GivenFlow {
     /// A flow of these requests with all that is not theirs.
     pub fn marked<S>(&self, flow: Flow<S>) -> Flow<S> {
         let flow = flow.with_priority(self.priority).with_queue(self.queue);
+        let flow = match self.handle {
+            Some(handle) => flow.with_handle(handle),
+            None => flow,
+        };
         if self.beside { flow.beside() } else { flow }
     }
 
@@ -259,7 +265,9 @@ fn run_failed(error: RunError) -> PyErr {
     match error {
         RunError::Cancelled(cancelled) => errors::cancelled(cancelled),
         RunError::Audit(_) | RunError::Sink(_) => errors::run_error(error),
-        RunError::Drive(_) | RunError::Source(_) => errors::input_error(error),
+        RunError::Drive(_) | RunError::Source(_) | RunError::Refused(_) => {
+            errors::input_error(error)
+        }
     }
 }
 
@@ -306,7 +314,8 @@ fn run(
 ///
 /// `profile` is the TOML of a device profile. Each of `flows` is a dict with `requests` and, if
 /// they are to differ, `pace` ("closed"), `depth` (1), `think_us` (0), `priority` (0 ... 255, 0),
-/// `queue` (0, that of the host),
+/// `queue` (0, that of the host), `handle` (placement handle of its writes, 0 ... 127; that of each
+/// request),
 /// `offset` (0) and `length` (to the end), in bytes. With the pace "closed", `depth` requests are
 /// outstanding, each followed `think_us` microseconds after its end by the next; with "open", they
 /// are sent at their own times, however late the drive is. Of requests that wait for room in the
@@ -352,6 +361,13 @@ fn simulate_drive<'py>(
     requests_to: Option<PathBuf>,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let handle = flows.iter().filter_map(|flow| flow.handle).max().unwrap_or(0);
+    if handle >= PLACEMENT_HANDLES {
+        return Err(errors::input_error(format!(
+            "handle is {handle}: it must be from 0 to {}",
+            PLACEMENT_HANDLES - 1
+        )));
+    }
     if flows.is_empty() {
         return Err(errors::input_error("there are no flows: a run needs at least one"));
     }
@@ -405,6 +421,7 @@ fn simulate_drive<'py>(
             Ok(ToldFlow {
                 name: flow.requests().name(),
                 priority: flow.priority,
+                handle: flow.handle,
                 offset,
                 is_folded,
             })

@@ -12,12 +12,15 @@ use ssd::drive::state::State;
 use ssd::drive::time::PICOS_PER_SECOND;
 use units::IoOp;
 
+use crate::drive_logs::{endurance_group, fdp_dict};
 use crate::errors;
 
 /// What a result says of a flow beside what it did.
 pub struct ToldFlow<'a> {
     pub name: &'a str,
     pub priority: u8,
+    /// Placement handle, if the flow has one of its own.
+    pub handle: Option<u8>,
     pub offset: u64,
     pub is_folded: bool,
 }
@@ -55,6 +58,17 @@ pub fn result<'py>(
     dict.set_item("wall_seconds", outcome.wall_seconds)?;
     dict.set_item("prepare_seconds", outcome.prepare_seconds)?;
     counters(py, &dict, outcome)?;
+    dict.set_item("endurance_group", endurance_group(py, &outcome.endurance_group)?)?;
+    if let Some(fdp) = &outcome.fdp {
+        dict.set_item("fdp", fdp_dict(py, fdp)?)?;
+    }
+    if let Some(zones) = &outcome.zones {
+        let counts = PyDict::new(py);
+        for (name, count) in zones.named() {
+            counts.set_item(name, count)?;
+        }
+        dict.set_item("zones", counts)?;
+    }
     dict.set_item("worn_out", outcome.worn_out.as_ref().map(ToString::to_string))?;
     dict.set_item("energy_joules", energy_dict(py, outcome)?)?;
     dict.set_item("event_hash", format!("{:016x}", outcome.event_hash))?;
@@ -167,6 +181,7 @@ fn counters<'py>(py: Python<'py>, dict: &Bound<'py, PyDict>, outcome: &Outcome) 
     dict.set_item("transferred_bytes", outcome.media.bytes_transferred)?;
     dict.set_item("multi_plane_commands", outcome.media.multi_plane_commands)?;
     dict.set_item("suspensions", outcome.media.suspensions)?;
+    dict.set_item("read_retries", outcome.media.read_retries)?;
     let merges = PyDict::new(py);
     for (name, count) in outcome.scheme.named() {
         match name.strip_suffix("_merges") {
@@ -210,6 +225,9 @@ pub fn flow_dicts<'py>(
         let dict = PyDict::new(py);
         dict.set_item("name", told.name)?;
         dict.set_item("priority", told.priority)?;
+        if told.handle.is_some() {
+            dict.set_item("handle", told.handle)?;
+        }
         dict.set_item("offset", told.offset)?;
         dict.set_item("folded", told.is_folded)?;
         dict.set_item("requests", flow.requests)?;
@@ -377,6 +395,7 @@ fn over_time_table<'py>(py: Python<'py>, windows: &[TimeWindow]) -> PyResult<Bou
             ("host_page_writes", counts(&|w| w.host_page_writes)),
             ("relocated_pages", counts(&|w| w.relocated_pages)),
             ("mapping_page_writes", counts(&|w| w.mapping_page_writes)),
+            ("parity_page_writes", counts(&|w| w.parity_page_writes)),
             ("erases", counts(&|w| w.erases)),
         ],
     )

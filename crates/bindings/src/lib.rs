@@ -4,6 +4,7 @@
 
 mod devices;
 mod drive;
+mod drive_logs;
 mod drive_requests;
 mod drive_result;
 mod errors;

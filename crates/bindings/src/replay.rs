@@ -258,8 +258,13 @@ fn replay_on<'py>(
     let playing = Playing { signals: &[], keeps_going: keep_going, progress: &progress };
     let name = trace.0.path.display().to_string();
     let mut flows = vec![flow(Box::new(source), pace).with_priority(priority)];
-    let mut told =
-        vec![ToldFlow { name: &name, priority, offset: region_offset, is_folded: false }];
+    let mut told = vec![ToldFlow {
+        name: &name,
+        priority,
+        handle: None,
+        offset: region_offset,
+        is_folded: false,
+    }];
     for given in &beside {
         let (offset, length) = given.region(about.limits.capacity_bytes)?;
         let region = Region { offset, length };
@@ -268,7 +273,7 @@ fn replay_on<'py>(
         flows.push(given.marked(flow(Box::new(fitted), drive::pace_of(given)?)));
         let requests = given.requests();
         let (priority, is_folded) = (given.priority, requests.is_folded(length));
-        told.push(ToldFlow { name: requests.name(), priority, offset, is_folded });
+        told.push(ToldFlow { name: requests.name(), priority, handle: None, offset, is_folded });
     }
     let played = py.detach(|| match &record_to {
         None => Ok(play(held, flows, &playing)),

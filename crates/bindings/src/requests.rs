@@ -138,6 +138,7 @@ impl Requests {
             length: 0,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let mut buffer = vec![nothing; 4096];
         loop {
@@ -257,8 +258,9 @@ impl Requests {
     #[getter]
     fn content_hash(&self) -> String {
         let spec = |kind: &str, info: &Info, args: &Args, seed: u64| {
-            let args: Vec<String> =
-                args.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let args = args.iter().map(|(name, value)| format!("{name}={value}"));
+            // What was hashed before there were handles keeps its hash.
+            let args: Vec<String> = args.filter(|told| told != "handle=0").collect();
             format!("{kind}:{}?{} seed {seed}", info.name, args.join("&"))
         };
         match &self.kind {

@@ -1,13 +1,13 @@
 //! A simulated drive as a block device, in virtual time: hours of requests in seconds.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, FlashWork, Limits,
-    Reply,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Failure, FlashWork,
+    Limits, Reply,
 };
 use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::{FlashOp, MediaCounters};
 use ssd::drive::profile::Profile;
-use ssd::drive::schemes::Scheme;
+use ssd::drive::schemes::{Scheme, ZoneError};
 use ssd::drive::state::{State, prepare};
 use ssd::drive::time::{PICOS_PER_NANO, Picos};
 use ssd::drive::{DriveVisitor, device, visit_drive};
@@ -57,6 +57,7 @@ trait AnyDrive: Send {
     fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>);
     fn outstanding(&self) -> u32;
     fn worn_out(&self) -> Option<String>;
+    fn take_refused(&mut self) -> Vec<(u32, ZoneError)>;
     fn media(&self) -> &MediaCounters;
 }
 
@@ -81,6 +82,10 @@ impl<S: Scheme> AnyDrive for Drive<S> {
 
     fn outstanding(&self) -> u32 {
         Self::outstanding(self)
+    }
+
+    fn take_refused(&mut self) -> Vec<(u32, ZoneError)> {
+        Self::take_refused(self)
     }
 
     fn media(&self) -> &MediaCounters {
@@ -151,10 +156,18 @@ impl Simulated {
 
     fn hand_over(&mut self, completed: &mut Vec<Completion>) {
         completed.append(&mut self.refused);
-        completed.extend(self.done.drain(..).map(|done| Completion {
-            reply: Reply { id: done.submission.handle, outcome: Ok(Data::Absent) },
-            submitted_at: done.submitted_at / PICOS_PER_NANO,
-            completed_at: done.completed_at / PICOS_PER_NANO,
+        let refused = self.drive.take_refused();
+        completed.extend(self.done.drain(..).map(|done| {
+            let device::Submission { op, offset, length, handle: id, .. } = done.submission;
+            let why = refused.iter().find(|(handle, _)| *handle == id);
+            let outcome = why.map_or(Ok(Data::Absent), |(_, error)| {
+                Err(Failure::Io { op, offset, length, reason: error.to_string().into() })
+            });
+            Completion {
+                reply: Reply { id, outcome },
+                submitted_at: done.submitted_at / PICOS_PER_NANO,
+                completed_at: done.completed_at / PICOS_PER_NANO,
+            }
         }));
     }
 
@@ -199,7 +212,7 @@ impl BlockDevice for Simulated {
         self.sent = self.sent.wrapping_add(1);
         self.drive.submit(
             self.now,
-            Submission { op, offset, length, queue, priority: 0, is_fua, handle: id },
+            Submission { op, offset, length, queue, priority: 0, is_fua, placement: 0, handle: id },
             &mut self.done,
         );
     }

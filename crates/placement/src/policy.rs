@@ -87,8 +87,18 @@ pub trait Placement: Send {
     /// Whether it is shown writes of the host ahead ([`Placement::look_ahead`]).
     const LOOKS_AHEAD: bool = false;
 
+    /// Whether the host says with each write where it belongs ([`Placement::set_handle`]).
+    const HAS_HANDLES: bool = false;
+
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
+
+    /// The placement handle of the pages that [`Placement::host_stream`] is asked for from now on.
+    /// Told only to policies with [`Placement::HAS_HANDLES`].
+    #[inline]
+    fn set_handle(&mut self, handle: u8) {
+        let _ = handle;
+    }
 
     /// Streams that the policy goes without as there is no room for them
     /// ([`Context::most_streams`]).

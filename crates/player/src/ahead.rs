@@ -111,6 +111,7 @@ fn read(mut source: Box<dyn RequestSource>, sender: &SyncSender<Batch>) {
         length: 0,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     loop {
         let mut batch = vec![nothing; BATCH];
@@ -171,6 +172,7 @@ mod tests {
                 length: 512,
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             };
             let all: Vec<IoRequest> = (0..count as u64).map(request).collect();
             let mut ahead = Ahead::new(Box::new(VecRequests::new(all.clone().into())));
@@ -201,6 +203,7 @@ mod tests {
             length: 512,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let mut ahead = Ahead::new(Box::new(VecRequests::new(vec![request; 100 * BATCH].into())));
         assert_eq!(ahead.peek(true).unwrap(), Next::Request(request));

@@ -15,6 +15,7 @@ pub struct Flow<S = Lookahead> {
     pace: Pace,
     priority: u8,
     queue: u32,
+    handle: Option<u8>,
     waits_for_flushes: bool,
     is_beside: bool,
 }
@@ -27,7 +28,15 @@ impl<S> Flow<S> {
     #[must_use]
     pub fn new(source: S, pace: Pace) -> Self {
         pace.check();
-        Self { source, pace, priority: 0, queue: 0, waits_for_flushes: false, is_beside: false }
+        Self {
+            source,
+            pace,
+            priority: 0,
+            queue: 0,
+            handle: None,
+            waits_for_flushes: false,
+            is_beside: false,
+        }
     }
 
     /// Where its requests are from: whoever takes some from it before they are played.
@@ -53,6 +62,13 @@ impl<S> Flow<S> {
     #[must_use]
     pub fn with_queue(mut self, queue: u32) -> Self {
         self.queue = queue;
+        self
+    }
+
+    /// The same with a placement handle for all its writes, whatever its source says.
+    #[must_use]
+    pub fn with_handle(mut self, handle: u8) -> Self {
+        self.handle = Some(handle);
         self
     }
 
@@ -172,6 +188,13 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
     #[must_use]
     pub fn queue(&self, flow: u32) -> u32 {
         self.stands[flow as usize].flow.queue
+    }
+
+    /// The placement handle of a flow's writes, where it is not their own.
+    #[inline]
+    #[must_use]
+    pub fn handle(&self, flow: u32) -> Option<u8> {
+        self.stands[flow as usize].flow.handle
     }
 
     /// The priority of a flow.

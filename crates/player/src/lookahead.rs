@@ -76,6 +76,7 @@ impl Lookahead {
             length: 0,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         self.buffer.resize(self.chunk, nothing);
         self.filled = self.source.fill(&mut self.buffer)?;
@@ -129,6 +130,7 @@ mod tests {
             length: 512,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let all: Vec<IoRequest> = (0..10).map(|number| request(number * 512)).collect();
         for chunk in [1, 3, 10, 64] {
@@ -157,6 +159,7 @@ mod tests {
             length: 512,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let all: Vec<IoRequest> = (0..1000).map(|number| request(number * 512)).collect();
         let mut ahead = Lookahead::new(Box::new(VecRequests::new(all.into())), 300);

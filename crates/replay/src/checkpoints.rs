@@ -18,8 +18,15 @@ pub struct Flushing {
 }
 
 const CHUNK: usize = 1024;
-const FLUSH: IoRequest =
-    IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+const FLUSH: IoRequest = IoRequest {
+    time_ns: 0,
+    op: IoOp::Flush,
+    offset: 0,
+    length: 0,
+    stream: 0,
+    latency_ns: None,
+    handle: 0,
+};
 
 impl Flushing {
     /// Times are nanoseconds of the trace, in ascending order.

@@ -182,6 +182,7 @@ impl Fitted {
             length: 0,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.resize(CHUNK, nothing);

@@ -22,7 +22,7 @@ fn device(capacity_bytes: u64, sector_bytes: u32, most_bytes: u32, has_trim: boo
 }
 
 fn request(op: IoOp, offset: u64, length: u32) -> IoRequest {
-    IoRequest { time_ns: 0, op, offset, length, stream: 0, latency_ns: None }
+    IoRequest { time_ns: 0, op, offset, length, stream: 0, latency_ns: None, handle: 0 }
 }
 
 fn totals(all: &[IoRequest]) -> Totals {

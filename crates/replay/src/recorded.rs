@@ -141,8 +141,15 @@ impl BlockDevice for Recorded<'_> {
         let Command { id, op, offset, length, .. } = command;
         self.device.submit(command);
         self.numbers.insert(id, self.first + self.rows.len() as u64);
-        let row =
-            IoRequest { time_ns: sent_at - start, op, offset, length, stream: 0, latency_ns: None };
+        let row = IoRequest {
+            time_ns: sent_at - start,
+            op,
+            offset,
+            length,
+            stream: 0,
+            latency_ns: None,
+            handle: 0,
+        };
         self.rows.push_back((row, State::UnderWay));
     }
 
@@ -186,6 +193,7 @@ mod tests {
                 length: 4096,
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             })
             .collect();
         let mut device = devices::open(&Opening::new("memory(bytes=4Mi)", Access::Write)).unwrap();

@@ -129,6 +129,7 @@ mod tests {
                 length: if op == 3 { 0 } else { sectors * 512 },
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             };
             all.into_iter().enumerate().map(request).collect()
         })
@@ -165,6 +166,7 @@ mod tests {
                     length: 0,
                     stream: 0,
                     latency_ns: None,
+                    handle: 0,
                 };
                 let (mut found, mut buffer) = (Vec::new(), vec![nothing; chunk]);
                 loop {

@@ -214,6 +214,7 @@ fn scan<S: RequestSource>(
         length: 0,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let mut buffer = vec![nothing; 4096];
     let (mut totals, mut streams) = (Totals::default(), FxHashSet::default());

@@ -42,6 +42,7 @@ impl RequestSource for Uniform {
                 length: self.page_bytes,
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             };
         }
         Ok(buffer.len())

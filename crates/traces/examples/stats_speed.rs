@@ -40,6 +40,7 @@ fn main() {
                     length,
                     stream: 0,
                     latency_ns: Some(20_000),
+                    handle: 0,
                 }
             }));
             let start = Instant::now();

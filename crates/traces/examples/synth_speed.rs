@@ -62,7 +62,8 @@ fn patterns() {
                 offset: 0,
                 length: 0,
                 stream: 0,
-                latency_ns: None
+                latency_ns: None,
+                handle: 0
             };
             4096
         ];

@@ -121,7 +121,15 @@ pub(crate) fn checked(
     stream: u32,
 ) -> Result<IoRequest, Bad> {
     if op == IoOp::Flush {
-        return Ok(IoRequest { time_ns, op, offset: 0, length: 0, stream, latency_ns: None });
+        return Ok(IoRequest {
+            time_ns,
+            op,
+            offset: 0,
+            length: 0,
+            stream,
+            latency_ns: None,
+            handle: 0,
+        });
     }
     let Ok(length) = u32::try_from(length) else {
         return Err(Bad::new(format!("length is {length} bytes"), "less than 4 GiB"));
@@ -138,7 +146,7 @@ pub(crate) fn checked(
             "a range below 2^64 bytes",
         ));
     }
-    Ok(IoRequest { time_ns, op, offset, length, stream, latency_ns: None })
+    Ok(IoRequest { time_ns, op, offset, length, stream, latency_ns: None, handle: 0 })
 }
 
 /// Sectors as bytes, checked.

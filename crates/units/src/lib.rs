@@ -15,5 +15,5 @@ pub use geometry::{Geometry, GeometryError};
 pub use ids::{EraseBlockId, Lpn, Ppn, StreamId};
 pub use pages::{PageOp, PageSource, SourceError, VecSource, held_fractions};
 pub use progress::{Cancelled, Progress};
-pub use request::{IoOp, IoRequest, Nanos};
+pub use request::{IoOp, IoRequest, Nanos, PLACEMENT_HANDLES};
 pub use requests::{RequestSource, VecRequests};

@@ -61,4 +61,12 @@ pub struct IoRequest {
     pub stream: u32,
     /// From issue to completion, if known.
     pub latency_ns: Option<Nanos>,
+    /// Placement handle of a write (NVMe FDP), below [`PLACEMENT_HANDLES`]; 0 if none is told.
+    pub handle: u8,
 }
+
+/// Placement handles that a namespace has at most (NVMe base specification 2.1, 8.1.10: FDP).
+pub const PLACEMENT_HANDLES: u8 = 128;
+
+// Requests are copied for each that is played: the handle lies where there was padding.
+const _: () = assert!(size_of::<IoRequest>() == 48);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from flashwright.api.calls import public
 from flashwright.api.results import Result
 from flashwright.devices import Load
 from flashwright.drive_runs import DriveRun, play
+from flashwright.flows import Flow
 from flashwright.sources import Reading, check_target
 from flashwright.sweeps.policies import own_victim
 
@@ -88,6 +89,8 @@ class Drive:
         page_size: int = 4096,
         repeat: int = 1,
         fold: bool = False,
+        handle: int | None = None,
+        beside: Sequence[Flow] = (),
         seed: int = 1,
         timeline: int = 0,
         audit: bool = False,
@@ -102,10 +105,12 @@ class Drive:
         capacities of random writes (2). `requests` and `seconds` (simulated) end the run, `warm_up`
         requests are left out. `untimed` requests (an int), or that share of all (a float below 1),
         are played in no simulated time first, which brings the drive into its steady state as fast
-        as it can be counted; what is left is played with a clock. `timeline` activities of the dies
-        are kept for ui.perfetto.dev.
-        `requests_to` is a Parquet file to write: a row for each request, with what its latency
-        consists of. It is the table `requests` of the result, and moves with it into a run folder.
+        as it can be counted; what is left is played with a clock. `handle` is the placement handle
+        of its writes on a drive with `fdp.handles`; without it each request has its own. `beside`
+        are flows that are played until it ends (`flashwright.flows.Flow`). `timeline` activities of
+        the dies are kept for ui.perfetto.dev. `requests_to` is a Parquet file to write: a row for
+        each request, with what its latency consists of. It is the table `requests` of the result,
+        and moves with it into a run folder.
 
         The result has throughput, latency_ns by operation with percentiles, what delayed requests,
         what the dies did, write_amplification, life_years; each figure is judged steady or not in
@@ -127,6 +132,8 @@ class Drive:
             untimed=untimed,
             seed=seed,
             fold=fold,
+            handle=handle,
+            beside=tuple(beside),
         )
         reading = Reading(page_size=page_size, seed=seed, repeat=repeat)
         file = None if requests_to is None else Path(requests_to).absolute()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.flow_options import FlowOptions
+from flashwright.cli.flow_options import MOST_HANDLE, FlowOptions
 from flashwright.cli.options import (
     Count,
     CountOrShare,
@@ -91,6 +91,12 @@ class DriveOptions(Overrides):
         type=CountOrShare(),
         default=0,
     )
+    handle: int | None = option(
+        "Placement handle of the writes of SOURCE, for a drive with `--set fdp.handles=N`.  "
+        "[default: that of each request: `handle=` of a pattern, the column of a trace, or 0]",
+        type=click.IntRange(0, MOST_HANDLE),
+        metavar="N",
+    )
     fold: bool = option(
         "Let a trace that is larger than the drive begin again at its start (addresses modulo "
         "capacity)."
@@ -138,6 +144,7 @@ class DriveOptions(Overrides):
             untimed=self.untimed,
             seed=seed,
             fold=self.fold,
+            handle=self.handle,
         )
 
 
@@ -288,6 +295,8 @@ def print_result(result: dict[str, Any]) -> None:
     )
     if len(result["flows"]) > 1:
         print_table(words.FLOW_HEADINGS, words.flow_rows(result["flows"]), "Flows")
+    if "fdp" in result:
+        print_table(words.HANDLE_HEADINGS, words.handle_rows(result), "Reclaim unit handles")
     shares = [tuple(percent(result["die_share"][cause], 3) for cause in words.CAUSES)]
     print_table([(name, right) for name in words.CAUSES.values()], shares, "Time of the dies")
     for line in caveats(result):

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from flashwright.flows import Flow
 
 MOST_PRIORITY = 255
+MOST_HANDLE = 127
 _KINDS: dict[str, click.ParamType[Any]] = {
     "depth": click.IntRange(1, 65_535),
     "think-time": Duration(1e-6),
     "priority": click.IntRange(0, MOST_PRIORITY),
+    "handle": click.IntRange(0, MOST_HANDLE),
     "region": RegionText(),
 }
 _FIELDS = {"think-time": "think_time_us"}
@@ -73,8 +75,8 @@ class FlowOptions:
 
     beside: tuple[Flow, ...] = option(
         "Play this too until that ends: a source as SOURCE is, one by one unless ;depth=N or "
-        ";open-loop follows, also ;think-time=US, ;priority=0..255, ;region=[OFFSET+]LENGTH. Again "
-        "for each flow.",
+        ";open-loop follows, also ;think-time=US, ;priority=0..255, ;region=[OFFSET+]LENGTH, "
+        ";handle=0..127 (of a simulated drive with fdp.handles). Again for each flow.",
         multiple=True,
         type=FlowText(),
         default=(),

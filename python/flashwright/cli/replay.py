@@ -100,6 +100,10 @@ def replay(
     from flashwright import replays
     from flashwright.recording.recorder import check_folder
 
+    if any(flow.handle is not None for flow in flows.beside):
+        raise click.UsageError(
+            "--beside ;handle=N: only a drive that `simulate` plays on has placement handles"
+        )
     plan = replace(playing.plan(OPEN_LOOP, on.region, keep_going=options.keep_going), **vars(flows))
     other = None if options.against is None else replays.read(options.against)
     on.check(device)

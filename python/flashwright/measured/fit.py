@@ -19,7 +19,7 @@ import numpy as np
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright.measured import predict
-from flashwright.measured.play import QUICK, Drive
+from flashwright.measured.play import CLIENTS_DEPTH, QUICK, Drive
 from flashwright.measured.rows import LatencyRow, Row, WriteRow, sets_of, zones_of
 from flashwright.measured.template import MIB, DataSheet, Estimate, profile
 
@@ -36,12 +36,19 @@ LIMIT_SHARE = 0.95
 """A rate of which less is done is above the drive's limit."""
 SEARCHED: dict[str, tuple[float, ...]] = {
     "suspend_us": (5, 10, 30, 50, 80, 110, 150),
-    "channel_mt_per_s": (600, 900, 1200, 1600, 2400),
+    "channel_mt_per_s": (600, 750, 900, 1050, 1200, 1600, 2400),
     "burst_stripes": (0, 4, 16, 64),
     "write_slack_us": (500, 2_000, 30_000),
     "cleaning_stripes": (2, 4, 8, 16, 32),
     "buffer_stripes": (2.5, 6, 12, 24),
 }
+BURSTS = 2.0
+"""How many times as long as evenly one write in a hundred takes, at the limit, where a drive cleans
+in bursts."""
+BURST_STRIPES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0)
+QUARTER, WHOLE = 4, 1
+"""Parts of the slice that are played. A quarter is enough for throughput; in it superblocks have
+too few pages to tell their sizes apart, and reads meet programs and erases too seldom."""
 TIMES = {"read_p50_us": 2.0, "read_p99_us": 1.0, "write_p99_us": 1.0}
 """Response times that are fitted, and the weight of each."""
 
@@ -86,13 +93,12 @@ class Fit:
         _core.check_profile(text, f"the profile of {self.sheet.name}")
         return text
 
-    def drive(self, estimate: Estimate | None = None) -> Drive:
-        """Give the drive of an estimate, as a slice that is simulated quickly."""
-        return Drive.of(self.toml(estimate, self.slices * 4))
-
-    def play(self, rows: Iterable[Row], estimate: Estimate | None = None) -> list[Any]:
-        """Predict rows."""
-        return predict.many(list(rows), self.drive(estimate), QUICK, threads=self.threads)
+    def play(
+        self, rows: Iterable[Row], estimate: Estimate | None = None, part: int = QUARTER
+    ) -> list[Any]:
+        """Predict rows, on a part of the slice that the profile will be."""
+        drive = Drive.of(self.toml(estimate, self.slices * part))
+        return predict.many(list(rows), drive, QUICK, threads=self.threads)
 
     def run(self) -> str:
         """Fit, and give the profile as TOML.
@@ -102,6 +108,7 @@ class Fit:
         self._sequential()
         self._zone_gap()
         self._small_writes()
+        self.find_bursts()
         self._superblocks()
         self._cold_data()
         self._level()
@@ -172,6 +179,35 @@ class Fit:
         self._set("measured: random writes", over_provisioning=op)
         self._set("measured: random writes", write_gap_us=gap, relocation_gap_us=per_page)
 
+    def find_bursts(self) -> None:
+        """Find out whether cleaning goes in bursts, from how long writes take at the limit.
+
+        A host that has N writes outstanding waits N / rate for each, if the drive takes them
+        evenly. Where one in a hundred takes much longer, the drive takes few while it cleans.
+        """
+        rows = [row for row in self.latencies if row.write_p99_us and self._is_limited(row)]
+        if not rows:
+            return
+        row = max(rows, key=_rate)
+        longest_us = row.write_p99_us or 0.0
+        evenly_us = CLIENTS_DEPTH / (row.writes_per_s or 1.0) * 1e6
+        if longest_us < BURSTS * evenly_us:
+            return
+        gap = longest_us / CLIENTS_DEPTH
+        self._set("measured: writes at the limit", trickle_gap_us=gap, write_slack_us=0.0)
+
+        def misfit(stripes: float) -> float:
+            found = self.play([row], self._with("burst_stripes", stripes), WHOLE)[0].predicted
+            pairs = ((found[key], getattr(row, key)) for key in ("write_p50_us", "write_p99_us"))
+            return sum(math.log(ours / theirs) ** 2 for ours, theirs in pairs if theirs)
+
+        best = min(BURST_STRIPES, key=misfit)
+        self._set("measured: writes at the limit", burst_stripes=best)
+
+    @staticmethod
+    def _is_limited(row: LatencyRow) -> bool:
+        return bool(row.writes_per_s) and (row.writes_per_s or 0.0) < LIMIT_SHARE * _asked(row)
+
     def _superblocks(self) -> None:
         # Where several zones are written at a time each superblock is of all, whatever its size.
         rows = self._steady(
@@ -183,7 +219,7 @@ class Fit:
         def unusual(count: int) -> float:
             return (0.06 * math.log(count / USUAL_SUPERBLOCKS) / 0.3) ** 2
 
-        found = self._best("superblocks", SUPERBLOCKS, rows, unusual)
+        found = self._best("superblocks", SUPERBLOCKS, rows, unusual, WHOLE)
         self._set("measured: zones", superblocks=found)
 
     def _cold_data(self) -> None:
@@ -197,11 +233,12 @@ class Fit:
         values: Sequence[int],
         rows: Sequence[WriteRow],
         unusual: Callable[[int], float] = lambda _: 0.0,
+        part: int = QUARTER,
     ) -> int:
         def misfit(value: int) -> float:
             return unusual(value) + sum(
                 math.log(one.predicted["steady_mib_s"] / one.row.steady_mib_s) ** 2
-                for one in self.play(rows, self._with(key, value))
+                for one in self.play(rows, self._with(key, value), part)
             )
 
         return min(values, key=misfit)
@@ -239,7 +276,10 @@ class Fit:
         self._limit([row for row in rows if row not in below])
         judged = sorted({below[0], below[len(below) // 2], below[-1]}, key=_rate)
         score = self._misfit(judged, self.estimate)
+        pace = ("burst_stripes", "write_slack_us") if self.estimate.trickle_gap_us else ()
         for key, values in SEARCHED.items():
+            if key in pace:
+                continue
             for value in values:
                 if value == getattr(self.estimate, key):
                     continue
@@ -252,7 +292,7 @@ class Fit:
 
     def _read_time(self, row: LatencyRow) -> None:
         """Find the time of a read, from the median where little else is going on."""
-        found = self.play([row])[0].predicted["read_p50_us"]
+        found = self.play([row], part=WHOLE)[0].predicted["read_p50_us"]
         read_us = max(5.0, self.estimate.read_us + (row.read_p50_us or found) - found)
         self._set("measured: reads at a low rate", read_us=read_us)
 
@@ -261,7 +301,7 @@ class Fit:
         if not rows:
             return
         row = min(rows, key=_rate)
-        found = self.play([row])[0].predicted
+        found = self.play([row], part=WHOLE)[0].predicted
         off = 1e6 / (row.writes_per_s or 1.0) - 1e6 / found["writes_per_s"]
         reads = found["reads_per_s"] / found["writes_per_s"]
         # One step: where flash is the limit beside it, more would take too much at lower rates.
@@ -270,7 +310,7 @@ class Fit:
 
     def _misfit(self, rows: Sequence[LatencyRow], estimate: Estimate) -> float:
         total = 0.0
-        for one in self.play(rows, estimate):
+        for one in self.play(rows, estimate, WHOLE):
             for key, weight in TIMES.items():
                 measured = getattr(one.row, key)
                 if measured:

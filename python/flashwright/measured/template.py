@@ -99,6 +99,7 @@ class Estimate:
     cleaning_stripes: float = 4.0
     burst_stripes: float = 0.0
     write_slack_us: float = 10_000.0
+    trickle_gap_us: float = 0.0
 
 
 def dies_of(sheet: DataSheet) -> int:
@@ -133,6 +134,7 @@ KEYS = {
     "cleaning_stripes": "ftl.scheme",
     "burst_stripes": "cleaning.burst_stripes",
     "write_slack_us": "controller.write_slack_us",
+    "trickle_gap_us": "controller.trickle_gap_us",
 }
 """Which key of a profile each estimate becomes."""
 
@@ -216,6 +218,7 @@ write_gap_us = {estimate.write_gap_us:.4g}
 relocation_gap_us = {estimate.relocation_gap_us:.4g}
 read_gap_us = {estimate.read_gap_us:.4g}
 write_slack_us = {estimate.write_slack_us:.4g}
+trickle_gap_us = {estimate.trickle_gap_us:.4g}
 
 [write_buffer]
 bytes = {buffer}

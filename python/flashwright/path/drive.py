@@ -109,7 +109,8 @@ def drive_figures(
     load = Load(state=plan.state, seed=plan.seed, warm_up_requests=total // 2)
     outcome = devices.run(drive, requests, load)
     measured = plays / 2
-    programmed = sum(outcome[cause] for cause in _CAUSES) * drive.summary["page_bytes"]
+    pages = sum(outcome[cause] for cause in _CAUSES) + outcome.get("parity_page_writes", 0)
+    programmed = pages * drive.summary["page_bytes"]
     writes = outcome["latency_ns"]["write"]
     said = {**outcome, "device": drive.document(), "state": {"kind": plan.state}}
     return {

@@ -58,6 +58,7 @@ def page(run: Run) -> Page:
                 [
                     latency_table(result),
                     *([flow_table(result)] if len(result.get("flows", ())) > 1 else []),
+                    *([handle_table(result)] if "fdp" in result else []),
                     delay_table(result),
                     figures_table(result),
                     drive_table(result),
@@ -368,6 +369,16 @@ def delay_table(result: dict[str, Any]) -> Table:
 def flow_table(result: dict[str, Any]) -> Table:
     """Say what each of several flows did: until its own last request."""
     return Table("Flows", words.FLOW_HEADINGS, words.flow_rows(result["flows"]))
+
+
+def handle_table(result: dict[str, Any]) -> Table:
+    """Say what was written and moved by reclaim unit handle."""
+    note = (
+        "Reclaim units and what is valid in them at the end. Under initial isolation what the "
+        "controller moves of all handles shares reclaim units."
+    )
+    rows = words.handle_rows(result)
+    return Table("Reclaim unit handles", words.HANDLE_HEADINGS, rows, note)
 
 
 def figures_table(result: dict[str, Any]) -> Table:

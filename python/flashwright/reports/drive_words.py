@@ -107,6 +107,9 @@ def policy(device: Mapping[str, Any]) -> str:
     policies = [
         str(device[key]) for key in ("placement", "victim") if device[key] and device[key] != "none"
     ]
+    if text.partition("(")[0] in {"zoned", "zns"}:
+        # Nothing is placed or cleaned there, whatever the profile says.
+        return text
     return f"{text}, {' with '.join(policies)}" if policies else text
 
 
@@ -168,6 +171,71 @@ def flow_rows(flows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     ]
 
 
+HANDLE_HEADINGS = (
+    ("handle", "left"),
+    ("written by the host", "right"),
+    ("moved", "right"),
+    ("amplification", "right"),
+    ("reclaim units", "right"),
+    ("of them valid", "right"),
+)
+
+
+def handle_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Give a row for each reclaim unit handle of a drive with FDP that was written through."""
+    found = result["fdp"]
+    page = result["device"]["page_bytes"]
+    shared = found["relocated"]
+    rows: list[tuple[str, ...]] = []
+    for number, handle in enumerate(found["handles"]):
+        host, moved = handle["host_page_writes"], handle["relocated_pages"]
+        if not host and not handle["reclaim_units"]:
+            continue
+        own = significant(1 + moved / host, 4) if host and shared is None else ""
+        rows.append(
+            (str(number), size(host * page), size(moved * page), own, *_units(result, handle))
+        )
+    if shared is not None:
+        moved = size(shared["relocated_pages"] * page)
+        rows.append(("what was moved", "", moved, "", *_units(result, shared)))
+    return rows
+
+
+def _units(result: Mapping[str, Any], handle: Mapping[str, Any]) -> tuple[str, str]:
+    pages = handle["reclaim_units"] * result["fdp"]["reclaim_unit_bytes"]
+    valid = handle["valid_pages"] * result["device"]["page_bytes"]
+    return count(handle["reclaim_units"]), percent(valid / pages) if pages else ""
+
+
+def placement(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Give what the logs of placement by the host say: of FDP, or of zones."""
+    rows = []
+    if fdp := result.get("fdp"):
+        events = fdp["events"]
+        rows += [
+            ("host bytes written (HBMW)", size(fdp["host_bytes_with_metadata_written"])),
+            ("media bytes written (MBMW)", size(fdp["media_bytes_with_metadata_written"])),
+            ("media bytes erased (MBE)", size(fdp["media_bytes_erased"])),
+            ("reclaim unit", size(fdp["reclaim_unit_bytes"])),
+            ("media reallocated", several(events["media_reallocated"], "reclaim unit")),
+        ]
+        if events["invalid_placement_identifiers"]:
+            rows.append(
+                ("invalid placement identifiers", count(events["invalid_placement_identifiers"]))
+            )
+        if events["units_not_fully_written"]:
+            rows.append(
+                ("reclaim units not fully written", count(events["units_not_fully_written"]))
+            )
+    if zones := result.get("zones"):
+        rows += [
+            ("zones reset", count(zones["resets"])),
+            ("zones opened by writes", count(zones["implicit_opens"])),
+            ("zones closed by the drive", count(zones["implicit_closes"])),
+        ]
+    return rows
+
+
 def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give the main figures of a run in words."""
     device = result["device"]
@@ -196,6 +264,7 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"{short_count(merges[kind])} {kind}" for kind in ("switch", "partial", "full")
         )
         rows.append(("merges", text))
+    rows += placement(result)
     if result["retired_blocks"]:
         rows.append(("erase blocks worn out", count(result["retired_blocks"])))
     rows += [

@@ -45,7 +45,8 @@ const CLEANINGS_REMEMBERED: f64 = 8.0;
 /// How many pages move at once, and over which time cleaning frequency is measured, is not in the
 /// published text. Here the share of survivors that are shed, or of what a victim leaves free that
 /// is filled with pulled pages, is the share by which the product is off the average. A neighbour
-/// that is nearly full takes none, where eNVy can run out of space.
+/// that is nearly full takes none, where eNVy can run out of space. On a device with room for one
+/// partition alone nothing is left of all this but FIFO.
 #[derive(Debug)]
 pub struct EnvyHybrid {
     partitions: u32,
@@ -64,8 +65,8 @@ impl EnvyHybrid {
         let asked = args.integer("partitions") as u32;
         let geometry = context.geometry;
         let spare_blocks = geometry.spare_blocks();
-        let fit = (spare_blocks.saturating_sub(2) / (SLACK_BLOCKS + 1)).max(2);
-        let partitions = asked.min(fit).min(context.most_streams.clamp(2, 64) as u32);
+        let fit = (spare_blocks.saturating_sub(2) / (SLACK_BLOCKS + 1)).max(1);
+        let partitions = asked.min(fit).min(context.most_streams.clamp(1, 64) as u32);
         let needed = partitions * (SLACK_BLOCKS + 1) + 2;
         if spare_blocks < needed {
             return Err(BuildError::TooSmall {
@@ -156,7 +157,7 @@ impl Placement for EnvyHybrid {
     }
 
     fn relocation_targets(&self) -> usize {
-        3
+        self.partitions.min(3) as usize
     }
 
     #[inline]

@@ -342,6 +342,7 @@ impl<'a> Bench<'a> {
             length: 0,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let source = Box::new(units::VecRequests::new([flush].into()));
         Ok(self.play(vec![closed(source, 1)], Limit::requests(1).after(0))?.elapsed)
@@ -372,6 +373,7 @@ impl RequestSource for Listed {
                 length: self.length,
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             };
             self.next = (self.next + 1) % self.offsets.len();
         }

@@ -226,6 +226,7 @@ fn reads_of_a_burst_are_sent_after_their_lags() {
         length: 4096,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let source = bench.once(lags.iter().enumerate().map(of).collect());
     let measured = bench

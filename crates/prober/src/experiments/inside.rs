@@ -149,6 +149,7 @@ pub(super) fn sample_lagged<const J: usize>(
         length: read.length as u32,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let requests: Vec<IoRequest> =
         groups.iter().flat_map(|(_, reads)| reads.iter().map(request)).collect();

@@ -32,6 +32,7 @@ fn requests(trace: &ReplayTrace) -> Vec<(u64, IoOp, u64, u32)> {
         length: 0,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let mut buffer = vec![nothing; 100];
     let count = source.fill(&mut buffer).unwrap();

@@ -9,16 +9,19 @@ use rand_distr::{Distribution as _, Normal};
 use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Spec};
 use thiserror::Error;
+use units::EraseBlockId;
 
 use super::device::Drive;
 use super::media::{Layout, Media};
 use super::profile::{MediaConfig, Profile};
+use super::schemes::behind_cache::BehindCache;
 use super::schemes::dftl::{DftlScheme, MapSize};
 use super::schemes::page_mapped::{PageMappedScheme, SchemeSettings};
-use super::schemes::stripes::Stripes;
-use super::schemes::superblock_mapped::SuperblockMapped;
+use super::schemes::stripes::{Stripes, Together};
+use super::schemes::superblock_mapped::{ByHandle, SlcSettings, SuperblockMapped};
 use super::schemes::{
     SCHEMES, Scheme, SchemeError, bast, block_mapped, dftl, fast, page_mapped, superblock_mapped,
+    zoned,
 };
 
 /// Why a drive cannot be made.
@@ -29,6 +32,19 @@ pub enum DriveError {
     Policy {
         /// The profile.
         profile: String,
+        /// What is wrong.
+        error: BuildError,
+    },
+    /// Each plane by itself has too little space for a policy.
+    #[error(
+        "profile `{profile}`: {error}; each of {planes} planes has streams of its own: with \
+         ftl.scheme = superblock_mapped they are of all planes together"
+    )]
+    Planes {
+        /// The profile.
+        profile: String,
+        /// Planes.
+        planes: u32,
         /// What is wrong.
         error: BuildError,
     },
@@ -103,6 +119,7 @@ impl<V: DriveVisitor> Builder<'_, V> {
             name if name == bast::INFO.name => self.with_log_blocks(bast::build),
             name if name == fast::INFO.name => self.with_log_blocks(fast::build),
             name if name == block_mapped::INFO.name => self.with_log_blocks(block_mapped::build),
+            name if name == zoned::INFO.name => self.zoned(),
             other => unreachable!("the registered scheme `{other}` is built here"),
         }
     }
@@ -114,30 +131,72 @@ impl<V: DriveVisitor> Builder<'_, V> {
     fn stripes(&self) -> Stripes {
         let media = &self.profile.media;
         let endurance = endurance(media, self.layout.erase_blocks(), self.seed);
-        let together = (media.pages_per_read, media.pages_per_program, media.multi_plane);
-        Stripes::new(&self.layout, together, |block| endurance.get(block.index()) == Some(&0))
+        let together = Together {
+            per_read: media.pages_per_read,
+            per_program: media.pages_per_program,
+            multi_plane: media.multi_plane,
+            parity: self.profile.ftl.parity_dies,
+        };
+        let is_bad = |block: EraseBlockId| endurance.get(block.index()) == Some(&0);
+        let stripes = Stripes::new(&self.layout, together, is_bad);
+        match self.profile.slc_blocks() {
+            Some(slc) => stripes.with_slc(slc),
+            None => stripes,
+        }
+    }
+
+    fn settings(&self, logical_pages: u32) -> SchemeSettings<'_> {
+        let Self { profile, layout, args, seed, .. } = self;
+        SchemeSettings {
+            args,
+            layout,
+            logical_pages,
+            cleaning: &profile.cleaning,
+            wear_levelling: &profile.wear_levelling,
+            fdp: &profile.fdp,
+            copy_back: profile.media.copy_back,
+            power_loss_protected: profile.write_buffer.power_loss_protected,
+            endurance: endurance(&profile.media, layout.erase_blocks(), *seed),
+        }
+    }
+
+    fn drive<S: Scheme + 'static>(self, scheme: S) -> V::Output {
+        let Self { profile, seed, .. } = self;
+        self.visitor.visit(Drive::new(
+            profile,
+            scheme,
+            Media::new(&profile.media).with_slc(profile).with_seed(seed),
+        ))
     }
 
     fn with_log_blocks<S: Scheme + 'static>(
         self,
         build: impl FnOnce(&Args, &Layout, u32, bool) -> Result<S, SchemeError>,
     ) -> Result<V::Output, DriveError> {
-        let (profile, seed) = (self.profile, self.seed);
+        let profile = self.profile;
         let scheme =
             build(&self.args, &self.layout, profile.logical_pages(), profile.media.copy_back)
                 .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
-        Ok(self.visitor.visit(Drive::new(
-            profile,
-            scheme,
-            Media::new(&profile.media).with_seed(seed),
-        )))
+        Ok(self.drive(scheme))
+    }
+
+    fn zoned(self) -> Result<V::Output, DriveError> {
+        let scheme =
+            zoned::Zoned::new(&self.settings(self.profile.logical_pages()), self.stripes())
+                .map_err(|error| DriveError::Scheme {
+                    profile: self.profile.name.clone(),
+                    error,
+                })?;
+        Ok(self.drive(scheme))
     }
 
     fn page_mapped(self) -> Result<V::Output, DriveError> {
         let logical_pages = self.profile.logical_pages();
         let (geometry, spare_of_plane) = if self.is_of_superblocks() {
             let geometry = self.stripes().geometry(self.layout.page_bytes, logical_pages);
-            (geometry, geometry.spare_blocks() as usize)
+            let cache = self.profile.slc_fixed_superblocks()
+                + u32::from(self.profile.slc_blocks().is_some());
+            (geometry, geometry.spare_blocks().saturating_sub(cache) as usize)
         } else {
             let geometry = self.layout.geometry(logical_pages);
             (geometry, (geometry.spare_blocks() / self.layout.planes()) as usize)
@@ -163,6 +222,10 @@ impl<V: DriveVisitor> Builder<'_, V> {
             &self.profile.ftl.victim
         };
         let victim = Spec::parse(victim).map_err(|error| of_policy(error.into()))?;
+        if self.profile.fdp.handles > 0 {
+            let policy = ByHandle::new(&self.profile.fdp);
+            return PageMappedBuilder { builder: self, context, victim }.superblock_mapped(policy);
+        }
         visit_placement(&placement, &context, PageMappedBuilder { builder: self, context, victim })
             .map_err(of_policy)?
     }
@@ -191,21 +254,30 @@ impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
 impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
     fn page_mapped<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
         let victims = self.victims(policy.domains())?;
-        let settings = self.settings(self.context.geometry.logical_pages);
+        let settings = self.builder.settings(self.context.geometry.logical_pages);
         let placement = &self.builder.profile.ftl.placement;
-        let scheme = PageMappedScheme::new(settings, placement, policy, victims)
-            .map_err(|error| self.builder.of_policy(error))?;
-        Ok(self.drive(scheme))
+        let planes = self.builder.layout.planes();
+        let scheme = PageMappedScheme::new(settings, placement, policy, victims).map_err(
+            |error| match error {
+                BuildError::TooSmall { .. } if planes > 1 => {
+                    DriveError::Planes { profile: self.builder.profile.name.clone(), planes, error }
+                }
+                error => self.builder.of_policy(error),
+            },
+        )?;
+        Ok(self.builder.drive(scheme))
     }
 
     fn superblock_mapped<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
+        let slc = SlcSettings::of(self.builder.profile);
+        let policy = BehindCache::new(policy, slc.is_some());
         let victims = build_victim(&self.victim, &self.context, policy.domains())
             .map_err(|error| self.builder.of_policy(error))?;
-        let settings = self.settings(self.context.geometry.logical_pages);
+        let settings = self.builder.settings(self.context.geometry.logical_pages);
         let (stripes, name) = (self.builder.stripes(), &self.builder.profile.ftl.placement);
-        let scheme = SuperblockMapped::new(&settings, stripes, name, policy, victims)
+        let scheme = SuperblockMapped::new(&settings, slc, stripes, name, policy, victims)
             .map_err(|error| self.builder.of_policy(error))?;
-        Ok(self.drive(scheme))
+        Ok(self.builder.drive(scheme))
     }
 
     fn dftl<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
@@ -215,42 +287,19 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         let policy = size.place_apart(policy, layout.planes());
         let victims = self.victims(policy.domains())?;
         let scheme = DftlScheme::new(
-            self.settings(size.all_pages()),
+            self.builder.settings(size.all_pages()),
             &size,
             &profile.ftl.placement,
             policy,
             victims,
         )
         .map_err(|error| self.builder.of_policy(error))?;
-        Ok(self.drive(scheme))
+        Ok(self.builder.drive(scheme))
     }
 
     fn victims(&self, domains: usize) -> Result<AnyVictim, DriveError> {
         build_victim(&self.victim, &self.context, domains * self.builder.layout.planes() as usize)
             .map_err(|error| self.builder.of_policy(error))
-    }
-
-    fn settings(&self, logical_pages: u32) -> SchemeSettings<'_> {
-        let Builder { profile, layout, args, seed, .. } = &self.builder;
-        SchemeSettings {
-            args,
-            layout,
-            logical_pages,
-            cleaning: &profile.cleaning,
-            wear_levelling: &profile.wear_levelling,
-            copy_back: profile.media.copy_back,
-            power_loss_protected: profile.write_buffer.power_loss_protected,
-            endurance: endurance(&profile.media, layout.erase_blocks(), *seed),
-        }
-    }
-
-    fn drive<S: Scheme + 'static>(self, scheme: S) -> V::Output {
-        let Builder { profile, seed, .. } = self.builder;
-        self.builder.visitor.visit(Drive::new(
-            profile,
-            scheme,
-            Media::new(&profile.media).with_seed(seed),
-        ))
     }
 }
 

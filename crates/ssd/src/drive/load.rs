@@ -87,6 +87,7 @@ impl Load {
             queue: request.stream.wrapping_add(self.flows.queue(flow)),
             priority: self.flows.priority(flow),
             is_fua: false,
+            placement: self.flows.handle(flow).unwrap_or(request.handle),
             handle: flow,
         };
         drive.submit(now, submission, &mut self.completed);
@@ -193,7 +194,7 @@ mod tests {
     fn job(requests: &[(u64, IoOp)], pace: Pace) -> Flow {
         let request = |&(time_ns, op): &(u64, IoOp)| {
             let length = if op == IoOp::Flush { 0 } else { 4096 };
-            IoRequest { time_ns, op, offset: 0, length, stream: 0, latency_ns: None }
+            IoRequest { time_ns, op, offset: 0, length, stream: 0, latency_ns: None, handle: 0 }
         };
         let requests: Arc<[IoRequest]> = requests.iter().map(request).collect();
         flow(Box::new(VecRequests::new(requests)), pace)

@@ -10,6 +10,7 @@ pub mod device;
 pub mod dram;
 mod layout;
 pub mod load;
+pub mod logs;
 pub mod measure;
 pub mod media;
 pub mod profile;

@@ -10,13 +10,14 @@ use units::{Cancelled, Lpn, PageOp, Progress, RequestSource, SourceError};
 use super::build::{DriveError, DriveVisitor, visit_drive};
 use super::device::{Completion, Drive, DriveCounters};
 use super::load::{Load, Pace, flow};
+use super::logs::{EnduranceGroup, FdpStatistics};
 use super::measure::{
     BusyTime, DieShare, Energy, Latencies, MeasuredRequest, OverTime, RequestSink, TimeWindow,
     Timeline, in_nanos,
 };
 use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
-use super::schemes::{Scheme, SchemeCounters, WornOut};
+use super::schemes::{FdpCounts, Scheme, SchemeCounters, WornOut, ZoneCounts, ZoneError};
 use super::state::{State, prepare};
 use super::time::{PICOS_PER_SECOND, Picos, nanos_of};
 use crate::counting::Wear;
@@ -62,6 +63,9 @@ pub enum RunError {
     /// Whoever is told of each request takes no more.
     #[error("{0}")]
     Sink(String),
+    /// The drive has zones, and a request is not as zones are written.
+    #[error("the drive refuses {0}")]
+    Refused(ZoneError),
     /// Asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
@@ -105,10 +109,16 @@ pub struct Outcome {
     pub media: MediaCounters,
     /// What the drive counted.
     pub drive: DriveCounters,
-    /// (host + relocated + translation pages) / host pages; 1 if nothing was written.
+    /// (host + relocated + translation + parity pages) / host pages; 1 if nothing was written.
     pub write_amplification: f64,
     /// If the profile tells energies.
     pub energy: Option<Energy>,
+    /// Where the host places its pages, what that came to.
+    pub fdp: Option<FdpStatistics>,
+    /// What was done with zones, where the drive has some.
+    pub zones: Option<ZoneCounts>,
+    /// What the log of the endurance group would say at the end.
+    pub endurance_group: EnduranceGroup,
     /// Wear at the end, of the whole life of the drive.
     pub wear: Wear,
     /// Erase count of each erase block at the end.
@@ -189,12 +199,17 @@ impl DriveVisitor for Runner<'_, '_> {
 
     fn visit<S: Scheme>(mut self, mut drive: Drive<S>) -> Self::Output {
         let settings = self.settings;
+        if S::is_zoned() && matches!(settings.state, State::Aged { .. }) {
+            return Err(RunError::Refused(ZoneError::NotAged));
+        }
+        let bad_blocks = drive.scheme().counters().retired_blocks;
         let started = Instant::now();
         prepare(&mut drive, settings.state, settings.seed, self.progress)?;
         let before = drive.scheme().counters();
         if let Some(flow) = self.flows.first_mut() {
             do_untimed(&mut drive, flow.source_mut(), settings.untimed_requests, self.progress)?;
         }
+        check_zones(&drive)?;
         drive.settle();
         let untimed = drive.scheme().counters().since(&before);
         let prepare_seconds = started.elapsed().as_secs_f64();
@@ -207,9 +222,10 @@ impl DriveVisitor for Runner<'_, '_> {
         let mut meter = Meter::new(&drive, flows);
         load.start(&mut drive).map_err(RunError::Source)?;
         let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.sink, self.progress)?;
+        check_zones(&drive)?;
         let wall_seconds = started.elapsed().as_secs_f64();
         let mut outcome =
-            meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]);
+            meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds], bad_blocks);
         outcome.untimed = untimed;
         if settings.audit {
             come_to_rest(&mut drive, self.progress)?;
@@ -282,10 +298,16 @@ fn play<S: Scheme>(
         }
         progress.advance(load.sent() - reported)?;
         reported = load.sent();
+        check_zones(drive)?;
         if let Some(worn_out) = drive.worn_out() {
             return Ok(Some(worn_out));
         }
     }
+}
+
+/// A load that does not go by zones says nothing about a drive that has them.
+fn check_zones<S: Scheme>(drive: &Drive<S>) -> Result<(), RunError> {
+    drive.refusal().map_or(Ok(()), |refusal| Err(RunError::Refused(refusal.clone())))
 }
 
 fn told(completion: &Completion) -> MeasuredRequest {
@@ -326,6 +348,8 @@ struct Meter {
     latency_map: LatencyMap,
     from: Picos,
     scheme: SchemeCounters,
+    fdp: Option<FdpCounts>,
+    zones: Option<ZoneCounts>,
     media: MediaCounters,
     drive: DriveCounters,
     dies: Vec<BusyTime>,
@@ -343,6 +367,8 @@ impl Meter {
             latency_map: LatencyMap::new(OverTime::FIRST_LENGTH),
             from: drive.now(),
             scheme: counters,
+            fdp: drive.scheme().fdp(),
+            zones: drive.scheme().zone_counts(),
             media: *drive.media().counters(),
             drive: *drive.counters(),
             dies: busy_times(drive),
@@ -356,11 +382,14 @@ impl Meter {
         settings: &RunSettings,
         worn_out: Option<WornOut>,
         wall: [f64; 2],
+        bad_blocks: u64,
     ) -> Outcome {
         let elapsed = drive.now() - self.from;
         let scheme = drive.scheme().counters();
         let windows = self.over_time.rows(drive.now(), &scheme);
+        let retired = scheme.retired_blocks;
         let scheme = scheme.since(&self.scheme);
+        let of_drive = drive.counters().since(&self.drive);
         let media = drive.media().counters().since(&self.media);
         let mut dies = busy_times(drive);
         for (now, before) in dies.iter_mut().zip(&self.dies) {
@@ -372,9 +401,16 @@ impl Meter {
         let share = |(now, before): (Picos, &Picos)| {
             if elapsed == 0 { 0.0 } else { ((now - before) as f64 / elapsed as f64).min(1.0) }
         };
-        let operations = FlashOp::ALL.map(|op| media.of(op));
+        let mut operations = FlashOp::ALL.map(|op| media.of(op));
+        operations[FlashOp::Read as usize] += media.read_retries;
         let erase_counts = drive.scheme().erase_counts().to_vec();
+        let wear = Wear::of(&erase_counts);
+        let fdp = drive.scheme().fdp().zip(self.fdp).map(|(now, before)| {
+            let (profile, bytes) = (&settings.profile, of_drive.written_bytes);
+            FdpStatistics::of(profile, bytes, &scheme, now.since(&before))
+        });
         let written = scheme.host_page_writes + scheme.relocated_pages + scheme.mapping_page_writes;
+        let written = written + scheme.parity_page_writes;
         Outcome {
             requests: self.latencies.requests(),
             latencies: self.latencies,
@@ -404,8 +440,17 @@ impl Meter {
             scheme,
             untimed: SchemeCounters::default(),
             media,
-            drive: drive.counters().since(&self.drive),
-            wear: Wear::of(&erase_counts),
+            drive: of_drive,
+            fdp,
+            zones: drive.scheme().zone_counts().zip(self.zones).map(|(n, b)| n.since(&b)),
+            endurance_group: EnduranceGroup::of(
+                &settings.profile,
+                wear.erases_mean,
+                [bad_blocks, retired],
+                [of_drive.read_bytes, of_drive.written_bytes],
+                media.of(FlashOp::Program),
+            ),
+            wear,
             erase_counts,
             streams_left_out: drive.scheme().streams_left_out(),
             table_bytes_per_page: drive.scheme().table_bytes() as f64
@@ -465,9 +510,16 @@ fn do_untimed<S: Scheme>(
     const REQUESTS_PER_LOOK: u64 = 1 << 16;
     progress.add_to_prepare(requests);
     let mut pages = Vec::with_capacity(PAGES_AT_ONCE);
+    let mut handle = 0;
     for number in 1..=requests {
         let Some(request) = source.peek().map_err(RunError::Source)? else { break };
         source.advance();
+        if request.handle != handle {
+            drive.apply_untimed(&pages);
+            pages.clear();
+            handle = request.handle;
+            drive.set_handle_untimed(handle);
+        }
         drive.pages_of_untimed(&request, &mut pages);
         if pages.len() >= PAGES_AT_ONCE {
             drive.apply_untimed(&pages);

@@ -16,6 +16,9 @@ pub(crate) struct Lanes {
     overhead_blocks: u32,
     free: Vec<Vec<u32>>,
     retired: Vec<Vec<u32>>,
+    /// Kept for one use, and free for it at the moment; and how many are kept in all.
+    aside: Vec<u32>,
+    all_aside: u32,
     valid_pages: Vec<u32>,
     /// Whether they are counted: always if there are several lanes.
     counts_valid_pages: bool,
@@ -44,6 +47,8 @@ impl Lanes {
                 .map(|lane| (lane * blocks_per_lane..(lane + 1) * blocks_per_lane).rev().collect())
                 .collect(),
             retired: vec![Vec::new(); count as usize],
+            aside: Vec::new(),
+            all_aside: 0,
             valid_pages: vec![0; count as usize],
             counts_valid_pages: count > 1,
             endurance: Vec::new(),
@@ -118,7 +123,8 @@ impl Lanes {
 
     /// Valid pages that a lane can hold and still be cleaned.
     pub fn capacity(&self, lane: u32) -> u32 {
-        let usable = self.blocks_per_lane - self.retired[lane as usize].len() as u32;
+        let lost = self.retired[lane as usize].len() as u32 + self.all_aside;
+        let usable = self.blocks_per_lane.saturating_sub(lost);
         usable.saturating_sub(self.overhead_blocks) * self.pages_per_block
     }
 
@@ -148,6 +154,36 @@ impl Lanes {
         }
     }
 
+    /// Keeps the first erase blocks of the first lane for one use.
+    pub fn set_aside(&mut self, blocks: u32) {
+        self.free[0].retain(|&block| block >= blocks);
+        self.aside = (0..blocks).rev().collect();
+        self.all_aside = blocks;
+    }
+
+    /// Erase blocks set aside that are free.
+    pub fn aside(&self) -> usize {
+        self.aside.len()
+    }
+
+    /// Takes the least worn of those.
+    pub fn take_aside(&mut self, erased: &[u32]) -> Option<u32> {
+        let least = (0..self.aside.len()).rev();
+        let least = least.min_by_key(|&index| erased[self.aside[index] as usize])?;
+        Some(self.aside.remove(least))
+    }
+
+    /// One that was set aside was erased, and has lost so much of its endurance. One that is worn
+    /// out leaves.
+    pub fn put_aside(&mut self, block: u32, worn: u32) {
+        if self.endurance.get(block as usize).is_some_and(|&endurance| worn >= endurance) {
+            self.all_aside -= 1;
+            self.retired[0].push(block);
+        } else {
+            self.aside.push(block);
+        }
+    }
+
     /// Takes the erase blocks that were found in use out of the free ones.
     pub fn occupy(&mut self, lane: u32, is_in_use: &[bool]) {
         self.free[lane as usize].retain(|&block| !is_in_use[block as usize]);
@@ -155,11 +191,12 @@ impl Lanes {
 
     /// All free and retired erase blocks.
     pub fn not_in_use(&self) -> impl Iterator<Item = u32> {
-        self.free.iter().chain(&self.retired).flatten().copied()
+        self.free.iter().chain(&self.retired).flatten().chain(&self.aside).copied()
     }
 
     pub fn not_in_use_of(&self, lane: u32) -> impl Iterator<Item = u32> {
-        self.free[lane as usize].iter().chain(&self.retired[lane as usize]).copied()
+        let aside = if lane == 0 { &self.aside[..] } else { &[] };
+        self.free[lane as usize].iter().chain(&self.retired[lane as usize]).chain(aside).copied()
     }
 
     pub fn blocks_of(&self, lane: u32) -> std::ops::Range<u32> {

@@ -2,6 +2,7 @@
 //! moves data, or only counts.
 
 mod audit;
+mod cache_blocks;
 mod cleaning;
 mod divider;
 mod lanes;
@@ -13,6 +14,7 @@ mod steps;
 mod table;
 
 pub use audit::AuditError;
+pub use cache_blocks::CacheSize;
 pub use cleaning::{Cleaning, Survivor};
 pub(crate) use divider::Divider;
 pub use page_mapped::{FtlCounters, PageMapped};

@@ -4,6 +4,7 @@ use placement::{Block, BuildError, Death, Device, Placement, Previous, Victim};
 use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
 
 use super::Cleaning;
+use super::cache_blocks::CacheBlocks;
 use super::divider::Divider;
 use super::lanes::Lanes;
 use super::long_lying::LongLying;
@@ -87,6 +88,8 @@ pub struct PageMapped<P, V> {
     asked_at: Option<u64>,
     /// None unless data is moved that has lain for long.
     long_lying: Option<Box<LongLying>>,
+    /// None unless some erase blocks are a cache.
+    pub(super) cache: Option<Box<CacheBlocks>>,
 }
 
 pub(super) const UNMAPPED: u32 = u32::MAX;
@@ -171,6 +174,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             to_close: Vec::new(),
             asked_at: None,
             long_lying: None,
+            cache: None,
         })
     }
 
@@ -198,6 +202,12 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     #[must_use]
     pub fn placement(&self) -> &P {
         &self.placement
+    }
+
+    /// The placement handle of the pages that the host writes next, for policies that know some.
+    #[inline]
+    pub fn set_handle(&mut self, handle: u8) {
+        self.placement.set_handle(handle);
     }
 
     /// How often each erase block was erased.
@@ -402,6 +412,11 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// An erase block is no frontier any more.
     #[inline]
     pub(super) fn closed(&mut self, block: EraseBlockId, domain: usize) {
+        if let Some(cache) = &mut self.cache
+            && cache.holds(self.device.block(block).stream)
+        {
+            return cache.closed(block);
+        }
         if let Some(long_lying) = &mut self.long_lying {
             long_lying.closed(block, self.lanes.lane_of(block.0), self.counters.erases);
         }
@@ -414,6 +429,11 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
 
     /// An erase block is cleaned for a reason that is not the policies'.
     pub(super) fn remove_victim(&mut self, block: EraseBlockId) {
+        if let Some(cache) = &mut self.cache
+            && cache.holds(self.device.block(block).stream)
+        {
+            return cache.left(block);
+        }
         self.is_victim(block);
         let domain =
             self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
@@ -487,13 +507,15 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         }
     }
 
-    fn open(&mut self, stream: StreamId, lane: u32, block: u32) {
+    pub(super) fn open(&mut self, stream: StreamId, lane: u32, block: u32) {
         let pages = self.device.geometry.pages_per_erase_block;
+        let cache = self.cache.as_ref().filter(|cache| cache.size.stream == stream);
+        let end = block * pages + cache.map_or(pages, |cache| cache.size.pages);
         self.device.blocks[block as usize] = Block { valid: 0, stream: stream.0 as u16 };
         self.device.opened_at[block as usize] = self.device.clock as u32;
         self.device.streams[stream.index()].erase_blocks += 1;
         let place = self.lanes.of_stream(stream, lane);
-        self.frontiers[place] = Frontier { next: block * pages, end: (block + 1) * pages };
+        self.frontiers[place] = Frontier { next: block * pages, end };
         self.close_no_more(place);
     }
 
@@ -647,7 +669,15 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         self.erased[victim.index()] += 1;
         self.device.streams[usize::from(block.stream)].erase_blocks -= 1;
         self.counters.erases += 1;
-        self.lanes.put_back(lane, victim.0, self.erased[victim.index()]);
+        let mut worn = self.erased[victim.index()];
+        if let Some(cache) = &mut self.cache {
+            let stays = cache.holds(block.stream) && cache.erased(victim);
+            worn = cache.worn(victim, worn);
+            if stays {
+                return self.lanes.put_aside(victim.0, worn);
+            }
+        }
+        self.lanes.put_back(lane, victim.0, worn);
     }
 
     /// Lists the valid pages of a block, and loads their table entries together as [`Self::fetch`]

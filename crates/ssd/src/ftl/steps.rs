@@ -42,6 +42,12 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         of_lane.map(|frontier| frontier.end - frontier.next).sum()
     }
 
+    /// Pages that can still be written at the write frontier of a stream.
+    pub(crate) fn room_of(&self, stream: StreamId, lane: u32) -> u32 {
+        let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
+        frontier.end - frontier.next
+    }
+
     /// Whether a page holds the newest version of a logical page.
     #[inline]
     #[must_use]

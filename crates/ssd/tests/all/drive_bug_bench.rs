@@ -329,6 +329,7 @@ fn trim_frees() {
             length: length * 4096,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let trims = (reach..pages)
             .step_by(64)
@@ -371,6 +372,7 @@ fn hot_and_cold(profile: &Profile, writes: u32) -> VecRequests {
             length: 4096,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         }
     };
     VecRequests::new((0..writes).map(|_| one()).collect())
@@ -482,6 +484,7 @@ fn short_runs_show_no_infinity() {
                             length,
                             stream: 0,
                             latency_ns: None,
+                            handle: 0,
                         };
                         let outcome = run(&settings, VecRequests::new(vec![request; 2].into()));
                         assert_eq!(outcome.requests, requests, "{name} {op:?} {pace:?} {state:?}");

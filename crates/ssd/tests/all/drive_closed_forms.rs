@@ -265,6 +265,27 @@ fn reads_interrupt_programs_and_erases() {
     assert_eq!(run(program(page(0, 0, 0)), &[alone - 4 * US]), [alone, alone + read_time]);
 }
 
+/// The second read waits for the end of the program, which was interrupted as often as it may be.
+#[test]
+fn a_program_is_interrupted_no_more_often_than_it_may_be() {
+    let run = |most: &str| {
+        let keys = [
+            ("media.suspend", "true"),
+            ("media.suspend_us", "5"),
+            ("media.most_suspensions", most),
+        ];
+        let other = Command { tag: Tag::drive(1), ..read(page(1, 0, 0)) };
+        let last = Command { tag: Tag::drive(2), ..other };
+        let first = (0, program(page(0, 0, 0)));
+        times(&mut media(&keys), &[first, (100 * US, other), (400 * US, last)])
+    };
+    let (alone, read_time) = (751 * US + DATA, 76 * US + DATA);
+    let there_and_back = 10 * US + read_time;
+    let end = alone + there_and_back;
+    assert_eq!(run("1"), [end, 105 * US + read_time, end + read_time]);
+    assert_eq!(run("2"), [end + there_and_back, 105 * US + read_time, 405 * US + read_time]);
+}
+
 #[test]
 fn reads_may_overtake_what_waits() {
     let commands = [program(page(0, 0, 0)), program(page(0, 0, 1)), read(page(1, 0, 0))];

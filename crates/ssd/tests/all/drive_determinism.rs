@@ -93,6 +93,7 @@ fn requests(profile: &Profile) -> VecRequests {
                     length: 0,
                     stream: 0,
                     latency_ns: None,
+                    handle: 0,
                 };
             }
         };
@@ -112,6 +113,7 @@ fn requests(profile: &Profile) -> VecRequests {
             length: length * 512,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         }
     };
     VecRequests::new((0..8_000).map(|_| one()).collect())
@@ -192,6 +194,7 @@ fn the_load_is_the_one_that_was_recorded() {
         length: 0,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let mut buffer = vec![nothing; 10_000];
     let count = units::RequestSource::fill(&mut source, &mut buffer).unwrap();

@@ -17,8 +17,15 @@ use ssd::drive::{DriveVisitor, visit_drive};
 use units::{IoOp, IoRequest, Progress, VecRequests};
 
 fn all_at_once(ops: impl Iterator<Item = IoOp>) -> VecRequests {
-    let request =
-        |op| IoRequest { time_ns: 0, op, offset: 0, length: 4096, stream: 0, latency_ns: None };
+    let request = |op| IoRequest {
+        time_ns: 0,
+        op,
+        offset: 0,
+        length: 4096,
+        stream: 0,
+        latency_ns: None,
+        handle: 0,
+    };
     VecRequests::new(ops.map(request).collect::<Arc<[IoRequest]>>())
 }
 

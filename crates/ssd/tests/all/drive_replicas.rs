@@ -162,6 +162,7 @@ fn read(pages: std::ops::Range<u64>) -> Submission {
         queue: 0,
         priority: 0,
         is_fua: false,
+        placement: 0,
         handle: 0,
     }
 }

@@ -40,7 +40,7 @@ const PAGE: f64 = 4096.0;
 /// Programs of an erase block.
 const PROGRAMS: f64 = 8.0;
 
-fn drive(changes: &[(&str, &str)]) -> Profile {
+pub fn drive(changes: &[(&str, &str)]) -> Profile {
     profile(&[&TLC, changes].concat())
 }
 
@@ -189,6 +189,29 @@ fn credits_keep_response_times_level_and_bursts_do_not() {
 }
 
 #[test]
+fn a_drive_that_works_off_a_burst_still_takes_a_trickle() {
+    // Each relocated page holds the write path for 20 us, and 96 outstanding writes wait for that.
+    let longest = |trickle: &str| {
+        let profile = paced(&[
+            ("cleaning.burst_stripes", "4"),
+            ("controller.relocation_gap_us", "20"),
+            ("controller.trickle_gap_us", trickle),
+        ]);
+        let mut settings = settings(&profile, State::Aged { overwrites: 3.0 }, 96, 100_000);
+        settings.warm_up_requests = 25_000;
+        let outcome = run(&settings, Endless::random(IoOp::Write, &profile, 3));
+        let latency = outcome.latencies.of(IoOp::Write).latency;
+        (latency.p999 as f64 / 1e3, outcome.iops())
+    };
+    let (without, iops) = longest("0");
+    let (with, iops_of_trickle) = longest("100");
+    // All of 4 stripes of 384 pages; and 96 writes, 100 us each.
+    assert!(without > 4.0 * 384.0 * 20.0 * 0.9, "{without} us");
+    assert_within(with, 96.0 * 100.0, 0.1, "outstanding writes at the rate of the trickle");
+    assert_within(iops_of_trickle, iops, 0.05, "what is owed is paid later");
+}
+
+#[test]
 fn a_slice_is_as_fast_as_the_whole_and_writes_as_much() {
     let of_slice = |pages: &str, slices: &str| {
         let profile = paced(&[
@@ -216,6 +239,7 @@ fn what_capacitors_keep_is_durable_at_once() {
             length: if number.is_multiple_of(2) { 4096 } else { 0 },
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let requests: std::sync::Arc<[IoRequest]> = (0..40).map(page).collect();
         let settings = settings(&profile, State::Filled, 1, u64::MAX);
@@ -274,6 +298,7 @@ fn data_that_lies_is_moved_and_the_space_in_it_freed() {
                 length: 4096,
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             })
             .collect();
         let mut settings = settings(&profile, State::Filled, 64, u64::MAX);
@@ -285,4 +310,28 @@ fn data_that_lies_is_moved_and_the_space_in_it_freed() {
     let ((still, most), (moved, _)) = (relocated("none"), relocated("age"));
     assert!(still <= 1 && most > 10, "nothing moves what lies: {still} of {most} erases");
     assert!(moved >= 2, "the least worn was erased {moved} times");
+}
+
+/// Lower, middle and upper page: each has its times, programmed one by one or in one go.
+#[test]
+fn pages_of_a_word_line_have_times_of_their_own() {
+    let blocks = ("media.erase_blocks_per_plane", "512");
+    let written = |changes: &[(&str, &str)]| {
+        let profile = drive(&[&[blocks], changes].concat());
+        bandwidth(&profile, IoOp::Write, State::Fresh, 12_000, 1000)
+    };
+    let one_by_one = [("media.pages_per_program", "4"), ("media.program_us", "[300,600,900]")];
+    let limit = DIES * PLANES * 4.0 * PAGE / 600e-6;
+    assert_within(written(&one_by_one), limit, 0.01, "three programs of 300, 600 and 900 us");
+    // All three in one go, in 1500 us instead of 1800.
+    let limit = DIES * PLANES * 12.0 * PAGE / 1500e-6;
+    assert_within(written(&[("media.program_us", "[1500]")]), limit, 0.01, "one of three pages");
+    let times = [("media.read_us", "[40,60,110]"), ("media.program_us", "[2000]")];
+    let profile = drive(&[&[blocks][..], &times].concat());
+    let outcome = run(
+        &settings(&profile, State::Filled, 1, 20_000),
+        Endless::random(IoOp::Read, &profile, 5),
+    );
+    let mean = outcome.latencies.of(IoOp::Read).latency.mean / 1e3;
+    assert_within(mean, 70.0 + PAGE / 1600.0, 0.005, "the mean of three page types");
 }

@@ -243,6 +243,7 @@ fn written_drive<P: Placement>(
         logical_pages: geometry.logical_pages,
         cleaning: &profile.cleaning,
         wear_levelling: &profile.wear_levelling,
+        fdp: &profile.fdp,
         copy_back: false,
         power_loss_protected: false,
         endurance: Vec::new(),
@@ -264,6 +265,7 @@ fn written_drive<P: Placement>(
             queue: 0,
             priority: 0,
             is_fua: false,
+            placement: 0,
             handle: number,
         };
         drive.submit(at, submission, &mut done);

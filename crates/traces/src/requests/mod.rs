@@ -29,7 +29,7 @@ use crate::pages::table::Cursor;
 use crate::reader::Facts;
 use crate::writer::SourceFile;
 use extents::{Extents, Placed};
-use source::{FileRequests, MemoryRequests, Packed, Selected};
+use source::{FileRequests, InMemory, MemoryRequests, Packed, Selected};
 
 pub use recorded::Recorded;
 pub use source::{Folded, Repeated, folded};
@@ -112,7 +112,7 @@ pub struct LoadedRequests {
 }
 
 enum Kept {
-    InMemory(Arc<Vec<Packed>>),
+    InMemory(Arc<InMemory>),
     /// Behind a lock only because an open file is not shared between threads; each source opens its
     /// own.
     InFile(Box<Mutex<FileRequests>>),
@@ -180,7 +180,7 @@ impl LoadedRequests {
 struct Gathered {
     extents: Extents,
     /// `None` once they are more than the limit.
-    requests: Option<Vec<Packed>>,
+    requests: Option<InMemory>,
     most: u64,
     base_ns: Option<u64>,
     duration_ns: u64,
@@ -204,7 +204,7 @@ pub fn load(
     progress.set_total(trace.total_bytes());
     let mut gathered = Gathered {
         extents: Extents::default(),
-        requests: Some(Vec::new()),
+        requests: Some(InMemory::default()),
         most: options.memory_limit_bytes / size_of::<Packed>() as u64,
         base_ns: None,
         duration_ns: 0,
@@ -266,12 +266,12 @@ fn gather(
             gathered.duration_ns = gathered.duration_ns.max(request.time_ns.saturating_sub(base));
             gathered.extents.touch(request, by_volume);
             if let Some(requests) = &mut gathered.requests {
-                requests.push(Packed::new(request, base));
+                requests.push(request, base);
             }
         }
         gathered.taken += taken.len() as u64;
         gathered.requests =
-            gathered.requests.take().filter(|requests| requests.len() as u64 <= gathered.most);
+            gathered.requests.take().filter(|requests| requests.len() <= gathered.most);
         if gathered.extents.are_too_many() {
             let reason = "it reads or writes more than 2^30 extents of 1 MiB".to_owned();
             return Err(TraceError::Unusable {
@@ -287,7 +287,7 @@ fn gather(
 }
 
 /// Puts all requests at their places, in the memory that they have.
-fn place_all(requests: &mut Vec<Packed>, extents: &Extents, by_volume: bool) -> Counts {
+fn place_all(requests: &mut InMemory, extents: &Extents, by_volume: bool) -> Counts {
     let (mut counts, mut cursor) = (Counts::default(), Cursor::default());
     requests.retain_mut(|packed| {
         let request = packed.request();
@@ -304,6 +304,5 @@ fn place_all(requests: &mut Vec<Packed>, extents: &Extents, by_volume: bool) -> 
             Placed::Unknown => unreachable!("every extent was touched before"),
         }
     });
-    requests.shrink_to_fit();
     counts
 }

@@ -39,7 +39,7 @@ impl Selected {
     }
 }
 
-/// A request without its latency, in 24 bytes.
+/// A request without its latency and placement handle, in 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     offset: u64,
@@ -68,31 +68,86 @@ impl Packed {
     pub(super) fn request(self) -> IoRequest {
         let op = IoOp::ALL[(self.time_and_op & 3) as usize];
         let Self { offset, time_and_op, length, stream } = self;
-        IoRequest { time_ns: time_and_op >> 2, op, offset, length, stream, latency_ns: None }
+        IoRequest {
+            time_ns: time_and_op >> 2,
+            op,
+            offset,
+            length,
+            stream,
+            latency_ns: None,
+            handle: 0,
+        }
+    }
+}
+
+/// Requests that are kept in memory.
+#[derive(Default)]
+pub(super) struct InMemory {
+    packed: Vec<Packed>,
+    /// Their placement handles; empty where all are 0, as of nearly every trace.
+    handles: Vec<u8>,
+}
+
+impl InMemory {
+    pub(super) fn len(&self) -> u64 {
+        self.packed.len() as u64
+    }
+
+    pub(super) fn push(&mut self, request: &IoRequest, base_ns: u64) {
+        if request.handle > 0 && self.handles.is_empty() {
+            self.handles.resize(self.packed.len(), 0);
+        }
+        let has_handles = request.handle > 0 || !self.handles.is_empty();
+        self.packed.push(Packed::new(request, base_ns));
+        if has_handles {
+            self.handles.push(request.handle);
+        }
+    }
+
+    /// Keeps the requests of which it is true, and gives back the memory of the others.
+    pub(super) fn retain_mut(&mut self, mut is_kept: impl FnMut(&mut Packed) -> bool) {
+        let mut kept = 0;
+        for place in 0..self.packed.len() {
+            if is_kept(&mut self.packed[place]) {
+                self.packed[kept] = self.packed[place];
+                if !self.handles.is_empty() {
+                    self.handles[kept] = self.handles[place];
+                }
+                kept += 1;
+            }
+        }
+        self.packed.truncate(kept);
+        self.packed.shrink_to_fit();
+        self.handles.truncate(kept);
+        self.handles.shrink_to_fit();
     }
 }
 
 /// Requests that are kept in memory and shared.
 pub(super) struct MemoryRequests {
-    all: Arc<Vec<Packed>>,
+    all: Arc<InMemory>,
     next: usize,
 }
 
 impl MemoryRequests {
-    pub(super) fn new(all: Arc<Vec<Packed>>) -> Self {
+    pub(super) fn new(all: Arc<InMemory>) -> Self {
         Self { all, next: 0 }
     }
 }
 
 impl RequestSource for MemoryRequests {
     fn requests(&self) -> Option<u64> {
-        Some(self.all.len() as u64)
+        Some(self.all.len())
     }
 
     fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
-        let rest = &self.all[self.next..];
+        let rest = &self.all.packed[self.next..];
         for (packed, out) in rest.iter().zip(buffer.iter_mut()) {
             *out = packed.request();
+        }
+        let handles = self.all.handles.get(self.next..).unwrap_or_default();
+        for (&handle, out) in handles.iter().zip(buffer.iter_mut()) {
+            out.handle = handle;
         }
         let count = rest.len().min(buffer.len());
         self.next += count;
@@ -163,6 +218,7 @@ impl FileRequests {
             length: 0,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let mut buffer = vec![nothing; BATCH_REQUESTS];
         loop {
@@ -218,7 +274,7 @@ impl FileRequests {
                 Placed::At(offset, length) => {
                     let mut packed = Packed::new(request, self.base_ns);
                     packed.move_to(offset, length);
-                    buffer[count] = packed.request();
+                    buffer[count] = IoRequest { handle: request.handle, ..packed.request() };
                     count += 1;
                 }
                 Placed::Nowhere => pass.left_out += 1,

@@ -42,6 +42,7 @@ fn drain(source: &mut dyn RequestSource, chunk: usize) -> Vec<IoRequest> {
         length: 0,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let (mut all, mut buffer) = (Vec::new(), vec![nothing; chunk]);
     loop {
@@ -289,5 +290,37 @@ proptest! {
             }
         }
         prop_assert!(found.next().is_none());
+    }
+}
+
+/// From memory and from the file, with what is left out in between.
+#[test]
+fn placement_handles_reach_the_drive() {
+    let one = |number: u64, handle: u8| IoRequest {
+        time_ns: number,
+        op: if number == 4 { IoOp::Trim } else { IoOp::Write },
+        // What the trim is of nobody reads or writes.
+        offset: if number == 4 { 900 * MIB } else { number * MIB },
+        length: 4096,
+        stream: 0,
+        latency_ns: None,
+        handle,
+    };
+    let requests: Vec<_> =
+        (0..8).map(|number| one(number, [0, 0, 0, 3, 0, 5, 0, 127][number as usize])).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("handles.parquet");
+    let batch = crate::store::to_batch(&requests);
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    for memory_limit_bytes in [1 << 20, 0] {
+        let options = LoadOptions { memory_limit_bytes, ..LoadOptions::default() };
+        let loaded = load(&path, &options, &Progress::default()).unwrap();
+        assert_eq!(loaded.is_in_memory(), memory_limit_bytes > 0);
+        let found = drain(loaded.all().as_mut(), 3);
+        let handles: Vec<_> = found.iter().map(|request| request.handle).collect();
+        assert_eq!(handles, [0, 0, 0, 3, 5, 0, 127], "in memory: {}", loaded.is_in_memory());
     }
 }

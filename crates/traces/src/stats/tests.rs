@@ -41,7 +41,7 @@ fn requests() -> impl Strategy<Value = Vec<IoRequest>> {
                 if continues { *ends.get(&stream).unwrap_or(&scattered) } else { scattered };
             let (offset, length) = if op == IoOp::Flush { (0, 0) } else { (offset, length) };
             ends.insert(stream, offset + u64::from(length));
-            requests.push(IoRequest { time_ns, op, offset, length, stream, latency_ns });
+            requests.push(IoRequest { time_ns, op, offset, length, stream, latency_ns, handle: 0 });
         }
         requests
     })
@@ -297,6 +297,7 @@ fn windows_stay_exact_from_nanoseconds_to_centuries() {
             length: 6000,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         });
     }
     assert!(time_ns > 1 << 62, "{time_ns} ns");
@@ -314,6 +315,7 @@ fn a_trace_without_times_tells_none() {
         length: 4096,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let stats = found(&[request; 3], StatsOptions { timeless: true, ..StatsOptions::default() }, 2);
     for name in ["duration_ns", "requests_per_second", "inter_arrival_ns_p50", "idle_ns"] {
@@ -332,6 +334,7 @@ fn addresses_at_the_very_end_are_counted() {
         length: 4096,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let stats = found(
         &[last, IoRequest { offset: 0, ..last }],

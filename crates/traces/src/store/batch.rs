@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{UInt8Type, UInt32Type, UInt64Type};
-use units::{IoOp, IoRequest};
+use units::{IoOp, IoRequest, PLACEMENT_HANDLES};
 
 use crate::error::Bad;
 use crate::reader::checked;
@@ -22,6 +22,8 @@ static OP_NAMES: LazyLock<ArrayRef> =
 pub fn to_batch(requests: &[IoRequest]) -> RecordBatch {
     let ops = UInt8Array::from_iter_values(requests.iter().map(|r| r.op as u8));
     let latencies: UInt64Array = requests.iter().map(|r| r.latency_ns).collect();
+    let told = |r: &IoRequest| (r.handle > 0).then_some(r.handle);
+    let handles: UInt8Array = requests.iter().map(told).collect();
     let columns: Vec<ArrayRef> = vec![
         Arc::new(UInt64Array::from_iter_values(requests.iter().map(|r| r.time_ns))),
         Arc::new(DictionaryArray::new(ops, Arc::clone(&OP_NAMES))),
@@ -29,6 +31,7 @@ pub fn to_batch(requests: &[IoRequest]) -> RecordBatch {
         Arc::new(UInt32Array::from_iter_values(requests.iter().map(|r| r.length))),
         Arc::new(UInt32Array::from_iter_values(requests.iter().map(|r| r.stream))),
         Arc::new(latencies),
+        Arc::new(handles),
     ];
     RecordBatch::try_new(schema(), columns)
         .unwrap_or_else(|e| unreachable!("the columns are those of the schema: {e}"))
@@ -44,6 +47,7 @@ pub(super) struct Columns {
     length: UInt32Array,
     stream: Option<UInt32Array>,
     latency_ns: Option<UInt64Array>,
+    handle: Option<UInt8Array>,
 }
 
 /// Why a batch cannot be used at all.
@@ -99,6 +103,7 @@ impl Columns {
             length: needed("length")?.as_primitive::<UInt32Type>().clone(),
             stream: column("stream")?.map(|c| c.as_primitive::<UInt32Type>().clone()),
             latency_ns: column("latency_ns")?.map(|c| c.as_primitive::<UInt64Type>().clone()),
+            handle: column("handle")?.map(|c| c.as_primitive::<UInt8Type>().clone()),
         })
     }
 
@@ -119,6 +124,16 @@ impl Columns {
             checked(self.time_ns.values()[row], *op, self.offset.values()[row], length, stream)?;
         request.latency_ns =
             self.latency_ns.as_ref().and_then(|c| c.is_valid(row).then(|| c.values()[row]));
+        if let Some(handles) = self.handle.as_ref().filter(|c| c.is_valid(row)) {
+            request.handle = handles.values()[row];
+            if request.handle >= PLACEMENT_HANDLES {
+                return Err(Bad::field(
+                    "handle",
+                    request.handle.to_string().as_bytes(),
+                    "0 to 127, as many placement handles as a namespace can have, or null",
+                ));
+            }
+        }
         Ok(request)
     }
 }

@@ -11,6 +11,10 @@
 //! | `length`     | u32; 0 only for `flush`                      | no   |
 //! | `stream`     | u32                                          | no   |
 //! | `latency_ns` | u64                                          | yes  |
+//! | `handle`     | u8: placement handle of a write, 0 ... 127   | yes  |
+//!
+//! A handle of 0 is written as null: it is what a drive takes where none is told. Files from before
+//! there was the column are read as if all were null.
 //!
 //! Pages are compressed with zstd. Key-value metadata, all text: see the constants of [`keys`].
 
@@ -50,7 +54,8 @@ pub mod keys {
     pub const STREAMS_ARE_VOLUMES: &str = "flashwright.streams_are_volumes";
 }
 
-pub(crate) const COLUMNS: [&str; 6] = ["time_ns", "op", "offset", "length", "stream", "latency_ns"];
+pub(crate) const COLUMNS: [&str; 7] =
+    ["time_ns", "op", "offset", "length", "stream", "latency_ns", "handle"];
 
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let op = DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8));
@@ -61,11 +66,12 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         DataType::UInt32,
         DataType::UInt32,
         DataType::UInt64,
+        DataType::UInt8,
     ];
     let fields = COLUMNS
         .iter()
         .zip(types)
-        .map(|(name, kind)| Field::new(*name, kind, *name == "latency_ns"));
+        .map(|(name, kind)| Field::new(*name, kind, matches!(*name, "latency_ns" | "handle")));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 });
 

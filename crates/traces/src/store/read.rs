@@ -22,7 +22,8 @@ use crate::store::{COLUMNS, keys};
 const BATCH_ROWS: usize = 64 << 10;
 
 /// Reads a trace from its Parquet file. Columns of other but fitting types are taken too, so that a
-/// table that pandas or DuckDB wrote can be read; `stream` and `latency_ns` may be missing.
+/// table that pandas or DuckDB wrote can be read; `stream`, `latency_ns` and `handle` may be
+/// missing.
 pub struct StoreReader {
     batches: ParquetRecordBatchReader,
     columns: Option<Columns>,

@@ -49,6 +49,7 @@ fn request(number: u64, operation: PageOp, page_bytes: u32) -> IoRequest {
         length: page_bytes,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     }
 }
 

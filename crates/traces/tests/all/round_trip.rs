@@ -73,6 +73,8 @@ impl Keeps {
             IoRequest {
                 time_ns: request.time_ns / self.time_unit_ns * self.time_unit_ns,
                 latency_ns: request.latency_ns.filter(|_| self.latency),
+                // No other format has a place for it.
+                handle: if self.spec.starts_with("parquet") { request.handle } else { 0 },
                 stream: if self.renames_streams { renamed } else { request.stream },
                 ..*request
             }
@@ -119,6 +121,7 @@ fn requests(trims_and_flushes: bool) -> impl Strategy<Value = Vec<IoRequest>> {
                 length,
                 stream,
                 latency_ns: latency_ns.filter(|_| !flush),
+                handle: if op == IoOp::Write { place as u8 % 128 } else { 0 },
             });
         }
         out
@@ -150,6 +153,8 @@ proptest! {
             dir.path().join("b.parquet"),
             dir.path().join("c.iolog"),
         );
+        let requests: Vec<IoRequest> =
+            requests.into_iter().map(|request| IoRequest { handle: 0, ..request }).collect();
         write_with("blkparse", &text, &requests, false);
         let progress = Progress::default();
         let done = convert(&text, &OpenOptions::default(), &stored, None, &progress).unwrap();
@@ -333,4 +338,34 @@ fn tables_of_other_tools_are_read() {
     );
     assert!(errors[1].contains("row 1: a read of length 0"), "{}", errors[1]);
     assert!(errors[2].contains("column `length` is not UInt32"), "{}", errors[2]);
+}
+
+/// Handles of a table that another tool wrote: null is none, and there are 128 of them.
+#[test]
+fn placement_handles_of_tables_are_read_and_checked() {
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    use std::sync::Arc;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("handles.parquet");
+    let read = |handles: Vec<Option<i64>>| {
+        let columns: Vec<(&str, ArrayRef, bool)> = vec![
+            ("time_ns", Arc::new(Int64Array::from(vec![0, 1])), false),
+            ("op", Arc::new(StringArray::from(vec!["write", "write"])), false),
+            ("offset", Arc::new(Int64Array::from(vec![0, 4096])), false),
+            ("length", Arc::new(Int64Array::from(vec![4096, 4096])), false),
+            ("handle", Arc::new(Int64Array::from(handles)), true),
+        ];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        read_all(&mut open(&path, &OpenOptions::default()).unwrap(), 10)
+    };
+    let found = read(vec![Some(127), None]).unwrap();
+    assert_eq!(found.iter().map(|request| request.handle).collect::<Vec<_>>(), [127, 0]);
+    let error = read(vec![Some(128), None]).unwrap_err().to_string();
+    assert!(error.contains("row 0: handle is `128`; right would be 0 to 127"), "{error}");
+    let error = read(vec![Some(-1), None]).unwrap_err().to_string();
+    assert!(error.contains("column `handle` is not UInt8"), "{error}");
 }

@@ -4,10 +4,14 @@ use std::collections::VecDeque;
 
 use units::IoOp;
 
+use super::trims::Trims;
 use super::{Completion, Drive, RequestSlot};
 use crate::drive::profile::{InterfaceKind, Profile};
 use crate::drive::schemes::Scheme;
 use crate::drive::time::{Picos, Rate, picos_of_micros};
+
+/// In place of a request: what was put off of TRIMs.
+const PUT_OFF: RequestSlot = RequestSlot::MAX;
 
 /// Things that arrive in the order in which they were sent.
 #[derive(Debug)]
@@ -111,6 +115,9 @@ pub(super) struct Host {
     relocation_gap: Picos,
     /// How far it may lie ahead before a write waits for it.
     write_slack: Picos,
+    /// How long a page of the last write makes the next one wait at most, and until when that is.
+    trickle_gap: Picos,
+    next_trickle: Picos,
     /// The same for a read.
     read_gap: Picos,
     relocated: Option<u64>,
@@ -118,6 +125,7 @@ pub(super) struct Host {
     read_frames: Picos,
     write_frames: Picos,
     last_op: IoOp,
+    trims: Trims,
     is_duplex: bool,
     to_drive: Link,
     to_host: Link,
@@ -147,6 +155,9 @@ pub(super) struct Gate {
     pub waiting: VecDeque<RequestSlot>,
 }
 
+/// The time of a command that waits for something else. It never comes.
+const HELD: Picos = Picos::MAX - 1;
+
 impl Host {
     pub fn new(profile: &Profile) -> Self {
         let interface = &profile.interface;
@@ -170,11 +181,17 @@ impl Host {
             relocation_gap: picos_of_micros(controller.relocation_gap_us),
             relocated: None,
             write_slack: picos_of_micros(controller.write_slack_us),
+            trickle_gap: match controller.trickle_gap_us {
+                0.0 => Picos::MAX / 2,
+                gap => picos_of_micros(gap),
+            },
+            next_trickle: 0,
             read_gap: picos_of_micros(controller.read_gap_us),
             turnaround: picos_of_micros(controller.turnaround_us),
             read_frames: picos_of_micros(interface.read_frames_us),
             write_frames: picos_of_micros(interface.write_frames_us),
             last_op: IoOp::Flush,
+            trims: Trims::new(&profile.ftl),
             is_duplex: interface.kind == InterfaceKind::Nvme,
             to_drive: link(),
             to_host: link(),
@@ -230,6 +247,20 @@ impl Host {
         false
     }
 
+    /// The controller stays with a command until [`Host::retry`].
+    pub fn hold(&mut self, slot: RequestSlot) {
+        self.at_hand = Some((HELD, slot));
+    }
+
+    /// A command that is held is looked at again.
+    pub fn retry(&mut self, now: Picos) {
+        if let Some((until, _)) = &mut self.at_hand
+            && *until == HELD
+        {
+            *until = now;
+        }
+    }
+
     /// A request of the queue is done. Whether the controller can begin with a command now.
     #[inline]
     pub fn left(&mut self, queue: u32, _now: Picos) -> bool {
@@ -266,8 +297,9 @@ impl Host {
         let command = match op {
             IoOp::Read => self.read_command,
             IoOp::Write => self.write_command,
-            // They carry no data; what they cost beyond a command comes from what they cause.
-            IoOp::Trim | IoOp::Flush => return self.write_command,
+            IoOp::Trim => return self.write_command + self.trims.time(pages),
+            // It carries no data; what it costs beyond a command comes from what it causes.
+            IoOp::Flush => return self.write_command,
         };
         let turns = self.last_op != op && self.last_op != IoOp::Flush;
         self.last_op = op;
@@ -295,6 +327,18 @@ impl<S: Scheme> Drive<S> {
         }
         if let Some(slot) = self.host.next_command() {
             self.take_command(slot, completed);
+        } else {
+            self.work_off_trims();
+        }
+    }
+
+    /// The controller rests: it does what was put off, if there is something.
+    #[inline]
+    fn work_off_trims(&mut self) {
+        if self.host.at_hand.is_none()
+            && let Some(time) = self.host.trims.work_off()
+        {
+            self.host.at_hand = Some((self.media.now() + time, PUT_OFF));
         }
     }
 
@@ -310,7 +354,10 @@ impl<S: Scheme> Drive<S> {
                 break;
             }
             self.dispatch(slot, completed);
-            let Some(next) = self.host.next_command() else { break };
+            let Some(next) = self.host.next_command() else {
+                self.work_off_trims();
+                break;
+            };
             slot = next;
         }
         self.host.is_taking = false;
@@ -332,7 +379,9 @@ impl<S: Scheme> Drive<S> {
             self.enter(slot, completed);
             self.open_gate(completed);
         } else if let Some((_, slot)) = self.host.at_hand.take() {
-            self.dispatch(slot, completed);
+            if slot != PUT_OFF {
+                self.dispatch(slot, completed);
+            }
             self.take_commands(completed);
         }
     }
@@ -340,6 +389,9 @@ impl<S: Scheme> Drive<S> {
     /// The controller knows the request: now its data moves.
     #[inline(always)]
     fn dispatch(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
+        if S::is_zoned() && !self.enters_zone(slot, completed) {
+            return;
+        }
         let submission = self.requests[slot as usize].submission;
         match submission.op {
             IoOp::Read => {
@@ -363,8 +415,11 @@ impl<S: Scheme> Drive<S> {
             let before = self.host.relocated.replace(relocated).unwrap_or(relocated);
             self.host.next_write += self.host.relocation_gap * (relocated - before);
         }
-        let at = now.max(self.host.next_write.saturating_sub(self.host.write_slack));
+        let is_over = self.host.next_write.saturating_sub(self.host.write_slack);
+        let at = now.max(is_over.min(self.host.next_trickle));
         self.host.next_write = self.host.next_write.max(now) + self.host.write_gap;
+        let pages = Picos::from(self.requests[slot as usize].pages);
+        self.host.next_trickle = at.saturating_add(self.host.trickle_gap.saturating_mul(pages));
         if at == now {
             self.receive(slot, completed);
         } else {

@@ -9,7 +9,9 @@ mod contents;
 mod host;
 mod ops;
 mod reads;
+mod trims;
 mod writes;
+mod zones;
 
 use units::{IoOp, IoRequest, Lpn, PageOp};
 
@@ -22,7 +24,7 @@ use crate::drive::dram::{ReadAhead, ReadCache, WriteBuffer};
 use crate::drive::measure::RequestDelays;
 use crate::drive::media::{Class, Delays, Done, Media, Tag};
 use crate::drive::profile::Profile;
-use crate::drive::schemes::{Scheme, WornOut};
+use crate::drive::schemes::{Scheme, WornOut, ZoneError};
 use crate::drive::time::{Picos, picos_of_micros};
 
 /// A request to the drive.
@@ -40,6 +42,9 @@ pub struct Submission {
     pub priority: u8,
     /// A write is done only when it is on flash (FUA).
     pub is_fua: bool,
+    /// Placement handle of a write (FDP); 0 if none is told. Only a profile with `fdp.handles`
+    /// looks at it.
+    pub placement: u8,
     /// Given back with the completion.
     pub handle: u32,
 }
@@ -80,6 +85,8 @@ struct Request {
     stalled: Picos,
     /// The frames that announce its data to the host are sent.
     has_frames: bool,
+    /// A zone append: its zone says where it goes.
+    is_append: bool,
 }
 
 type RequestSlot = u32;
@@ -104,8 +111,10 @@ counters! {
         filled_pages,
         /// Bytes that the host read.
         read_bytes,
-        /// Bytes that the host wrote.
+        /// Bytes that the host wrote, those of refused requests included.
         written_bytes,
+        /// Bytes of writes that were refused: zones are written in order.
+        refused_bytes,
     }
 }
 
@@ -142,6 +151,8 @@ pub struct Drive<S> {
     to_host: Line<Completion>,
     outstanding: u32,
     counters: DriveCounters,
+    /// Handles of requests that were refused, and why, that nobody has asked for.
+    refused: Vec<(u32, ZoneError)>,
     /// Only for tests.
     contents: Option<Box<Contents>>,
 }
@@ -184,6 +195,7 @@ impl<S: Scheme> Drive<S> {
             to_host: Line::default(),
             outstanding: 0,
             counters: DriveCounters::default(),
+            refused: Vec::new(),
             contents: None,
             scheme,
             media,
@@ -255,6 +267,11 @@ impl<S: Scheme> Drive<S> {
         self.scheme.apply_untimed(pages);
     }
 
+    /// The placement handle of pages that are written in no time from now on.
+    pub fn set_handle_untimed(&mut self, handle: u8) {
+        self.scheme.set_handle(handle);
+    }
+
     /// Adds what a request does in no time to `pages`: what it touches is written, and what lies
     /// wholly within a trim is forgotten; reads and flushes change nothing.
     pub fn pages_of_untimed(&self, request: &IoRequest, pages: &mut Vec<PageOp>) {
@@ -276,6 +293,7 @@ impl<S: Scheme> Drive<S> {
     /// Ends the writing in no time.
     pub fn settle(&mut self) {
         self.scheme.settle(&mut self.media);
+        self.media.preset_wear(self.scheme.erase_counts());
     }
 
     /// When something happens next, if anything does without a further request.
@@ -304,6 +322,17 @@ impl<S: Scheme> Drive<S> {
     /// is due before `at`.
     #[inline]
     pub fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<Completion>) {
+        self.submit_as(at, submission, false, completed);
+    }
+
+    #[inline]
+    fn submit_as(
+        &mut self,
+        at: Picos,
+        submission: Submission,
+        is_append: bool,
+        completed: &mut Vec<Completion>,
+    ) {
         self.media.advance_to(at);
         let end = submission.offset + u64::from(submission.length);
         assert!(
@@ -332,6 +361,7 @@ impl<S: Scheme> Drive<S> {
             stalled_at: at,
             stalled: 0,
             has_frames: false,
+            is_append,
         };
         if let Some(free) = self.requests.get_mut(slot as usize) {
             *free = request;

@@ -126,6 +126,12 @@ impl<S: Scheme> Drive<S> {
                 self.follow_admission(lpn, &request.submission, part, admission, was_cached);
             }
             self.overwritten(lpn);
+            if S::is_zoned() {
+                self.scheme.has_arrived(lpn);
+            }
+            if S::has_handles() {
+                self.buffer.set_handle(lpn, request.submission.placement);
+            }
             if (!is_whole && !was_cached) || self.partial.known.contains_key(&lpn.0) {
                 self.partial.wrote(lpn, part, self.page_bytes, admission == Admission::Stored);
             }
@@ -147,6 +153,9 @@ impl<S: Scheme> Drive<S> {
 
     /// A write is in the buffer: it is done, unless it has to be durable.
     fn accepted(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
+        if S::is_zoned() {
+            self.host.retry(self.media.now());
+        }
         let request = self.requests[slot as usize];
         if !request.submission.is_fua || self.is_protected {
             self.complete(slot, completed);
@@ -217,6 +226,13 @@ impl<S: Scheme> Drive<S> {
         }
         // Since it was accepted, reads may have brought the version before.
         self.overwritten(op.lpn);
+        if S::has_handles() {
+            let handle = match op.kind {
+                OpKind::Write => self.requests[op.request as usize].submission.placement,
+                _ => self.buffer.handle_in_flight(op.lpn),
+            };
+            self.scheme.set_handle(handle);
+        }
         self.scheme.write(op.lpn, tag, &mut self.media);
     }
 
@@ -381,6 +397,7 @@ fn scaled(delays: &Delays, waited: Picos) -> Delays {
     Delays {
         die: delays.die.map(part),
         channel: part(delays.channel),
+        retry: part(delays.retry),
         service: part(delays.service),
     }
 }

@@ -68,6 +68,8 @@ struct BufferedPage {
     of_batch: bool,
     /// In flight, but trimmed: no read may find it.
     stale: bool,
+    /// Placement handle; 0 where none is told.
+    handle: u8,
 }
 
 /// Of the lists that waiting pages are in.
@@ -160,6 +162,7 @@ impl WriteBuffer {
             state: State::Free,
             of_batch: false,
             stale: false,
+            handle: 0,
         };
         Self {
             rule: config.flush,
@@ -306,6 +309,7 @@ impl WriteBuffer {
             state: State::Waiting,
             of_batch: false,
             stale: false,
+            handle: 0,
         };
         self.next_sequence += 1;
         self.slot_of[lpn.index()] = slot;
@@ -317,6 +321,26 @@ impl WriteBuffer {
         self.waiting += 1;
         self.counters.stored += 1;
         Admission::Stored
+    }
+
+    /// The placement handle of the newest version of a page, which is here.
+    pub fn set_handle(&mut self, lpn: Lpn, handle: u8) {
+        let slot = self.newest_of(lpn);
+        self.slots[slot as usize].handle = handle;
+    }
+
+    /// The placement handle of the version that was sent last.
+    ///
+    /// # Panics
+    /// If none is in flight.
+    #[must_use]
+    pub fn handle_in_flight(&self, lpn: Lpn) -> u8 {
+        let mut slot = self.newest_of(lpn);
+        while slot != NONE && self.slots[slot as usize].state != State::InFlight {
+            slot = self.slots[slot as usize].older;
+        }
+        assert!(slot != NONE, "page {} is on its way to flash", lpn.0);
+        self.slots[slot as usize].handle
     }
 
     /// The next page that has to be sent to flash now, if there is one; it is in flight from then

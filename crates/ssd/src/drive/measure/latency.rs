@@ -20,6 +20,8 @@ pub enum Delay {
     Die(Class),
     /// The flash commands' own time: what an idle drive would take, too.
     Service,
+    /// Pages could not be decoded, and were read again.
+    Retry,
     /// Waited for room in the write-back buffer behind other pages that were on their way to flash:
     /// the page that made room in the end tells the other causes.
     Buffer,
@@ -31,7 +33,7 @@ pub enum Delay {
 
 impl Delay {
     /// How many there are.
-    pub const COUNT: usize = Class::COUNT + 5;
+    pub const COUNT: usize = Class::COUNT + 6;
 
     /// All, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = {
@@ -46,6 +48,7 @@ impl Delay {
         all[Self::Service.number()] = Self::Service;
         all[Self::Buffer.number()] = Self::Buffer;
         all[Self::Flush.number()] = Self::Flush;
+        all[Self::Retry.number()] = Self::Retry;
         all
     };
 
@@ -60,6 +63,7 @@ impl Delay {
             Self::Service => 2 + Class::COUNT,
             Self::Buffer => 3 + Class::COUNT,
             Self::Flush => 4 + Class::COUNT,
+            Self::Retry => 5 + Class::COUNT,
         }
     }
 
@@ -73,6 +77,7 @@ impl Delay {
             Self::Service => "service",
             Self::Buffer => "buffer",
             Self::Flush => "flush",
+            Self::Retry => "read_retry",
         }
     }
 }
@@ -136,6 +141,7 @@ impl RequestDelays {
             delays[Delay::Die(class)] = flash.die[class as usize];
         }
         delays[Delay::Service] = flash.service;
+        delays[Delay::Retry] = flash.retry;
         delays[Delay::Buffer] = inside - in_flash;
         delays
     }
@@ -442,12 +448,16 @@ mod tests {
     use super::*;
 
     fn delays(queue: Picos, cleaning: Picos, service: Picos) -> RequestDelays {
-        ByDelay([queue, 0, 0, cleaning, 0, 0, service, 0, 0])
+        let mut delays = RequestDelays::default();
+        delays[Delay::Queue] = queue;
+        delays[Delay::Die(Class::Cleaning)] = cleaning;
+        delays[Delay::Service] = service;
+        delays
     }
 
     #[test]
     fn names_and_order_agree() {
-        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8])).unwrap();
+        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])).unwrap();
         let expected: Vec<_> = Delay::ALL
             .iter()
             .map(|delay| format!("\"{}\":{}", delay.name(), delay.number()))
@@ -459,10 +469,13 @@ mod tests {
             "die_busy",
             "cleaning",
             "wear_levelling",
+            "parity",
+            "folding",
             "erase",
             "service",
             "buffer",
             "flush",
+            "read_retry",
         ];
         assert_eq!(Delay::ALL.map(Delay::name), names);
     }
@@ -521,27 +534,30 @@ mod tests {
 
     #[test]
     fn the_rest_around_a_flash_command_is_queue() {
-        let flash = Delays { die: [1, 2, 3, 4], channel: 5, service: 6 };
+        let flash = Delays { die: [1, 2, 3, 0, 0, 4], channel: 5, retry: 0, service: 6 };
         let found = RequestDelays::around(30, &flash, 0);
-        assert_eq!(RequestDelays::around(30, &flash, 25), ByDelay([5, 5, 1, 2, 3, 4, 6, 4, 0]));
-        assert_eq!(found, ByDelay([9, 5, 1, 2, 3, 4, 6, 0, 0]));
+        assert_eq!(
+            RequestDelays::around(30, &flash, 25),
+            ByDelay([5, 5, 1, 2, 3, 0, 0, 4, 6, 4, 0, 0])
+        );
+        assert_eq!(found, ByDelay([9, 5, 1, 2, 3, 0, 0, 4, 6, 0, 0, 0]));
         assert_eq!(
             RequestDelays::around(30, &Delays::default(), 0),
-            ByDelay([30, 0, 0, 0, 0, 0, 0, 0, 0])
+            ByDelay([30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
         );
     }
 
     #[test]
     fn a_flush_is_its_own_cause_beside_what_the_drive_did_for_itself() {
-        let last = Delays { die: [1, 2, 3, 4], channel: 5, service: 6 };
+        let last = Delays { die: [1, 2, 3, 0, 0, 4], channel: 5, retry: 0, service: 6 };
         let around = RequestDelays::around(30, &Delays::default(), 0);
-        assert_eq!(around.with_flush(25, &last), ByDelay([5, 0, 0, 2, 3, 4, 0, 0, 16]));
+        assert_eq!(around.with_flush(25, &last), ByDelay([5, 0, 0, 2, 3, 0, 0, 4, 0, 0, 16, 0]));
         assert_eq!(
             around.with_flush(25, &Delays::default()),
-            ByDelay([5, 0, 0, 0, 0, 0, 0, 0, 25])
+            ByDelay([5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0])
         );
         // What the page waited for before the flush came is not the flush's.
-        assert_eq!(around.with_flush(4, &last), ByDelay([26, 0, 0, 2, 2, 0, 0, 0, 0]));
+        assert_eq!(around.with_flush(4, &last), ByDelay([26, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0]));
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct TimeWindow {
     pub relocated_pages: u64,
     /// Translation pages written.
     pub mapping_page_writes: u64,
+    /// Pages of parity written.
+    pub parity_page_writes: u64,
     /// Erases.
     pub erases: u64,
 }
@@ -62,12 +64,13 @@ impl TimeWindow {
         self.per_second(self.written_bytes)
     }
 
-    /// (host + relocated + translation pages) / host pages; `None` without host page writes. A
+    /// (host + relocated + translation + parity pages) / host pages; `None` without host page writes. A
     /// relocation counts where it was decided: its window may be one earlier than that of its
     /// program.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let all = self.host_page_writes + self.relocated_pages + self.mapping_page_writes;
+        let all = all + self.parity_page_writes;
         (self.host_page_writes > 0).then(|| all as f64 / self.host_page_writes as f64)
     }
 
@@ -111,6 +114,7 @@ impl TimeWindow {
         self.host_page_writes += other.host_page_writes;
         self.relocated_pages += other.relocated_pages;
         self.mapping_page_writes += other.mapping_page_writes;
+        self.parity_page_writes += other.parity_page_writes;
         self.erases += other.erases;
     }
 }
@@ -244,6 +248,7 @@ impl OverTime {
         window.relocated_pages += grown(before.relocated_pages, counters.relocated_pages);
         window.mapping_page_writes +=
             grown(before.mapping_page_writes, counters.mapping_page_writes);
+        window.parity_page_writes += grown(before.parity_page_writes, counters.parity_page_writes);
         window.erases += grown(before.erases, counters.erases);
         self.counters.clone_from(counters);
     }

@@ -97,6 +97,10 @@ causes! {
         Cleaning "cleaning";
         /// Moves that only even out wear.
         WearLevelling "wear_levelling";
+        /// Parity of a stripe of dies.
+        Parity "parity";
+        /// Data moved out of the SLC cache, and the erases after it.
+        Folding "folding";
     }
 }
 
@@ -111,10 +115,13 @@ mod tests {
     fn numbers_follow_the_table() {
         assert!(Cause::ALL.iter().enumerate().all(|(number, &cause)| cause as usize == number));
         assert!(Class::ALL.iter().enumerate().all(|(number, &class)| class as usize == number));
-        assert_eq!(Cause::ALL.map(Cause::name), ["host", "mapping", "cleaning", "wear_levelling"]);
+        assert_eq!(
+            Cause::ALL.map(Cause::name),
+            ["host", "mapping", "cleaning", "wear_levelling", "parity", "folding"]
+        );
         assert_eq!(
             Class::ALL.map(Class::name),
-            ["die_busy", "cleaning", "wear_levelling", "erase"]
+            ["die_busy", "cleaning", "wear_levelling", "parity", "folding", "erase"]
         );
         assert_eq!(Cause::WearLevelling.summary(), "Moves that only even out wear.");
     }

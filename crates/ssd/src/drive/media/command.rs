@@ -99,6 +99,8 @@ pub struct Delays {
     pub die: [Picos; Class::COUNT],
     /// Waited for the channel.
     pub channel: Picos,
+    /// Held up by reads that failed and were tried again.
+    pub retry: Picos,
     /// The command's own time: commands, array and transfer.
     pub service: Picos,
 }
@@ -108,7 +110,7 @@ impl Delays {
     #[inline]
     #[must_use]
     pub fn total(&self) -> Picos {
-        self.die.iter().sum::<Picos>() + self.channel + self.service
+        self.die.iter().sum::<Picos>() + self.channel + self.retry + self.service
     }
 }
 

@@ -4,6 +4,7 @@ use super::causes::{Cause, Class};
 use super::command::{Command, Done, FlashOp};
 use super::die::{Array, Die, Suspended, Transfer};
 use super::events::NEVER;
+use super::slc::SlcMode;
 use super::slots::{CommandSlot, Entry, Group, MOST_PLANES, NONE, Queue, Slots};
 use super::timing::{Noise, Timing};
 use super::{Channel, Layout, Media, Timeline};
@@ -77,10 +78,21 @@ fn gather(
     (count, planes.count() > 1)
 }
 
+/// What times depend on besides the place in the erase block.
+#[derive(Clone, Copy)]
+struct Modes<'a> {
+    slc: Option<&'a SlcMode>,
+    layout: &'a Layout,
+}
+
 /// The longest time of the commands of a group, by their places.
 #[inline]
-fn longest(slots: &Slots, group: Group, times: &[Picos]) -> Picos {
-    slots.of(group).map(|entry| times[entry.place as usize]).max().unwrap_or(0)
+fn longest(slots: &Slots, group: Group, times: &[Picos], modes: Modes<'_>) -> Picos {
+    let time = |entry: &Entry| {
+        let time = times[entry.place as usize];
+        modes.slc.map_or(time, |slc| slc.time(entry, modes.layout, time))
+    };
+    slots.of(group).map(time).max().unwrap_or(0)
 }
 
 /// How long the data of a group of programs takes on the channel.
@@ -216,9 +228,13 @@ impl Media {
     #[inline(always)]
     fn begin_group(&mut self, number: u32, group: Group, delay: Picos) {
         let from = self.now + delay;
+        if self.retries.is_some() && group.op == FlashOp::Read {
+            self.draw_retries(group);
+        }
         let commands = self.commands_of(group);
         let die = &mut self.dies[number as usize];
         let (slots, timing, noise) = (&mut self.slots, &self.timing, &mut self.noise);
+        let modes = Modes { slc: self.slc.as_deref(), layout: &self.layout };
         let is_program = group.op == FlashOp::Program;
         // First the commands and addresses go over the channel, and the data of programs.
         let mut sending = timing.command * Picos::from(commands);
@@ -238,9 +254,15 @@ impl Media {
                 let is_part = self.features.pages_per_read > 1 && commands == group.count;
                 let read = if is_part { &timing.part_read } else { &timing.read };
                 let times = if is_program { &timing.program } else { read };
-                noisy(noise, longest(slots, group, times))
+                noisy(noise, longest(slots, group, times, modes))
             }
-            FlashOp::Erase => noisy(noise, timing.erase),
+            FlashOp::Erase => {
+                let erase = timing.erase;
+                let time = |slc: &SlcMode| {
+                    slots.of(group).map(|entry| slc.time(entry, &self.layout, erase)).max()
+                };
+                noisy(noise, modes.slc.and_then(time).unwrap_or(erase))
+            }
             FlashOp::CopyBack => {
                 let entry = slots.get(group.head);
                 let read = timing.read[self.layout.split(entry.command.from).1 as usize];
@@ -327,6 +349,9 @@ impl Media {
     pub(super) fn array_ended(&mut self, number: u32, done: &mut Vec<Done>) {
         let group = self.dies[number as usize].array_group;
         if group.op == FlashOp::Read {
+            if self.retries.is_some() && self.retry(number, group) {
+                return;
+            }
             if self.dies[number as usize].transfer == Transfer::Idle {
                 self.dies[number as usize].array = Array::Idle;
                 self.begin_next_read(number);
@@ -352,6 +377,51 @@ impl Media {
         }
     }
 
+    /// Senses again what could not be decoded, after it was sent. Whether there is such a page.
+    #[inline(never)]
+    fn retry(&mut self, number: u32, group: Group) -> bool {
+        let Some(retries) = &mut self.retries else { return false };
+        let (mut data, mut count) = (0, 0_u32);
+        let mut slot = group.head;
+        while slot != NONE {
+            let entry = self.slots.get(slot);
+            if retries.fails(slot) {
+                data += self.timing.transfer(entry.command.bytes);
+                self.counters.bytes_transferred += u64::from(entry.command.bytes);
+                count += 1;
+            }
+            slot = entry.next;
+        }
+        if count == 0 {
+            return false;
+        }
+        self.counters.read_retries += u64::from(count);
+        let modes = Modes { slc: self.slc.as_deref(), layout: &self.layout };
+        let sensing = longest(&self.slots, group, &self.timing.read, modes);
+        let time = noisy(&mut self.noise, data + self.timing.command);
+        let channel = &mut self.channels[self.dies[number as usize].channel as usize];
+        let until = channel.take(self.now, time) + time + noisy(&mut self.noise, sensing);
+        slot = group.head;
+        while slot != NONE {
+            retries.took(slot, until - self.now);
+            slot = self.slots.get(slot).next;
+        }
+        self.events.set(number, until);
+        true
+    }
+
+    /// Draws how often each read of a group will fail.
+    #[inline(never)]
+    fn draw_retries(&mut self, group: Group) {
+        let Some(retries) = &mut self.retries else { return };
+        let mut slot = group.head;
+        while slot != NONE {
+            let entry = self.slots.get(slot);
+            retries.begin(slot, entry, &self.layout);
+            slot = entry.next;
+        }
+    }
+
     /// The media after a program or an erase.
     #[inline]
     fn settle_pages(&mut self, op: FlashOp, slot: CommandSlot) {
@@ -360,6 +430,9 @@ impl Media {
         let programmed = &mut self.programmed[block.index()];
         if op == FlashOp::Erase {
             *programmed = 0;
+            if let Some(retries) = &mut self.retries {
+                retries.wear(block, 1);
+            }
             return;
         }
         assert!(
@@ -374,7 +447,8 @@ impl Media {
     fn begin_loaded(&mut self, number: u32, group: Group, since: Picos, behind: Class) {
         let waited = self.now - since;
         self.slots.change(group, |entry| entry.waited[behind as usize] += waited);
-        let program = longest(&self.slots, group, &self.timing.program);
+        let modes = Modes { slc: self.slc.as_deref(), layout: &self.layout };
+        let program = longest(&self.slots, group, &self.timing.program, modes);
         let until = self.now + noisy(&mut self.noise, program);
         let die = &mut self.dies[number as usize];
         die.array = Array::Busy;

@@ -15,6 +15,8 @@ mod events;
 mod owners;
 #[cfg(test)]
 mod owners_tests;
+mod retries;
+mod slc;
 mod slots;
 mod timeline;
 mod timing;
@@ -39,7 +41,7 @@ use die::{Array, Die};
 use slots::Slots;
 use timing::{Noise, Timing};
 
-use crate::drive::profile::{CommandOrder, MediaConfig};
+use crate::drive::profile::{CommandOrder, MediaConfig, Profile};
 use crate::drive::time::Picos;
 
 /// Operations done by the media.
@@ -53,6 +55,8 @@ pub struct MediaCounters {
     pub multi_plane_commands: u64,
     /// Times that a program or erase was interrupted.
     pub suspensions: u64,
+    /// Times that a page was sensed again, as it could not be decoded.
+    pub read_retries: u64,
     /// Of the operations, those whose owner had given them up while they ran.
     pub in_vain: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
     /// Commands that were given up before they began: they are no operations.
@@ -82,6 +86,7 @@ impl MediaCounters {
         since.bytes_transferred -= before.bytes_transferred;
         since.multi_plane_commands -= before.multi_plane_commands;
         since.suspensions -= before.suspensions;
+        since.read_retries -= before.read_retries;
         since
     }
 
@@ -132,7 +137,11 @@ impl Features {
 pub struct Media {
     layout: Layout,
     timing: Timing,
+    /// None unless some erase blocks have one bit a cell at times.
+    slc: Option<Box<slc::SlcMode>>,
     noise: Option<Box<Noise>>,
+    /// None where reads never fail.
+    retries: Option<Box<retries::Retries>>,
     features: Features,
     now: Picos,
     events: Events,
@@ -176,7 +185,9 @@ impl Media {
         });
         Self {
             timing: Timing::new(config),
+            slc: None,
             noise: Noise::new(config.time_noise),
+            retries: retries::Retries::new(config, layout.erase_blocks()),
             features: Features {
                 multi_plane,
                 gathers,
@@ -221,7 +232,26 @@ impl Media {
         if let Some(noise) = &mut self.noise {
             noise.seed(seed);
         }
+        if let Some(retries) = &mut self.retries {
+            retries.seed(seed);
+        }
         self
+    }
+
+    /// Media of which some erase blocks have one bit a cell at times.
+    #[must_use]
+    pub fn with_slc(mut self, profile: &Profile) -> Self {
+        let blocks = self.layout.erase_blocks();
+        self.slc = slc::SlcMode::new(&profile.slc_cache, profile.media.slices, blocks);
+        self
+    }
+
+    /// From now on an erase block, which is erased, has one bit a cell, or all. Does nothing unless
+    /// there is an SLC cache.
+    pub fn set_slc(&mut self, block: EraseBlockId, is_slc: bool) {
+        if let Some(slc) = &mut self.slc {
+            slc.set(block, is_slc);
+        }
     }
 
     /// The time of the event at hand.
@@ -312,6 +342,15 @@ impl Media {
     pub fn is_programmed(&self, page: Ppn) -> bool {
         let (block, place) = self.layout.split(page);
         u32::from(self.programmed[block.index()]) > place
+    }
+
+    /// Says how often each erase block was erased before the first command.
+    pub fn preset_wear(&mut self, erases: &[u32]) {
+        if let Some(retries) = &mut self.retries {
+            (0..)
+                .zip(erases)
+                .for_each(|(block, &erases)| retries.wear(EraseBlockId(block), erases));
+        }
     }
 
     /// Says that the first `pages` pages of an erase block are programmed. Only before the first
@@ -490,10 +529,15 @@ impl Media {
         }
         let delays = if command.cause == Cause::Host {
             let waited: Picos = entry.waited.iter().sum();
+            let retry = match &self.retries {
+                Some(retries) if command.op == FlashOp::Read => retries.time(slot),
+                _ => 0,
+            };
             Delays {
                 die: entry.waited,
                 channel: entry.channel_wait,
-                service: self.now - entry.issued_at - waited - entry.channel_wait,
+                retry,
+                service: self.now - entry.issued_at - waited - entry.channel_wait - retry,
             }
         } else {
             Delays::default()

@@ -44,6 +44,9 @@ pub(super) fn config() -> MediaConfig {
         endurance_cycles: 0,
         endurance_spread: 0.0,
         factory_bad_share: 0.0,
+        read_retry_mean: Vec::new(),
+        read_retry_cycles: Vec::new(),
+        worn_cycles: 0,
         time_noise: 0.0,
     }
 }

@@ -9,7 +9,8 @@ use units::Geometry;
 
 use super::set::exists;
 use super::{
-    CleaningPace, Detector, FlushOrder, FlushRule, InterfaceKind, Profile, ProfileError, StaticRule,
+    CleaningPace, Detector, FlushOrder, FlushRule, InterfaceKind, Profile, ProfileError,
+    SlcCacheKind, StaticRule, TrimRule,
 };
 use crate::drive::schemes::{SCHEMES, superblock_mapped};
 
@@ -20,7 +21,7 @@ const MAX_US: f64 = 1e9;
 /// Largest buffer or cache: 64 GiB.
 const MAX_DRAM_BYTES: u64 = 1 << 36;
 
-type Checked = Result<(), ProfileError>;
+pub(super) type Checked = Result<(), ProfileError>;
 
 impl Profile {
     /// Whether every value is in its range, and all go together.
@@ -41,8 +42,11 @@ impl Profile {
         self.check_dram(&at)?;
         self.check_read_ahead(&at)?;
         self.check_ftl(&at)?;
+        self.check_slc_cache(&at)?;
         self.check_space(&at)?;
-        self.check_wear(&at)
+        self.check_wear(&at)?;
+        self.check_fdp(&at)?;
+        self.check_zones(&at)
     }
 
     fn check_about(&self, at: &At<'_>) -> Checked {
@@ -148,12 +152,29 @@ impl Profile {
         )?;
         at.range("media.suspend_us", m.suspend_us, 0.0..=MAX_US)?;
         at.range("media.endurance_spread", m.endurance_spread, 0.0..=0.5)?;
+        self.check_retries(at)?;
         let e = &self.energy;
         at.range("energy.read_nj", e.read_nj, 0.0..=1e12)?;
         at.range("energy.program_nj", e.program_nj, 0.0..=1e12)?;
         at.range("energy.erase_nj", e.erase_nj, 0.0..=1e12)?;
         at.range("energy.transfer_pj_per_byte", e.transfer_pj_per_byte, 0.0..=1e9)?;
         at.range("energy.idle_mw", e.idle_mw, 0.0..=1e6)
+    }
+
+    fn check_retries(&self, at: &At<'_>) -> Checked {
+        let (means, cycles) = (&self.media.read_retry_mean, &self.media.read_retry_cycles);
+        for &mean in means {
+            at.range("media.read_retry_mean", mean, 0.0..=20.0)?;
+        }
+        for &cycles in cycles {
+            at.range("media.read_retry_cycles", cycles, 0.0..=1e9)?;
+        }
+        at.require(
+            means.len() == cycles.len() && cycles.is_sorted_by(|left, right| left < right),
+            "media.read_retry_cycles",
+            format!("{cycles:?}"),
+            || format!("must be ascending, and as many as media.read_retry_mean: {}", means.len()),
+        )
     }
 
     fn check_interface(&self, at: &At<'_>) -> Checked {
@@ -189,7 +210,8 @@ impl Profile {
         at.range("controller.write_gap_us", c.write_gap_us, 0.0..=MAX_US)?;
         at.range("controller.relocation_gap_us", c.relocation_gap_us, 0.0..=MAX_US)?;
         at.range("controller.read_gap_us", c.read_gap_us, 0.0..=MAX_US)?;
-        at.range("controller.write_slack_us", c.write_slack_us, 0.0..=MAX_US)
+        at.range("controller.write_slack_us", c.write_slack_us, 0.0..=MAX_US)?;
+        at.range("controller.trickle_gap_us", c.trickle_gap_us, 0.0..=MAX_US)
     }
 
     fn check_dram(&self, at: &At<'_>) -> Checked {
@@ -261,10 +283,10 @@ impl Profile {
         )?;
         let programs = self.media.pages_per_program;
         at.require(
-            programs == 1 || self.is_of_superblocks(),
+            programs == 1 || self.is_of_superblocks() || self.zoned().is_some(),
             "media.pages_per_program",
             programs,
-            || "must be 1 unless ftl.scheme is superblock_mapped".to_owned(),
+            || "must be 1 unless ftl.scheme is superblock_mapped or zoned".to_owned(),
         )?;
         at.spec(
             "ftl.placement",
@@ -278,12 +300,78 @@ impl Profile {
                 accepted("victim policy", VICTIMS, |info| info, &ftl.victim),
             )?;
         }
-        at.range("ftl.over_provisioning", ftl.over_provisioning, 0.001..=100.0)
+        at.range("ftl.over_provisioning", ftl.over_provisioning, 0.001..=100.0)?;
+        at.range("ftl.trim_us", ftl.trim_us, 0.0..=MAX_US)?;
+        at.range("ftl.trim_page_us", ftl.trim_page_us, 0.0..=MAX_US)?;
+        let costs = ftl.trim_us > 0.0 || ftl.trim_page_us > 0.0;
+        at.require(!costs || ftl.trim != TrimRule::Free, "ftl.trim", "free", || {
+            "must be at_once or lazy where ftl.trim_us or ftl.trim_page_us is above 0".to_owned()
+        })?;
+        self.check_parity(at)
     }
 
-    fn is_of_superblocks(&self) -> bool {
+    fn check_parity(&self, at: &At<'_>) -> Checked {
+        let (m, parity) = (&self.media, self.ftl.parity_dies);
+        at.range("ftl.parity_dies", parity, 0..=1)?;
+        if parity == 0 {
+            return Ok(());
+        }
+        at.require(self.is_of_superblocks(), "ftl.parity_dies", parity, || {
+            "must be 0 unless ftl.scheme is superblock_mapped".to_owned()
+        })?;
+        let dies = m.channels * m.packages_per_channel * m.dies_per_package;
+        at.require(dies > 1, "ftl.parity_dies", parity, || {
+            "must be 0 on a drive of one die: parity is of other dies".to_owned()
+        })?;
+        let in_step = m.multi_plane || m.planes_per_die == 1;
+        at.require(in_step, "ftl.parity_dies", parity, || {
+            "must be 0 unless media.multi_plane is true: otherwise units are planes, and parity may \
+             lie on a die whose data it is of"
+                .to_owned()
+        })
+    }
+
+    pub(super) fn is_of_superblocks(&self) -> bool {
         registry::Spec::parse(&self.ftl.scheme)
             .is_ok_and(|spec| superblock_mapped::INFO.is_called(&spec.name))
+    }
+
+    fn check_slc_cache(&self, at: &At<'_>) -> Checked {
+        let slc = &self.slc_cache;
+        at.range("slc_cache.bits_per_cell", slc.bits_per_cell, 2..=4)?;
+        at.range("slc_cache.keep_free", slc.keep_free, 0.0..=1.0)?;
+        at.range("slc_cache.wear", slc.wear, 0.0..=1.0)?;
+        at.range("slc_cache.idle_us", slc.idle_us, 1.0..=MAX_US)?;
+        let Some(blocks) = self.slc_blocks() else { return Ok(()) };
+        let kind = format!("{:?}", slc.kind).to_lowercase();
+        at.require(self.is_of_superblocks(), "slc_cache.kind", &kind, || {
+            "must be none unless ftl.scheme is superblock_mapped".to_owned()
+        })?;
+        // A page that leaves the cache has lost the handle that the host gave it.
+        at.require(self.fdp.handles == 0, "slc_cache.kind", &kind, || {
+            "must be none with fdp.handles above 0".to_owned()
+        })?;
+        for (key, time) in [
+            ("slc_cache.read_us", slc.read_us),
+            ("slc_cache.program_us", slc.program_us),
+            ("slc_cache.erase_us", slc.erase_us),
+        ] {
+            at.range(key, time, 0.001..=MAX_US)?;
+        }
+        let pages = self.media.pages_per_erase_block;
+        at.require(blocks.word_lines > 0, "media.pages_per_erase_block", pages, || {
+            format!("must be at least a word line, {} pages", blocks.per_word_line)
+        })?;
+        if slc.kind == SlcCacheKind::Static {
+            let least = self.slc_superblock_pages() * u64::from(self.media.page_bytes);
+            let count = self.slc_superblocks();
+            let most = self.media.erase_blocks_per_plane / 2;
+            at.require((1..=most).contains(&count), "slc_cache.bytes", slc.bytes, || {
+                let most = u64::from(most) * least;
+                format!("must be {}: 1 superblock to half of all", span(least, most))
+            })?;
+        }
+        Ok(())
     }
 
     fn check_space(&self, at: &At<'_>) -> Checked {
@@ -291,7 +379,7 @@ impl Profile {
         at.require(logical > 0, "ftl.over_provisioning", self.ftl.over_provisioning, || {
             "must leave at least one logical page".to_owned()
         })?;
-        let good = self.physical_pages() as f64 * (1.0 - self.media.factory_bad_share);
+        let good = self.data_pages() as f64 * (1.0 - self.media.factory_bad_share);
         let spare = 1.0 - f64::from(logical) / good;
         at.require(spare > 0.0, "media.factory_bad_share", self.media.factory_bad_share, || {
             let most = self.ftl.over_provisioning / (1.0 + self.ftl.over_provisioning);
@@ -349,12 +437,12 @@ impl Profile {
 }
 
 /// Where the profile is from: it begins every error.
-struct At<'a> {
+pub(super) struct At<'a> {
     place: &'a str,
 }
 
 impl At<'_> {
-    fn require(
+    pub(super) fn require(
         &self,
         holds: bool,
         key: &str,
@@ -372,7 +460,7 @@ impl At<'_> {
         })
     }
 
-    fn range<T: PartialOrd + Display + Copy>(
+    pub(super) fn range<T: PartialOrd + Display + Copy>(
         &self,
         key: &str,
         value: T,

@@ -3,14 +3,17 @@
 //! A built-in profile is one file in `profiles/` and one line in [`PROFILES`].
 
 mod check;
+mod check_placement;
 mod error;
 mod schema;
 mod set;
+mod slc;
 #[cfg(test)]
 mod tests;
 
 pub use error::ProfileError;
 pub use schema::*;
+pub use slc::SlcBlocks;
 
 use crate::drive::layout::Layout;
 
@@ -99,25 +102,38 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 17] = [
+const LATER: [(&str, &str); 27] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
     ("media", "most_suspensions = 16"),
     ("media", "slices = 1"),
     ("media", "suspend_at_points = false"),
+    ("media", "read_retry_mean = []"),
+    ("media", "read_retry_cycles = []"),
+    ("media", "worn_cycles = 0"),
     ("controller", "write_gap_us = 0.0"),
     ("controller", "relocation_gap_us = 0.0"),
     ("controller", "read_gap_us = 0.0"),
     ("controller", "write_slack_us = 0.0"),
+    ("controller", "trickle_gap_us = 0.0"),
     ("interface", "zone_gap_us = 0.0"),
     ("write_buffer", "power_loss_protected = false"),
     ("write_buffer", "merges = true"),
     ("cleaning", "pace = \"burst\""),
     ("cleaning", "burst_stripes = 0.0"),
+    ("ftl", "parity_dies = 0"),
+    ("ftl", "trim = \"free\""),
+    ("ftl", "trim_us = 0.0"),
+    ("ftl", "trim_page_us = 0.0"),
     ("wear_levelling", "age_cycles = 20.0"),
     ("wear_levelling", "age_every = 10"),
+    ("fdp", "handles = 0"),
+    ("fdp", "isolation = \"initially\""),
 ];
+
+/// Groups of nothing else: without a key that is left they are left out too.
+const LATER_GROUPS: [&str; 1] = ["fdp"];
 
 impl Profile {
     /// The profile as TOML, with the keys that had been left out; but for those that came to the
@@ -135,9 +151,24 @@ impl Profile {
             if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 group = name;
             }
+            // A group that came later, and is the last.
+            if group == "slc_cache" && self.slc_cache == SlcCacheConfig::default() {
+                kept.truncate(kept.trim_end().len());
+                kept.push('\n');
+                break;
+            }
             if !LATER.contains(&(group, line)) {
                 kept.push_str(line);
                 kept.push('\n');
+            }
+        }
+        for group in LATER_GROUPS {
+            let head = format!("\n[{group}]\n");
+            let rest = kept.find(&head).map(|at| (at, at + head.len()));
+            if let Some((at, end)) =
+                rest.filter(|&(_, end)| kept[end..].is_empty() || kept[end..].starts_with("\n["))
+            {
+                kept.replace_range(at..end, "");
             }
         }
         kept
@@ -160,6 +191,13 @@ impl Profile {
         )
     }
 
+    /// Pages that one program of a die writes.
+    #[must_use]
+    pub fn program_unit_pages(&self) -> u32 {
+        let planes = if self.media.multi_plane { self.media.planes_per_die } else { 1 };
+        self.media.pages_per_program * planes
+    }
+
     /// All pages of the media, bad erase blocks included.
     #[must_use]
     pub fn physical_pages(&self) -> u64 {
@@ -175,13 +213,26 @@ impl Profile {
         factors.iter().fold(1, |product, factor| u64::from(*factor).saturating_mul(product))
     }
 
-    /// Pages that the host can address: `physical / (1 + over_provisioning)`, rounded down.
+    /// Pages of the media that can hold data for long: all but parity and a static SLC cache.
+    #[must_use]
+    pub fn data_pages(&self) -> u64 {
+        let cache = u64::from(self.slc_fixed_superblocks()).saturating_mul(self.superblock_pages());
+        self.pages_without_parity().saturating_sub(cache)
+    }
+
+    fn pages_without_parity(&self) -> u64 {
+        let m = &self.media;
+        let dies = u64::from(m.channels * m.packages_per_channel * m.dies_per_package);
+        self.physical_pages() / dies * (dies - u64::from(self.ftl.parity_dies).min(dies))
+    }
+
+    /// Pages that the host can address: `data_pages / (1 + over_provisioning)`, rounded down.
     ///
     /// # Panics
     /// If they are more than 2^31: the profile has to be checked.
     #[must_use]
     pub fn logical_pages(&self) -> u32 {
-        let pages = (self.physical_pages() as f64 / (1.0 + self.ftl.over_provisioning)).floor();
+        let pages = (self.data_pages() as f64 / (1.0 + self.ftl.over_provisioning)).floor();
         assert!(pages <= f64::from(1_u32 << 31), "a checked profile has at most 2^31 pages");
         pages as u32
     }

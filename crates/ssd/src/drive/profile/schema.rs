@@ -45,6 +45,12 @@ pub struct Profile {
     /// How wear is evened out.
     #[serde(default)]
     pub wear_levelling: WearLevellingConfig,
+    /// Placement by the host.
+    #[serde(default)]
+    pub fdp: FdpConfig,
+    /// Erase blocks with one bit a cell that the host writes to first.
+    #[serde(default)]
+    pub slc_cache: SlcCacheConfig,
 }
 
 /// The flash chips and how they are connected.
@@ -142,6 +148,16 @@ pub struct MediaConfig {
     /// Share of the erase blocks that are bad from the factory, 0 ... 0.2.
     #[serde(default)]
     pub factory_bad_share: f64,
+    /// Mean number of times that a read is tried again, at the erases of its erase block that
+    /// `read_retry_cycles` names; linear in between. Empty: reads never fail.
+    #[serde(default)]
+    pub read_retry_mean: Vec<f64>,
+    /// Erases of an erase block, ascending, one for each entry of `read_retry_mean`.
+    #[serde(default)]
+    pub read_retry_cycles: Vec<f64>,
+    /// Erases of every erase block before the run, as far as read retries go by them.
+    #[serde(default)]
+    pub worn_cycles: u32,
     /// Standard deviation of the time of each read, program, erase and transfer, as a fraction of
     /// it, 0 ... 0.5. Real dies differ by page, temperature and read retries; 0 is what data sheets
     /// say.
@@ -262,6 +278,10 @@ pub struct ControllerConfig {
     /// How far the three gaps together may be behind before a write waits for them, in microseconds:
     /// what is relocated in a burst is mapped while the host goes on.
     pub write_slack_us: f64,
+    /// How long a write waits for the three gaps at most, in microseconds for each page of the
+    /// write before it: what a drive still takes while it works off a burst of cleaning. 0: until
+    /// they are over.
+    pub trickle_gap_us: f64,
 }
 
 /// Write-back buffer in DRAM.
@@ -379,12 +399,40 @@ pub struct FtlConfig {
     /// Victim policy of the page-mapped schemes; the one of the placement's authors if it is empty.
     #[serde(default)]
     pub victim: String,
-    /// (physical - logical) / logical.
+    /// (physical - logical) / logical, without what is parity or a static
+    /// SLC cache.
     pub over_provisioning: f64,
+    /// Dies of each stripe of a superblock that hold parity: 0 or 1 (RAIN). Only of
+    /// `superblock_mapped`.
+    #[serde(default)]
+    pub parity_dies: u32,
+    /// What a TRIM costs the controller, and when.
+    #[serde(default)]
+    pub trim: TrimRule,
+    /// Time that the controller takes for a TRIM besides a command, in microseconds.
+    #[serde(default)]
+    pub trim_us: f64,
+    /// Time that it takes for each page of a TRIM, in microseconds.
+    #[serde(default)]
+    pub trim_page_us: f64,
 }
 
 fn none() -> String {
     "none".to_owned()
+}
+
+/// What a TRIM costs the controller, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrimRule {
+    /// No more than a command.
+    #[default]
+    Free,
+    /// Its time and that of its pages, before it is acknowledged.
+    AtOnce,
+    /// Its time before it is acknowledged; that of its pages whenever the controller has nothing
+    /// else to do.
+    Lazy,
 }
 
 /// When space is reclaimed. Fractions are of the erase blocks of a plane.
@@ -468,4 +516,83 @@ pub enum StaticRule {
     /// Data has lain in one place for long, in cycles of the whole drive: of page-mapped schemes
     /// and `superblock_mapped`.
     Age,
+}
+
+/// Placement by the host: Flexible Data Placement (NVM Express TP4146, in the base specification
+/// since 2.1), of `superblock_mapped`. A reclaim unit is a superblock, and the drive one reclaim
+/// group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FdpConfig {
+    /// Reclaim unit handles, 0 ... 128; 0 for none: then handles of requests have no effect.
+    /// Placement handle n stands for reclaim unit handle n.
+    pub handles: u32,
+    /// What may lie together after the controller has moved it.
+    pub isolation: Isolation,
+}
+
+/// Type of the reclaim unit handles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Initially isolated: what cleaning moves of any handle may share a reclaim unit.
+    #[default]
+    Initially,
+    /// Persistently isolated: what cleaning moves stays with its handle.
+    Persistently,
+}
+
+/// Erase blocks with one bit a cell that the host writes to first. Only of `superblock_mapped`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SlcCacheConfig {
+    /// None; of superblocks of its own; or of whatever is free.
+    pub kind: SlcCacheKind,
+    /// What it holds: of a `static` one; of a `dynamic` one at most, 0 for no limit. Rounded down to
+    /// superblocks.
+    pub bytes: u64,
+    /// `dynamic`: fraction of the superblocks that it leaves free.
+    pub keep_free: f64,
+    /// Bits that a cell has otherwise: 2 for MLC, 3 for TLC, 4 for QLC.
+    pub bits_per_cell: u32,
+    /// Time of a read in microseconds.
+    pub read_us: f64,
+    /// Time of a program in microseconds.
+    pub program_us: f64,
+    /// Time of an erase of the drive's erase block in microseconds; of a slice's the `slices`-th
+    /// part.
+    pub erase_us: f64,
+    /// How long the drive has to be idle before the cache is emptied, in microseconds.
+    pub idle_us: f64,
+    /// How much of an erase counts towards the endurance after such a use, 0 ... 1.
+    pub wear: f64,
+}
+
+impl Default for SlcCacheConfig {
+    fn default() -> Self {
+        Self {
+            kind: SlcCacheKind::None,
+            bytes: 0,
+            keep_free: 0.0,
+            bits_per_cell: 3,
+            read_us: 0.0,
+            program_us: 0.0,
+            erase_us: 0.0,
+            idle_us: 100_000.0,
+            wear: 1.0,
+        }
+    }
+}
+
+/// What an SLC cache is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlcCacheKind {
+    /// There is none.
+    #[default]
+    None,
+    /// Superblocks that are never anything else.
+    Static,
+    /// Free superblocks.
+    Dynamic,
 }

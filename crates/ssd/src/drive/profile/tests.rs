@@ -125,7 +125,7 @@ fn syntax_errors_have_line_and_column() {
          `channel_mt_per_second`, `channel_bits`, `multi_plane`, `cache_mode`, `copy_back`, \
          `suspend`, `suspend_at_points`, `suspend_us`, `most_suspensions`, `order`, \
          `endurance_cycles`, `endurance_spread`, \
-         `factory_bad_share`, `time_noise`"
+         `factory_bad_share`, `read_retry_mean`, `read_retry_cycles`, `worn_cycles`, `time_noise`"
     );
     let error = changed("channels = 2\n", "channels = \n");
     assert!(
@@ -338,14 +338,14 @@ fn wrong_overrides_are_told_and_change_nothing() {
         (
             "controller.read_us=1",
             "profile `a16`: no key `controller.read_us`; known in `controller` are: drain_us, \
-             page_us, read_command_us, read_gap_us, relocation_gap_us, turnaround_us, \
-             write_command_us, write_gap_us, write_hold_us, write_slack_us, \
+             page_us, read_command_us, read_gap_us, relocation_gap_us, trickle_gap_us, \
+             turnaround_us, write_command_us, write_gap_us, write_hold_us, write_slack_us, \
              writes_wait_for_reads",
         ),
         (
             "cpu.read_us=1",
-            "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fitted, \
-             ftl, interface, media, name, read_ahead, read_cache, sources, summary, \
+            "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fdp, \
+              fitted, ftl, interface, media, name, read_ahead, read_cache, slc_cache, sources, summary, \
              wear_levelling, write_buffer",
         ),
         (
@@ -441,4 +441,21 @@ proptest! {
             },
         }
     }
+}
+
+/// Placement by the host: left out of the text where there is none, so that hashes stay.
+#[test]
+fn handles_are_in_the_text_only_where_there_are_some() {
+    assert!(!plain().to_toml().contains("fdp"), "{}", plain().to_toml());
+    let changes = ["ftl.scheme=superblock_mapped", "fdp.handles=3"];
+    let two = plain().with_overrides(&changes).unwrap();
+    assert!(two.to_toml().contains("\n[fdp]\nhandles = 3\n"), "{}", two.to_toml());
+    assert_eq!(parse(&two.to_toml(), "again").unwrap(), two);
+    let none = two.with_overrides(&["fdp.handles=0", "fdp.isolation=persistently"]).unwrap();
+    assert!(none.to_toml().contains("\n[fdp]\nisolation = \"persistently\"\n"));
+    assert_eq!(parse(&none.to_toml(), "again").unwrap(), none);
+    let error = two.with_overrides(&["fdp.handles=129"]).unwrap_err().to_string();
+    assert!(error.ends_with("fdp.handles = 129: must be from 0 to 128"), "{error}");
+    let error = two.with_overrides(&["ftl.placement=separate"]).unwrap_err().to_string();
+    assert!(error.contains("the host says where pages go"), "{error}");
 }

@@ -39,7 +39,7 @@ use super::dftl_placement::WithTranslation;
 use super::page_mapped::{PageMappedScheme, Place, SchemeSettings};
 use super::{ReadPath, Scheme, SchemeCounters, SchemeError, WornOut, page_mapped};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
-use crate::drive::time::Picos;
+use crate::drive::time::{Picos, picos_of_micros};
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -69,6 +69,18 @@ pub const INFO: Info = Info {
             default: "50%",
             help: "share of the cache for entries used more than once; 0 for plain LRU",
         },
+        Param {
+            name: "host_memory_bytes",
+            kind: ParamKind::Integer { min: 0, max: 1 << 36 },
+            default: "0",
+            help: "memory of the host's for translation pages (NVMe host memory buffer); 0 for none",
+        },
+        Param {
+            name: "host_memory_us",
+            kind: ParamKind::Number { min: 0.0, max: 1e6 },
+            default: "2",
+            help: "microseconds to fetch a translation page from there, over the link",
+        },
     ],
 };
 
@@ -83,6 +95,8 @@ pub struct MapSize {
     pub(super) load_entries: u32,
     pub(super) cached: u64,
     pub(super) protected: f64,
+    /// Translation pages in the host's memory at most, and the time to fetch one.
+    pub(super) host_memory: (u64, Picos),
 }
 
 impl MapSize {
@@ -97,7 +111,10 @@ impl MapSize {
             return Err(SchemeError::LoadEntries { scheme: INFO.name, load_entries, entries });
         }
         let (cached, protected) = (args.integer("cached_entries"), args.number("protected"));
-        Ok(Self { host_pages, entries, load_entries: load_entries as u32, cached, protected })
+        let in_host = args.integer("host_memory_bytes") / u64::from(page_bytes);
+        let host_memory = (in_host, picos_of_micros(args.number("host_memory_us")));
+        let load_entries = load_entries as u32;
+        Ok(Self { host_pages, entries, load_entries, cached, protected, host_memory })
     }
 
     /// Logical pages with the translation pages among them.
@@ -200,7 +217,14 @@ impl<P: Placement> DftlScheme<P> {
         let Place::Flash(place) = self.below.locate(self.below.watch().lpn_of(page), media) else {
             return false;
         };
-        media.submit(Command::read(place, self.page_bytes, Cause::Mapping, self.tag_of(page)));
+        let mapping = self.below.watch_mut();
+        let is_in_host = match &mut mapping.host_memory {
+            Some(memory) => memory.fetch(page, media.now()),
+            None => false,
+        };
+        if !is_in_host {
+            media.submit(Command::read(place, self.page_bytes, Cause::Mapping, self.tag_of(page)));
+        }
         let mapping = self.below.watch_mut();
         mapping.pages[page as usize].is_read = true;
         mapping.under_way += 1;
@@ -252,7 +276,11 @@ impl<P: Placement> DftlScheme<P> {
 
     /// A translation page is written with all that is known now.
     fn take_changes(&mut self, page: u32) {
-        self.below.watch_mut().cache.written(page);
+        let mapping = self.below.watch_mut();
+        mapping.cache.written(page);
+        if let Some(memory) = &mut mapping.host_memory {
+            memory.put(page);
+        }
         #[cfg(test)]
         self.note_written(page);
     }
@@ -262,6 +290,9 @@ impl<P: Placement> DftlScheme<P> {
         let mapping = self.below.watch_mut();
         mapping.under_way -= 1;
         mapping.pages[page as usize].is_read = false;
+        if let Some(memory) = &mut mapping.host_memory {
+            memory.put(page);
+        }
         while let Some(waiter) = self.below.watch_mut().next_waiter(page) {
             let mapping = self.below.watch_mut();
             let (unit, _) = mapping.cache.place_of(waiter.lpn);
@@ -363,11 +394,23 @@ impl<P: Placement> Scheme for DftlScheme<P> {
     }
 
     fn next_wake(&self) -> Option<Picos> {
-        self.below.next_wake()
+        let arrival = self.below.watch().host_memory.as_ref().and_then(|memory| memory.next_time());
+        match (self.below.next_wake(), arrival) {
+            (Some(wake), Some(arrival)) => Some(wake.min(arrival)),
+            (wake, arrival) => wake.or(arrival),
+        }
     }
 
     fn wake(&mut self, media: &mut Media) {
-        self.below.wake(media);
+        let now = media.now();
+        if self.below.next_wake().is_some_and(|at| at <= now) {
+            self.below.wake(media);
+        }
+        while let Some(memory) = &mut self.below.watch_mut().host_memory
+            && let Some(page) = memory.arrived(now)
+        {
+            self.loaded(page, media);
+        }
         self.settle_updates(media);
     }
 
@@ -419,6 +462,7 @@ impl<P: Placement> Scheme for DftlScheme<P> {
         SchemeCounters {
             mapping_hits: mapping.hits,
             mapping_misses: mapping.misses,
+            mapping_host_hits: mapping.host_memory.as_ref().map_or(0, |memory| memory.hits),
             ..self.below.counters()
         }
     }

@@ -4,6 +4,7 @@ use units::{Lpn, Ppn};
 
 use super::dftl::MapSize;
 use super::dftl_cache::MappingCache;
+use super::host_memory::HostMemory;
 use super::page_mapped::Place;
 use super::watch::Watch;
 use crate::drive::media::{Cause, Command, Media, Tag};
@@ -46,6 +47,8 @@ pub(super) struct Mapping {
     pub updated: Vec<u32>,
     /// The same, of the victim under cleaning in each lane.
     pub moved: Vec<Vec<u32>>,
+    /// None without a host memory buffer.
+    pub host_memory: Option<Box<HostMemory>>,
     /// Translation pages that are read or written.
     pub under_way: u32,
     map_writes: u64,
@@ -71,6 +74,7 @@ impl Mapping {
             PageState { is_read: false, is_written: false, is_due: false, first: NONE, last: NONE };
         Self {
             pages: vec![idle; cache.pages() as usize],
+            host_memory: HostMemory::new(cache.pages(), size.host_memory.0, size.host_memory.1),
             cache,
             host_pages: size.host_pages,
             waiters: Vec::new(),

@@ -77,6 +77,7 @@ impl PlacementVisitor for Build<'_> {
             logical_pages: size.all_pages(),
             cleaning: &profile.cleaning,
             wear_levelling: &profile.wear_levelling,
+            fdp: &profile.fdp,
             copy_back: profile.media.copy_back,
             power_loss_protected: false,
             endurance: Vec::new(),
@@ -602,6 +603,7 @@ impl RequestSource for Uniform {
                 length: 512,
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             };
         }
         Ok(buffer.len())

@@ -41,6 +41,9 @@ fn config(channels: u32, dies: u32, planes: u32, blocks: u32, pages: u32) -> Med
         endurance_cycles: 0,
         endurance_spread: 0.0,
         factory_bad_share: 0.0,
+        read_retry_mean: Vec::new(),
+        read_retry_cycles: Vec::new(),
+        worn_cycles: 0,
         time_noise: 0.0,
     }
 }

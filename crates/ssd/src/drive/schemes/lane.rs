@@ -16,6 +16,8 @@ pub(super) struct Waiting {
     pub(super) tag: Tag,
     /// Written again or trimmed since: it still takes a page, but no one will read it.
     pub(super) is_dead: bool,
+    /// Placement handle that it came with; 0 where none is told.
+    pub(super) handle: u8,
 }
 
 /// Cleaning in one lane: one erase block at a time.

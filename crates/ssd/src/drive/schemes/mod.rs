@@ -2,6 +2,7 @@
 
 mod allocation;
 pub mod bast;
+pub(crate) mod behind_cache;
 pub mod block_mapped;
 pub mod dftl;
 mod dftl_cache;
@@ -10,6 +11,8 @@ mod dftl_placement;
 #[cfg(test)]
 mod dftl_tests;
 pub mod fast;
+mod fdp;
+mod host_memory;
 mod hybrid;
 #[cfg(test)]
 mod hybrid_tests;
@@ -23,13 +26,17 @@ mod superblock;
 pub mod superblock_mapped;
 mod watch;
 mod wear;
+pub mod zoned;
 
 use registry::Info;
 use units::{Lpn, PageOp};
 
+pub use fdp::{FdpCounts, FdpEvents, HandleCounts};
+
 use crate::drive::counters::counters;
 use crate::drive::media::{Done, Media, Tag};
 use crate::drive::time::Picos;
+pub use zoned::{ZoneAction, ZoneCounts, ZoneError, ZoneState};
 
 /// What is known of every scheme: one line each, and one in [`crate::drive::visit_drive`].
 pub static SCHEMES: &[&Info] = &[
@@ -39,6 +46,7 @@ pub static SCHEMES: &[&Info] = &[
     &bast::INFO,
     &fast::INFO,
     &block_mapped::INFO,
+    &zoned::INFO,
 ];
 
 /// How a page read is answered.
@@ -63,12 +71,20 @@ counters! {
         wear_moved_pages,
         /// Translation pages written (DFTL).
         mapping_page_writes,
+        /// Pages of parity written (`ftl.parity_dies`).
+        parity_page_writes,
         /// Translations that were in the cache of the map (DFTL).
         mapping_hits,
         /// Translations that were not, or that were still being read.
         mapping_misses,
+        /// Translation pages fetched from the host's memory (DFTL).
+        mapping_host_hits,
         /// Pages trimmed that held data.
         trimmed_pages,
+        /// Of the host's pages, those that went to the SLC cache.
+        slc_page_writes,
+        /// Of the relocated ones, those that were moved out of it.
+        folded_pages,
         /// Erases.
         erases,
         /// Merges of the hybrid schemes: switch, partial, full.
@@ -137,6 +153,32 @@ pub enum SchemeError {
         /// Entries of a translation page.
         entries: u32,
     },
+    /// A superblock cannot be divided into so many zones.
+    #[error(
+        "`{scheme}`: parts={parts} does not divide the {units} dies (planes, without multi_plane) \
+         of a superblock"
+    )]
+    Parts {
+        /// Scheme.
+        scheme: &'static str,
+        /// Zones of a superblock.
+        parts: u32,
+        /// What they share.
+        units: u32,
+    },
+    /// The flash does not hold all zones.
+    #[error(
+        "`{scheme}`: the logical pages make {zones} zones, and the good erase blocks {places}; \
+         raise over_provisioning"
+    )]
+    Zones {
+        /// Scheme.
+        scheme: &'static str,
+        /// Zones.
+        zones: u32,
+        /// Places for them.
+        places: u32,
+    },
     /// A superblock has too many pages.
     #[error(
         "`{scheme}`: a superblock would have {pages} pages, more than {most}; lower `interleave`"
@@ -163,6 +205,88 @@ pub trait Scheme: Send {
     /// Reads `bytes` of a page. If the answer is [`ReadPath::Flash`], a read command with `tag` is
     /// given now or later, exactly once.
     fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath;
+
+    /// Whether the host says with each write where it belongs ([`Scheme::set_handle`]).
+    fn has_handles() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
+    /// The placement handle of the pages that are written next.
+    fn set_handle(&mut self, _handle: u8) {}
+
+    /// What was written by handle so far, if the scheme has handles.
+    fn fdp(&self) -> Option<FdpCounts> {
+        None
+    }
+
+    /// Whether the drive has zones: then it is asked before each write and trim.
+    fn is_zoned() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
+    /// A write has come, or with `append` one whose place the zone chooses. Its first page.
+    ///
+    /// # Errors
+    /// [`ZoneError`] if it is refused.
+    fn take_write(&mut self, first: Lpn, pages: u32, append: bool) -> Result<Lpn, ZoneError> {
+        let _ = (pages, append);
+        Ok(first)
+    }
+
+    /// A trim has come. It may not while [`Scheme::is_in_transit`].
+    ///
+    /// # Errors
+    /// [`ZoneError`] if it is refused.
+    fn take_trim(&mut self, _first: Lpn, _pages: u32) -> Result<(), ZoneError> {
+        Ok(())
+    }
+
+    /// A write or trim has come that does not begin and end with a page, and is refused.
+    fn refuse_part(&mut self, _offset: u64, _length: u32) -> ZoneError {
+        ZoneError::NoZones
+    }
+
+    /// A page of a write that was taken is in the write buffer.
+    fn has_arrived(&mut self, _lpn: Lpn) {}
+
+    /// Whether pages of writes to these zones were taken, and are not in the write buffer yet.
+    fn is_in_transit(&self, _first: Lpn, _pages: u32) -> bool {
+        false
+    }
+
+    /// Changes the state of a zone.
+    ///
+    /// # Errors
+    /// [`ZoneError`] if its state or a limit does not allow it, or there are no zones.
+    fn manage_zone(
+        &mut self,
+        _action: ZoneAction,
+        _zone: u32,
+        _media: &mut Media,
+    ) -> Result<(), ZoneError> {
+        Err(ZoneError::NoZones)
+    }
+
+    /// State of a zone, and its write pointer in pages from its beginning; `None` if there is none.
+    fn zone(&self, _zone: u32) -> Option<(ZoneState, u32)> {
+        None
+    }
+
+    /// Why the first request was refused, if one was.
+    fn refusal(&self) -> Option<&ZoneError> {
+        None
+    }
+
+    /// What was done with zones so far, if there are any.
+    fn zone_counts(&self) -> Option<ZoneCounts> {
+        None
+    }
 
     /// Writes a page. Exactly one program command with `tag` is given, now or as soon as there is
     /// room; its end makes the page durable. From this call on, a read finds the new version.

@@ -13,7 +13,7 @@ use super::watch::Watch;
 use super::wear::StaticWear;
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
-use crate::drive::profile::{CleaningConfig, StaticRule, WearLevellingConfig};
+use crate::drive::profile::{CleaningConfig, FdpConfig, StaticRule, WearLevellingConfig};
 use crate::drive::time::{Picos, picos_of_micros};
 use crate::ftl::{PageMapped, Survivor};
 
@@ -53,6 +53,8 @@ pub struct SchemeSettings<'a> {
     pub cleaning: &'a CleaningConfig,
     /// How wear is evened out.
     pub wear_levelling: &'a WearLevellingConfig,
+    /// Placement by the host.
+    pub fdp: &'a FdpConfig,
     /// Whether relocation goes without the channel.
     pub copy_back: bool,
     /// Whether what is in the controller's memory survives a power cut.
@@ -304,7 +306,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
 
     /// Writes what waits, as far as there is room.
     fn admit(&mut self, lane: u32, media: &mut Media) {
-        while let Some(&Waiting { lpn, tag, is_dead }) = self.lanes[lane as usize].waiting.front() {
+        while let Some(&Waiting { lpn, tag, is_dead, .. }) =
+            self.lanes[lane as usize].waiting.front()
+        {
             let stream = self.ftl.host_stream(lpn);
             if !self.ftl.make_room(stream, lane) {
                 return;
@@ -513,7 +517,12 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
         if self.lanes[lane as usize].waiting.is_empty() && self.ftl.make_room(stream, lane) {
             self.program(lpn, stream, lane, tag, media);
         } else {
-            self.lanes[lane as usize].waiting.push_back(Waiting { lpn, tag, is_dead: false });
+            self.lanes[lane as usize].waiting.push_back(Waiting {
+                lpn,
+                tag,
+                is_dead: false,
+                handle: 0,
+            });
             self.waits[lpn.index() / 64] |= 1 << (lpn.0 % 64);
             self.waiting_writes += 1;
         }

@@ -3,7 +3,21 @@
 use units::{EraseBlockId, Geometry, Ppn};
 
 use crate::drive::media::Layout;
+use crate::drive::profile::SlcBlocks;
 use crate::ftl::Divider;
+
+/// What belongs together on a drive of superblocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Together {
+    /// Pages of a plane that one read senses.
+    pub per_read: u32,
+    /// Pages of a plane that one program writes.
+    pub per_program: u32,
+    /// Whether one command works on all planes of a die.
+    pub multi_plane: bool,
+    /// Units of each stripe that hold parity: 0 or 1.
+    pub parity: u32,
+}
 
 /// The order of a superblock's pages.
 ///
@@ -14,41 +28,71 @@ use crate::ftl::Divider;
 /// plane, so that a long read uses all planes.
 ///
 /// Superblock `n` is the `n`-th erase block of each plane that is not bad from the factory.
+///
+/// With parity, one unit of each stripe holds the exclusive or of the others: on the next die with
+/// each stripe, as in RAID 5, so that reads use all dies alike.
 #[derive(Clone, Debug)]
 pub struct Stripes {
-    /// Of a superblock.
+    /// Of a superblock, without parity.
     pub pages: u32,
     /// Of a program unit.
     pub unit_pages: u32,
     /// Pages of the least part of a unit that can be programmed by itself: what one plane's program
     /// writes, if a unit's pages lie there plane by plane; else the unit.
     pub least_pages: u32,
-    per_read: u32,
-    per_program: u32,
+    /// How units are made up: with all bits of a cell, and with one.
+    shapes: [Shape; 2],
+    /// Superblocks that are written with one bit a cell; empty where none ever is.
+    in_slc: Vec<bool>,
     /// Planes of a unit.
     planes: u32,
     pages_per_block: u32,
     superblocks: u32,
     /// Units of a stripe: dies, or planes where those do not work together.
     units: u32,
+    /// Of them for parity.
+    parity: u32,
     /// The erase blocks of each superblock: die by die in the order of a stripe, plane by plane.
     blocks: Vec<EraseBlockId>,
     by_superblock: Divider,
-    by_unit: Divider,
-    by_least: Divider,
+    /// By the units of a stripe that hold data.
     by_die: Divider,
-    by_read: Divider,
     by_plane: Divider,
 }
 
+/// What a program of a unit is.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    unit_pages: u32,
+    per_read: u32,
+    per_program: u32,
+    /// Places in an erase block from one program to the next.
+    step: u32,
+    by_unit: Divider,
+    by_least: Divider,
+    by_read: Divider,
+}
+
+impl Shape {
+    fn new(per_read: u32, per_program: u32, step: u32, planes: u32) -> Self {
+        let unit_pages = per_program * planes;
+        let least_pages = if per_read == per_program { per_program } else { unit_pages };
+        Self {
+            unit_pages,
+            per_read,
+            per_program,
+            step,
+            by_unit: Divider::new(unit_pages),
+            by_least: Divider::new(least_pages),
+            by_read: Divider::new(per_read),
+        }
+    }
+}
+
 impl Stripes {
-    /// Pages of a read and of a program, and whether planes work together. `is_bad` says which
-    /// erase blocks are not to be used.
-    pub fn new(
-        layout: &Layout,
-        (per_read, per_program, multi_plane): (u32, u32, bool),
-        is_bad: impl Fn(EraseBlockId) -> bool,
-    ) -> Self {
+    /// Of drives with this layout. `is_bad` names the erase blocks that are bad from the factory.
+    pub fn new(layout: &Layout, together: Together, is_bad: impl Fn(EraseBlockId) -> bool) -> Self {
+        let Together { per_read, per_program, multi_plane, parity } = together;
         let planes = if multi_plane { layout.planes_per_die } else { 1 };
         let rounds = layout.planes_per_die / planes;
         let dies = (0..layout.dies_per_channel).flat_map(|die| {
@@ -68,28 +112,51 @@ impl Stripes {
             .collect();
         let superblocks = good_blocks.iter().map(Vec::len).min().unwrap_or(0);
         let blocks = (0..superblocks).flat_map(|n| good_blocks.iter().map(move |good| good[n]));
-        let unit_pages = per_program * planes;
+        let whole = Shape::new(per_read, per_program, per_program, planes);
+        let unit_pages = whole.unit_pages;
         let least_pages = if per_read == per_program { per_program } else { unit_pages };
         let units = layout.dies() * rounds;
-        let pages = layout.pages_per_block * planes * units;
+        let pages = layout.pages_per_block * planes * (units - parity);
         Self {
             pages,
             unit_pages,
             least_pages,
-            per_read,
-            per_program,
+            shapes: [whole; 2],
+            in_slc: Vec::new(),
             planes,
             pages_per_block: layout.pages_per_block,
             superblocks: superblocks as u32,
             units,
+            parity,
             blocks: blocks.collect(),
             by_superblock: Divider::new(pages),
-            by_unit: Divider::new(unit_pages),
-            by_least: Divider::new(least_pages),
-            by_die: Divider::new(units),
-            by_read: Divider::new(per_read),
+            by_die: Divider::new(units - parity),
             by_plane: Divider::new(planes),
         }
+    }
+
+    /// Lets superblocks be written with one bit a cell, in the order of their word lines.
+    #[must_use]
+    pub fn with_slc(mut self, slc: SlcBlocks) -> Self {
+        let per_read = self.shapes[0].per_read.min(slc.per_program);
+        self.shapes[1] = Shape::new(per_read, slc.per_program, slc.per_word_line, self.planes);
+        self.in_slc = vec![false; self.superblocks as usize];
+        self
+    }
+
+    /// Data pages of a superblock with one bit a cell.
+    pub fn slc_pages(&self, slc: SlcBlocks) -> u32 {
+        slc.word_lines * self.shapes[1].unit_pages * (self.units - self.parity)
+    }
+
+    /// From now on a superblock is written with one bit a cell, or with all.
+    pub fn set_slc(&mut self, superblock: u32, is_slc: bool) {
+        self.in_slc[superblock as usize] = is_slc;
+    }
+
+    #[inline]
+    fn shape(&self, superblock: u32) -> &Shape {
+        &self.shapes[usize::from(!self.in_slc.is_empty() && self.in_slc[superblock as usize])]
     }
 
     /// As the FTL sees it: erase blocks are superblocks.
@@ -113,9 +180,9 @@ impl Stripes {
         &self.blocks[superblock as usize * count..][..count]
     }
 
-    /// Pages of a stripe.
+    /// Pages of a stripe, without parity.
     pub fn stripe_pages(&self) -> u32 {
-        self.unit_pages * self.units
+        self.unit_pages * (self.units - self.parity)
     }
 
     /// The superblock that a page of the FTL lies in, and its place there.
@@ -126,46 +193,88 @@ impl Stripes {
 
     /// Whether the next page of the superblock begins another program unit.
     #[inline]
-    pub fn ends_unit(&self, offset: u32) -> bool {
-        self.by_unit.split(offset + 1).1 == 0
+    pub fn ends_unit(&self, superblock: u32, offset: u32) -> bool {
+        self.shape(superblock).by_unit.split(offset + 1).1 == 0
     }
 
     /// Whether what is written up to this page can be programmed as it is.
     #[inline]
-    pub fn ends_program(&self, offset: u32) -> bool {
-        self.by_least.split(offset + 1).1 == 0
+    pub fn ends_program(&self, superblock: u32, offset: u32) -> bool {
+        self.shape(superblock).by_least.split(offset + 1).1 == 0
+    }
+
+    /// The unit of a stripe that holds its parity.
+    #[inline]
+    fn parity_unit(&self, superblock: u32, stripe: u32) -> u32 {
+        (superblock + stripe) % self.units
+    }
+
+    /// Where a data unit lies, by its number in the stripe.
+    #[inline]
+    fn die_of(&self, superblock: u32, stripe: u32, number: u32) -> u32 {
+        if self.parity == 0 {
+            return number;
+        }
+        number + u32::from(number >= self.parity_unit(superblock, stripe))
     }
 
     /// Where a page of the FTL lies on the media.
     #[inline]
     pub fn on_media(&self, page: Ppn) -> Ppn {
         let (superblock, offset) = self.split(page);
-        let (unit, within) = self.by_unit.split(offset);
-        let (stripe, die) = self.by_die.split(unit);
-        let (sensed, page_of_read) = self.by_read.split(within);
+        let (unit, within) = self.shape(superblock).by_unit.split(offset);
+        let (stripe, number) = self.by_die.split(unit);
+        self.in_unit(superblock, stripe, self.die_of(superblock, stripe, number), within)
+    }
+
+    #[inline]
+    fn in_unit(&self, superblock: u32, stripe: u32, die: u32, within: u32) -> Ppn {
+        let shape = self.shape(superblock);
+        let (sensed, page_of_read) = shape.by_read.split(within);
         let (read, plane) = self.by_plane.split(sensed);
         let planes = self.planes;
         let place = (superblock * self.units + die) * planes + plane;
         let block = self.blocks[place as usize].0;
-        let place = stripe * self.per_program + read * self.per_read + page_of_read;
+        let place = stripe * shape.step + read * shape.per_read + page_of_read;
         Ppn(block * self.pages_per_block + place)
     }
 
+    /// The pages on the media that hold the parity of a stripe, if the page of the FTL at this place
+    /// is the last of its data.
+    pub fn parity_after(
+        &self,
+        superblock: u32,
+        offset: u32,
+    ) -> impl Iterator<Item = Ppn> + use<'_> {
+        let shape = self.shape(superblock);
+        let (units, rest) = shape.by_unit.split(offset + 1);
+        let (stripes, number) = self.by_die.split(units);
+        let pages = if self.parity > 0 && rest == 0 && number == 0 { shape.unit_pages } else { 0 };
+        (0..pages).map(move |within| {
+            let stripe = stripes - 1;
+            self.in_unit(superblock, stripe, self.parity_unit(superblock, stripe), within)
+        })
+    }
+
     /// The erase blocks of a superblock, with how many of their pages are programmed when so many
-    /// of the superblock's are written: as many as can be.
+    /// of the superblock's are written: as many as can be. With all bits of a cell.
     pub fn programmed(
         &self,
         superblock: u32,
         written: u32,
     ) -> impl Iterator<Item = (EraseBlockId, u32)> + use<'_> {
-        let (units, rest) = self.by_unit.split(written);
+        let whole = &self.shapes[0];
+        let (units, rest) = whole.by_unit.split(written);
         debug_assert!(rest.is_multiple_of(self.least_pages), "programs are of whole pages");
         let (stripes, dies) = self.by_die.split(units);
-        let planes = rest / self.per_program;
-        let (by_plane, per_program) = (self.by_plane, self.per_program);
+        let planes = rest / whole.per_program;
+        let (by_plane, per_program) = (self.by_plane, whole.per_program);
+        // Dies before it hold a unit of the last stripe, and it holds a part of one.
+        let last = self.die_of(superblock, stripes, dies);
+        let parity = (self.parity > 0).then(|| self.parity_unit(superblock, stripes));
         self.blocks_of(superblock).iter().zip(0..).map(move |(&block, place)| {
             let (die, plane) = by_plane.split(place);
-            let is_written = die < dies || (die == dies && plane < planes);
+            let is_written = parity != Some(die) && (die < last || (die == last && plane < planes));
             (block, (stripes + u32::from(is_written)) * per_program)
         })
     }
@@ -178,9 +287,12 @@ mod tests {
     /// Two channels of two dies of two planes; three erase blocks a plane, of 12 pages.
     fn stripes() -> (Layout, Stripes) {
         let layout = Layout::new(2, 2, 2, 3, 12, 4096);
-        let stripes = Stripes::new(&layout, (2, 6, true), |_| false);
+        let stripes = Stripes::new(&layout, TOGETHER, |_| false);
         (layout, stripes)
     }
+
+    const TOGETHER: Together =
+        Together { per_read: 2, per_program: 6, multi_plane: true, parity: 0 };
 
     #[test]
     fn every_page_has_a_place_of_its_own_in_its_superblock() {
@@ -225,5 +337,68 @@ mod tests {
                 assert_eq!(place < pages, page < written, "page {page} of {units} units");
             }
         }
+    }
+
+    #[test]
+    fn parity_goes_round_the_dies_and_takes_one_of_each_stripe() {
+        let (layout, _) = stripes();
+        let stripes = Stripes::new(&layout, Together { parity: 1, ..TOGETHER }, |_| false);
+        assert_eq!((stripes.pages, stripes.stripe_pages()), (72, 36));
+        let mut seen = vec![false; layout.physical_pages() as usize];
+        let mut parity_dies = Vec::new();
+        for page in 0..3 * stripes.pages {
+            let (superblock, offset) = stripes.split(Ppn(page));
+            let at = std::iter::once(stripes.on_media(Ppn(page)));
+            let parity: Vec<Ppn> = stripes.parity_after(superblock, offset).collect();
+            assert_eq!(parity.len(), if (offset + 1) % 36 == 0 { 12 } else { 0 });
+            parity_dies.extend(parity.first().map(|&page| layout.die_of(page)));
+            for page in at.chain(parity) {
+                assert!(!std::mem::replace(&mut seen[page.index()], true));
+            }
+        }
+        assert!(seen.iter().all(|&seen| seen), "data and parity fill the media");
+        // In the order of a stripe: dies 0, 2, 1, 3.
+        assert_eq!(parity_dies, [0, 2, 2, 1, 1, 3]);
+    }
+
+    #[test]
+    fn what_is_written_is_programmed_with_its_parity() {
+        let (layout, _) = stripes();
+        let stripes = Stripes::new(&layout, Together { parity: 1, ..TOGETHER }, |_| false);
+        for superblock in 0..3 {
+            for units in 0..=6 {
+                let mut expected = std::collections::BTreeMap::new();
+                for offset in 0..units * stripes.unit_pages {
+                    let page = stripes.on_media(Ppn(superblock * stripes.pages + offset));
+                    for page in
+                        std::iter::once(page).chain(stripes.parity_after(superblock, offset))
+                    {
+                        *expected.entry(layout.block_of(page).0).or_insert(0) += 1;
+                    }
+                }
+                for (block, pages) in stripes.programmed(superblock, units * stripes.unit_pages) {
+                    assert_eq!(pages, expected.get(&block.0).copied().unwrap_or(0), "{units}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn with_one_bit_a_cell_each_word_line_holds_a_program_of_its_own() {
+        let (layout, stripes) = stripes();
+        // Word lines of six pages in one go: two of one bit each.
+        let slc = SlcBlocks { per_program: 2, per_word_line: 6, word_lines: 2 };
+        let mut stripes = stripes.with_slc(slc);
+        assert_eq!(stripes.slc_pages(slc), 96 / 3);
+        stripes.set_slc(1, true);
+        let place = |page: u32| {
+            let (block, place) = layout.split(stripes.on_media(Ppn(96 + page)));
+            (layout.plane_of(block), place)
+        };
+        assert_eq!([0, 1, 2, 3].map(place), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        assert_eq!([4, 15, 16, 31].map(place), [(4, 0), (7, 1), (0, 6), (7, 7)]);
+        assert!(stripes.ends_unit(1, 3) && !stripes.ends_unit(0, 3));
+        // Others are as they were.
+        assert_eq!(layout.split(stripes.on_media(Ppn(4))).1, 2);
     }
 }

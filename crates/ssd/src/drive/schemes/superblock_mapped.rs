@@ -5,21 +5,29 @@ use std::collections::VecDeque;
 
 use placement::{AnyVictim, BuildError, Placement};
 use registry::{Info, Param, ParamKind};
-use units::{Lpn, PageOp, Ppn, StreamId};
+use units::{Geometry, Lpn, PageOp, Ppn, StreamId};
 
+use super::behind_cache::BehindCache;
 use super::lane::{Thresholds, Waiting};
 use super::pace::Pace;
 use super::page_mapped::{Place, SchemeSettings};
 use super::stripes::Stripes;
-use super::{ReadPath, Scheme, SchemeCounters, WornOut};
+use super::{FdpCounts, ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
 use crate::drive::profile::StaticRule;
 use crate::drive::time::{Picos, picos_of_micros};
 use crate::ftl::PageMapped;
 
 mod cleaning;
+mod handles;
+mod slc;
+
+pub use handles::ByHandle;
+pub use slc::SlcSettings;
 
 use cleaning::{Ending, Job, MOST_ENDING};
+use handles::Record;
+use slc::Slc;
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -69,7 +77,9 @@ struct Filling {
 /// for long (`wear_levelling.static_rule = "age"`).
 #[derive(Debug)]
 pub struct SuperblockMapped<P> {
-    ftl: PageMapped<P, AnyVictim>,
+    ftl: PageMapped<BehindCache<P>, AnyVictim>,
+    /// None without an SLC cache.
+    slc: Option<Box<Slc>>,
     stripes: Stripes,
     filling: Vec<Filling>,
     /// Of fillings that were carried out, to be used again.
@@ -92,11 +102,31 @@ pub struct SuperblockMapped<P> {
     wake_at: Picos,
     page_bytes: u32,
     padded_pages: u64,
+    parity_pages: u64,
     /// By erase block: as often as its superblock.
     erased: Vec<u32>,
     /// From the factory.
     bad_blocks: u64,
     worn_out: Option<WornOut>,
+    /// Of placement by the host, where there is any.
+    handles: Option<Box<Record>>,
+}
+
+/// Whether the policy has room beside a static cache, and beside the open superblock of any.
+fn check_room<P: Placement>(
+    geometry: &Geometry,
+    slc: Option<&SlcSettings>,
+    placement: &BehindCache<P>,
+    name: &str,
+) -> Result<(), BuildError> {
+    let Some(slc) = slc else { return Ok(()) };
+    let needed = (placement.streams() + placement.relocation_targets() + 2) as u32 + slc.fixed();
+    let spare_blocks = geometry.spare_blocks();
+    if spare_blocks >= needed {
+        return Ok(());
+    }
+    let (name, erase_blocks) = (name.to_owned(), geometry.erase_blocks);
+    Err(BuildError::TooSmall { name, erase_blocks, spare_blocks, needed })
 }
 
 impl<P: Placement> SuperblockMapped<P> {
@@ -106,13 +136,16 @@ impl<P: Placement> SuperblockMapped<P> {
     /// [`BuildError::TooSmall`] if there are too few spare superblocks for the policy.
     pub fn new(
         settings: &SchemeSettings<'_>,
+        slc: Option<SlcSettings>,
         stripes: Stripes,
         name: &str,
-        placement: P,
+        placement: BehindCache<P>,
         victims: AnyVictim,
     ) -> Result<Self, BuildError> {
         let layout = settings.layout;
         let geometry = stripes.geometry(layout.page_bytes, settings.logical_pages);
+        let cache_stream = placement.cache_stream();
+        check_room(&geometry, slc.as_ref(), &placement, name)?;
         let mut ftl = PageMapped::new(geometry, name, placement, victims)?;
         ftl.lanes_mut().count_valid_pages();
         ftl.lanes_mut().take_least_worn_first();
@@ -135,7 +168,8 @@ impl<P: Placement> SuperblockMapped<P> {
         let least = (streams + 1) * stripes.unit_pages;
         let start_below = share(settings.cleaning.start_below_free);
         let pads = !settings.power_loss_protected;
-        Ok(Self {
+        let mut scheme = Self {
+            slc: None,
             filling: Vec::new(),
             empty: Vec::new(),
             job: Job::default(),
@@ -155,12 +189,19 @@ impl<P: Placement> SuperblockMapped<P> {
             wake_at: Picos::MAX,
             page_bytes: layout.page_bytes,
             padded_pages: 0,
+            parity_pages: 0,
             erased: vec![0; layout.erase_blocks() as usize],
             worn_out: None,
+            handles: P::HAS_HANDLES.then(|| Box::new(Record::new(settings.fdp))),
             bad_blocks: settings.endurance.iter().filter(|&&cycles| cycles == 0).count() as u64,
             ftl,
             stripes,
-        })
+        };
+        if let (Some(slc), Some(stream)) = (slc, cache_stream) {
+            let keep = (scheme.ftl.reserve() + 1).max(start_below);
+            scheme.use_slc(&slc, stream, keep);
+        }
+        Ok(scheme)
     }
 
     /// Whether what the host may write still has room.
@@ -204,6 +245,7 @@ impl<P: Placement> SuperblockMapped<P> {
     /// A page was given a place: it joins those that are programmed with it.
     fn fill(&mut self, page: Ppn, from: Option<Ppn>, tag: Tag, media: &mut Media) {
         let (superblock, offset) = self.stripes.split(page);
+        self.note_filled(superblock, offset, from.is_none(), media);
         let known = self.filling.iter().position(|one| one.superblock == superblock);
         let number = known.unwrap_or_else(|| {
             let fresh = self.empty.pop().unwrap_or_default();
@@ -221,14 +263,16 @@ impl<P: Placement> SuperblockMapped<P> {
             self.wake_at = self.wake_at.min(media.now() + pad_after);
         }
         filling.pages.push((from, tag));
-        if self.stripes.ends_unit(offset) {
+        if self.stripes.ends_unit(superblock, offset) {
             self.program(number, media);
         }
     }
 
-    /// Carries out the program of a unit, full or not.
+    /// Carries out the program of a unit, full or not, and that of the parity if it ends a stripe.
     fn program(&mut self, number: usize, media: &mut Media) {
         let mut filling = self.filling.swap_remove(number);
+        let (superblock, first) = self.stripes.split(filling.first);
+        let last = first + filling.pages.len() as u32 - 1;
         media.hold();
         for (place, (from, tag)) in (filling.first.0..).zip(filling.pages.drain(..)) {
             let page = self.stripes.on_media(Ppn(place));
@@ -236,6 +280,11 @@ impl<P: Placement> SuperblockMapped<P> {
                 Some(from) => Command::copy(from, page, self.page_bytes, self.cause_of(tag), tag),
                 None => Command::program(page, self.page_bytes, Cause::Host, tag),
             });
+        }
+        for page in self.stripes.parity_after(superblock, last) {
+            self.parity_pages += 1;
+            let tag = Tag::scheme(cleaning::PARITY);
+            media.submit(Command::program(page, self.page_bytes, Cause::Parity, tag));
         }
         media.release();
         (filling.has_relocated, filling.since) = (false, 0);
@@ -248,21 +297,42 @@ impl<P: Placement> SuperblockMapped<P> {
         let Filling { superblock, first, ref pages, .. } = self.filling[number];
         let stream = self.ftl.device().blocks[superblock as usize].stream;
         let mut next = first.0 + pages.len() as u32;
-        while !self.stripes.ends_program(self.stripes.split(Ppn(next - 1)).1) {
+        while !self.stripes.ends_program(superblock, self.stripes.split(Ppn(next - 1)).1) {
             if self.ftl.leave_unused(StreamId(u32::from(stream)), 0) != Some(Ppn(next)) {
                 break;
             }
             self.padded_pages += 1;
             next += 1;
+            if P::HAS_HANDLES
+                && let Some(handles) = &mut self.handles
+            {
+                handles.padded(u32::from(stream), superblock);
+            }
         }
         self.program(number, media);
     }
 
+    /// Counts a page that the host wrote, by its handle.
+    #[inline]
+    fn record(&mut self, stream: StreamId, page: Ppn) {
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
+            handles.wrote(stream, self.stripes.split(page).0);
+        }
+    }
+
     /// Writes what waits, as far as there is room.
     fn admit(&mut self, media: &mut Media) {
-        while let Some(&Waiting { lpn, tag, is_dead }) = self.waiting.front() {
-            let stream = self.ftl.host_stream(lpn);
-            if self.pace.is_behind() || !self.ftl.make_room(stream, 0) {
+        while let Some(&Waiting { lpn, tag, is_dead, handle }) = self.waiting.front() {
+            if self.pace.is_behind() {
+                return;
+            }
+            if P::HAS_HANDLES {
+                self.ftl.set_handle(handle);
+            }
+            let (stream, has_room) = self.room_for_host(lpn);
+            if !has_room {
                 return;
             }
             self.waiting.pop_front();
@@ -272,6 +342,7 @@ impl<P: Placement> SuperblockMapped<P> {
                 self.waits[lpn.index() / 64] &= !(1 << (lpn.0 % 64));
                 self.ftl.place_for_host(lpn, stream, 0)
             };
+            self.record(stream, page);
             self.fill(page, None, tag, media);
             self.keep_step(media);
         }
@@ -279,6 +350,26 @@ impl<P: Placement> SuperblockMapped<P> {
 }
 
 impl<P: Placement> Scheme for SuperblockMapped<P> {
+    fn has_handles() -> bool {
+        P::HAS_HANDLES
+    }
+
+    fn set_handle(&mut self, handle: u8) {
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
+            handles.set_handle(handle);
+            self.ftl.set_handle(handle);
+        }
+    }
+
+    fn fdp(&self) -> Option<FdpCounts> {
+        let handles = self.handles.as_ref()?;
+        let mut is_in_use = vec![true; self.stripes.superblocks() as usize];
+        self.ftl.lanes().not_in_use().for_each(|unit| is_in_use[unit as usize] = false);
+        Some(handles.counts(self.ftl.device(), &is_in_use, |stream| self.ftl.room_of(stream, 0)))
+    }
+
     fn logical_pages(&self) -> u32 {
         self.ftl.device().geometry.logical_pages
     }
@@ -300,13 +391,22 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         if self.does_wait(lpn) {
             self.kill_waiting(lpn);
         }
-        let stream = self.ftl.host_stream(lpn);
-        if self.waiting.is_empty() && !self.pace.is_behind() && self.ftl.make_room(stream, 0) {
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
+            handles.came();
+            self.ftl.set_handle(handles.named());
+        }
+        self.note_host_write(media);
+        let may = self.waiting.is_empty() && !self.pace.is_behind();
+        if may && let (stream, true) = self.room_for_host(lpn) {
             let page = self.ftl.place_for_host(lpn, stream, 0);
+            self.record(stream, page);
             self.fill(page, None, tag, media);
             self.keep_step(media);
         } else {
-            self.waiting.push_back(Waiting { lpn, tag, is_dead: false });
+            let handle = self.handles.as_ref().map_or(0, |handles| handles.named());
+            self.waiting.push_back(Waiting { lpn, tag, is_dead: false, handle });
             self.waits[lpn.index() / 64] |= 1 << (lpn.0 % 64);
         }
         self.consider(media);
@@ -329,6 +429,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     fn completed(&mut self, done: &Done, media: &mut Media) {
         match done.command.op {
             FlashOp::Read => self.relocate(done.command.tag.number(), media),
+            FlashOp::Program if done.command.cause == Cause::Parity => {}
             FlashOp::Program => self.relocated(done.command.tag, media),
             FlashOp::Erase => self.erased(done.command.tag, media),
             FlashOp::CopyBack => unreachable!("superblocks are not copied back"),
@@ -352,6 +453,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
             }
         }
         self.clean_in_idle_time(media);
+        self.fold_in_idle_time(media);
     }
 
     fn write_untimed(&mut self, lpn: Lpn) {
@@ -401,6 +503,9 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
             host_page_writes: counters.host_page_writes,
             relocated_pages: counters.relocated_pages,
             trimmed_pages: counters.trimmed_pages,
+            parity_page_writes: self.parity_pages,
+            slc_page_writes: self.slc.as_ref().map_or(0, |slc| slc.pages),
+            folded_pages: self.slc.as_ref().map_or(0, |slc| slc.folded),
             erases: counters.erases * blocks,
             retired_blocks: self.bad_blocks + self.ftl.lanes().retired_blocks() as u64 * blocks,
             ..SchemeCounters::default()

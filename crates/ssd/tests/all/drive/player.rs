@@ -130,7 +130,7 @@ impl Log {
         let Ask { op, offset, length, is_fua, queue, .. } = ask;
         drive.submit(
             at,
-            Submission { op, offset, length, queue, priority: 0, is_fua, handle },
+            Submission { op, offset, length, queue, priority: 0, is_fua, placement: 0, handle },
             &mut self.new,
         );
         self.take_completions(drive);

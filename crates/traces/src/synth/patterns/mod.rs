@@ -23,7 +23,7 @@ mod zones;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind, Spec, SpecError};
-use units::{IoOp, IoRequest, RequestSource, SourceError};
+use units::{IoOp, IoRequest, PLACEMENT_HANDLES, RequestSource, SourceError};
 
 use super::{bad_value, threshold};
 
@@ -92,6 +92,13 @@ const PAUSE_US: Param = Param {
            own; 0 for no times",
 };
 
+const HANDLE: Param = Param {
+    name: "handle",
+    kind: ParamKind::Integer { min: 0, max: PLACEMENT_HANDLES as u64 - 1 },
+    default: "0",
+    help: "placement handle of the writes, for a drive with `fdp.handles`",
+};
+
 const GAPS: Param = Param {
     name: "gaps",
     kind: ParamKind::Choice(&["fixed", "exponential"]),
@@ -106,7 +113,7 @@ macro_rules! params {
         &[
             $($own,)*
             super::READS, super::SIZE, super::OFFSET, super::RANGE, super::ALIGN, super::SHIFT,
-            super::REQUESTS, super::BURST, super::PAUSE_US, super::GAPS,
+            super::REQUESTS, super::BURST, super::PAUSE_US, super::GAPS, super::HANDLE,
         ]
     };
 }
@@ -309,6 +316,7 @@ impl Pattern {
             burst: self.args.integer("burst"),
             pause_ns: self.pause_ns(),
             has_random_gaps: self.has_random_gaps(),
+            handle: self.args.integer("handle") as u8,
         }))
     }
 }
@@ -343,6 +351,7 @@ struct Requests {
     burst: u64,
     pause_ns: u64,
     has_random_gaps: bool,
+    handle: u8,
 }
 
 /// What changes from request to request.
@@ -390,6 +399,7 @@ impl Requests {
             length: self.size,
             stream: 0,
             latency_ns: None,
+            handle: self.handle,
         };
         self.at.in_burst += 1;
         if self.at.in_burst == self.burst {
@@ -427,6 +437,7 @@ impl Requests {
                     length: zone as u32,
                     stream: 0,
                     latency_ns: None,
+                    handle: 0,
                 }
             } else {
                 self.request(offset[0])

@@ -16,6 +16,7 @@ fn draw(source: &mut dyn RequestSource, count: usize) -> Vec<IoRequest> {
         length: 0,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let mut requests = vec![nothing; count];
     let filled = source.fill(&mut requests).unwrap();
@@ -247,4 +248,16 @@ proptest! {
             prop_assert!(pieces == all);
         }
     }
+}
+
+#[test]
+fn writes_carry_the_handle_of_their_pattern() {
+    let handles = |text: &str| -> BTreeSet<u8> {
+        take(text, 50).iter().map(|request| request.handle).collect()
+    };
+    assert_eq!(handles("random(handle=7)"), BTreeSet::from([7]));
+    assert_eq!(handles("random"), BTreeSet::from([0]));
+    // A trim belongs to no handle.
+    assert_eq!(handles("zones(zone=32Ki,handle=3)"), BTreeSet::from([0, 3]));
+    assert!(error("random(handle=128)").contains("127"), "{}", error("random(handle=128)"));
 }

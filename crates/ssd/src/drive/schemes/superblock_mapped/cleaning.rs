@@ -14,6 +14,8 @@ pub(super) const MOST_ENDING: usize = 4;
 /// those of reads are numbers of survivors, far below.
 const RELOCATED: u32 = (1 << 31) - MOST_ENDING as u32;
 const ERASED: u32 = RELOCATED - MOST_ENDING as u32;
+/// Nobody waits for it.
+pub(super) const PARITY: u32 = ERASED - 1;
 
 /// The victim whose survivors are read.
 #[derive(Debug, Default)]
@@ -22,6 +24,20 @@ pub(super) struct Job {
     reads: u32,
     /// In [`SuperblockMapped::ending`].
     place: usize,
+    /// Whether the victim is one of the SLC cache.
+    is_fold: bool,
+}
+
+impl Job {
+    /// Whether a superblock of the SLC cache is being folded.
+    pub fn is_fold(&self) -> bool {
+        self.is_fold && self.cleaning.victim().is_some()
+    }
+}
+
+/// Whether no die has anything to do.
+pub(super) fn is_idle(media: &Media) -> bool {
+    (0..media.layout().dies()).all(|die| media.is_idle(die))
 }
 
 /// A victim, from its first survivor's copy to the end of its erase.
@@ -29,7 +45,7 @@ pub(super) struct Job {
 pub(super) struct Ending {
     /// None if the place is free.
     victim: Option<EraseBlockId>,
-    is_for_wear: bool,
+    cause: Option<Cause>,
     /// Whether all survivors have left it.
     is_empty: bool,
     /// Survivors that are not programmed yet.
@@ -39,7 +55,7 @@ pub(super) struct Ending {
 
 impl Ending {
     fn cause(&self) -> Cause {
-        if self.is_for_wear { Cause::WearLevelling } else { Cause::Cleaning }
+        self.cause.unwrap_or(Cause::Cleaning)
     }
 }
 
@@ -60,19 +76,24 @@ impl<P: Placement> SuperblockMapped<P> {
     pub(super) fn consider(&mut self, media: &mut Media) {
         if self.job.cleaning.victim().is_some() {
             // One that was out of credits goes on for whoever waits for room.
-            if self.pace.is_paced() && !self.waiting.is_empty() {
+            let may = self.pace.is_paced() || self.job.is_fold;
+            if may && self.has_to_go_on() {
                 self.go_on(media);
             }
+            self.plan_folding(media);
         } else if self.is_due() {
             self.start(media);
         } else if self.is_below(self.thresholds.background_below) {
             self.wake_at = self.wake_at.min(media.now() + self.thresholds.idle);
         }
+        self.plan_folding(media);
     }
 
     /// Whether a victim should be cleaned.
-    fn is_due(&self) -> bool {
-        !self.waiting.is_empty() || (self.is_below(self.thresholds.start_below) && self.gains())
+    pub(super) fn is_due(&self) -> bool {
+        !self.waiting.is_empty()
+            || (self.is_folding() && (self.can_fold(false) || self.lacks_target()))
+            || (self.is_below(self.thresholds.start_below) && (self.can_fold(true) || self.gains()))
     }
 
     #[inline]
@@ -132,7 +153,7 @@ impl<P: Placement> SuperblockMapped<P> {
         if !can || !self.is_below(self.thresholds.background_below) {
             return;
         }
-        let is_idle = (0..media.layout().dies()).all(|die| media.is_idle(die));
+        let is_idle = is_idle(media);
         if is_idle {
             self.pace.grant();
             if has_victim {
@@ -147,22 +168,25 @@ impl<P: Placement> SuperblockMapped<P> {
     }
 
     /// Whether a superblock's worth of pages is not valid, so that cleaning can gain something.
-    fn gains(&self) -> bool {
+    pub(super) fn gains(&self) -> bool {
         let lanes = self.ftl.lanes();
-        let open = self.ftl.device().streams.len() as u32;
+        let (cached, cached_pages) = self.ftl.cached();
+        let open = self.ftl.device().streams.len() as u32 + cached - u32::from(self.slc.is_some());
         let ending = self.ending.iter().filter(|ending| ending.victim.is_some()).count() as u32;
         let used = lanes.blocks_of(0).len() as u32 - lanes.not_in_use_of(0).count() as u32;
         let written = u64::from(used.saturating_sub(open + ending)) * u64::from(self.stripes.pages);
-        written >= u64::from(lanes.valid_pages(0)) + u64::from(self.stripes.pages)
+        let valid = u64::from(lanes.valid_pages(0) - cached_pages);
+        written >= valid + u64::from(self.stripes.pages)
     }
 
-    fn start(&mut self, media: &mut Media) {
+    pub(super) fn start(&mut self, media: &mut Media) {
         let place = self.ending.iter().position(|ending| ending.victim.is_none());
         let free = self.ftl.lanes().free(0);
         // Survivors need a free superblock; those that end give theirs back soon.
         let Some(place) = place.filter(|_| free > 1 || !self.is_cleaning()) else { return };
         // Of a drive that is worn out a superblock may be left that holds nothing but valid pages.
-        if free == 0 || (self.worn_out.is_some() && !self.gains()) {
+        let can_fold = self.can_fold(!self.is_folding());
+        if free == 0 || (self.worn_out.is_some() && !can_fold && !self.gains()) {
             self.wears_out();
             return;
         }
@@ -172,23 +196,46 @@ impl<P: Placement> SuperblockMapped<P> {
             None => StreamId(0),
         };
         let moved = self.ftl.counters().long_lying_victims;
-        let victim = self.ftl.choose_victim(needy, 0);
-        let is_for_wear = self.ftl.counters().long_lying_victims > moved;
-        self.job.place = place;
-        self.ending[place] = Ending { victim: Some(victim), is_for_wear, ..Ending::default() };
+        let folded = self.next_to_fold();
+        let victim = folded.unwrap_or_else(|| self.ftl.choose_victim(needy, 0));
+        let cause = match folded {
+            Some(_) => Cause::Folding,
+            None if self.ftl.counters().long_lying_victims > moved => Cause::WearLevelling,
+            None => Cause::Cleaning,
+        };
+        (self.job.place, self.job.is_fold) = (place, folded.is_some());
+        let cause = Some(cause);
+        self.ending[place] = Ending { victim: Some(victim), cause, ..Ending::default() };
         self.job.cleaning.begin(victim, 0, &mut self.ftl);
+        if P::HAS_HANDLES
+            && let Some(handles) = &mut self.handles
+        {
+            handles.cleans(self.job.cleaning.survivors());
+        }
         self.go_on(media);
     }
 
+    /// Whether the victim at hand is cleaned as fast as can be: for whoever waits, or as one of the
+    /// cache in idle time, or in the way of others that have to be cleaned.
+    fn has_to_go_on(&self) -> bool {
+        let fold = self.job.is_fold;
+        !self.waiting.is_empty()
+            || (fold && (self.is_folding() || self.is_below(self.thresholds.start_below)))
+    }
+
     /// Gives the next reads of a cleaning, or ends it.
-    fn go_on(&mut self, media: &mut Media) {
+    pub(super) fn go_on(&mut self, media: &mut Media) {
         if self.job.cleaning.victim().is_none() {
             return;
         }
         let cause = self.ending[self.job.place].cause();
+        // What is folded in idle time waits while it is not.
+        let is_free = self.has_to_go_on();
+        let may = is_free || !self.job.is_fold || self.pace.is_paced();
         media.hold();
-        while self.job.reads + self.unprogrammed < self.most_under_way
-            && (!self.waiting.is_empty() || self.pace.may_spend())
+        while may
+            && self.job.reads + self.unprogrammed < self.most_under_way
+            && (is_free || self.pace.may_spend())
         {
             let Some((number, survivor)) = self.job.cleaning.next(&self.ftl) else { break };
             self.job.cleaning.take(1);
@@ -249,8 +296,17 @@ impl<P: Placement> SuperblockMapped<P> {
         let from = self.stripes.on_media(self.job.cleaning.survivor(number as usize).from);
         if let Some(page) = self.job.cleaning.relocate(number as usize, &mut self.ftl) {
             let place = self.job.place;
+            if let Some(slc) = self.slc.as_mut().filter(|_| self.job.is_fold) {
+                slc.folded += 1;
+            }
             self.unprogrammed += 1;
             self.ending[place].unprogrammed += 1;
+            if P::HAS_HANDLES
+                && let Some(handles) = &mut self.handles
+            {
+                let victim = self.ending[place].victim.expect("a victim is cleaned");
+                handles.moved(u32::from(self.ftl.device().block(victim).stream));
+            }
             self.fill(page, Some(from), Tag::scheme(RELOCATED + place as u32), media);
         }
         self.go_on(media);

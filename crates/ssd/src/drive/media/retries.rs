@@ -1,0 +1,126 @@
+//! Reads that fail and are tried again with other voltages: the more often, the more worn the erase
+//! block is.
+
+use rand::SeedableRng as _;
+use rand_distr::{Distribution as _, Poisson};
+use rand_pcg::Pcg64Mcg;
+use units::EraseBlockId;
+
+use super::slots::{CommandSlot, Entry};
+use crate::drive::layout::Layout;
+use crate::drive::profile::MediaConfig;
+use crate::drive::time::Picos;
+
+/// How often reads are tried again.
+///
+/// The number of retries of a page is drawn from a Poisson distribution whose mean is a function of
+/// the erases of its erase block, linear between the points of the profile. Measurements of chips
+/// give such means by cycles, temperature and time since the program (Park et al., ASPLOS 2021); the
+/// last two are left out, and the shape of the distribution is ours. Each retry sends the page and
+/// finds it bad, and senses it anew: the decoder is in the controller.
+#[derive(Debug)]
+pub(super) struct Retries {
+    /// Cycles, and the mean there: ascending.
+    points: Vec<(f64, f64)>,
+    /// Of each erase block.
+    cycles: Vec<u32>,
+    /// Of each command under way.
+    by_slot: Vec<Tries>,
+    random: Pcg64Mcg,
+}
+
+/// What is known of the retries of a read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tries {
+    /// Still to come.
+    left: u32,
+    /// What those of its group have taken.
+    time: Picos,
+}
+
+/// More are not made: the page is then lost, or rebuilt from others.
+const MOST: f64 = 40.0;
+
+impl Retries {
+    /// None where reads never fail.
+    pub fn new(config: &MediaConfig, erase_blocks: u32) -> Option<Box<Self>> {
+        let means = &config.read_retry_mean;
+        (!means.is_empty()).then(|| {
+            let points = config.read_retry_cycles.iter().copied().zip(means.iter().copied());
+            Box::new(Self {
+                points: points.collect(),
+                cycles: vec![config.worn_cycles; erase_blocks as usize],
+                by_slot: Vec::new(),
+                random: Pcg64Mcg::seed_from_u64(0),
+            })
+        })
+    }
+
+    pub fn seed(&mut self, seed: u64) {
+        self.random = Pcg64Mcg::seed_from_u64(seed ^ 0x7265_7472_6965_7300);
+    }
+
+    /// An erase block was erased so many times more.
+    pub fn wear(&mut self, block: EraseBlockId, erases: u32) {
+        self.cycles[block.index()] = self.cycles[block.index()].saturating_add(erases);
+    }
+
+    /// The mean at so many cycles.
+    fn mean(&self, cycles: u32) -> f64 {
+        let cycles = f64::from(cycles);
+        let next = self.points.partition_point(|&(at, _)| at < cycles);
+        let Some(&(right, above)) = self.points.get(next) else {
+            return self.points.last().map_or(0.0, |&(_, mean)| mean);
+        };
+        let Some(&(left, below)) = next.checked_sub(1).and_then(|left| self.points.get(left))
+        else {
+            return above;
+        };
+        below + (above - below) * (cycles - left) / (right - left)
+    }
+
+    /// A read begins.
+    pub fn begin(&mut self, slot: CommandSlot, entry: &Entry, layout: &Layout) {
+        let mean = self.mean(self.cycles[layout.block_of(entry.command.page).index()]);
+        let drawn = Poisson::new(mean).map_or(0.0, |poisson| poisson.sample(&mut self.random));
+        if self.by_slot.len() <= slot as usize {
+            self.by_slot.resize(slot as usize + 1, Tries::default());
+        }
+        self.by_slot[slot as usize] = Tries { left: drawn.min(MOST) as u32, time: 0 };
+    }
+
+    /// Whether a read that was sensed fails now.
+    pub fn fails(&mut self, slot: CommandSlot) -> bool {
+        let tries = &mut self.by_slot[slot as usize];
+        let fails = tries.left > 0;
+        tries.left -= u32::from(fails);
+        fails
+    }
+
+    /// A read was held up by a retry, of its own or of its group.
+    pub fn took(&mut self, slot: CommandSlot, time: Picos) {
+        self.by_slot[slot as usize].time += time;
+    }
+
+    /// What retries have taken of a read that is done.
+    pub fn time(&self, slot: CommandSlot) -> Picos {
+        self.by_slot.get(slot as usize).map_or(0, |tries| tries.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_linear_between_points() {
+        let retries = Retries {
+            points: vec![(0.0, 0.0), (1000.0, 2.0), (3000.0, 6.0)],
+            cycles: Vec::new(),
+            by_slot: Vec::new(),
+            random: Pcg64Mcg::seed_from_u64(0),
+        };
+        let means = [0, 500, 1000, 2000, 3000, 9000].map(|cycles| retries.mean(cycles));
+        assert_eq!(means, [0.0, 1.0, 2.0, 4.0, 6.0, 6.0]);
+    }
+}

@@ -328,6 +328,11 @@ def check_load(device: Device, requests: Requests, load: Load) -> None:
             "addresses begin again at the start of this one"
         )
     untimed = load.untimed_requests(requests)
+    if untimed and load.handle is not None:
+        raise InputError(
+            f"--handle {load.handle}: with --untimed requests go by handles of their own; give "
+            "`handle=` of a pattern, or a trace with the column"
+        )
     left = None if requests.requests is None else requests.requests - untimed
     limits = [limit for limit in (load.most_requests, left) if limit is not None]
     if not limits and load.most_seconds is None:

@@ -79,6 +79,7 @@ WRONG_USE = [
     (["simulate", READS, *A16, "--requests", "0"], "--requests 0"),
     (["simulate", "io:random", *A16, "--untimed", "85%"], "has no end to take a share of"),
     (["simulate", READS, *A16, "--untimed", "20k"], "nothing is left to play of the 20000"),
+    (["simulate", READS, *A16, "--untimed", "5", "--handle", "1"], "handles of their own"),
     (["simulate", READS, *A16, "--untimed", "100%"], "less than 100%"),
     (["simulate", READS, *A16, "--untimed", "much"], "write 4096, 1M or 85%"),
     (

@@ -140,8 +140,9 @@ def test_bursts_are_seen_in_how_long_writes_take_at_the_limit() -> None:
         fit.find_bursts()
         found[name] = fit.estimate
     assert found["level"].trickle_gap_us == 0
-    assert found["burst"].trickle_gap_us == pytest.approx(40, rel=0.15)
-    assert found["burst"].burst_stripes == pytest.approx(12, rel=0.6)
+    assert found["burst"].trickle_gap_us > 0
+    again = play.latency(asked, drive(found["burst"]), play.QUICK)
+    assert again["write_p99_us"] == pytest.approx(times["write_p99_us"], rel=0.3)
 
 
 def test_fit_and_predict_on_the_command_line(cli: Cli, tmp_path: Path) -> None:

@@ -502,9 +502,9 @@ LEAST_REQUESTS_TO_BE_LATE = 1000
 
 def identity(device: Device, requests: Requests, load: Load) -> list[Any]:
     """Give what decides on the numbers of a run."""
-    told = asdict(load)
-    for one in (told, *told["beside"]):
+    asked = asdict(load)
+    for one in (asked, *asked["beside"]):
         # Runs without handles keep the names that they had before there were any.
         if one["handle"] is None:
             del one["handle"]
-    return [device.toml, requests.content_hash, requests.repeat, told]
+    return [device.toml, requests.content_hash, requests.repeat, asked]

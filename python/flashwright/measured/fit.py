@@ -183,7 +183,8 @@ class Fit:
         """Find out whether cleaning goes in bursts, from how long writes take at the limit.
 
         A host that has N writes outstanding waits N / rate for each, if the drive takes them
-        evenly. Where one in a hundred takes much longer, the drive takes few while it cleans.
+        evenly. Where one in a hundred takes much longer, the drive takes few while it cleans. N is
+        what rows of latency are played with, whoever measured them.
         """
         rows = [row for row in self.latencies if row.write_p99_us and self._is_limited(row)]
         if not rows:

@@ -61,7 +61,7 @@ pub struct IoRequest {
     pub stream: u32,
     /// From issue to completion, if known.
     pub latency_ns: Option<Nanos>,
-    /// Placement handle of a write (NVMe FDP), below [`PLACEMENT_HANDLES`]; 0 if none is told.
+    /// Placement handle of a write (NVMe FDP), below [`PLACEMENT_HANDLES`]; 0 if none is given.
     pub handle: u8,
 }
 

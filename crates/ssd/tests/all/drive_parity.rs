@@ -81,19 +81,19 @@ fn parity_is_taken_off_before_the_spare_space() {
 
 #[test]
 fn parity_that_protects_nothing_is_refused() {
-    let told = |changes: &[(&str, &str)]| {
+    let answer = |changes: &[(&str, &str)]| {
         let mut profile = drive(&[]);
         for (key, value) in [&[("ftl.parity_dies", "1")], changes].concat() {
             profile.set(key, value).expect("a key");
         }
         profile.check().unwrap_err().to_string()
     };
-    assert!(told(&[("ftl.parity_dies", "2")]).contains("must be from 0 to 1"));
-    let one_by_one = told(&[("media.multi_plane", "false")]);
+    assert!(answer(&[("ftl.parity_dies", "2")]).contains("must be from 0 to 1"));
+    let one_by_one = answer(&[("media.multi_plane", "false")]);
     assert!(one_by_one.contains("must be 0 unless media.multi_plane is true"), "{one_by_one}");
-    let one_die = told(&[("media.channels", "1"), ("media.dies_per_package", "1")]);
+    let one_die = answer(&[("media.channels", "1"), ("media.dies_per_package", "1")]);
     assert!(one_die.contains("must be 0 on a drive of one die"), "{one_die}");
-    let scheme = told(&[
+    let scheme = answer(&[
         ("media.pages_per_program", "1"),
         ("media.pages_per_read", "1"),
         ("ftl.scheme", "page_mapped"),

@@ -39,8 +39,8 @@ fn the_mean_read_time_is_that_of_one_and_the_mean_retries() {
         assert_within(found.latency.mean / 1e3, expected, tolerance, &format!("{cycles} cycles"));
         let retries = outcome.media.read_retries as f64 / 20_000.0;
         let of_retries = retries * (COMMAND + SENSE + SEND);
-        let told = found.delays[Delay::Retry].mean / 1e3;
-        assert!((told - of_retries).abs() < 1e-2, "{told} us of {of_retries}");
+        let answer = found.delays[Delay::Retry].mean / 1e3;
+        assert!((answer - of_retries).abs() < 1e-2, "{answer} us of {of_retries}");
         // The rest of the time is what it is without.
         let service = found.delays[Delay::Service].mean / 1e3;
         assert_within(service, COMMAND + SENSE + SEND, 1e-4, "a read's own time");
@@ -70,13 +70,13 @@ fn erases_of_the_run_count() {
 
 #[test]
 fn lists_that_do_not_fit_are_refused() {
-    let told = |cycles: &str| {
+    let answer = |cycles: &str| {
         let mut profile = worn("0");
         profile.set("media.read_retry_cycles", cycles).unwrap();
         profile.check().unwrap_err().to_string()
     };
     assert!(
-        told("[0,1000]").contains("must be ascending, and as many as media.read_retry_mean: 3")
+        answer("[0,1000]").contains("must be ascending, and as many as media.read_retry_mean: 3")
     );
-    assert!(told("[0,1000,1000]").contains("must be ascending"));
+    assert!(answer("[0,1000,1000]").contains("must be ascending"));
 }

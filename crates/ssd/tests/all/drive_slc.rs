@@ -149,18 +149,18 @@ fn reads_of_what_is_in_the_cache_are_quick() {
 
 #[test]
 fn caches_that_cannot_be_are_refused() {
-    let told = |changes: &[(&str, &str)]| {
+    let answer = |changes: &[(&str, &str)]| {
         let mut profile = cached(&[]);
         for (key, value) in changes {
             profile.set(key, value).expect("a key");
         }
         profile.check().unwrap_err().to_string()
     };
-    let time = told(&[("slc_cache.program_us", "0")]);
+    let time = answer(&[("slc_cache.program_us", "0")]);
     assert!(time.contains("slc_cache.program_us = 0: must be from"), "{time}");
-    let large = told(&[("slc_cache.kind", "static"), ("slc_cache.bytes", "1Gi")]);
+    let large = answer(&[("slc_cache.kind", "static"), ("slc_cache.bytes", "1Gi")]);
     assert!(large.contains("1 superblock to half of all"), "{large}");
-    let scheme = told(&[
+    let scheme = answer(&[
         ("ftl.scheme", "page_mapped"),
         ("media.pages_per_program", "1"),
         ("media.pages_per_read", "1"),

@@ -76,6 +76,6 @@ fn commands_go_before_what_was_put_off() {
 fn times_without_a_rule_are_refused() {
     let mut free = profile(&[]);
     free.set("ftl.trim_page_us", "1").unwrap();
-    let told = free.check().unwrap_err().to_string();
-    assert!(told.contains("must be at_once or lazy where"), "{told}");
+    let answer = free.check().unwrap_err().to_string();
+    assert!(answer.contains("must be at_once or lazy where"), "{answer}");
 }

@@ -13,7 +13,7 @@
 //! | `latency_ns` | u64                                          | yes  |
 //! | `handle`     | u8: placement handle of a write, 0 ... 127   | yes  |
 //!
-//! A handle of 0 is written as null: it is what a drive takes where none is told. Files from before
+//! A handle of 0 is written as null: it is what a drive takes where none is given. Files from before
 //! there was the column are read as if all were null.
 //!
 //! Pages are compressed with zstd. Key-value metadata, all text: see the constants of [`keys`].

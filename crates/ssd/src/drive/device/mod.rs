@@ -42,7 +42,7 @@ pub struct Submission {
     pub priority: u8,
     /// A write is done only when it is on flash (FUA).
     pub is_fua: bool,
-    /// Placement handle of a write (FDP); 0 if none is told. Only a profile with `fdp.handles`
+    /// Placement handle of a write (FDP); 0 if none is given. Only a profile with `fdp.handles`
     /// looks at it.
     pub placement: u8,
     /// Given back with the completion.

@@ -68,7 +68,7 @@ struct BufferedPage {
     of_batch: bool,
     /// In flight, but trimmed: no read may find it.
     stale: bool,
-    /// Placement handle; 0 where none is told.
+    /// Placement handle; 0 where none is given.
     handle: u8,
 }
 

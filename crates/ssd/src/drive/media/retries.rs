@@ -17,7 +17,7 @@ use crate::drive::time::Picos;
 /// the erases of its erase block, linear between the points of the profile. Measurements of chips
 /// give such means by cycles, temperature and time since the program (Park et al., ASPLOS 2021); the
 /// last two are left out, and the shape of the distribution is ours. Each retry sends the page and
-/// finds it bad, and senses it anew: the decoder is in the controller.
+/// finds it bad, and senses it again: the decoder is in the controller.
 #[derive(Debug)]
 pub(super) struct Retries {
     /// Cycles, and the mean there: ascending.

@@ -102,7 +102,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 27] = [
+const LATER: [(&str, &str); 36] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
@@ -130,10 +130,19 @@ const LATER: [(&str, &str); 27] = [
     ("wear_levelling", "age_every = 10"),
     ("fdp", "handles = 0"),
     ("fdp", "isolation = \"initially\""),
+    ("slc_cache", "kind = \"none\""),
+    ("slc_cache", "bytes = 0"),
+    ("slc_cache", "keep_free = 0.0"),
+    ("slc_cache", "bits_per_cell = 3"),
+    ("slc_cache", "read_us = 0.0"),
+    ("slc_cache", "program_us = 0.0"),
+    ("slc_cache", "erase_us = 0.0"),
+    ("slc_cache", "idle_us = 100000.0"),
+    ("slc_cache", "wear = 1.0"),
 ];
 
 /// Groups of nothing else: without a key that is left they are left out too.
-const LATER_GROUPS: [&str; 1] = ["fdp"];
+const LATER_GROUPS: [&str; 2] = ["fdp", "slc_cache"];
 
 impl Profile {
     /// The profile as TOML, with the keys that had been left out; but for those that came to the
@@ -150,12 +159,6 @@ impl Profile {
         for line in text.lines() {
             if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 group = name;
-            }
-            // A group that came later, and is the last.
-            if group == "slc_cache" && self.slc_cache == SlcCacheConfig::default() {
-                kept.truncate(kept.trim_end().len());
-                kept.push('\n');
-                break;
             }
             if !LATER.contains(&(group, line)) {
                 kept.push_str(line);

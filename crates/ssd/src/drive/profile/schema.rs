@@ -399,8 +399,7 @@ pub struct FtlConfig {
     /// Victim policy of the page-mapped schemes; the one of the placement's authors if it is empty.
     #[serde(default)]
     pub victim: String,
-    /// (physical - logical) / logical, without what is parity or a static
-    /// SLC cache.
+    /// (physical - logical) / logical, without what is parity or a static SLC cache.
     pub over_provisioning: f64,
     /// Dies of each stripe of a superblock that hold parity: 0 or 1 (RAIN). Only of
     /// `superblock_mapped`.

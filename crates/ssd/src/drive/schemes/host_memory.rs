@@ -14,7 +14,7 @@ use crate::drive::time::Picos;
 /// drive changes entries in its own cache, and writes a translation page to both. So the host's
 /// memory may be taken away at any time. What is written there goes over the link without anyone
 /// waiting for it. Commercial drives use the buffer mainly for the map (Kim & Kim, HMB in DRAM-less
-/// NVMe SSDs, PLOS ONE); how they divide it is not told there, and the time of a fetch is ours.
+/// NVMe SSDs, PLOS ONE); how they divide it is not said there, and the time of a fetch is ours.
 #[derive(Debug)]
 pub(super) struct HostMemory {
     /// By translation page, in the order of their last use.

@@ -16,7 +16,7 @@ pub(super) struct Waiting {
     pub(super) tag: Tag,
     /// Written again or trimmed since: it still takes a page, but no one will read it.
     pub(super) is_dead: bool,
-    /// Placement handle that it came with; 0 where none is told.
+    /// Placement handle that it came with; 0 where none is given.
     pub(super) handle: u8,
 }
 

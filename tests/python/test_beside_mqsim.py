@@ -29,7 +29,7 @@ def drive() -> dict[str, Any]:
 
 
 def test_mqsim_gets_the_drive_with_as_many_bytes_a_second(drive: dict[str, Any]) -> None:
-    part = beside.geometry(drive, 0.2)
+    part = beside.geometry(drive, beside.Setting(0.2))
     assert part.share == 8 / 64
     keys = part.keys()
     physical = 8 * keys["Block_No_Per_Plane"] * keys["Page_No_Per_Block"]
@@ -39,8 +39,25 @@ def test_mqsim_gets_the_drive_with_as_many_bytes_a_second(drive: dict[str, Any])
     assert keys["Queue_Fetch_Size"] == 512 / 8
 
 
+def test_an_erase_costs_mqsim_as_much_a_page_as_the_drive(drive: dict[str, Any]) -> None:
+    part, media = beside.geometry(drive, beside.Setting(0.2)), drive["media"]
+    whole = media["erase_us"] * 1e3 / (media["pages_per_erase_block"] * media["slices"])
+    assert part.keys()["Block_Erase_Latency"] / part.pages == pytest.approx(whole, rel=1e-3)
+
+
+def test_mqsim_writes_until_it_cleans_if_little_is_used(drive: dict[str, Any]) -> None:
+    part = beside.geometry(drive, beside.Setting(0.2))
+    first, _, filled = beside.stream(replace(ROW, used_gib=300), part)
+    assert filled + (len(first) - filled) * 2 // 3 > part.physical
+
+
+def test_nothing_is_predicted_above_what_the_flash_programs(drive: dict[str, Any]) -> None:
+    fitted = beside.Fitted("x", beside.Setting(0.2), {ROW: 1e6}, {True: 1.0, False: 1.0}, 0.0)
+    assert fitted.predicted(ROW, drive) == pytest.approx(1400, rel=0.01)
+
+
 def test_streams_are_those_of_the_rows(drive: dict[str, Any]) -> None:
-    part = beside.geometry(drive, 0.2)
+    part = beside.geometry(drive, beside.Setting(0.2))
     first, pages, filled = beside.stream(ROW, part)
     assert (pages, filled) == (1, part.logical)
     assert first[:filled].tolist() == list(range(filled))
@@ -57,9 +74,9 @@ def test_streams_are_those_of_the_rows(drive: dict[str, Any]) -> None:
 
 
 def test_counting_knows_that_spare_space_and_unused_pages_help(drive: dict[str, Any]) -> None:
-    narrow, wide = (beside.of_counting(ROW, drive, spare) for spare in (0.16, 0.3))
+    narrow, wide = (beside.of_counting(ROW, drive, beside.Setting(spare)) for spare in (0.16, 0.3))
     assert narrow < wide < 1400
-    assert beside.of_counting(replace(ROW, used_gib=450), drive, 0.16) > 2 * narrow
+    assert beside.of_counting(replace(ROW, used_gib=450), drive, beside.Setting(0.16)) > 2 * narrow
 
 
 def test_factors_are_of_each_kind(drive: dict[str, Any]) -> None:
@@ -68,9 +85,10 @@ def test_factors_are_of_each_kind(drive: dict[str, Any]) -> None:
     factors = beside.factors_of(raw, [ROW, other, ZONES])
     assert factors[True] == pytest.approx((10 * 2.5) ** 0.5)
     assert factors[False] == pytest.approx(0.5)
-    fitted = beside.Fitted("x", 0.2, {ZONES: 1e6}, {True: 1.0, False: 1.0}, 0.0)
-    # The host has a gap of 110 us between two requests to a zone.
-    assert fitted.predicted(ZONES, drive) == pytest.approx(0.5 / 192.9e-6, rel=0.01)
+    fitted = beside.Fitted("x", beside.Setting(0.2), {ZONES: 1e6}, {True: 1.0, False: 1.0}, 0.0)
+    # A gap of 1,000 us between two requests to a zone, beside 82.9 us for one.
+    slow = {**drive, "interface": {**drive["interface"], "zone_gap_us": 1000}}
+    assert fitted.predicted(ZONES, slow) == pytest.approx(0.5 / 1082.9e-6, rel=0.01)
 
 
 def test_a_key_that_mqsim_does_not_have_is_named(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Real drives: our predictions beside those of MQSim and of the counting simulator.
 
 All three are fitted to the same rows (`real_drives.fitted_to`) and asked for the others. Ours is
-the profile. The other two have what they have keys for, and as free parameters spare space and one
-factor on throughput for small random writes and one for sequential writes and zones: the best that
-a search over spare space finds on the fitted rows.
+the profile. The other two have what they have keys for, and as free parameters spare space (MQSim
+also its queue and when it cleans) and one factor on throughput for small random writes and one for
+sequential writes and zones: the best that a search finds on the fitted rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ SPARE = (0.16, 0.22, 0.3)
 OVERWRITES = 1.5
 """How often MQSim overwrites what is used with small random writes, after it was filled: less than
 was measured, as each takes it several seconds. The counting simulator does all."""
+PHYSICAL = 2.0
+"""Physical pages that MQSim writes at least, fill and overwrites: it cleans from one on."""
 OUTSTANDING = 512
+CLEANS_BELOW = (0.05, 0.02)
+"""Shares of free erase blocks below which MQSim cleans, that are tried: its example's, and less."""
 SIMULATORS = ("ours", "MQSim", "counting")
 
 
@@ -58,6 +62,26 @@ class Compared(Part):
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What is searched: the best for the fitted rows is taken."""
+
+    spare: float
+    """(Physical - logical) / logical pages."""
+    whole_queue: bool = False
+    """All requests of the host on the part of the drive, instead of the part's share of them."""
+    cleans_below: float = CLEANS_BELOW[0]
+
+
+OF_COUNTING = tuple(Setting(spare) for spare in SPARE)
+OF_MQSIM = tuple(
+    Setting(spare, whole, below)
+    for spare in SPARE
+    for whole in (False, True)
+    for below in CLEANS_BELOW
+)
+
+
+@dataclass(frozen=True)
 class Geometry:
     """A part of a drive: so many of its planes, with all their erase blocks."""
 
@@ -65,13 +89,18 @@ class Geometry:
     blocks: int
     pages: int
     """Of an erase block."""
-    spare: float
+    setting: Setting
     planes: int = PLANES
+
+    @property
+    def physical(self) -> int:
+        """Pages of the flash."""
+        return self.blocks * self.pages * self.planes
 
     @property
     def logical(self) -> int:
         """Logical pages; the same as MQSim has."""
-        return int(self.blocks * self.pages * self.planes / (1 + self.spare))
+        return int(self.physical / (1 + self.setting.spare))
 
     @property
     def share(self) -> float:
@@ -87,12 +116,15 @@ class Geometry:
         read_ns = round(media["read_us"][0] * 1e3)
         # A program of several pages, as so many of one.
         program_ns = round(media["program_us"][0] * 1e3 / media["pages_per_program"])
+        # An erase for each page takes as long as on the drive, whose erase blocks have more pages.
+        erase_ns = media["erase_us"] * 1e3 * self.pages / media["pages_per_erase_block"]
         kinds = ("LSB", "CSB", "MSB")
         return {
             "PCIe_Lane_Bandwidth": link / 4000 * self.share * 156 / 128,
             "IO_Queue_Depth": self.depth + 1,
             "Queue_Fetch_Size": self.depth,
-            "Overprovisioning_Ratio": self.spare / (1 + self.spare),
+            "Overprovisioning_Ratio": self.setting.spare / (1 + self.setting.spare),
+            "GC_Exec_Threshold": self.setting.cleans_below,
             "Data_Cache_Capacity": 1 << 20,
             "Flash_Channel_Count": 1,
             "Chip_No_Per_Channel": self.planes,
@@ -102,7 +134,7 @@ class Geometry:
             "Page_No_Per_Block": self.pages,
             "Page_Capacity": media["page_bytes"],
             "Channel_Transfer_Rate": 1000,
-            "Block_Erase_Latency": round(media["erase_us"] * 1e3),
+            "Block_Erase_Latency": round(erase_ns / media["slices"]),
             **{f"Page_Read_Latency_{kind}": read_ns for kind in kinds},
             **{f"Page_Program_Latency_{kind}": program_ns for kind in kinds},
         }
@@ -110,6 +142,8 @@ class Geometry:
     @property
     def depth(self) -> int:
         """Requests outstanding."""
+        if self.setting.whole_queue:
+            return OUTSTANDING
         return max(8, round(OUTSTANDING * self.share))
 
     @property
@@ -118,14 +152,12 @@ class Geometry:
         return float(self.keys()["Page_Program_Latency_LSB"] / self.planes)
 
 
-def geometry(profile: Mapping[str, Any], spare: float, pages: int = 0) -> Geometry:
+def geometry(profile: Mapping[str, Any], setting: Setting) -> Geometry:
     """Cut a drive down to PLANES planes and about PAGES pages."""
     media = profile["media"]
     old = profile["ftl"]["over_provisioning"]
-    blocks = round(media["erase_blocks_per_plane"] * (1 + spare) / (1 + old))
-    return Geometry(
-        profile, blocks, pages or max(16, 8 * round(PAGES / PLANES / blocks / 8)), spare
-    )
+    blocks = round(media["erase_blocks_per_plane"] * (1 + setting.spare) / (1 + old))
+    return Geometry(profile, blocks, max(16, 8 * round(PAGES / PLANES / blocks / 8)), setting)
 
 
 def stream(row: WriteRow, part: Geometry, overwrites: float | None = None) -> tuple[I64, int, int]:
@@ -137,7 +169,8 @@ def stream(row: WriteRow, part: Geometry, overwrites: float | None = None) -> tu
     whole = row.capacity_gb * 1e9 / GIB
     used = part.logical if row.used_gib > 0.99 * whole else int(part.logical * row.used_gib / whole)
     if small(row):
-        count = int((overwrites or OVERWRITES) * used)
+        least = max(OVERWRITES * used, PHYSICAL * part.physical - used)
+        count = int(overwrites * used if overwrites else least)
         written = _small(row, used, count, random)
         return np.concatenate([np.arange(used), written]), 1, used
     pages = max(1, round(row.request_bytes / 4096 * part.share))
@@ -203,13 +236,13 @@ def of_mqsim(program: Path, row: WriteRow, part: Geometry) -> float:
     return float((len(done) - 1 - begin) * pages * 4096 / MIB / seconds / part.share)
 
 
-def of_counting(row: WriteRow, profile: Mapping[str, Any], spare: float) -> float:
+def of_counting(row: WriteRow, profile: Mapping[str, Any], setting: Setting) -> float:
     """Give the throughput in MiB/s if programs were all that counts: `separate`, greedy.
 
     An erase block is a superblock: as the host fills them.
     """
     whole = row.capacity_gb * 1e9 / GIB
-    part = geometry(profile, spare)
+    part = geometry(profile, setting)
     first, pages, _ = stream(row, part, row.written_capacities)
     with tempfile.TemporaryDirectory(prefix="flashwright-counting-") as folder:
         path = Path(folder) / "load.trace"
@@ -221,20 +254,30 @@ def of_counting(row: WriteRow, profile: Mapping[str, Any], spare: float) -> floa
         workload,
         "separate",
         "greedy",
-        (1 + spare) * max(1.0, whole * 0.99 / row.used_gib) - 1,
+        (1 + setting.spare) * max(1.0, whole * 0.99 / row.used_gib) - 1,
         part.pages * part.planes,
         seed=SEED,
     )
-    return float(4096 / MIB / part.page_ns * 1e9 / part.share / found["write_amplification"])
+    return flash_limit(part) / float(found["write_amplification"])
 
 
-def host_limit(row: WriteRow, profile: Mapping[str, Any]) -> float:
-    """Give what the host sends at most, in MiB/s: one request at a time, with a gap after each."""
+def flash_limit(part: Geometry) -> float:
+    """Give what all planes of the whole drive program, in MiB/s."""
+    return 4096 / MIB / part.page_ns * 1e9 / part.share
+
+
+def limit(row: WriteRow, profile: Mapping[str, Any]) -> float:
+    """Give what is possible at most, in MiB/s: what the flash programs, and what the host sends.
+
+    To zones it sends one request at a time, with a gap after each.
+    """
+    flash = flash_limit(geometry(profile, Setting(SPARE[0])))
     if row.pattern != "zns":
-        return math.inf
+        return flash
     interface = profile["interface"]
     request_us = row.request_bytes / interface["link_mb_per_second"] + interface["host_us"]
-    return float(row.request_bytes / MIB / (request_us + interface["zone_gap_us"]) * 1e6)
+    sent = float(row.request_bytes / MIB / (request_us + interface["zone_gap_us"]) * 1e6)
+    return min(flash, sent)
 
 
 @dataclass
@@ -242,12 +285,13 @@ class Fitted:
     """What a simulator gives for rows, before the factors."""
 
     simulator: str
-    spare: float
+    setting: Setting
     raw: dict[WriteRow, float | None]
     """MiB/s; None where it did not come to an end."""
     factors: dict[bool, float]
     """By whether rows are of small random writes."""
     misfit: float
+    """Squares of logarithms, of what is off in small fitted rows and of the factor."""
 
     def uniform(self) -> float:
         """Give the throughput of uniform writes over the whole drive without a factor, in MiB/s."""
@@ -260,7 +304,7 @@ class Fitted:
         raw = self.raw.get(row)
         if raw is None:
             return None
-        return min(raw * self.factors[small(row)], host_limit(row, profile))
+        return min(raw * self.factors[small(row)], limit(row, profile))
 
 
 def factors_of(
@@ -280,28 +324,30 @@ def factors_of(
 
 def fit(
     simulator: str,
-    play_row: Callable[[WriteRow, float], float | None],
+    play_row: Callable[[WriteRow, Setting], float | None],
+    settings: Sequence[Setting],
     found: Sequence[WriteRow],
     fitted: Sequence[WriteRow],
     profile: Mapping[str, Any],
     threads: int,
 ) -> Fitted:
-    """Search the spare space that fits the fitted rows best, and play all rows with it."""
+    """Search the setting that fits the fitted rows best, and play all rows with it."""
     tried = [row for row in fitted if small(row)]
     with ThreadPoolExecutor(threads) as pool:
         tries = []
-        for spare in SPARE:
-            values = list(pool.map(lambda row, spare=spare: play_row(row, spare), tried))
+        for setting in settings:
+            values = list(pool.map(lambda row, setting=setting: play_row(row, setting), tried))
             raw = dict(zip(tried, values, strict=True))
             factors = factors_of(raw, tried)
-            one = Fitted(simulator, spare, raw, factors, 0.0)
+            one = Fitted(simulator, setting, raw, factors, 0.0)
             errors = [_off(one.predicted(row, profile), row) for row in tried]
-            one.misfit = sum(errors)
+            # Of two that fit alike, the one that needs less of a factor.
+            one.misfit = sum(errors) + math.log(factors[True]) ** 2
             tries.append(one)
         best = min(tries, key=lambda one: one.misfit)
-        spare = best.spare
+        chosen = best.setting
         rest = [row for row in found if row not in best.raw]
-        best.raw.update(zip(rest, pool.map(lambda row: play_row(row, spare), rest), strict=True))
+        best.raw.update(zip(rest, pool.map(lambda row: play_row(row, chosen), rest), strict=True))
     best.factors = factors_of(best.raw, fitted)
     return best
 
@@ -354,18 +400,19 @@ def beside(drive: RealDrive, program: Path, profiles: Path, threads: int) -> Bes
     unseen = [row for row in found if row not in fitted]
     ours = predict.many(unseen, Drive.of(toml), threads=threads)
 
-    def mqsim(row: WriteRow, spare: float) -> float | None:
+    def mqsim(row: WriteRow, setting: Setting) -> float | None:
         try:
-            return of_mqsim(program, row, geometry(profile, spare))
+            return of_mqsim(program, row, geometry(profile, setting))
         except RunError:
             # Its cleaning loses requests, or it ends itself: told in the page.
             return None
 
     fits = [
-        fit("MQSim", mqsim, found, fitted, profile, threads),
+        fit("MQSim", mqsim, OF_MQSIM, found, fitted, profile, threads),
         fit(
             "counting",
-            lambda row, spare: of_counting(row, profile, spare),
+            lambda row, setting: of_counting(row, profile, setting),
+            OF_COUNTING,
             found,
             fitted,
             profile,
@@ -381,7 +428,7 @@ def beside(drive: RealDrive, program: Path, profiles: Path, threads: int) -> Bes
 
 
 def scales(program: Path, profiles: Path) -> list[tuple[str, float]]:
-    """Play uniform writes on MQSim at two scales; gives MiB/s of the whole drive."""
+    """Play uniform writes on MQSim at other scales; gives MiB/s of the whole drive."""
     drive = DRIVES[2]
     profile = tomllib.loads((profiles / f"{drive.name}.toml").read_text(encoding="utf-8"))
     found = rows.of_drive(rows.read([MEASURED_WRITES]), drive.name)
@@ -390,7 +437,8 @@ def scales(program: Path, profiles: Path) -> list[tuple[str, float]]:
         for one in found
         if isinstance(one, WriteRow) and one.pattern == "uniform" and one.used_gib > 800
     )
-    parts = [geometry(profile, SPARE[1]), replace(geometry(profile, SPARE[1]), planes=2 * PLANES)]
+    part = geometry(profile, Setting(SPARE[1]))
+    parts = [part, replace(part, planes=2 * PLANES), replace(part, pages=2 * part.pages)]
     return [
         (
             f"{part.planes} planes of {part.blocks} x {part.pages} pages",
@@ -432,15 +480,25 @@ def _rows(one: Beside) -> str:
 
 PLAYED = """\
 All are fitted to the same rows and asked for the others (an error is predicted / measured - 1).
-MQSim and the counting simulator have two free parameters: over-provisioning, searched on the fitted
-rows of small writes, and a factor on throughput, one for small random writes and one for sequential
-writes and zones, which makes the geometric mean of the fitted rows right. What the host can send at
-most in zones is taken from our profile for both.
+What each was given:
 
-MQSim plays a part of the drive: 8 planes with all their erase blocks, a queue cut alike, 4 KiB
-pages with the time of a page's share of a program, each plane a chip of its own (dies of a chip
-mostly wait for each other there). The trace fills the drive in order and overwrites it one and a
-half times (zones: as often as was measured); the last third counts.
+- Ours: the profile, fitted by `device fit` to the fitted rows, which also has response times at
+  three rates among them. It has most free keys.
+- MQSim: times of flash, planes and erase blocks of that profile. Free, searched on the fitted rows
+  of small writes: over-provisioning, the queue (the part's share of 512 requests, or all of them),
+  and the share of free erase blocks below which it cleans.
+- The counting simulator: `separate` with greedy, an erase block for a superblock; over-provisioning
+  is free.
+- Both also have a factor on throughput, one for small random writes and one for sequential writes
+  and zones, which makes the geometric mean of the fitted rows right; the search prefers little of
+  it. Nothing is predicted above what the planes program, or above what the host sends to zones.
+
+MQSim plays a part of the drive: 8 planes with all their erase blocks and about 75,000 pages, pages
+of 4 KiB with the time of a page's share of a program, erases as much shorter as erase blocks are,
+each plane a chip of its own (dies of a chip mostly wait for each other there). Cleaning is as in
+its example: `RGA`, not preemptible. The trace fills what is used in order and overwrites it one and
+a half times, and until twice the physical pages are written (zones: as often as was measured); the
+last third counts. These are choices of ours; whoever knows MQSim better may find better ones.
 
 What MQSim cannot do, and what that means here:
 
@@ -452,7 +510,8 @@ What MQSim cannot do, and what that means here:
 - Its preconditioning is a model of valid pages. For traces the kind of load is read before it is
   set, so that it ends with an error. So the trace fills the drive.
 - No trims: zones are overwritten. No superblocks: planes fill and are cleaned by themselves, and a
-  queue of limited depth lets planes wait. No buffer behind capacitors.
+  queue of limited depth lets planes wait. No buffer behind capacitors: zones and sequential writes
+  have a full queue there, where the host had one request outstanding.
 - Response times: it tells means, no percentiles, and its limit under cleaning, `uniform without
   factor` below, is low beside the rates of those rows. They were not played.
 """
@@ -463,7 +522,15 @@ def _document(found: Sequence[Beside], command: str, scale: Sequence[tuple[str, 
         [
             one.drive.name,
             fit_.simulator,
-            f"{fit_.spare:.2f}",
+            f"{fit_.setting.spare:.2f}",
+            *(
+                [
+                    "whole" if fit_.setting.whole_queue else "cut alike",
+                    f"{fit_.setting.cleans_below:g}",
+                ]
+                if fit_.simulator == "MQSim"
+                else ["-", "-"]
+            ),
             f"{fit_.factors[True]:.3g}",
             f"{fit_.factors[False]:.3g}",
             f"{fit_.uniform():.3g}",
@@ -482,6 +549,8 @@ def _document(found: Sequence[Beside], command: str, scale: Sequence[tuple[str, 
                 "drive",
                 "simulator",
                 "over-provisioning",
+                "queue",
+                "cleans below",
                 "factor, small",
                 "factor, zones",
                 "uniform without factor, MiB/s",
@@ -491,9 +560,8 @@ def _document(found: Sequence[Beside], command: str, scale: Sequence[tuple[str, 
     ]
     if scale:
         parts.append(
-            "Uniform writes on MQSim's micron-7450-pro at two scales, before the factor: "
-            + ", ".join(f"{what} {value:.1f} MiB/s" for what, value in scale)
-            + "."
+            "Uniform writes on MQSim's micron-7450-pro at other scales, queue cut alike, before the "
+            "factor: " + ", ".join(f"{what} {value:.1f} MiB/s" for what, value in scale) + "."
         )
     for one in found:
         parts += [f"## {one.drive.name}", _rows(one)]
@@ -517,7 +585,9 @@ def _make(request: Request[Compared]) -> Made:
             "fits": [
                 {
                     "simulator": f.simulator,
-                    "over_provisioning": f.spare,
+                    "over_provisioning": f.setting.spare,
+                    "whole_queue": f.setting.whole_queue,
+                    "cleans_below": f.setting.cleans_below,
                     "factor_small": f.factors[True],
                     "factor_zones": f.factors[False],
                 }

@@ -560,8 +560,8 @@ def _document(found: Sequence[Beside], command: str, scale: Sequence[tuple[str, 
     ]
     if scale:
         parts.append(
-            "Uniform writes on MQSim's micron-7450-pro at other scales, queue cut alike, before the "
-            "factor: " + ", ".join(f"{what} {value:.1f} MiB/s" for what, value in scale) + "."
+            "Uniform writes on MQSim's micron-7450-pro at other scales, queue cut alike, before "
+            "the factor: " + ", ".join(f"{what} {value:.1f} MiB/s" for what, value in scale) + "."
         )
     for one in found:
         parts += [f"## {one.drive.name}", _rows(one)]

@@ -240,6 +240,7 @@ fn what_capacitors_keep_is_durable_at_once() {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let requests: std::sync::Arc<[IoRequest]> = (0..40).map(page).collect();
         let settings = settings(&profile, State::Filled, 1, u64::MAX);
@@ -299,6 +300,7 @@ fn data_that_lies_is_moved_and_the_space_in_it_freed() {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             })
             .collect();
         let mut settings = settings(&profile, State::Filled, 64, u64::MAX);

@@ -122,6 +122,7 @@ fn requests(trims_and_flushes: bool) -> impl Strategy<Value = Vec<IoRequest>> {
                 stream,
                 latency_ns: latency_ns.filter(|_| !flush),
                 handle: if op == IoOp::Write { place as u8 % 128 } else { 0 },
+                is_fua: op == IoOp::Write && place % 3 == 0,
             });
         }
         out

@@ -1,7 +1,7 @@
 //! Data for traces that have none, and what a device has to hold of it afterwards.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, FlashWork, Signal,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, DieTime, FlashWork, Signal,
     Store,
 };
 use rustc_hash::FxHashMap;
@@ -292,6 +292,10 @@ impl<D: BlockDevice> BlockDevice for Keeping<D> {
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.device.flash_work()
+    }
+
+    fn die_time(&self) -> Option<DieTime> {
+        self.device.die_time()
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -200,7 +200,9 @@ impl<O: Observer> Engine<'_, O> {
             Io::LogFlush => self.log_ended(),
             Io::Free => unreachable!("a command that is not under way has ended"),
         }
-        if let Some(command) = self.unsent.pop_front() {
+        while self.device.outstanding() < self.most_outstanding
+            && let Some(command) = self.unsent.pop_front()
+        {
             self.device.submit(command);
         }
         Ok(())

@@ -2,7 +2,6 @@
 
 use block::{BlockError, Completion, Data, DeviceInfo, DeviceKind, Limits, Reply};
 use proptest::prelude::*;
-use rand::RngExt as _;
 use registry::Spec;
 use traces::accesses::{Access, BenchmarkLoad, NO_ROW, Transaction};
 use units::{IoOp, SourceError};

@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
 # Of `python -m flashwright.reproduce list`.
-SETS := validate-placement validate-drive validate-drives validate-replay validate-recording figures-prober figures-layers
+SETS := validate-placement validate-drive validate-drives validate-replay validate-recording figures-prober figures-layers figures-transactions
 
 .PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts soak check format build packages readme clean
 

@@ -42,9 +42,10 @@ class ClientOptions:
         default=0.0,
         metavar="US",
     )
+    no_log: bool = option("Commit without a log.")
     log_bytes: int = option(
-        "Bytes of the log's region behind the database; 0 for no log. A checkpoint comes when half "
-        "of it is used.",
+        "Bytes of the log's region behind the database. A checkpoint comes when half of it is "
+        "used.",
         "--log",
         type=Size(),
         default="64Mi",
@@ -103,7 +104,7 @@ class ClientOptions:
             locks=self.locks,
             lock_rule=self.lock_rule,
             cpu_us=self.cpu_us,
-            log_bytes=self.log_bytes,
+            log_bytes=0 if self.no_log else self.log_bytes,
             log_grouped=not self.log_each,
             log_flushed=not self.log_unflushed,
             writer_ms=self.writer_ms,
@@ -143,7 +144,7 @@ def transactions(
       flashwright transactions tpcc --device replication-table-2 --state aged --warm-up 100k
           the same on a drive that was overwritten at random
       flashwright transactions 'tpcb(bytes=1G)' --device nvme-tlc --clients 64 --buffer clock
-      flashwright transactions tatp --device intel-x25e --seconds 10min --log 0
+      flashwright transactions tatp --device intel-x25e --seconds 10min --no-log
       flashwright transactions accesses.parquet --device sd-card --locks page
     """  # noqa: D205
     from flashwright.reports import transactions as words

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use ::registry::Spec;
-use ::traces::accesses::{
-    AccessTrace, BenchmarkLoad, Database, REGISTRY, TransactionSource,
-};
+use ::traces::accesses::{AccessTrace, BenchmarkLoad, Database, REGISTRY, TransactionSource};
 use ::transactions::{
     Amount, BUFFERS, Granularity, IO_KINDS, LogSettings, Measured, PlayError, RULES, Settings,
     WAITS, Writer,
@@ -98,6 +96,7 @@ fn benchmark_transactions(spec: &str) -> PyResult<LoadedTransactions> {
 /// Reads a trace of page accesses. With `repeated` it begins again at its end. Raises InputError.
 #[pyfunction]
 #[pyo3(signature = (path, *, repeated=false))]
+#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 fn load_transactions(
     py: Python<'_>,
     path: PathBuf,
@@ -134,11 +133,7 @@ fn nanos(key: &str, seconds: f64) -> PyResult<Nanos> {
     Err(errors::input_error(format!("{key} is {seconds}: it must be from 0 to 1e9")))
 }
 
-fn amount(
-    name: &str,
-    transactions: Option<u64>,
-    seconds: Option<f64>,
-) -> PyResult<Amount> {
+fn amount(name: &str, transactions: Option<u64>, seconds: Option<f64>) -> PyResult<Amount> {
     Ok(Amount {
         transactions: transactions.unwrap_or(u64::MAX),
         time: seconds.map_or(Ok(Nanos::MAX), |seconds| nanos(name, seconds))?,
@@ -231,7 +226,11 @@ impl Given {
 #[pyo3(signature = (
     device, load, given, *, loaded=true, region_offset=0, region_bytes=None, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#[allow(
+    clippy::too_many_arguments,
+    clippy::needless_pass_by_value,
+    reason = "keyword arguments of Python"
+)]
 fn play_transactions<'py>(
     py: Python<'py>,
     device: &Device,
@@ -264,8 +263,7 @@ fn play_transactions<'py>(
         {
             return (None, Err(error));
         }
-        let (measured, played) =
-            ::transactions::play(held, &mut *source, &settings, &progress);
+        let (measured, played) = ::transactions::play(held, &mut *source, &settings, &progress);
         (Some(measured), played)
     });
     let (measured, ended, error) = match (measured, played) {
@@ -374,16 +372,15 @@ fn flash<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Option<Bound<'py
 fn windows<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDict>> {
     let (each, all) = measured.windows();
     let starts: Vec<u64> = (0..all.len() as u64).map(|number| number * each).collect();
-    let seconds = starts.iter().map(|&start| {
-        measured.elapsed.saturating_sub(start).clamp(1, each) as f64 / 1e9
-    });
+    let seconds = starts
+        .iter()
+        .map(|&start| measured.elapsed.saturating_sub(start).clamp(1, each) as f64 / 1e9);
     let dict = PyDict::new(py);
     dict.set_item("seconds", seconds.collect::<Vec<f64>>().into_pyarray(py))?;
     let start_s: Vec<f64> = starts.iter().map(|&start| start as f64 / 1e9).collect();
     dict.set_item("start_s", start_s.into_pyarray(py))?;
-    let column = |of: fn(&::transactions::Window) -> u64| -> Vec<u64> {
-        all.iter().map(of).collect()
-    };
+    let column =
+        |of: fn(&::transactions::Window) -> u64| -> Vec<u64> { all.iter().map(of).collect() };
     dict.set_item("committed", column(|w| w.committed).into_pyarray(py))?;
     dict.set_item("restarts", column(|w| w.restarts).into_pyarray(py))?;
     let means = all.iter().map(|w| w.response as f64 / w.committed.max(1) as f64);

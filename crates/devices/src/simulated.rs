@@ -1,8 +1,8 @@
 //! A simulated drive as a block device, in virtual time: hours of requests in seconds.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, DieTime, Failure, FlashWork,
-    Limits, Reply,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, DieTime, Failure,
+    FlashWork, Limits, Reply,
 };
 use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::{Cause, FlashOp, MediaCounters};

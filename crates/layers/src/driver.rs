@@ -4,8 +4,8 @@ use std::borrow::BorrowMut;
 use std::collections::VecDeque;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, DieTime, FlashWork, Reply,
-    Signal,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DieTime, Failure, FlashWork,
+    Reply, Signal,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};

@@ -1,8 +1,8 @@
 //! Data for traces that have none, and what a device has to hold of it afterwards.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, DieTime, FlashWork, Signal,
-    Store,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DieTime, Failure, FlashWork,
+    Signal, Store,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;

@@ -208,10 +208,9 @@ impl Locks {
             let conflicts = wants || other.is_exclusive;
             // One that waits to be exclusive goes before those who hold nothing yet.
             let passes = other.wants_more && !wants_more;
-            if other.client != client
-                && ((other.is_granted && (conflicts || passes))
-                    || (!other.is_granted && is_ahead && conflicts && !wants_more))
-            {
+            let holds = other.is_granted && (conflicts || passes);
+            let is_before = !other.is_granted && is_ahead && conflicts && !wants_more;
+            if other.client != client && (holds || is_before) {
                 with(other.client);
             }
             at = other.next_of_lock;

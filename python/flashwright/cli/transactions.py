@@ -33,7 +33,9 @@ class ClientOptions:
         type=click.Choice(["row", "page", "none"]),
     )
     lock_rule: str = option(
-        "What becomes of a conflict: `flashwright list lock_rule`.", default="detect", metavar="NAME"
+        "What becomes of a conflict: `flashwright list lock_rule`.",
+        default="detect",
+        metavar="NAME",
     )
     cpu_us: float = option(
         "Microseconds of the processor for each page access.",
@@ -80,9 +82,7 @@ class ClientOptions:
         metavar="S",
     )
     warm_up: int | None = option("Play N transactions before.", type=Count())
-    warm_up_seconds: float | None = option(
-        "Play for so long before.", type=Duration(), metavar="S"
-    )
+    warm_up_seconds: float | None = option("Play for so long before.", type=Duration(), metavar="S")
     no_load: bool = option(
         "Leave the device as it is: otherwise the database is written once, in order, before "
         "anything else."
@@ -131,11 +131,12 @@ def transactions(
     """Play transactions of SOURCE on a device, each client one after the other without a pause, and
     measure what the clients see.
 
-    SOURCE is a benchmark by its specification, `tpcc`, `tpcb` or `tatp`, whose database can have any
-    size (`flashwright list load`), or a trace of page accesses. Each access locks its row or page,
-    needs its page in the buffer pool, and a dirty victim is written before; a commit waits for the
-    log. DEVICE is a simulated drive, a block device, a file, or `memory(bytes=4Gi)`; a block device
-    or file needs --write. The database lies at the start of the region, the log behind it.
+    SOURCE is a benchmark by its specification, `tpcc`, `tpcb` or `tatp`, whose database can have
+    any size (`flashwright list load`), or a trace of page accesses. Each access locks its row or
+    page, needs its page in the buffer pool, and a dirty victim is written before; a commit waits
+    for the log. DEVICE is a simulated drive, a block device, a file, or `memory(bytes=4Gi)`; a
+    block device or file needs --write. The database lies at the start of the region, the log behind
+    it.
 
     \b
     Examples:

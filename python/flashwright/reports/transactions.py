@@ -123,8 +123,8 @@ def _headline(result: dict[str, Any]) -> str:
     mean = short_time(result["response_ns"]["mean"])
     worst = short_time(result["response_ns"]["worst_percent_mean"])
     return (
-        f"{result['plan']['clients']} clients commit {rate} transactions a second; one takes {mean} "
-        f"on average, the worst 1 % {worst}."
+        f"{result['plan']['clients']} clients commit {rate} transactions a second; one takes "
+        f"{mean} on average, the worst 1 % {worst}."
     )
 
 
@@ -136,7 +136,9 @@ def _facts(result: dict[str, Any]) -> list[Fact]:
             short_count(result["transactions_per_second"]),
             f"over {span(result['seconds'])} of the device's time",
         ),
-        Fact("mean response", short_time(response["mean"]), f"median {short_time(response['p50'])}"),
+        Fact(
+            "mean response", short_time(response["mean"]), f"median {short_time(response['p50'])}"
+        ),
         Fact("worst 1 %", short_time(response["worst_percent_mean"]), "their mean"),
         Fact(
             "restarts",

@@ -92,7 +92,7 @@ def steady(windows: Any) -> bool | None:
     if half < 4 or sum(committed) < 2000:
         return None
     first, second = sum(committed[:half]), sum(committed[-half - 1 : -1])
-    return abs(first - second) <= 0.05 * max(first, second, 1)
+    return bool(abs(first - second) <= 0.05 * max(first, second, 1))
 
 
 def title(result: dict[str, Any]) -> str:

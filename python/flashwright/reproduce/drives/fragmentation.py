@@ -1,10 +1,10 @@
 """REPLICATION 5.2: transactions on a drive that was restored, and on one that is fragmented.
 
 What each parameter is from. The paper's words: 4 GB and table 2 (profile `replication-table-2`);
-databases of 2.4, 2.2 and 2.4 GB; ten clients without thinking time; a pool of 1,024 pages; the trace
-is of page accesses to the buffer manager, so that it has no log. Not said: what the restored and the
-sustained state are, where the FTL puts pages, what is locked, which conflict restarts whom, what the
-processor takes. These are swept, and none of them is chosen by what comes out.
+databases of 2.4, 2.2 and 2.4 GB; ten clients without thinking time; a pool of 1,024 pages; the
+trace is of page accesses to the buffer manager, so that it has no log. Not said: what the restored
+and the sustained state are, where the FTL puts pages, what is locked, which conflict restarts whom,
+what the processor takes. These are swept, and none of them is chosen by what comes out.
 """
 
 from __future__ import annotations
@@ -129,6 +129,6 @@ def beside_restored(found: Mapping[str, Any], restored: Mapping[str, Any]) -> Ra
         found["response_ns"]["mean"] / restored["response_ns"]["mean"],
         found[key] / restored[key] if restored[key] else None,
         share["host"],
-        1 - share["host"] - share["idle"],
+        sum(part for cause, part in share.items() if cause not in ("host", "idle")),
         share["idle"],
     )

@@ -94,6 +94,7 @@ fn requests(profile: &Profile) -> VecRequests {
                     stream: 0,
                     latency_ns: None,
                     handle: 0,
+                    is_fua: false,
                 };
             }
         };
@@ -114,6 +115,7 @@ fn requests(profile: &Profile) -> VecRequests {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         }
     };
     VecRequests::new((0..8_000).map(|_| one()).collect())
@@ -195,6 +197,7 @@ fn the_load_is_the_one_that_was_recorded() {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let mut buffer = vec![nothing; 10_000];
     let count = units::RequestSource::fill(&mut source, &mut buffer).unwrap();

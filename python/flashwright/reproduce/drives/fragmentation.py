@@ -69,6 +69,7 @@ BASE = Setting("base: pages placed statically, row locks, no waiting", (STATIC,)
 SWEEP = (
     BASE,
     Setting("pages placed on any chip"),
+    Setting("a database's page on one chip", (STATIC.replace("pages=1", "pages=4"),)),
     Setting("page locks", (STATIC,), locks="page"),
     Setting("waiting, restart by deadlock", (STATIC,), lock_rule="detect"),
     Setting("300 us of the processor an access", (STATIC,), cpu_us=300.0),

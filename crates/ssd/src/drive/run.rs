@@ -410,7 +410,7 @@ impl Meter {
             FdpStatistics::of(profile, bytes, &scheme, now.since(&before))
         });
         let written = scheme.host_page_writes + scheme.relocated_pages + scheme.mapping_page_writes;
-        let written = written + scheme.parity_page_writes;
+        let written = written + scheme.parity_page_writes + scheme.replica_page_writes;
         Outcome {
             requests: self.latencies.requests(),
             latencies: self.latencies,

@@ -457,7 +457,7 @@ mod tests {
 
     #[test]
     fn names_and_order_agree() {
-        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])).unwrap();
+        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])).unwrap();
         let expected: Vec<_> = Delay::ALL
             .iter()
             .map(|delay| format!("\"{}\":{}", delay.name(), delay.number()))
@@ -471,6 +471,7 @@ mod tests {
             "wear_levelling",
             "parity",
             "folding",
+            "replication",
             "erase",
             "service",
             "buffer",

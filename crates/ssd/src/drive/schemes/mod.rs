@@ -73,6 +73,8 @@ counters! {
         mapping_page_writes,
         /// Pages of parity written (`ftl.parity_dies`).
         parity_page_writes,
+        /// Copies of pages written to other dies (`replication.policy`).
+        replica_page_writes,
         /// Translations that were in the cache of the map (DFTL).
         mapping_hits,
         /// Translations that were not, or that were still being read.

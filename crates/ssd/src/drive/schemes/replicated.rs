@@ -25,8 +25,6 @@ mod calls;
 mod figures;
 mod groups;
 mod side;
-#[cfg(test)]
-mod tests;
 mod thresholds;
 
 use std::collections::VecDeque;

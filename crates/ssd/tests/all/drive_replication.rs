@@ -52,7 +52,7 @@ proptest! {
     }
 }
 
-/// Random pages, half of the requests to a tenth of them, one third reads.
+/// Reads of a twentieth of the pages at random, and writes of the others.
 struct Mixed {
     random: SplitMix,
     pages: u32,
@@ -67,12 +67,16 @@ impl RequestSource for Mixed {
     fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
         for request in buffer.iter_mut() {
             let is_read = self.random.below(100) < self.reads;
-            let is_hot = self.random.below(2) == 0;
-            let reach = if is_hot { self.pages.div_ceil(10) } else { self.pages };
+            let read = self.pages / 20;
+            let page = if is_read {
+                self.random.below(read)
+            } else {
+                read + self.random.below(self.pages - read)
+            };
             *request = IoRequest {
                 time_ns: 0,
                 op: if is_read { IoOp::Read } else { IoOp::Write },
-                offset: u64::from(self.random.below(reach)) * 4096,
+                offset: u64::from(page) * 4096,
                 length: 4096,
                 stream: 0,
                 latency_ns: None,
@@ -118,7 +122,7 @@ const PBLRU: (&str, &str) = ("replication.policy", "pblru");
 /// is that of the erase.
 #[test]
 fn a_read_behind_an_erase_is_answered_by_another_die() {
-    let (without, with) = (played(&[], 50), played(&[PBLRU, ("replication.budget", "0.2")], 50));
+    let (without, with) = (played(&[], 50), played(&[PBLRU, ("replication.read_threshold", "0")], 50));
     let copies = with.replication.as_ref().unwrap();
     assert!(without.replication.is_none());
     let waited = |outcome: &Outcome| {
@@ -181,8 +185,11 @@ fn an_update_forgets_all_copies() {
     let hot = 24;
     let fill = (0..profile.logical_pages()).map(|page| Ask::pages(IoOp::Write, page, 1, 4096));
     let then = (0..6000).map(|_| {
-        let op = [IoOp::Write, IoOp::Read, IoOp::Write, IoOp::Read, IoOp::Trim]
-            [random.below(20).min(4) as usize];
+        let op = match random.below(20) {
+            0..12 => IoOp::Write,
+            12..19 => IoOp::Read,
+            _ => IoOp::Trim,
+        };
         let page = if random.below(2) == 0 {
             random.below(hot)
         } else {

@@ -42,7 +42,7 @@ use super::dftl_placement::WithTranslation;
 use super::page_mapped::{PageMappedScheme, Place, SchemeSettings};
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, CommandId, Done, INITIAL, Media, Tag};
-use crate::drive::profile::{CountedBy, Profile};
+use crate::drive::profile::{CommandOrder, CountedBy, Profile};
 use crate::drive::time::{PICOS_PER_SECOND, Picos, picos_of_micros};
 
 /// How much the blocking probabilities of two places may differ and count as the same (REPLICATION
@@ -73,8 +73,12 @@ pub struct Replicated<P> {
     most_copies: u32,
     budget: u32,
     patience: Picos,
+    /// How long after a command was given, or after the last look, it is looked at: the patience,
+    /// but no less than the time of a read.
+    look_after: Picos,
     read_threshold: f64,
     reads_overtake: bool,
+    reads_interrupt: bool,
     epoch: Picos,
     read_time: Picos,
     program_time: Picos,
@@ -165,9 +169,10 @@ impl<P: Placement> Replicated<P> {
             most_copies: config.most_copies.min(MOST_SLOTS as u32 + 1),
             budget,
             patience: profile.replica_patience(),
+            look_after: profile.replica_patience().max(mean(&m.read_us)),
             read_threshold: config.read_threshold,
-            reads_overtake: m.suspend
-                || m.order == crate::drive::profile::CommandOrder::ReadsFirst,
+            reads_overtake: m.suspend || m.order == CommandOrder::ReadsFirst,
+            reads_interrupt: m.suspend,
             epoch: (config.epoch_s * PICOS_PER_SECOND as f64) as Picos,
             read_time: mean(&m.read_us).max(1),
             program_time: mean(&m.program_us).max(1),
@@ -228,6 +233,8 @@ impl<P: Placement> Replicated<P> {
             matches!(cause, Cause::Cleaning | Cause::WearLevelling)
         });
         match own {
+            // A read interrupts that, as a rule.
+            Some(_) if is_read && self.reads_interrupt => Obstacle::Work,
             Some((.., until)) if until > media.now() + self.patience && until != Picos::MAX => {
                 Obstacle::LongWork
             }
@@ -256,7 +263,7 @@ impl<P: Placement> Replicated<P> {
         };
         let id = self.below.watch_mut().open_call(lpn, read, tag, content, first);
         self.is_followed[lpn.index() / 64] |= 1 << (lpn.0 % 64);
-        self.looks.push_back((media.now() + self.patience, id));
+        self.looks.push_back((media.now() + self.look_after, id));
         if is_long {
             self.ask_another(id, media);
         }
@@ -369,7 +376,10 @@ impl<P: Placement> Replicated<P> {
             {
                 self.ask_another(id, media);
             }
-            self.looks.push_back((media.now() + self.patience, id));
+            // A drive that is worn out answers no more writes.
+            if self.below.worn_out().is_none() {
+                self.looks.push_back((media.now() + self.look_after, id));
+            }
         }
     }
 

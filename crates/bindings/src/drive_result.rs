@@ -12,8 +12,8 @@ use ssd::drive::state::State;
 use ssd::drive::time::PICOS_PER_SECOND;
 use units::IoOp;
 
-use crate::drive_replication::replication_dict;
 use crate::drive_logs::{endurance_group, fdp_dict};
+use crate::drive_replication::replication_dict;
 use crate::errors;
 
 /// What a result says of a flow beside what it did.

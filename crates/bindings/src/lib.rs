@@ -5,8 +5,8 @@
 mod devices;
 mod drive;
 mod drive_logs;
-mod drive_requests;
 mod drive_replication;
+mod drive_requests;
 mod drive_result;
 mod errors;
 mod ftrace;

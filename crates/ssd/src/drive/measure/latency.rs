@@ -457,7 +457,8 @@ mod tests {
 
     #[test]
     fn names_and_order_agree() {
-        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])).unwrap();
+        let json =
+            serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])).unwrap();
         let expected: Vec<_> = Delay::ALL
             .iter()
             .map(|delay| format!("\"{}\":{}", delay.name(), delay.number()))

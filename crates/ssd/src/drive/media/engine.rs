@@ -4,10 +4,10 @@ use super::causes::Class;
 use super::command::{Command, Done, FlashOp};
 use super::die::{Array, Die, Suspended, Transfer};
 use super::events::NEVER;
+use super::idle::Observed;
 use super::slc::SlcMode;
 use super::slots::{CommandSlot, Entry, Group, MOST_PLANES, NONE, Queue, Slots};
 use super::timing::{Noise, Timing};
-use super::idle::Observed;
 use super::{Channel, Layout, Media};
 use crate::drive::time::Picos;
 

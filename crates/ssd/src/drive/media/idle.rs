@@ -37,13 +37,7 @@ struct Rest {
 impl Observed {
     /// The work of a die changes to a command of this cause, given at that time, or to nothing.
     #[inline(never)]
-    pub fn changes(
-        &mut self,
-        number: u32,
-        die: &Die,
-        next: Option<(Cause, Picos)>,
-        now: Picos,
-    ) {
+    pub fn changes(&mut self, number: u32, die: &Die, next: Option<(Cause, Picos)>, now: Picos) {
         let was = die.activity();
         if let (Some(timeline), Some((op, cause, since))) = (&mut self.timeline, was) {
             timeline.span(number, die.channel, op, cause, since, now);
@@ -83,6 +77,7 @@ impl Rest {
 
 impl Media {
     /// From now on the idle periods of the dies are counted, by their length in units of this time.
+    /// What a die is at is taken to be asked of it.
     pub fn watch_rests(&mut self, unit: Picos) {
         let rest = Rest { since: self.now, lengths: vec![0; IDLE_LENGTHS], interference: 0 };
         let dies = vec![rest; self.dies.len()];

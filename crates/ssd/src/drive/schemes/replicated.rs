@@ -229,9 +229,9 @@ impl<P: Placement> Replicated<P> {
         if !self.below.is_cleaning(die, media) {
             return Obstacle::None;
         }
-        let own = media.works_on(die).filter(|&(_, cause, _)| {
-            matches!(cause, Cause::Cleaning | Cause::WearLevelling)
-        });
+        let own = media
+            .works_on(die)
+            .filter(|&(_, cause, _)| matches!(cause, Cause::Cleaning | Cause::WearLevelling));
         match own {
             // A read interrupts that, as a rule.
             Some(_) if is_read && self.reads_interrupt => Obstacle::Work,
@@ -320,9 +320,8 @@ impl<P: Placement> Replicated<P> {
         self.counts.blocked_reads += 1;
         if let Some(group) = self.groups.of(lpn.0) {
             let (places, blocking) = (self.places(), &self.blocking);
-            self.groups.touch(group, |group| {
-                places.probability(group, &self.below, blocking, media)
-            });
+            self.groups
+                .touch(group, |group| places.probability(group, &self.below, blocking, media));
         }
     }
 
@@ -369,9 +368,9 @@ impl<P: Placement> Replicated<P> {
                 }
             } else if !call.is_begun(media)
                 && (call.waits_for_room()
-                    || call
-                        .last_die()
-                        .is_none_or(|die| self.obstacle(die, call.is_read, media) != Obstacle::None))
+                    || call.last_die().is_none_or(|die| {
+                        self.obstacle(die, call.is_read, media) != Obstacle::None
+                    }))
                 && !self.side.waits_for(id)
             {
                 self.ask_another(id, media);
@@ -423,9 +422,8 @@ impl<P: Placement> Replicated<P> {
         self.blocking.accessed(first.counter);
         if let Some(group) = group {
             let (places, blocking) = (self.places(), &self.blocking);
-            self.groups.rerank(group, |group| {
-                places.probability(group, &self.below, blocking, media)
-            });
+            self.groups
+                .rerank(group, |group| places.probability(group, &self.below, blocking, media));
         }
         let obstacle = self.obstacle(first.die, true, media);
         let command = Command::read(first.page, bytes, Cause::Host, tag);
@@ -498,7 +496,8 @@ impl<P: Placement> Scheme for Replicated<P> {
 
     fn next_wake(&self) -> Option<Picos> {
         let look = self.looks.front().map_or(Picos::MAX, |&(at, _)| at);
-        let next = self.below.next_wake().unwrap_or(Picos::MAX).min(look).min(self.side.next_look());
+        let next =
+            self.below.next_wake().unwrap_or(Picos::MAX).min(look).min(self.side.next_look());
         (next != Picos::MAX).then_some(next)
     }
 
@@ -520,7 +519,6 @@ impl<P: Placement> Scheme for Replicated<P> {
 
     fn settle(&mut self, media: &mut Media) {
         self.below.settle(media);
-        media.watch_rests(self.read_time);
     }
 
     fn is_quiet(&self) -> bool {

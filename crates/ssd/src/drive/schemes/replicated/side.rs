@@ -167,6 +167,9 @@ impl<P: Placement> Replicated<P> {
         if now < self.side.epoch_end {
             return;
         }
+        if self.side.epoch_end == 0 {
+            media.watch_rests(self.read_time);
+        }
         let elapsed = (now - self.side.epoch_from).max(1) as f64;
         let work = |time: Picos| time.div_ceil(self.read_time) as u32;
         for (number, die) in (0..).zip(&mut self.side.dies) {

@@ -25,10 +25,11 @@ impl Thresholds {
     /// periods then, until t and work together reach the longest (the paper's M).
     pub fn of_lengths(lengths: &[u32], work: u32, wanted: u64) -> Self {
         let work = work.max(1) as usize;
-        let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0);
+        let longest = lengths.iter().rposition(|&count| count > 0);
+        let end = longest.map_or(0, |longest| longest + 1);
         let (mut thresholds, mut from, mut left) = (Vec::new(), 0, wanted);
-        while from <= longest && thresholds.len() < MOST {
-            let Some((threshold, done)) = best(&lengths[from..=longest], work, left) else { break };
+        while from < end && thresholds.len() < MOST {
+            let Some((threshold, done)) = best(&lengths[from..end], work, left) else { break };
             thresholds.push(threshold as u32);
             left = left.saturating_sub(done);
             from += threshold + work;

@@ -111,7 +111,7 @@ impl Groups {
             entry.slots[0] = slot;
             self.groups[group as usize] = entry;
             self.of_page[lpn as usize] = group;
-            self.to_head(group);
+            self.put_first(group);
         }
         self.demote(probability);
     }
@@ -119,7 +119,7 @@ impl Groups {
     /// A page with copies was blocked again: it comes to the head.
     pub fn touch(&mut self, group: u32, probability: impl Fn(&Group) -> f64) {
         self.leave(group);
-        self.to_head(group);
+        self.put_first(group);
         self.demote(probability);
     }
 
@@ -168,7 +168,7 @@ impl Groups {
         entry
     }
 
-    fn to_head(&mut self, group: u32) {
+    fn put_first(&mut self, group: u32) {
         let entry = &mut self.groups[group as usize];
         self.uses += 1;
         (entry.region, entry.rank) = (RECENCY as u8, (0, self.uses));

@@ -154,7 +154,8 @@ impl<P: Placement> Replicated<P> {
         let places = if by_block { layout.erase_blocks() } else { host_pages + budget };
         let calls = Calls::new(host_pages, lanes);
         let name = &profile.ftl.placement;
-        let below = PageMappedScheme::watched(settings, name, policy, victims, calls)?;
+        let mut below = PageMappedScheme::watched(settings, name, policy, victims, calls)?;
+        below.keep_room_for_copies();
         let m = &profile.media;
         let mean = |times: &[f64]| picos_of_micros(times.iter().sum::<f64>() / times.len() as f64);
         Ok(Self {

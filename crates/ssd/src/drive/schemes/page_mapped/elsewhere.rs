@@ -17,6 +17,13 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
                 .any(|lane| self.lanes[lane as usize].job.cleaning.victim().is_some())
     }
 
+    /// Copies never wait for room, and so never make any: cleaning starts two erase blocks earlier,
+    /// one for their larger reserve and one for them to open.
+    pub(in crate::drive::schemes) fn keep_room_for_copies(&mut self) {
+        let least = self.ftl.reserve();
+        self.thresholds.start_below = self.thresholds.start_below.max(least) + 2;
+    }
+
     /// Whether the newest version of a page waits for room.
     pub(in crate::drive::schemes) fn waits(&self, lpn: Lpn) -> bool {
         self.does_wait(lpn)

@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
 # Of `python -m flashwright.reproduce list`.
-SETS := validate-placement validate-drive validate-drives validate-replay validate-recording figures-prober figures-layers
+SETS := validate-placement validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers
 
 .PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts soak check format build packages readme clean
 
@@ -48,12 +48,13 @@ bench: build ## Measure speed: simulator, trace readers, models
 validate-placement: ## Policies against theory and each other (minutes; docs/results/placement.md has the last)
 validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/results/drives.md has the last)
 validate-drives: ## Real drives: profiles fitted to half of the measurements, the rest predicted (20 minutes on two processors)
+beside-mqsim: ## The same rows on MQSim and on the counting simulator: make beside-mqsim ARGS='--mqsim PATH --profiles-of DIR' (half an hour)
 validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 figures-prober: ## Draw the papers' figures with the prober (minutes; docs/results/figures-prober.md has the last numbers)
 figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/results/figures-layers.md has the last numbers)
 $(SETS): build
-	@$(BIN)/python -m flashwright.reproduce $@
+	@$(BIN)/python -m flashwright.reproduce $@ $(ARGS)
 
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50

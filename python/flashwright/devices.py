@@ -206,6 +206,8 @@ class Load:
     most_requests: int | None = None
     most_seconds: float | None = None
     warm_up_requests: int = 0
+    untimed: float = 0
+    """Requests that are played in no time first: so many (an int), or a share of all."""
     seed: int = 1
     fold: bool = False
     priority: int = 0
@@ -231,7 +233,28 @@ class Load:
             "most_requests": self.most_requests,
             "most_seconds": self.most_seconds,
             "warm_up_requests": self.warm_up_requests,
+            **({"untimed": self.untimed} if self.untimed else {}),
         }
+
+    def untimed_requests(self, requests: Requests) -> int:
+        """Give how many requests of a source are played in no time.
+
+        Raises InputError for a share of a source without end, or if nothing is left.
+        """
+        count, most = self.untimed, requests.requests
+        if isinstance(count, float):
+            if most is None:
+                raise InputError(
+                    f"--untimed {count:.6g}: {requests.name} has no end to take a share of; write "
+                    "a number of requests, such as 1M"
+                )
+            count = int(count * most)
+        if most is not None and count >= most > 0:
+            raise InputError(
+                f"--untimed {count}: nothing is left to play of the {most} requests of "
+                f"{requests.name}"
+            )
+        return int(count)
 
 
 def check_load_source(source: str) -> str:
@@ -304,7 +327,14 @@ def check_load(device: Device, requests: Requests, load: Load) -> None:
             f"has {size(capacity)} ({capacity} bytes); take a larger drive, or --fold to let "
             "addresses begin again at the start of this one"
         )
-    limits = [limit for limit in (load.most_requests, requests.requests) if limit is not None]
+    untimed = load.untimed_requests(requests)
+    if untimed and load.handle is not None:
+        raise InputError(
+            f"--handle {load.handle}: with --untimed requests go by handles of their own; give "
+            "`handle=` of a pattern, or a trace with the column"
+        )
+    left = None if requests.requests is None else requests.requests - untimed
+    limits = [limit for limit in (load.most_requests, left) if limit is not None]
     if not limits and load.most_seconds is None:
         limits = [ENDLESS_REQUESTS]
     if limits and load.warm_up_requests >= min(limits) > 0:
@@ -357,6 +387,7 @@ def run(
         seed=load.seed,
         most_requests=most,
         most_seconds=load.most_seconds,
+        untimed_requests=load.untimed_requests(requests),
         warm_up_requests=load.warm_up_requests,
         timeline_spans=timeline_spans,
         audit=audit,

@@ -32,7 +32,7 @@ def trace(tmp_path: Path) -> Path:
 
 def test_a_trace_is_an_arrow_stream(trace: Path) -> None:
     table = pa.RecordBatchReader.from_stream(flashwright.open_trace(trace)).read_all()
-    columns = ["time_ns", "op", "offset", "length", "stream", "latency_ns", "handle"]
+    columns = ["time_ns", "op", "offset", "length", "stream", "latency_ns", "handle", "fua"]
     assert table.column_names == columns
     assert table["op"].to_pylist() == ["write", "read", "write", "trim", "flush"]
     assert pl.DataFrame(flashwright.open_trace(trace)).height == 5

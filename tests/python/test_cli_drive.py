@@ -77,6 +77,11 @@ WRONG_USE = [
     (["simulate", READS, *A16, "--victim", "nope"], "known are: lru"),
     (["simulate", READS, *A16, "--warm-up", "10", "--requests", "10"], "nothing is left"),
     (["simulate", READS, *A16, "--requests", "0"], "--requests 0"),
+    (["simulate", "io:random", *A16, "--untimed", "85%"], "has no end to take a share of"),
+    (["simulate", READS, *A16, "--untimed", "20k"], "nothing is left to play of the 20000"),
+    (["simulate", READS, *A16, "--untimed", "5", "--handle", "1"], "handles of their own"),
+    (["simulate", READS, *A16, "--untimed", "100%"], "less than 100%"),
+    (["simulate", READS, *A16, "--untimed", "much"], "write 4096, 1M or 85%"),
     (
         ["simulate", READS, *A16, "--warm-up", "1M"],
         "nothing is left to measure of the 20000 requests",
@@ -229,6 +234,19 @@ def test_limits_and_warm_up_are_kept(cli_json: Callable[..., Any]) -> None:
     )
     limited = cli_json("simulate", endless, *A16, "--seconds", "0.05")
     assert limited["simulated_seconds"] == pytest.approx(0.05, rel=0.05)
+
+
+def test_untimed_requests_age_the_drive_and_take_no_time(cli_json: Callable[..., Any]) -> None:
+    endless = "io:random"
+    asked = ["simulate", endless, *A16]
+    fresh = cli_json(*asked, "--requests", "2k")
+    aged = cli_json(*asked, "--requests", "2k", "--untimed", "200k")
+    assert aged["requests"] == fresh["requests"] == 2000
+    assert aged["write_amplification"] > 1.5 * fresh["write_amplification"]
+    assert aged["limits"]["untimed"] == 200_000
+    assert "untimed" not in fresh["limits"]
+    share = cli_json("simulate", READS, *A16, "--untimed", "75%")
+    assert share["requests"] == 5000
 
 
 def test_a_trace_is_played_at_its_own_pace(

@@ -139,6 +139,7 @@ impl Requests {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let mut buffer = vec![nothing; 4096];
         loop {

@@ -37,7 +37,7 @@ fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
 
 /// An open trace. It is an Arrow stream (`__arrow_c_stream__`):
 /// `pyarrow.RecordBatchReader.from_stream`, polars and DuckDB open it without copying. Columns:
-/// time_ns, op, offset, length, stream, latency_ns, handle.
+/// time_ns, op, offset, length, stream, latency_ns, handle, fua.
 #[pyclass(frozen, module = "flashwright._core")]
 struct Trace {
     path: PathBuf,

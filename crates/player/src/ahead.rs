@@ -112,6 +112,7 @@ fn read(mut source: Box<dyn RequestSource>, sender: &SyncSender<Batch>) {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     loop {
         let mut batch = vec![nothing; BATCH];
@@ -173,6 +174,7 @@ mod tests {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             };
             let all: Vec<IoRequest> = (0..count as u64).map(request).collect();
             let mut ahead = Ahead::new(Box::new(VecRequests::new(all.clone().into())));
@@ -204,6 +206,7 @@ mod tests {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let mut ahead = Ahead::new(Box::new(VecRequests::new(vec![request; 100 * BATCH].into())));
         assert_eq!(ahead.peek(true).unwrap(), Next::Request(request));

@@ -77,6 +77,7 @@ impl Lookahead {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         self.buffer.resize(self.chunk, nothing);
         self.filled = self.source.fill(&mut self.buffer)?;
@@ -131,6 +132,7 @@ mod tests {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let all: Vec<IoRequest> = (0..10).map(|number| request(number * 512)).collect();
         for chunk in [1, 3, 10, 64] {
@@ -160,6 +162,7 @@ mod tests {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let all: Vec<IoRequest> = (0..1000).map(|number| request(number * 512)).collect();
         let mut ahead = Lookahead::new(Box::new(VecRequests::new(all.into())), 300);

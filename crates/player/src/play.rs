@@ -287,7 +287,8 @@ impl<S: ReadAhead, L: Listener> Player<'_, S, L> {
         self.outstanding += 1;
         let most = &mut self.timekeeping.most_outstanding;
         *most = self.outstanding.max(*most);
-        self.device.submit(Command::new(id, request.op, request.offset, request.length));
+        let command = Command::new(id, request.op, request.offset, request.length);
+        self.device.submit(Command { is_fua: request.is_fua, ..command });
     }
 
     fn completed(&mut self, completion: &Completion) -> Result<(), Stopped<L::Error>> {

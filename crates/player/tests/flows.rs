@@ -13,7 +13,16 @@ use units::{IoOp, IoRequest, VecRequests};
 const TICKS: u64 = 1000;
 
 fn request(number: u64, time_ns: u64, op: IoOp) -> IoRequest {
-    IoRequest { time_ns, op, offset: number, length: 1, stream: 0, latency_ns: None, handle: 0 }
+    IoRequest {
+        time_ns,
+        op,
+        offset: number,
+        length: 1,
+        stream: 0,
+        latency_ns: None,
+        handle: 0,
+        is_fua: false,
+    }
 }
 
 fn source(requests: &[IoRequest]) -> Lookahead {

@@ -26,6 +26,7 @@ const FLUSH: IoRequest = IoRequest {
     stream: 0,
     latency_ns: None,
     handle: 0,
+    is_fua: false,
 };
 
 impl Flushing {

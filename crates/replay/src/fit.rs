@@ -183,6 +183,7 @@ impl Fitted {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.resize(CHUNK, nothing);

@@ -22,7 +22,16 @@ fn device(capacity_bytes: u64, sector_bytes: u32, most_bytes: u32, has_trim: boo
 }
 
 fn request(op: IoOp, offset: u64, length: u32) -> IoRequest {
-    IoRequest { time_ns: 0, op, offset, length, stream: 0, latency_ns: None, handle: 0 }
+    IoRequest {
+        time_ns: 0,
+        op,
+        offset,
+        length,
+        stream: 0,
+        latency_ns: None,
+        handle: 0,
+        is_fua: false,
+    }
 }
 
 fn totals(all: &[IoRequest]) -> Totals {

@@ -149,6 +149,7 @@ impl BlockDevice for Recorded<'_> {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         self.rows.push_back((row, State::UnderWay));
     }
@@ -194,6 +195,7 @@ mod tests {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             })
             .collect();
         let mut device = devices::open(&Opening::new("memory(bytes=4Mi)", Access::Write)).unwrap();

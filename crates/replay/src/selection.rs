@@ -130,6 +130,7 @@ mod tests {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             };
             all.into_iter().enumerate().map(request).collect()
         })
@@ -166,7 +167,7 @@ mod tests {
                     length: 0,
                     stream: 0,
                     latency_ns: None,
-                    handle: 0,
+                    handle: 0, is_fua: false,
                 };
                 let (mut found, mut buffer) = (Vec::new(), vec![nothing; chunk]);
                 loop {

@@ -215,6 +215,7 @@ fn scan<S: RequestSource>(
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let mut buffer = vec![nothing; 4096];
     let (mut totals, mut streams) = (Totals::default(), FxHashSet::default());

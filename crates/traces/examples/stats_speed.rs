@@ -41,6 +41,7 @@ fn main() {
                     stream: 0,
                     latency_ns: Some(20_000),
                     handle: 0,
+                    is_fua: false,
                 }
             }));
             let start = Instant::now();

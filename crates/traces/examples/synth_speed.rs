@@ -63,7 +63,8 @@ fn patterns() {
                 length: 0,
                 stream: 0,
                 latency_ns: None,
-                handle: 0
+                handle: 0,
+                is_fua: false
             };
             4096
         ];

@@ -129,6 +129,7 @@ pub(crate) fn checked(
             stream,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         });
     }
     let Ok(length) = u32::try_from(length) else {
@@ -146,7 +147,16 @@ pub(crate) fn checked(
             "a range below 2^64 bytes",
         ));
     }
-    Ok(IoRequest { time_ns, op, offset, length, stream, latency_ns: None, handle: 0 })
+    Ok(IoRequest {
+        time_ns,
+        op,
+        offset,
+        length,
+        stream,
+        latency_ns: None,
+        handle: 0,
+        is_fua: false,
+    })
 }
 
 /// Sectors as bytes, checked.

@@ -63,10 +63,13 @@ pub struct IoRequest {
     pub latency_ns: Option<Nanos>,
     /// Placement handle of a write (NVMe FDP), below [`PLACEMENT_HANDLES`]; 0 if none is given.
     pub handle: u8,
+    /// A write is done only when it is durable (FUA). `false` for all else, and where the trace does
+    /// not tell.
+    pub is_fua: bool,
 }
 
 /// Placement handles that a namespace has at most (NVMe base specification 2.1, 8.1.10: FDP).
 pub const PLACEMENT_HANDLES: u8 = 128;
 
-// Requests are copied for each that is played: the handle lies where there was padding.
+// Requests are copied for each that is played: handle and FUA lie where there was padding.
 const _: () = assert!(size_of::<IoRequest>() == 48);

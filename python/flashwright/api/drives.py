@@ -85,6 +85,7 @@ class Drive:
         requests: int | None = None,
         seconds: float | None = None,
         warm_up: int = 0,
+        untimed: float = 0,
         page_size: int = 4096,
         repeat: int = 1,
         fold: bool = False,
@@ -102,12 +103,14 @@ class Drive:
         `io:random(reads=1)`. `depth` requests are outstanding, or with `open_loop` each is sent at
         its time in the trace. `state` is fresh, loaded, filled or aged; aged by `overwrites`
         capacities of random writes (2). `requests` and `seconds` (simulated) end the run, `warm_up`
-        requests are left out. `handle` is the placement handle of its writes on a drive with
-        `fdp.handles`; without it each request has its own. `beside` are flows that are played until
-        it ends (`flashwright.flows.Flow`). `timeline` activities of the dies are kept for
-        ui.perfetto.dev. `requests_to` is a Parquet file to write: a row for each request, with
-        what its latency consists of. It is the table `requests` of the result, and moves with
-        it into a run folder.
+        requests are left out. `untimed` requests (an int), or that share of all (a float below 1),
+        are played in no simulated time first, which brings the drive into its steady state as fast
+        as it can be counted; what is left is played with a clock. `handle` is the placement handle
+        of its writes on a drive with `fdp.handles`; without it each request has its own. `beside`
+        are flows that are played until it ends (`flashwright.flows.Flow`). `timeline` activities of
+        the dies are kept for ui.perfetto.dev. `requests_to` is a Parquet file to write: a row for
+        each request, with what its latency consists of. It is the table `requests` of the result,
+        and moves with it into a run folder.
 
         The result has throughput, latency_ns by operation with percentiles, what delayed requests,
         what the dies did, write_amplification, life_years; each figure is judged steady or not in
@@ -126,6 +129,7 @@ class Drive:
             most_requests=requests,
             most_seconds=seconds,
             warm_up_requests=warm_up,
+            untimed=untimed,
             seed=seed,
             fold=fold,
             handle=handle,

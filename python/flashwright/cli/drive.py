@@ -14,7 +14,15 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.flow_options import MOST_HANDLE, FlowOptions
-from flashwright.cli.options import Count, Duration, Number, Overrides, at_most_one, option
+from flashwright.cli.options import (
+    Count,
+    CountOrShare,
+    Duration,
+    Number,
+    Overrides,
+    at_most_one,
+    option,
+)
 from flashwright.cli.output import Output, print_table, say
 from flashwright.runs import RUNS
 
@@ -75,6 +83,14 @@ class DriveOptions(Overrides):
     warm_up_requests: int = option(
         "Leave the first N requests out of what is measured.", "--warm-up", type=Count(), default=0
     )
+    untimed: float = option(
+        "First play N requests, or this share of SOURCE (85%), in no simulated time: mapping and "
+        "cleaning do all that they would do, so that a drive comes into its steady state as fast "
+        "as it can be counted. The rest is played with a clock; --requests and --warm-up count "
+        "from there.",
+        type=CountOrShare(),
+        default=0,
+    )
     handle: int | None = option(
         "Placement handle of the writes of SOURCE, for a drive with `--set fdp.handles=N`.  "
         "[default: that of each request: `handle=` of a pattern, the column of a trace, or 0]",
@@ -125,6 +141,7 @@ class DriveOptions(Overrides):
             most_requests=self.most_requests,
             most_seconds=self.most_seconds,
             warm_up_requests=self.warm_up_requests,
+            untimed=self.untimed,
             seed=seed,
             fold=self.fold,
             handle=self.handle,

@@ -186,6 +186,34 @@ class Count(click.ParamType[int]):
         return found
 
 
+class CountOrShare(click.ParamType["int | float"]):
+    """A count, or a share of what there is: `4096`, `1M`, `85%`."""
+
+    name = "N|SHARE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
+        """Read a count as an int, a share as a float from 0 to below 1."""
+        if isinstance(value, int | float):
+            return value
+        text = str(value).strip()
+        if not text.endswith("%"):
+            found = _core.parse_count(text)
+            if found is None or found >= 2**63:
+                self.fail(
+                    f"{text!r} is neither a count nor a share: write 4096, 1M or 85%", param, ctx
+                )
+            return found
+        try:
+            share = float(text[:-1]) / 100
+        except ValueError:
+            share = math.nan
+        if not 0 <= share < 1:
+            self.fail(f"{text!r} is no share: write 0% or more, and less than 100%", param, ctx)
+        return share
+
+
 class WritesPerDay(click.ParamType["float | str"]):
     """Drive writes a day: a number, or `trace` for the rate at which the trace was recorded."""
 

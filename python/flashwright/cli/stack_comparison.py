@@ -26,6 +26,7 @@ NOT_HERE = (
     "think_time_us",
     "warm_up_requests",
     "most_seconds",
+    "untimed",
 )
 """Parameters of `compare --device` that mean nothing where a trace is played through layers."""
 

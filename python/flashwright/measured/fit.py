@@ -39,6 +39,7 @@ SEARCHED: dict[str, tuple[float, ...]] = {
     "channel_mt_per_s": (600, 750, 900, 1050, 1200, 1600, 2400),
     "burst_stripes": (0, 4, 16, 64),
     "write_slack_us": (500, 2_000, 30_000),
+    "trickle_slack_us": (0, 50, 200, 1_000),
     "cleaning_stripes": (2, 4, 8, 16, 32),
     "buffer_stripes": (2.5, 6, 12, 24),
 }
@@ -277,7 +278,8 @@ class Fit:
         self._limit([row for row in rows if row not in below])
         judged = sorted({below[0], below[len(below) // 2], below[-1]}, key=_rate)
         score = self._misfit(judged, self.estimate)
-        pace = ("burst_stripes", "write_slack_us") if self.estimate.trickle_gap_us else ()
+        in_bursts = ("burst_stripes", "write_slack_us")
+        pace = in_bursts if self.estimate.trickle_gap_us else ("trickle_slack_us",)
         for key, values in SEARCHED.items():
             if key in pace:
                 continue

@@ -100,6 +100,7 @@ class Estimate:
     burst_stripes: float = 0.0
     write_slack_us: float = 10_000.0
     trickle_gap_us: float = 0.0
+    trickle_slack_us: float = 0.0
 
 
 def dies_of(sheet: DataSheet) -> int:
@@ -135,6 +136,7 @@ KEYS = {
     "burst_stripes": "cleaning.burst_stripes",
     "write_slack_us": "controller.write_slack_us",
     "trickle_gap_us": "controller.trickle_gap_us",
+    "trickle_slack_us": "controller.trickle_slack_us",
 }
 """Which key of a profile each estimate becomes."""
 
@@ -219,6 +221,7 @@ relocation_gap_us = {estimate.relocation_gap_us:.4g}
 read_gap_us = {estimate.read_gap_us:.4g}
 write_slack_us = {estimate.write_slack_us:.4g}
 trickle_gap_us = {estimate.trickle_gap_us:.4g}
+trickle_slack_us = {estimate.trickle_slack_us:.4g}
 
 [write_buffer]
 bytes = {buffer}

@@ -14,7 +14,13 @@ from flashwright.cli.output import print_table, write_json
 from flashwright.reproduce.figures import layers, prober
 from flashwright.reproduce.pages import one_line_errors
 from flashwright.reproduce.registry import Part, Request, Set, chosen
-from flashwright.reproduce.validations import drive, real_drives, recording, replay
+from flashwright.reproduce.validations import (
+    beside_mqsim,
+    drive,
+    real_drives,
+    recording,
+    replay,
+)
 from flashwright.reproduce.validations.placement import study
 from flashwright.runs import provenance
 
@@ -23,6 +29,7 @@ SETS: Sequence[Set[Any]] = (
     study.SET,
     drive.SET,
     real_drives.SET,
+    beside_mqsim.SET,
     prober.SET,
     layers.SET,
     replay.SET,

@@ -124,7 +124,8 @@ class DriveComparison:
         load, known = self.plan.load, self._requests[source].requests
         if load.most_seconds is not None:
             return 0
-        limits = [limit for limit in (load.most_requests, known) if limit is not None]
+        left = None if known is None else known - load.untimed_requests(self._requests[source])
+        limits = [limit for limit in (load.most_requests, left) if limit is not None]
         return min(limits) if limits else devices.ENDLESS_REQUESTS
 
     def _simulate(self, source: str, variant: Variant, progress: Progress) -> dict[str, Any]:

@@ -343,6 +343,7 @@ impl<'a> Bench<'a> {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let source = Box::new(units::VecRequests::new([flush].into()));
         Ok(self.play(vec![closed(source, 1)], Limit::requests(1).after(0))?.elapsed)
@@ -374,6 +375,7 @@ impl RequestSource for Listed {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             };
             self.next = (self.next + 1) % self.offsets.len();
         }

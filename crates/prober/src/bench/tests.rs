@@ -227,6 +227,7 @@ fn reads_of_a_burst_are_sent_after_their_lags() {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let source = bench.once(lags.iter().enumerate().map(of).collect());
     let measured = bench

@@ -150,6 +150,7 @@ pub(super) fn sample_lagged<const J: usize>(
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let requests: Vec<IoRequest> =
         groups.iter().flat_map(|(_, reads)| reads.iter().map(request)).collect();

@@ -33,6 +33,7 @@ fn requests(trace: &ReplayTrace) -> Vec<(u64, IoOp, u64, u32)> {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let mut buffer = vec![nothing; 100];
     let count = source.fill(&mut buffer).unwrap();

@@ -86,7 +86,7 @@ impl Load {
             length: request.length,
             queue: request.stream.wrapping_add(self.flows.queue(flow)),
             priority: self.flows.priority(flow),
-            is_fua: false,
+            is_fua: request.is_fua,
             placement: self.flows.handle(flow).unwrap_or(request.handle),
             handle: flow,
         };
@@ -163,7 +163,7 @@ mod tests {
     use crate::drive::profile::{self, Profile};
     use crate::drive::run::{Outcome, RunSettings, simulate_flows};
     use crate::drive::state::State;
-    use crate::drive::time::PICOS_PER_SECOND;
+    use crate::drive::time::{PICOS_PER_NANO, PICOS_PER_SECOND};
 
     fn small() -> Profile {
         let changes = [
@@ -191,10 +191,44 @@ mod tests {
         simulate_flows(&settings, None, jobs, &Progress::default()).unwrap()
     }
 
+    #[test]
+    fn a_write_with_fua_waits_for_flash_and_another_does_not() {
+        let mean_write = |is_fua: bool| {
+            let write = |offset| IoRequest {
+                time_ns: 0,
+                op: IoOp::Write,
+                offset,
+                length: 4096,
+                stream: 0,
+                latency_ns: None,
+                handle: 0,
+                is_fua,
+            };
+            let requests: Arc<[IoRequest]> = (0..4).map(|page| write(page * 4096)).collect();
+            let closed = Pace::Closed { depth: 1, think: 0 };
+            let outcome =
+                play(vec![flow(Box::new(VecRequests::new(requests)), closed)], Picos::MAX);
+            outcome.elapsed / 4
+        };
+        // A program of a16 takes 200 us and more.
+        let program = 100_000 * PICOS_PER_NANO;
+        assert!(mean_write(false) < program, "{}", mean_write(false));
+        assert!(mean_write(true) > program, "{}", mean_write(true));
+    }
+
     fn job(requests: &[(u64, IoOp)], pace: Pace) -> Flow {
         let request = |&(time_ns, op): &(u64, IoOp)| {
             let length = if op == IoOp::Flush { 0 } else { 4096 };
-            IoRequest { time_ns, op, offset: 0, length, stream: 0, latency_ns: None, handle: 0 }
+            IoRequest {
+                time_ns,
+                op,
+                offset: 0,
+                length,
+                stream: 0,
+                latency_ns: None,
+                handle: 0,
+                is_fua: false,
+            }
         };
         let requests: Arc<[IoRequest]> = requests.iter().map(request).collect();
         flow(Box::new(VecRequests::new(requests)), pace)

@@ -330,6 +330,7 @@ fn trim_frees() {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let trims = (reach..pages)
             .step_by(64)
@@ -373,6 +374,7 @@ fn hot_and_cold(profile: &Profile, writes: u32) -> VecRequests {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         }
     };
     VecRequests::new((0..writes).map(|_| one()).collect())
@@ -485,6 +487,7 @@ fn short_runs_show_no_infinity() {
                             stream: 0,
                             latency_ns: None,
                             handle: 0,
+                            is_fua: false,
                         };
                         let outcome = run(&settings, VecRequests::new(vec![request; 2].into()));
                         assert_eq!(outcome.requests, requests, "{name} {op:?} {pace:?} {state:?}");

@@ -102,6 +102,7 @@ fn requests(profile: &Profile) -> VecRequests {
                     stream: 0,
                     latency_ns: None,
                     handle: 0,
+                    is_fua: false,
                 };
             }
         };
@@ -122,6 +123,7 @@ fn requests(profile: &Profile) -> VecRequests {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         }
     };
     VecRequests::new((0..8_000).map(|_| one()).collect())
@@ -204,6 +206,7 @@ fn the_load_is_the_one_that_was_recorded() {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let mut buffer = vec![nothing; 10_000];
     let count = units::RequestSource::fill(&mut source, &mut buffer).unwrap();

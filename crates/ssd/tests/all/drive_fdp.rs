@@ -65,6 +65,7 @@ impl RequestSource for HotCold {
                 stream: 0,
                 latency_ns: None,
                 handle: self.handles[usize::from(page >= self.hot)],
+                is_fua: false,
             };
         }
         Ok(buffer.len())

@@ -25,6 +25,7 @@ fn all_at_once(ops: impl Iterator<Item = IoOp>) -> VecRequests {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     VecRequests::new(ops.map(request).collect::<Arc<[IoRequest]>>())
 }

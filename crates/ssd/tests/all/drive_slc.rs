@@ -97,6 +97,7 @@ fn bursts(changes: &[(&str, &str)]) -> Outcome {
         length: 16 * 4096,
         stream: 0,
         handle: 0,
+        is_fua: false,
         latency_ns: None,
     };
     let requests: Arc<[IoRequest]> = (0..=2 * burst).map(request).collect();
@@ -135,6 +136,7 @@ fn reads_of_what_is_in_the_cache_are_quick() {
             length: if number < 64 { 65536 } else { 4096 },
             stream: 0,
             handle: 0,
+            is_fua: false,
             latency_ns: None,
         };
         let requests: Arc<[IoRequest]> = (0..128).map(request).collect();

@@ -212,6 +212,37 @@ fn a_drive_that_works_off_a_burst_still_takes_a_trickle() {
 }
 
 #[test]
+fn writes_that_come_together_are_taken_together_where_the_trickle_has_slack() {
+    // Two writes at once each 250 us, beside a trickle of one each 100 us.
+    let p99 = |slack: &str| {
+        let profile = paced(&[
+            ("cleaning.burst_stripes", "8"),
+            ("controller.relocation_gap_us", "100"),
+            ("controller.trickle_gap_us", "100"),
+            ("controller.trickle_slack_us", slack),
+        ]);
+        let mut random = SplitMix(5);
+        let page = |number: u64| IoRequest {
+            time_ns: number / 2 * 250_000,
+            op: IoOp::Write,
+            offset: u64::from(random.below(profile.logical_pages())) * 4096,
+            length: 4096,
+            stream: 0,
+            latency_ns: None,
+            handle: 0,
+            is_fua: false,
+        };
+        let requests: std::sync::Arc<[IoRequest]> = (0..20_000).map(page).collect();
+        let mut settings = settings(&profile, State::Aged { overwrites: 3.0 }, 1, u64::MAX);
+        settings.pace = Pace::OPEN;
+        let outcome = run(&settings, VecRequests::new(requests));
+        outcome.latencies.of(IoOp::Write).latency.p99 as f64 / 1e3
+    };
+    assert!(p99("0") >= 100.0, "{} us: the second of two waits", p99("0"));
+    assert!(p99("100") < 20.0, "{} us", p99("100"));
+}
+
+#[test]
 fn a_slice_is_as_fast_as_the_whole_and_writes_as_much() {
     let of_slice = |pages: &str, slices: &str| {
         let profile = paced(&[
@@ -240,6 +271,7 @@ fn what_capacitors_keep_is_durable_at_once() {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let requests: std::sync::Arc<[IoRequest]> = (0..40).map(page).collect();
         let settings = settings(&profile, State::Filled, 1, u64::MAX);
@@ -299,6 +331,7 @@ fn data_that_lies_is_moved_and_the_space_in_it_freed() {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             })
             .collect();
         let mut settings = settings(&profile, State::Filled, 64, u64::MAX);

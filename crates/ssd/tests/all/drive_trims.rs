@@ -26,6 +26,7 @@ fn played(trim: &str, requests: &[(u64, IoOp, u32)]) -> Outcome {
         length: pages * 4096,
         stream: 0,
         handle: 0,
+        is_fua: false,
         latency_ns: None,
     };
     let requests: Arc<[IoRequest]> = requests.iter().map(request).collect();

@@ -329,6 +329,7 @@ impl RequestSource for ZoneWriter {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             };
             self.active[number].1 += 1;
             if next == self.zone_pages {
@@ -411,6 +412,7 @@ fn a_reset_takes_the_time_of_its_erases() {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let of = |requests: Vec<IoRequest>| {
         let settings = settings(&profile, State::Filled, 1, u64::MAX);

@@ -64,6 +64,8 @@ pub(super) struct Event {
     pub(super) op: IoOp,
     /// A flush goes before the data (REQ_PREFLUSH).
     pub(super) flush_first: bool,
+    /// A write that is done only when it is durable (REQ_FUA).
+    pub(super) is_fua: bool,
 }
 
 /// Bits of a minor number in a device number of the kernel.
@@ -222,7 +224,8 @@ impl Matcher {
                 "a request at `start` or behind it",
             ));
         };
-        checked(event.time_ns, event.op, offset, event.bytes, stream)
+        let request = checked(event.time_ns, event.op, offset, event.bytes, stream)?;
+        Ok(IoRequest { is_fua: event.is_fua && event.op == IoOp::Write, ..request })
     }
 
     fn emit(
@@ -239,6 +242,7 @@ impl Matcher {
                 offset: 0,
                 length: 0,
                 latency_ns: None,
+                is_fua: false,
                 ..request
             });
         }
@@ -248,7 +252,8 @@ impl Matcher {
 
     fn wait(&mut self, request: IoRequest, event: &Event, out: &mut Vec<IoRequest>) {
         if event.flush_first {
-            let flush = IoRequest { op: IoOp::Flush, offset: 0, length: 0, ..request };
+            let flush =
+                IoRequest { op: IoOp::Flush, offset: 0, length: 0, is_fua: false, ..request };
             let key = (event.device, u64::MAX, IoOp::Flush);
             self.waiting.push_back(Waiting { request: flush, key, state: State::Done });
         }

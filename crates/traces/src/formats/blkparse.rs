@@ -101,9 +101,10 @@ impl LineFormat for Blkparse {
             _ => (0, 0),
         };
         let bytes = sectors("sectors", count, SECTOR_BYTES)?;
-        let Some((op, flush_first)) = operation(words[6], bytes)? else { return Ok(()) };
-        self.matcher
-            .take(&Event { action, time_ns, device, cpu, pid, sector, bytes, op, flush_first }, out)
+        let Some((op, flush_first, is_fua)) = operation(words[6], bytes)? else { return Ok(()) };
+        let event =
+            Event { action, time_ns, device, cpu, pid, sector, bytes, op, flush_first, is_fua };
+        self.matcher.take(&event, out)
     }
 
     fn finish(&mut self, out: &mut Vec<IoRequest>) {
@@ -122,15 +123,16 @@ fn is_passthrough(range: &[u8], next: Option<&[u8]>) -> bool {
         || (whole(range).is_some() && next.is_some_and(|next| matches!(next[0], b'(' | b'[')))
 }
 
-/// What RWBS says: the operation and whether a flush goes before it; nothing for zone commands that
+/// What RWBS says: the operation, whether a flush goes before it, and whether it is a write with
+/// FUA (an F right behind the operation; `blk_fill_rwbs` of Linux); nothing for zone commands that
 /// move no data.
-fn operation(rwbs: &[u8], bytes: u64) -> Result<Option<(IoOp, bool)>, Bad> {
+fn operation(rwbs: &[u8], bytes: u64) -> Result<Option<(IoOp, bool, bool)>, Bad> {
     let (flush, rest) = match rwbs {
         [b'F', rest @ ..] => (true, rest),
         rest => (false, rest),
     };
     if flush && bytes == 0 {
-        return Ok(Some((IoOp::Flush, false)));
+        return Ok(Some((IoOp::Flush, false, false)));
     }
     let op = match rest {
         [b'Z', b'A', ..] | [b'W', ..] => IoOp::Write,
@@ -145,7 +147,7 @@ fn operation(rwbs: &[u8], bytes: u64) -> Result<Option<(IoOp, bool)>, Bad> {
             ));
         }
     };
-    Ok(Some((op, flush)))
+    Ok(Some((op, flush, matches!(rest, [b'W', b'F', ..] | [b'Z', b'A', b'F', ..]))))
 }
 
 /// Writes an issue (D) for each request, and a completion (C) at the time it ends if the latency is
@@ -191,6 +193,7 @@ impl LineWriter for BlkparseLines {
         let (start, count) = in_sectors(request)?;
         let rwbs = match request.op {
             IoOp::Read => "R",
+            IoOp::Write if request.is_fua => "WF",
             IoOp::Write => "W",
             IoOp::Trim => "D",
             IoOp::Flush => "FN",

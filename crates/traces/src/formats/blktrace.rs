@@ -59,6 +59,7 @@ const FLUSH: u64 = 1 << 2;
 const PASSTHROUGH: u64 = 1 << 9;
 const NOTIFY: u64 = 1 << 10;
 const DISCARD: u64 = 1 << 13;
+const FUA: u64 = 1 << 15;
 const ZONE_RESET: u64 = 1 << 17 | 1 << 18;
 const ZONE_FINISH_OPEN_CLOSE: u64 = 1 << 19 | 1 << 20 | 1 << 21;
 
@@ -213,6 +214,7 @@ fn event(numbers: &Numbers<'_>, version2: bool) -> Record {
         bytes,
         op,
         flush_first: category & FLUSH != 0 && op != IoOp::Flush,
+        is_fua: category & FUA != 0 && op == IoOp::Write,
     })
 }
 

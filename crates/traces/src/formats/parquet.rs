@@ -13,7 +13,7 @@ pub(super) const FORMAT: Format = Format {
         name: "parquet",
         aliases: &["flashwright"],
         summary: "the canonical store: Parquet with time_ns, op, offset, length, stream, \
-                  latency_ns, handle; pandas, polars and DuckDB read it",
+                  latency_ns, handle, fua; pandas, polars and DuckDB read it",
         source: "",
         params: &[Param {
             name: "zstd_level",

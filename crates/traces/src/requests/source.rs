@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use units::{IoOp, IoRequest, Progress, RequestSource, SourceError};
+use units::{IoOp, IoRequest, PLACEMENT_HANDLES, Progress, RequestSource, SourceError};
 
 use super::Counts;
 use super::extents::{Extents, Placed};
@@ -39,7 +39,7 @@ impl Selected {
     }
 }
 
-/// A request without its latency and placement handle, in 24 bytes.
+/// A request without its latency, placement handle and FUA, in 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     offset: u64,
@@ -76,16 +76,25 @@ impl Packed {
             stream,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         }
     }
+}
+
+/// The bit of FUA in what [`rest_of`] gives.
+const FUA: u8 = PLACEMENT_HANDLES;
+
+/// Placement handle and FUA of a request.
+fn rest_of(request: &IoRequest) -> u8 {
+    request.handle | if request.is_fua { FUA } else { 0 }
 }
 
 /// Requests that are kept in memory.
 #[derive(Default)]
 pub(super) struct InMemory {
     packed: Vec<Packed>,
-    /// Their placement handles; empty where all are 0, as of nearly every trace.
-    handles: Vec<u8>,
+    /// What else they have ([`rest_of`]); empty where all have nothing, as in nearly every trace.
+    rests: Vec<u8>,
 }
 
 impl InMemory {
@@ -94,13 +103,14 @@ impl InMemory {
     }
 
     pub(super) fn push(&mut self, request: &IoRequest, base_ns: u64) {
-        if request.handle > 0 && self.handles.is_empty() {
-            self.handles.resize(self.packed.len(), 0);
+        let rest = rest_of(request);
+        if rest > 0 && self.rests.is_empty() {
+            self.rests.resize(self.packed.len(), 0);
         }
-        let has_handles = request.handle > 0 || !self.handles.is_empty();
+        let has_rests = rest > 0 || !self.rests.is_empty();
         self.packed.push(Packed::new(request, base_ns));
-        if has_handles {
-            self.handles.push(request.handle);
+        if has_rests {
+            self.rests.push(rest);
         }
     }
 
@@ -110,16 +120,16 @@ impl InMemory {
         for place in 0..self.packed.len() {
             if is_kept(&mut self.packed[place]) {
                 self.packed[kept] = self.packed[place];
-                if !self.handles.is_empty() {
-                    self.handles[kept] = self.handles[place];
+                if !self.rests.is_empty() {
+                    self.rests[kept] = self.rests[place];
                 }
                 kept += 1;
             }
         }
         self.packed.truncate(kept);
         self.packed.shrink_to_fit();
-        self.handles.truncate(kept);
-        self.handles.shrink_to_fit();
+        self.rests.truncate(kept);
+        self.rests.shrink_to_fit();
     }
 }
 
@@ -145,9 +155,9 @@ impl RequestSource for MemoryRequests {
         for (packed, out) in rest.iter().zip(buffer.iter_mut()) {
             *out = packed.request();
         }
-        let handles = self.all.handles.get(self.next..).unwrap_or_default();
-        for (&handle, out) in handles.iter().zip(buffer.iter_mut()) {
-            out.handle = handle;
+        let rests = self.all.rests.get(self.next..).unwrap_or_default();
+        for (&rest, out) in rests.iter().zip(buffer.iter_mut()) {
+            (out.handle, out.is_fua) = (rest & !FUA, rest & FUA > 0);
         }
         let count = rest.len().min(buffer.len());
         self.next += count;
@@ -219,6 +229,7 @@ impl FileRequests {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         };
         let mut buffer = vec![nothing; BATCH_REQUESTS];
         loop {
@@ -274,7 +285,8 @@ impl FileRequests {
                 Placed::At(offset, length) => {
                     let mut packed = Packed::new(request, self.base_ns);
                     packed.move_to(offset, length);
-                    buffer[count] = IoRequest { handle: request.handle, ..packed.request() };
+                    let IoRequest { handle, is_fua, .. } = *request;
+                    buffer[count] = IoRequest { handle, is_fua, ..packed.request() };
                     count += 1;
                 }
                 Placed::Nowhere => pass.left_out += 1,

@@ -43,6 +43,7 @@ fn drain(source: &mut dyn RequestSource, chunk: usize) -> Vec<IoRequest> {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let (mut all, mut buffer) = (Vec::new(), vec![nothing; chunk]);
     loop {
@@ -295,7 +296,7 @@ proptest! {
 
 /// From memory and from the file, with what is left out in between.
 #[test]
-fn placement_handles_reach_the_drive() {
+fn placement_handles_and_fua_reach_the_drive() {
     let one = |number: u64, handle: u8| IoRequest {
         time_ns: number,
         op: if number == 4 { IoOp::Trim } else { IoOp::Write },
@@ -305,6 +306,7 @@ fn placement_handles_reach_the_drive() {
         stream: 0,
         latency_ns: None,
         handle,
+        is_fua: number >= 5,
     };
     let requests: Vec<_> =
         (0..8).map(|number| one(number, [0, 0, 0, 3, 0, 5, 0, 127][number as usize])).collect();
@@ -322,5 +324,7 @@ fn placement_handles_reach_the_drive() {
         let found = drain(loaded.all().as_mut(), 3);
         let handles: Vec<_> = found.iter().map(|request| request.handle).collect();
         assert_eq!(handles, [0, 0, 0, 3, 5, 0, 127], "in memory: {}", loaded.is_in_memory());
+        let fua: Vec<_> = found.iter().map(|request| request.is_fua).collect();
+        assert_eq!(fua, [false, false, false, false, true, true, true]);
     }
 }

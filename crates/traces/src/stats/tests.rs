@@ -41,7 +41,16 @@ fn requests() -> impl Strategy<Value = Vec<IoRequest>> {
                 if continues { *ends.get(&stream).unwrap_or(&scattered) } else { scattered };
             let (offset, length) = if op == IoOp::Flush { (0, 0) } else { (offset, length) };
             ends.insert(stream, offset + u64::from(length));
-            requests.push(IoRequest { time_ns, op, offset, length, stream, latency_ns, handle: 0 });
+            requests.push(IoRequest {
+                time_ns,
+                op,
+                offset,
+                length,
+                stream,
+                latency_ns,
+                handle: 0,
+                is_fua: false,
+            });
         }
         requests
     })
@@ -298,6 +307,7 @@ fn windows_stay_exact_from_nanoseconds_to_centuries() {
             stream: 0,
             latency_ns: None,
             handle: 0,
+            is_fua: false,
         });
     }
     assert!(time_ns > 1 << 62, "{time_ns} ns");
@@ -316,6 +326,7 @@ fn a_trace_without_times_tells_none() {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let stats = found(&[request; 3], StatsOptions { timeless: true, ..StatsOptions::default() }, 2);
     for name in ["duration_ns", "requests_per_second", "inter_arrival_ns_p50", "idle_ns"] {
@@ -335,6 +346,7 @@ fn addresses_at_the_very_end_are_counted() {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let stats = found(
         &[last, IoRequest { offset: 0, ..last }],

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, RecordBatch, StringArray, UInt8Array, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, RecordBatch, StringArray, UInt8Array,
+    UInt32Array, UInt64Array,
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{UInt8Type, UInt32Type, UInt64Type};
@@ -32,6 +32,7 @@ pub fn to_batch(requests: &[IoRequest]) -> RecordBatch {
         Arc::new(UInt32Array::from_iter_values(requests.iter().map(|r| r.stream))),
         Arc::new(latencies),
         Arc::new(handles),
+        Arc::new(BooleanArray::from_iter(requests.iter().map(|r| Some(r.is_fua)))),
     ];
     RecordBatch::try_new(schema(), columns)
         .unwrap_or_else(|e| unreachable!("the columns are those of the schema: {e}"))
@@ -48,6 +49,7 @@ pub(super) struct Columns {
     stream: Option<UInt32Array>,
     latency_ns: Option<UInt64Array>,
     handle: Option<UInt8Array>,
+    fua: Option<BooleanArray>,
 }
 
 /// Why a batch cannot be used at all.
@@ -104,6 +106,7 @@ impl Columns {
             stream: column("stream")?.map(|c| c.as_primitive::<UInt32Type>().clone()),
             latency_ns: column("latency_ns")?.map(|c| c.as_primitive::<UInt64Type>().clone()),
             handle: column("handle")?.map(|c| c.as_primitive::<UInt8Type>().clone()),
+            fua: column("fua")?.map(|c| c.as_boolean().clone()),
         })
     }
 
@@ -134,6 +137,8 @@ impl Columns {
                 ));
             }
         }
+        let fua = self.fua.as_ref();
+        request.is_fua = *op == IoOp::Write && fua.is_some_and(|c| c.is_valid(row) && c.value(row));
         Ok(request)
     }
 }

@@ -12,9 +12,10 @@
 //! | `stream`     | u32                                          | no   |
 //! | `latency_ns` | u64                                          | yes  |
 //! | `handle`     | u8: placement handle of a write, 0 ... 127   | yes  |
+//! | `fua`        | bool: a write that is done when it is durable | no   |
 //!
 //! A handle of 0 is written as null: it is what a drive takes where none is given. Files from before
-//! there was the column are read as if all were null.
+//! there were the columns `handle` and `fua` are read as if all were null and false.
 //!
 //! Pages are compressed with zstd. Key-value metadata, all text: see the constants of [`keys`].
 
@@ -54,8 +55,8 @@ pub mod keys {
     pub const STREAMS_ARE_VOLUMES: &str = "flashwright.streams_are_volumes";
 }
 
-pub(crate) const COLUMNS: [&str; 7] =
-    ["time_ns", "op", "offset", "length", "stream", "latency_ns", "handle"];
+pub(crate) const COLUMNS: [&str; 8] =
+    ["time_ns", "op", "offset", "length", "stream", "latency_ns", "handle", "fua"];
 
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let op = DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8));
@@ -67,6 +68,7 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         DataType::UInt32,
         DataType::UInt64,
         DataType::UInt8,
+        DataType::Boolean,
     ];
     let fields = COLUMNS
         .iter()

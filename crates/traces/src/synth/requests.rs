@@ -50,6 +50,7 @@ fn request(number: u64, operation: PageOp, page_bytes: u32) -> IoRequest {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     }
 }
 

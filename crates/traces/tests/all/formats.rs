@@ -409,6 +409,10 @@ fn blktrace_special_cases() {
     let both = [Blk { action: 1, category: WRITE | FLUSH, ..base }];
     let expected = [plain(0, IoOp::Flush, 0, 0, 1), plain(0, IoOp::Write, 4096, 512, 1)];
     assert_eq!(read(&both, "blktrace(action=Q)").unwrap(), expected);
+    // FUA is kept of writes.
+    let forced = [Blk { category: WRITE | 1 << 15, ..base }, Blk { category: 1 << 15, ..base }];
+    let fua: Vec<_> = read(&forced, "blktrace").unwrap().iter().map(|r| r.is_fua).collect();
+    assert_eq!(fua, [true, false]);
     // Of a partition: offsets count from its begin; a flush has none.
     let flush = Blk { time_ns: 15, sector: 0, bytes: 0, category: WRITE | FLUSH, ..base };
     let in_partition = [plain(0, IoOp::Write, 512, 512, 1), plain(5, IoOp::Flush, 0, 0, 1)];
@@ -495,4 +499,21 @@ fn a_real_trace_counts_as_blkparse_does() {
     assert_eq!(written / 1024, 1428);
     let answered = requests.iter().filter(|r| r.latency_ns.is_some()).count();
     assert!(answered * 10 >= requests.len() * 9, "{answered} of {} have a latency", requests.len());
+}
+
+/// `blk_fill_rwbs` of Linux puts the F of FUA behind the operation, that of a flush before it.
+#[test]
+fn blkparse_tells_fua_from_a_flush_before_the_data() {
+    let lines = ["W", "WS", "WFS", "FWFS", "FWS", "RF"].map(|rwbs| {
+        format!("  8,0    0        1     0.000000000   697  D {rwbs} 223490 + 8 [kjournald]\n")
+    });
+    let mut trace = open_bytes("t", lines.concat().as_bytes(), Some("blkparse"), 0).unwrap();
+    let found = read_all(&mut trace, 10).unwrap();
+    let told: Vec<_> = found.iter().map(|r| (r.op.name(), r.is_fua)).collect();
+    let write = |is_fua: bool| ("write", is_fua);
+    let flush = ("flush", false);
+    let expected =
+        [write(false), write(false), write(true), flush, write(true), flush, write(false)];
+    assert_eq!(told[..7], expected);
+    assert_eq!(told[7..], [("read", false)]);
 }

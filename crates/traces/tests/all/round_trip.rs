@@ -75,6 +75,7 @@ impl Keeps {
                 latency_ns: request.latency_ns.filter(|_| self.latency),
                 // No other format has a place for it.
                 handle: if self.spec.starts_with("parquet") { request.handle } else { 0 },
+                is_fua: request.is_fua && self.trims_and_flushes && self.latency,
                 stream: if self.renames_streams { renamed } else { request.stream },
                 ..*request
             }
@@ -122,6 +123,7 @@ fn requests(trims_and_flushes: bool) -> impl Strategy<Value = Vec<IoRequest>> {
                 stream,
                 latency_ns: latency_ns.filter(|_| !flush),
                 handle: if op == IoOp::Write { place as u8 % 128 } else { 0 },
+                is_fua: op == IoOp::Write && place % 3 == 0,
             });
         }
         out

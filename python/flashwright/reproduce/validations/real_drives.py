@@ -262,7 +262,8 @@ def _document(judged: Sequence[Judged], command: str) -> str:
         f"    {command}",
         f"{made_with()} Seed 1. Simulated times: the same on any machine. Rows are those of "
         "`python/flashwright/data/measured`. An error is ours / measured - 1. A fitted row is no "
-        "prediction; verdicts are of predicted rows alone.",
+        "prediction; verdicts are of predicted rows alone. The same rows on MQSim and on the "
+        "counting simulator: [beside-mqsim.md](beside-mqsim.md).",
     ]
     for one in judged:
         parts += [f"## {one.drive.name}"]

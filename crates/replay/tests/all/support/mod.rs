@@ -163,7 +163,7 @@ pub fn drive() -> Simulated {
 }
 
 pub fn request(time_ns: Nanos, op: IoOp, offset: u64, length: u32) -> IoRequest {
-    IoRequest { time_ns, op, offset, length, stream: 0, latency_ns: None, handle: 0 }
+    IoRequest { time_ns, op, offset, length, stream: 0, latency_ns: None, handle: 0, is_fua: false }
 }
 
 /// What the requests come to, as far as placing them needs it.

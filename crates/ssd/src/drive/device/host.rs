@@ -118,6 +118,8 @@ pub(super) struct Host {
     /// How long a page of the last write makes the next one wait at most, and until when that is.
     trickle_gap: Picos,
     next_trickle: Picos,
+    /// How far that may lie ahead before a write waits for it.
+    trickle_slack: Picos,
     /// The same for a read.
     read_gap: Picos,
     relocated: Option<u64>,
@@ -186,6 +188,7 @@ impl Host {
                 gap => picos_of_micros(gap),
             },
             next_trickle: 0,
+            trickle_slack: picos_of_micros(controller.trickle_slack_us),
             read_gap: picos_of_micros(controller.read_gap_us),
             turnaround: picos_of_micros(controller.turnaround_us),
             read_frames: picos_of_micros(interface.read_frames_us),
@@ -416,10 +419,12 @@ impl<S: Scheme> Drive<S> {
             self.host.next_write += self.host.relocation_gap * (relocated - before);
         }
         let is_over = self.host.next_write.saturating_sub(self.host.write_slack);
-        let at = now.max(is_over.min(self.host.next_trickle));
+        let (trickle, slack) = (self.host.next_trickle, self.host.trickle_slack);
+        let at = now.max(is_over.min(trickle.saturating_sub(slack)));
         self.host.next_write = self.host.next_write.max(now) + self.host.write_gap;
         let pages = Picos::from(self.requests[slot as usize].pages);
-        self.host.next_trickle = at.saturating_add(self.host.trickle_gap.saturating_mul(pages));
+        let behind = trickle.clamp(at, at.saturating_add(slack));
+        self.host.next_trickle = behind.saturating_add(self.host.trickle_gap.saturating_mul(pages));
         if at == now {
             self.receive(slot, completed);
         } else {

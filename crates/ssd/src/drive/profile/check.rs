@@ -212,7 +212,8 @@ impl Profile {
         at.range("controller.relocation_gap_us", c.relocation_gap_us, 0.0..=MAX_US)?;
         at.range("controller.read_gap_us", c.read_gap_us, 0.0..=MAX_US)?;
         at.range("controller.write_slack_us", c.write_slack_us, 0.0..=MAX_US)?;
-        at.range("controller.trickle_gap_us", c.trickle_gap_us, 0.0..=MAX_US)
+        at.range("controller.trickle_gap_us", c.trickle_gap_us, 0.0..=MAX_US)?;
+        at.range("controller.trickle_slack_us", c.trickle_slack_us, 0.0..=MAX_US)
     }
 
     fn check_dram(&self, at: &At<'_>) -> Checked {

@@ -104,7 +104,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 44] = [
+const LATER: [(&str, &str); 45] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
@@ -119,6 +119,7 @@ const LATER: [(&str, &str); 44] = [
     ("controller", "read_gap_us = 0.0"),
     ("controller", "write_slack_us = 0.0"),
     ("controller", "trickle_gap_us = 0.0"),
+    ("controller", "trickle_slack_us = 0.0"),
     ("interface", "zone_gap_us = 0.0"),
     ("write_buffer", "power_loss_protected = false"),
     ("write_buffer", "merges = true"),

@@ -287,6 +287,9 @@ pub struct ControllerConfig {
     /// write before it: what a drive still takes while it works off a burst of cleaning. 0: until
     /// they are over.
     pub trickle_gap_us: f64,
+    /// How far the trickle may be behind before a write waits for it, in microseconds: writes that
+    /// come close together are taken together, if few came before.
+    pub trickle_slack_us: f64,
 }
 
 /// Write-back buffer in DRAM.

@@ -604,6 +604,7 @@ impl RequestSource for Uniform {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             };
         }
         Ok(buffer.len())

@@ -127,6 +127,7 @@ impl RequestSource for Endless {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             };
         }
         Ok(buffer.len())

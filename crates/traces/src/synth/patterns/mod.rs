@@ -400,6 +400,7 @@ impl Requests {
             stream: 0,
             latency_ns: None,
             handle: self.handle,
+            is_fua: false,
         };
         self.at.in_burst += 1;
         if self.at.in_burst == self.burst {
@@ -438,6 +439,7 @@ impl Requests {
                     stream: 0,
                     latency_ns: None,
                     handle: 0,
+                    is_fua: false,
                 }
             } else {
                 self.request(offset[0])

@@ -17,6 +17,7 @@ fn draw(source: &mut dyn RequestSource, count: usize) -> Vec<IoRequest> {
         stream: 0,
         latency_ns: None,
         handle: 0,
+        is_fua: false,
     };
     let mut requests = vec![nothing; count];
     let filled = source.fill(&mut requests).unwrap();

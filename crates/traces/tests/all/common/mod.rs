@@ -27,12 +27,21 @@ pub fn timed(
     stream: u32,
     latency_ns: u64,
 ) -> IoRequest {
-    IoRequest { time_ns, op, offset, length, stream, latency_ns: Some(latency_ns), handle: 0 }
+    IoRequest {
+        time_ns,
+        op,
+        offset,
+        length,
+        stream,
+        latency_ns: Some(latency_ns),
+        handle: 0,
+        is_fua: false,
+    }
 }
 
 /// A request without a latency.
 pub fn plain(time_ns: u64, op: IoOp, offset: u64, length: u32, stream: u32) -> IoRequest {
-    IoRequest { time_ns, op, offset, length, stream, latency_ns: None, handle: 0 }
+    IoRequest { time_ns, op, offset, length, stream, latency_ns: None, handle: 0, is_fua: false }
 }
 
 /// Opens bytes in memory.

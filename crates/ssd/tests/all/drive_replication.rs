@@ -81,6 +81,7 @@ impl RequestSource for Mixed {
                 stream: 0,
                 latency_ns: None,
                 handle: 0,
+                is_fua: false,
             };
         }
         Ok(buffer.len())

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Profile;
 use super::check::{At, Checked};
-use crate::drive::schemes::page_mapped;
-use crate::drive::time::{Picos, picos_of_micros};
+use crate::drive::schemes::SCHEMES;
 
 /// Copies of pages on other dies, for when a die works for the drive itself (REPLICATION). Only of
 /// `page_mapped` with `allocation` dynamic or available.
@@ -89,13 +88,13 @@ impl Profile {
         ((f64::from(self.logical_pages()) * self.replication.budget) as u32).max(1)
     }
 
-    /// How long a command may wait before it is called blocked.
+    /// How long a command may wait before it is called blocked, in microseconds.
     #[must_use]
-    pub fn replica_patience(&self) -> Picos {
+    pub fn replica_patience_us(&self) -> f64 {
         let times = &self.media.program_us;
         let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
         let told = self.replication.patience_us;
-        picos_of_micros(if told > 0.0 { told } else { 2.0 * mean }).max(1)
+        if told > 0.0 { told } else { 2.0 * mean }
     }
 
     pub(super) fn check_replication(&self, at: &At<'_>) -> Checked {
@@ -111,10 +110,11 @@ impl Profile {
         }
         let policy = format!("{:?}", r.policy).to_lowercase();
         let is_fit = Spec::parse(&self.ftl.scheme).is_ok_and(|spec| {
-            page_mapped::INFO.is_called(&spec.name)
-                && page_mapped::INFO
-                    .accept(&spec)
-                    .is_ok_and(|args| args.text("allocation") != "static")
+            SCHEMES.iter().any(|info| {
+                info.name == "page_mapped"
+                    && info.is_called(&spec.name)
+                    && info.accept(&spec).is_ok_and(|args| args.text("allocation") != "static")
+            })
         });
         at.require(is_fit, "replication.policy", &policy, || {
             "must be none unless ftl.scheme is page_mapped with allocation dynamic or available"

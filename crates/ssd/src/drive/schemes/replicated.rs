@@ -158,6 +158,7 @@ impl<P: Placement> Replicated<P> {
         below.keep_room_for_copies();
         let m = &profile.media;
         let mean = |times: &[f64]| picos_of_micros(times.iter().sum::<f64>() / times.len() as f64);
+        let patience = picos_of_micros(profile.replica_patience_us());
         Ok(Self {
             below,
             groups: Groups::new(config.policy, host_pages, budget, config.recency_share),
@@ -169,8 +170,8 @@ impl<P: Placement> Replicated<P> {
             lanes,
             most_copies: config.most_copies.min(MOST_SLOTS as u32 + 1),
             budget,
-            patience: profile.replica_patience(),
-            look_after: profile.replica_patience().max(mean(&m.read_us)),
+            patience,
+            look_after: patience.max(mean(&m.read_us)).max(1),
             read_threshold: config.read_threshold,
             reads_overtake: m.suspend || m.order == CommandOrder::ReadsFirst,
             reads_interrupt: m.suspend,

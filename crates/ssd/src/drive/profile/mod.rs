@@ -49,6 +49,10 @@ pub static PROFILES: &[BuiltIn] = built_in![
     "replication-table-2",
     "nvme-tlc",
     "nvme-qlc",
+    "sk-hynix-pe8110",
+    "samsung-pm9a3",
+    "micron-7450-pro",
+    "kioxia-cm7-r-4",
     "a16",
 ];
 

@@ -489,7 +489,9 @@ def _imbalance(result: Mapping[str, Any]) -> str | None:
     if not result["erases"] or device["scheme"].partition("(")[0] not in PAGE_MAPPED:
         return None
     causes = ("host_page_writes", "relocated_pages", "wear_moved_pages", "mapping_page_writes")
-    programmed = sum(result[cause] for cause in causes) + result.get("parity_page_writes", 0)
+    later = ("parity_page_writes", "replica_page_writes")
+    programmed = sum(result[cause] for cause in causes)
+    programmed += sum(result.get(cause, 0) for cause in later)
     share = 1 - result["erases"] * device["pages_per_erase_block"] / programmed
     if abs(share) <= MOST_IMBALANCE:
         return None

@@ -40,7 +40,12 @@ def of_drive(
     host = np.asarray(over_time["host_page_writes"], dtype=float)
     moved = sum(
         np.asarray(over_time[key], dtype=float)
-        for key in ("relocated_pages", "mapping_page_writes", "parity_page_writes")
+        for key in (
+            "relocated_pages",
+            "mapping_page_writes",
+            "parity_page_writes",
+            "replica_page_writes",
+        )
         if key in over_time
     )
     requests = np.asarray(over_time["iops"], dtype=float) * seconds

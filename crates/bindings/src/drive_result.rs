@@ -13,6 +13,7 @@ use ssd::drive::time::PICOS_PER_SECOND;
 use units::IoOp;
 
 use crate::drive_logs::{endurance_group, fdp_dict};
+use crate::drive_replication::replication_dict;
 use crate::errors;
 
 /// What a result says of a flow beside what it did.
@@ -61,6 +62,9 @@ pub fn result<'py>(
     dict.set_item("endurance_group", endurance_group(py, &outcome.endurance_group)?)?;
     if let Some(fdp) = &outcome.fdp {
         dict.set_item("fdp", fdp_dict(py, fdp)?)?;
+    }
+    if let Some(copies) = &outcome.replication {
+        dict.set_item("replication", replication_dict(py, copies, outcome)?)?;
     }
     if let Some(zones) = &outcome.zones {
         let counts = PyDict::new(py);
@@ -396,6 +400,7 @@ fn over_time_table<'py>(py: Python<'py>, windows: &[TimeWindow]) -> PyResult<Bou
             ("relocated_pages", counts(&|w| w.relocated_pages)),
             ("mapping_page_writes", counts(&|w| w.mapping_page_writes)),
             ("parity_page_writes", counts(&|w| w.parity_page_writes)),
+            ("replica_page_writes", counts(&|w| w.replica_page_writes)),
             ("erases", counts(&|w| w.erases)),
         ],
     )

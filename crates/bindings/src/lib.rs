@@ -5,6 +5,7 @@
 mod devices;
 mod drive;
 mod drive_logs;
+mod drive_replication;
 mod drive_requests;
 mod drive_result;
 mod errors;

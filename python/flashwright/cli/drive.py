@@ -297,6 +297,8 @@ def print_result(result: dict[str, Any]) -> None:
         print_table(words.FLOW_HEADINGS, words.flow_rows(result["flows"]), "Flows")
     if "fdp" in result:
         print_table(words.HANDLE_HEADINGS, words.handle_rows(result), "Reclaim unit handles")
+    if "replication" in result:
+        print_table(words.COPIES_HEADINGS, words.copies_rows(result), "Copies on other dies")
     shares = [tuple(percent(result["die_share"][cause], 3) for cause in words.CAUSES)]
     print_table([(name, right) for name in words.CAUSES.values()], shares, "Time of the dies")
     for line in caveats(result):

@@ -109,7 +109,9 @@ def drive_figures(
     load = Load(state=plan.state, seed=plan.seed, warm_up_requests=total // 2)
     outcome = devices.run(drive, requests, load)
     measured = plays / 2
-    pages = sum(outcome[cause] for cause in _CAUSES) + outcome.get("parity_page_writes", 0)
+    later = ("parity_page_writes", "replica_page_writes")
+    pages = sum(outcome[cause] for cause in _CAUSES)
+    pages += sum(outcome.get(cause, 0) for cause in later)
     programmed = pages * drive.summary["page_bytes"]
     writes = outcome["latency_ns"]["write"]
     said = {**outcome, "device": drive.document(), "state": {"kind": plan.state}}

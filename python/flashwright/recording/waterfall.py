@@ -41,6 +41,7 @@ _FLASH_PARTS = {
     "wear levelling": "wear_moved_pages",
     "mapping": "mapping_page_writes",
     "parity": "parity_page_writes",
+    "copies": "replica_page_writes",
 }
 _OF_DRIVE = ("plays", "write_amplification", "steady")
 NEEDED: dict[str, list[str] | None] = {

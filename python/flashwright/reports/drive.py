@@ -59,6 +59,7 @@ def page(run: Run) -> Page:
                     latency_table(result),
                     *([flow_table(result)] if len(result.get("flows", ())) > 1 else []),
                     *([handle_table(result)] if "fdp" in result else []),
+                    *([copies_table(result)] if "replication" in result else []),
                     delay_table(result),
                     figures_table(result),
                     drive_table(result),
@@ -379,6 +380,16 @@ def handle_table(result: dict[str, Any]) -> Table:
     )
     rows = words.handle_rows(result)
     return Table("Reclaim unit handles", words.HANDLE_HEADINGS, rows, note)
+
+
+def copies_table(result: dict[str, Any]) -> Table:
+    """Say how many dies reads and writes asked, where pages have copies."""
+    note = (
+        "Reads of pages on flash, and writes of pages, by the number of dies that they asked: one, "
+        "or more because the die was blocked by the drive's own work."
+    )
+    rows = words.copies_rows(result)
+    return Table("Copies on other dies", words.COPIES_HEADINGS, rows, note)
 
 
 def figures_table(result: dict[str, Any]) -> Table:

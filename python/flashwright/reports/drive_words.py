@@ -236,6 +236,53 @@ def placement(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
+COPIES_HEADINGS = (
+    ("commands asked for", "left"),
+    ("1", "right"),
+    ("2", "right"),
+    ("3 or more", "right"),
+)
+
+
+def copies_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Give how many dies reads and writes asked, as table 3 of REPLICATION does."""
+    found = result["replication"]
+    return [
+        (name, *("" if share is None else percent(share, 3) for share in found[key]))
+        for name, key in (("reads", "reads_by_ios"), ("writes", "writes_by_ios"))
+    ]
+
+
+def copies(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Give what copies of pages on other dies came to, if the drive makes any."""
+    found = result.get("replication")
+    if found is None:
+        return []
+    sizes = found["groups_by_size"]
+    rows = [
+        ("blocked reads", count(found["blocked_reads"])),
+        ("blocked reads that had a copy", count(found["blocked_reads_with_copy"])),
+        ("blocked writes", count(found["blocked_writes"])),
+        ("copies written", count(result["replica_page_writes"])),
+        ("copies expected by the paper's E_p", count(round(found["predicted_copies"]))),
+        ("commands that came too late", count(found["commands_in_vain"])),
+        (
+            "room for copies in use",
+            f"{count(found['used_pages'])} of {count(found['budget_pages'])} pages",
+        ),
+        ("most interference on a die", percent(max(found["interference"]), 3)),
+        (
+            "memory of the copies' tables",
+            size(found["map_bytes"] + found["valid_map_bytes"] + found["counter_bytes"]),
+        ),
+    ]
+    if found["extra_writes"] is not None:
+        rows.insert(4, ("copies for each page of the host's", percent(found["extra_writes"], 3)))
+    if sum(sizes):
+        rows.append(("pages with copies that have one", percent(sizes[0] / sum(sizes), 3)))
+    return rows
+
+
 def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give the main figures of a run in words."""
     device = result["device"]
@@ -265,6 +312,7 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         )
         rows.append(("merges", text))
     rows += placement(result)
+    rows += copies(result)
     if result["retired_blocks"]:
         rows.append(("erase blocks worn out", count(result["retired_blocks"])))
     rows += [

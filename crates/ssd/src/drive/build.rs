@@ -17,6 +17,7 @@ use super::profile::{MediaConfig, Profile};
 use super::schemes::behind_cache::BehindCache;
 use super::schemes::dftl::{DftlScheme, MapSize};
 use super::schemes::page_mapped::{PageMappedScheme, SchemeSettings};
+use super::schemes::replicated::Replicated;
 use super::schemes::stripes::{Stripes, Together};
 use super::schemes::superblock_mapped::{ByHandle, SlcSettings, SuperblockMapped};
 use super::schemes::{
@@ -62,8 +63,9 @@ pub enum DriveError {
 /// to most, one that is needed beyond it, and one that is being cleaned.
 const OTHER_BLOCKS: usize = 6;
 
-/// The same where translation pages have a stream and a place in the reserve of their own.
-const OTHER_BLOCKS_OF_DFTL: usize = 8;
+/// The same where translation pages, or copies, have a stream and a place in the reserve of their
+/// own.
+const OTHER_BLOCKS_WITH_OWN: usize = 8;
 
 /// What is done with a drive once its scheme is known. The drive is compiled once for each scheme
 /// and placement.
@@ -199,10 +201,13 @@ impl<V: DriveVisitor> Builder<'_, V> {
             (geometry, geometry.spare_blocks().saturating_sub(cache) as usize)
         } else {
             let geometry = self.layout.geometry(logical_pages);
-            (geometry, (geometry.spare_blocks() / self.layout.planes()) as usize)
+            let copies = self.profile.replica_pages().div_ceil(geometry.pages_per_erase_block);
+            let spare = geometry.spare_blocks().saturating_sub(copies);
+            (geometry, (spare / self.layout.planes()) as usize)
         };
         let is_dftl = self.info.name == dftl::INFO.name;
-        let others = if is_dftl { OTHER_BLOCKS_OF_DFTL } else { OTHER_BLOCKS };
+        let has_own = is_dftl || self.profile.has_replicas();
+        let others = if has_own { OTHER_BLOCKS_WITH_OWN } else { OTHER_BLOCKS };
         let context = Context {
             geometry,
             seed: self.seed,
@@ -253,6 +258,9 @@ impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
 
 impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
     fn page_mapped<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
+        if self.builder.profile.has_replicas() {
+            return self.replicated(policy);
+        }
         let victims = self.victims(policy.domains())?;
         let settings = self.builder.settings(self.context.geometry.logical_pages);
         let placement = &self.builder.profile.ftl.placement;
@@ -265,6 +273,31 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
                 error => self.builder.of_policy(error),
             },
         )?;
+        Ok(self.builder.drive(scheme))
+    }
+
+    fn replicated<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
+        let Builder { profile, layout, .. } = &self.builder;
+        let pages = self.context.geometry.logical_pages.saturating_add(profile.replica_pages());
+        let policy = Replicated::place_apart(policy, profile, layout.planes());
+        let victims = self.victims(policy.domains())?;
+        let no_room = |needed: u32, have: u32| DriveError::Scheme {
+            profile: profile.name.clone(),
+            error: SchemeError::Copies { budget: profile.replication.budget, needed, have },
+        };
+        let geometry = layout.geometry(self.context.geometry.logical_pages);
+        let (copies, have) = (profile.replica_pages(), geometry.spare_blocks());
+        let needed = copies.div_ceil(geometry.pages_per_erase_block);
+        if needed >= have {
+            return Err(no_room(needed, have));
+        }
+        let scheme = Replicated::new(self.builder.settings(pages), profile, policy, victims)
+            .map_err(|error| match error {
+                BuildError::TooSmall { spare_blocks, needed: all, .. } => {
+                    no_room(needed + all.saturating_sub(spare_blocks), have)
+                }
+                error => self.builder.of_policy(error),
+            })?;
         Ok(self.builder.drive(scheme))
     }
 

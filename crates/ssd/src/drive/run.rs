@@ -17,6 +17,7 @@ use super::measure::{
 };
 use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
+use super::schemes::replicated::ReplicationFigures;
 use super::schemes::{FdpCounts, Scheme, SchemeCounters, WornOut, ZoneCounts, ZoneError};
 use super::state::{State, prepare};
 use super::time::{PICOS_PER_SECOND, Picos, nanos_of};
@@ -115,6 +116,8 @@ pub struct Outcome {
     pub energy: Option<Energy>,
     /// Where the host places its pages, what that came to.
     pub fdp: Option<FdpStatistics>,
+    /// What was done with copies of pages, where the drive makes some.
+    pub replication: Option<ReplicationFigures>,
     /// What was done with zones, where the drive has some.
     pub zones: Option<ZoneCounts>,
     /// What the log of the endurance group would say at the end.
@@ -350,6 +353,7 @@ struct Meter {
     scheme: SchemeCounters,
     fdp: Option<FdpCounts>,
     zones: Option<ZoneCounts>,
+    replication: Option<ReplicationFigures>,
     media: MediaCounters,
     drive: DriveCounters,
     dies: Vec<BusyTime>,
@@ -369,6 +373,7 @@ impl Meter {
             scheme: counters,
             fdp: drive.scheme().fdp(),
             zones: drive.scheme().zone_counts(),
+            replication: drive.scheme().replication(drive.media()),
             media: *drive.media().counters(),
             drive: *drive.counters(),
             dies: busy_times(drive),
@@ -410,7 +415,7 @@ impl Meter {
             FdpStatistics::of(profile, bytes, &scheme, now.since(&before))
         });
         let written = scheme.host_page_writes + scheme.relocated_pages + scheme.mapping_page_writes;
-        let written = written + scheme.parity_page_writes;
+        let written = written + scheme.parity_page_writes + scheme.replica_page_writes;
         Outcome {
             requests: self.latencies.requests(),
             latencies: self.latencies,
@@ -442,6 +447,11 @@ impl Meter {
             media,
             drive: of_drive,
             fdp,
+            replication: drive
+                .scheme()
+                .replication(drive.media())
+                .zip(self.replication)
+                .map(|(n, b)| n.since(&b)),
             zones: drive.scheme().zone_counts().zip(self.zones).map(|(n, b)| n.since(&b)),
             endurance_group: EnduranceGroup::of(
                 &settings.profile,

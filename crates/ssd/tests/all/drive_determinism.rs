@@ -60,6 +60,14 @@ const FEATURES: [(&str, &[(&str, &str)]); 2] = [
     ),
 ];
 
+/// Copies of pages on other dies: only of one scheme.
+const COPIES: &[(&str, &str)] = &[
+    ("replication.policy", "pblru"),
+    ("replication.budget", "0.05"),
+    ("replication.epoch_s", "0.01"),
+    ("cleaning.start_below_free", "0.1"),
+];
+
 fn small(scheme: &str, features: &[(&str, &str)]) -> Profile {
     let sizes = [
         ("media.channels", "2"),
@@ -143,7 +151,8 @@ fn shown(outcome: &Outcome) -> String {
 fn all() -> BTreeMap<(String, String), String> {
     let cases = specs()
         .into_iter()
-        .flat_map(|spec| FEATURES.map(|(name, keys)| (spec.clone(), name, keys)));
+        .flat_map(|spec| FEATURES.map(|(name, keys)| (spec.clone(), name, keys)))
+        .chain([("page_mapped".to_owned(), "copies", COPIES)]);
     cases
         .map(|(spec, name, keys)| {
             ((spec.clone(), name.to_owned()), shown(&outcome(&small(&spec, keys), 1)))

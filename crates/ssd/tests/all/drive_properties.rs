@@ -23,7 +23,7 @@ use units::IoOp;
 
 /// Keys of a profile, as text.
 #[derive(Clone)]
-struct Keys(Vec<(String, String)>);
+pub struct Keys(pub Vec<(String, String)>);
 
 /// In one line each: a failure shows all.
 impl fmt::Debug for Keys {
@@ -34,7 +34,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-fn pick<T: std::fmt::Debug + Clone + 'static>(all: &[T]) -> impl Strategy<Value = T> + use<T> {
+pub fn pick<T: std::fmt::Debug + Clone + 'static>(all: &[T]) -> impl Strategy<Value = T> + use<T> {
     prop::sample::select(all.to_vec())
 }
 
@@ -196,7 +196,7 @@ fn any_cleaning() -> impl Strategy<Value = Vec<(String, String)>> {
         })
 }
 
-fn any_drive() -> impl Strategy<Value = Keys> {
+pub fn any_drive() -> impl Strategy<Value = Keys> {
     (any_media(), any_dram(), any_host(), any_cleaning()).prop_map(
         |(media, dram, host, cleaning)| {
             let page_bytes: u32 =
@@ -206,14 +206,14 @@ fn any_drive() -> impl Strategy<Value = Keys> {
     )
 }
 
-fn build(keys: &Keys, more: &[(&str, &str)]) -> Profile {
+pub fn build(keys: &Keys, more: &[(&str, &str)]) -> Profile {
     let keys = keys.0.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     profile(&keys.chain(more.iter().copied()).collect::<Vec<_>>())
 }
 
 /// A request before the drive's size is known.
 #[derive(Clone)]
-struct Raw {
+pub struct Raw {
     op: IoOp,
     place: u32,
     sectors: u32,
@@ -237,7 +237,7 @@ impl fmt::Debug for Raw {
     }
 }
 
-fn any_request() -> impl Strategy<Value = Raw> {
+pub fn any_request() -> impl Strategy<Value = Raw> {
     let op = prop_oneof![5 => Just(IoOp::Write), 3 => Just(IoOp::Read), 1 => Just(IoOp::Trim)];
     let op = prop_oneof![40 => op, 1 => Just(IoOp::Flush)];
     let gap = prop_oneof![12 => Just(0u64), 3 => 0u64..300, 1 => 0u64..6_000];
@@ -263,7 +263,7 @@ fn any_request() -> impl Strategy<Value = Raw> {
 
 /// Most of the drive written in order, then the requests: half of them in a twentieth of it, so
 /// that they meet.
-fn asks(profile: &Profile, raw: &[Raw]) -> Vec<Ask> {
+pub fn asks(profile: &Profile, raw: &[Raw]) -> Vec<Ask> {
     let page = profile.media.page_bytes;
     let sectors = profile.capacity_bytes() / 512;
     let pages = profile.logical_pages();
@@ -302,7 +302,7 @@ fn asks(profile: &Profile, raw: &[Raw]) -> Vec<Ask> {
 }
 
 /// Whether the drive could be made.
-fn check(profile: &Profile, seed: u64, asks: &[Ask], depth: usize) -> bool {
+pub fn check(profile: &Profile, seed: u64, asks: &[Ask], depth: usize) -> bool {
     let Ok(played) = play(profile, seed, asks, depth) else { return false };
     assert_eq!(
         played.completions.len(),
@@ -331,7 +331,8 @@ fn check_counters(profile: &Profile, played: &Played) {
     let counted = played.scheme.host_page_writes
         + played.scheme.relocated_pages
         + played.scheme.mapping_page_writes
-        + played.scheme.parity_page_writes;
+        + played.scheme.parity_page_writes
+        + played.scheme.replica_page_writes;
     assert_eq!(programs, counted, "every page written takes a command: {:?}", played.scheme);
     let erased: u64 = played.erase_counts.iter().map(|&count| u64::from(count)).sum();
     assert_eq!(erased, played.scheme.erases, "the wear of {}", profile.ftl.scheme);
@@ -363,12 +364,12 @@ fn check_counters(profile: &Profile, played: &Played) {
 }
 
 /// 24 take some seconds; PROPTEST_CASES=1000 soaks.
-fn cases() -> u32 {
+pub fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").map_or(24, |cases| cases.parse().unwrap())
 }
 
 /// A test run is the same each time; a soak, which sets PROPTEST_CASES, is another each time.
-fn seed() -> RngSeed {
+pub fn seed() -> RngSeed {
     if std::env::var_os("PROPTEST_CASES").is_some() { RngSeed::Random } else { RngSeed::Fixed(1) }
 }
 

@@ -15,6 +15,7 @@ mod drive_parity;
 mod drive_policies;
 mod drive_properties;
 mod drive_replicas;
+mod drive_replication;
 mod drive_retries;
 mod drive_slc;
 mod drive_superblocks;

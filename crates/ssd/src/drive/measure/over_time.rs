@@ -41,6 +41,8 @@ pub struct TimeWindow {
     pub mapping_page_writes: u64,
     /// Pages of parity written.
     pub parity_page_writes: u64,
+    /// Copies of pages written to other dies.
+    pub replica_page_writes: u64,
     /// Erases.
     pub erases: u64,
 }
@@ -70,7 +72,7 @@ impl TimeWindow {
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let all = self.host_page_writes + self.relocated_pages + self.mapping_page_writes;
-        let all = all + self.parity_page_writes;
+        let all = all + self.parity_page_writes + self.replica_page_writes;
         (self.host_page_writes > 0).then(|| all as f64 / self.host_page_writes as f64)
     }
 
@@ -115,6 +117,7 @@ impl TimeWindow {
         self.relocated_pages += other.relocated_pages;
         self.mapping_page_writes += other.mapping_page_writes;
         self.parity_page_writes += other.parity_page_writes;
+        self.replica_page_writes += other.replica_page_writes;
         self.erases += other.erases;
     }
 }
@@ -249,6 +252,8 @@ impl OverTime {
         window.mapping_page_writes +=
             grown(before.mapping_page_writes, counters.mapping_page_writes);
         window.parity_page_writes += grown(before.parity_page_writes, counters.parity_page_writes);
+        window.replica_page_writes +=
+            grown(before.replica_page_writes, counters.replica_page_writes);
         window.erases += grown(before.erases, counters.erases);
         self.counters.clone_from(counters);
     }

@@ -101,6 +101,16 @@ causes! {
         Parity "parity";
         /// Data moved out of the SLC cache, and the erases after it.
         Folding "folding";
+        /// Copies of pages on other dies, written there and read from there.
+        Replication "replication";
+    }
+}
+
+impl Cause {
+    /// Whether a request may wait for it, so that its time is told part by part.
+    #[inline]
+    pub(super) const fn may_be_waited_for(self) -> bool {
+        matches!(self, Self::Host | Self::Replication)
     }
 }
 
@@ -117,11 +127,11 @@ mod tests {
         assert!(Class::ALL.iter().enumerate().all(|(number, &class)| class as usize == number));
         assert_eq!(
             Cause::ALL.map(Cause::name),
-            ["host", "mapping", "cleaning", "wear_levelling", "parity", "folding"]
+            ["host", "mapping", "cleaning", "wear_levelling", "parity", "folding", "replication"]
         );
         assert_eq!(
             Class::ALL.map(Class::name),
-            ["die_busy", "cleaning", "wear_levelling", "parity", "folding", "erase"]
+            ["die_busy", "cleaning", "wear_levelling", "parity", "folding", "replication", "erase"]
         );
         assert_eq!(Cause::WearLevelling.summary(), "Moves that only even out wear.");
     }

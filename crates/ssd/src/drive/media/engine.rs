@@ -1,13 +1,14 @@
 //! What a die does next.
 
-use super::causes::{Cause, Class};
+use super::causes::Class;
 use super::command::{Command, Done, FlashOp};
 use super::die::{Array, Die, Suspended, Transfer};
 use super::events::NEVER;
+use super::idle::Observed;
 use super::slc::SlcMode;
 use super::slots::{CommandSlot, Entry, Group, MOST_PLANES, NONE, Queue, Slots};
 use super::timing::{Noise, Timing};
-use super::{Channel, Layout, Media, Timeline};
+use super::{Channel, Layout, Media};
 use crate::drive::time::Picos;
 
 /// What a group holds of each plane of the die: which pages are sensed or programmed there together,
@@ -109,13 +110,18 @@ fn waited_for_channel(slots: &mut Slots, group: Group, time: Picos) {
     }
 }
 
-/// A die's work changes: the span before is written down.
+/// A die's work changes, to a group or to rest: the span before is written down.
 #[inline]
-fn write_down(timeline: &mut Option<Box<Timeline>>, number: u32, die: &Die, now: Picos) {
-    if let Some(timeline) = timeline
-        && let Some((op, cause, since)) = die.activity()
-    {
-        timeline.span(number, die.channel, op, cause, since, now);
+fn write_down(
+    observed: &mut Option<Box<Observed>>,
+    number: u32,
+    die: &Die,
+    next: Option<(Group, &Slots)>,
+    now: Picos,
+) {
+    if let Some(observed) = observed {
+        let next = next.map(|(group, slots)| (group.cause, slots.get(group.head).issued_at));
+        observed.changes(number, die, next, now);
     }
 }
 
@@ -193,7 +199,7 @@ impl Media {
             }
         }
         slots.change(group, |entry| {
-            if entry.command.cause != Cause::Host {
+            if !entry.command.cause.may_be_waited_for() {
                 return;
             }
             if entry.issued_at < now {
@@ -220,7 +226,7 @@ impl Media {
 
     fn rest(&mut self, number: u32) {
         let die = &mut self.dies[number as usize];
-        write_down(&mut self.timeline, number, die, self.now);
+        write_down(&mut self.observed, number, die, None, self.now);
         die.rests(self.now);
     }
 
@@ -276,7 +282,7 @@ impl Media {
         die.array = Array::Busy;
         die.array_group = group;
         die.interruptions = 0;
-        write_down(&mut self.timeline, number, die, self.now);
+        write_down(&mut self.observed, number, die, Some((group, &self.slots)), self.now);
         die.works_on(group.op, group.cause, self.now);
         self.events.set(number, sent + working);
         if self.features.cache_mode {
@@ -455,7 +461,7 @@ impl Media {
         die.array_group = group;
         die.array_since = self.now;
         die.interruptions = 0;
-        write_down(&mut self.timeline, number, die, self.now);
+        write_down(&mut self.observed, number, die, Some((group, &self.slots)), self.now);
         die.works_on(group.op, group.cause, self.now);
         self.events.set(number, until);
         self.begin_load(number);
@@ -565,7 +571,7 @@ impl Media {
         die.array_group = group;
         die.array_since = now + resume;
         die.interruptions = interruptions;
-        write_down(&mut self.timeline, number, die, self.now);
+        write_down(&mut self.observed, number, die, Some((group, &self.slots)), self.now);
         die.works_on(group.op, group.cause, self.now);
         self.events.set(number, now + resume + left);
     }

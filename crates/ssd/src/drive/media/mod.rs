@@ -12,6 +12,7 @@ mod die;
 mod engine;
 mod event_hash;
 mod events;
+mod idle;
 mod owners;
 #[cfg(test)]
 mod owners_tests;
@@ -38,6 +39,7 @@ pub use witness::{Carried, Content, INITIAL, NOTHING, TRANSLATION, Witness};
 pub use crate::drive::layout::Layout;
 
 use die::{Array, Die};
+use idle::Observed;
 use slots::Slots;
 use timing::{Noise, Timing};
 
@@ -159,7 +161,8 @@ pub struct Media {
     races: u32,
     counters: MediaCounters,
     hash: EventHash,
-    timeline: Option<Box<Timeline>>,
+    /// None unless someone wants to know what the dies do.
+    observed: Option<Box<Observed>>,
     witness: Option<Box<Witness>>,
 }
 
@@ -213,7 +216,7 @@ impl Media {
             races: 0,
             counters: MediaCounters::default(),
             hash: EventHash::default(),
-            timeline: None,
+            observed: None,
             witness: None,
             layout,
         }
@@ -301,13 +304,13 @@ impl Media {
 
     /// From now on, what the dies do is written down.
     pub fn watch(&mut self, timeline: Timeline) {
-        self.timeline = Some(Box::new(timeline));
+        self.observed.get_or_insert_default().timeline = Some(timeline);
     }
 
     /// What was written down.
     #[must_use]
     pub fn timeline(&self) -> Option<&Timeline> {
-        self.timeline.as_deref()
+        self.observed.as_ref()?.timeline.as_ref()
     }
 
     /// From now on, what the pages hold is followed, and the first `most_commands` are kept. Only
@@ -468,7 +471,7 @@ impl Media {
             && command.op == FlashOp::Read
             && command.cause == Cause::Host;
         let begins = die.is_idle();
-        if !begins && command.cause == Cause::Host {
+        if !begins && command.cause.may_be_waited_for() {
             die.note_time(&mut self.slots.get_mut(slot).waited, self.now);
         }
         let queue = if overtakes { &mut die.urgent } else { &mut die.queue };
@@ -527,7 +530,7 @@ impl Media {
         if let Some(witness) = &mut self.witness {
             witness.done(&command, &self.layout, entry.issued_at, self.now);
         }
-        let delays = if command.cause == Cause::Host {
+        let delays = if command.cause.may_be_waited_for() {
             let waited: Picos = entry.waited.iter().sum();
             let retry = match &self.retries {
                 Some(retries) if command.op == FlashOp::Read => retries.time(slot),

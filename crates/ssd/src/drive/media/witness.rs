@@ -71,6 +71,17 @@ impl Witness {
         self.brought.insert(tag, content);
     }
 
+    /// What a program of this page brings, whoever is told of its end.
+    pub fn brings_to(&mut self, page: Ppn, content: Content) {
+        self.left.insert(page.0, content);
+    }
+
+    /// What the program with this tag will bring, if that was said.
+    #[must_use]
+    pub fn brought(&self, tag: u32) -> Option<Content> {
+        self.brought.get(&tag).copied()
+    }
+
     /// What a page holds.
     #[must_use]
     pub fn content(&self, page: Ppn) -> Content {

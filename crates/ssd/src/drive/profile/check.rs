@@ -46,6 +46,7 @@ impl Profile {
         self.check_space(&at)?;
         self.check_wear(&at)?;
         self.check_fdp(&at)?;
+        self.check_replication(&at)?;
         self.check_zones(&at)
     }
 

@@ -5,6 +5,7 @@
 mod check;
 mod check_placement;
 mod error;
+mod replication;
 mod schema;
 mod set;
 mod slc;
@@ -12,6 +13,7 @@ mod slc;
 mod tests;
 
 pub use error::ProfileError;
+pub use replication::{CountedBy, ReplicationConfig, ReplicationPolicy};
 pub use schema::*;
 pub use slc::SlcBlocks;
 
@@ -102,7 +104,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 37] = [
+const LATER: [(&str, &str); 45] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
@@ -140,10 +142,18 @@ const LATER: [(&str, &str); 37] = [
     ("slc_cache", "erase_us = 0.0"),
     ("slc_cache", "idle_us = 100000.0"),
     ("slc_cache", "wear = 1.0"),
+    ("replication", "policy = \"none\""),
+    ("replication", "budget = 0.1"),
+    ("replication", "most_copies = 4"),
+    ("replication", "patience_us = 0.0"),
+    ("replication", "epoch_s = 60.0"),
+    ("replication", "recency_share = 0.5"),
+    ("replication", "read_threshold = 0.05"),
+    ("replication", "counted = \"page\""),
 ];
 
 /// Groups of nothing else: without a key that is left they are left out too.
-const LATER_GROUPS: [&str; 2] = ["fdp", "slc_cache"];
+const LATER_GROUPS: [&str; 3] = ["fdp", "slc_cache", "replication"];
 
 impl Profile {
     /// The profile as TOML, with the keys that had been left out; but for those that came to the

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ReplicationConfig;
+
 /// A drive: everything that the simulator needs to know of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +53,9 @@ pub struct Profile {
     /// Erase blocks with one bit a cell that the host writes to first.
     #[serde(default)]
     pub slc_cache: SlcCacheConfig,
+    /// Copies of pages on other dies.
+    #[serde(default)]
+    pub replication: ReplicationConfig,
 }
 
 /// The flash chips and how they are connected.

@@ -345,8 +345,8 @@ fn wrong_overrides_are_told_and_change_nothing() {
         (
             "cpu.read_us=1",
             "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fdp, \
-              fitted, ftl, interface, media, name, read_ahead, read_cache, slc_cache, sources, summary, \
-             wear_levelling, write_buffer",
+              fitted, ftl, interface, media, name, read_ahead, read_cache, replication, slc_cache, \
+             sources, summary, wear_levelling, write_buffer",
         ),
         (
             "read_cache=1",

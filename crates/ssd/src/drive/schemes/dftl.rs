@@ -126,7 +126,7 @@ impl MapSize {
     /// A placement policy that keeps translation pages apart from the host's, on so many planes.
     #[must_use]
     pub fn place_apart<P: Placement>(&self, policy: P, planes: u32) -> WithTranslation<P> {
-        WithTranslation::new(policy, self.host_pages, planes)
+        WithTranslation::new(policy, self.host_pages, planes, "translation")
     }
 }
 

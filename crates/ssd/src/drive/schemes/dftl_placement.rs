@@ -1,11 +1,12 @@
-//! Translation pages beside the host's pages: a stream of their own, whatever the placement policy
+//! Translation pages, or copies, beside the host's pages: a stream of their own, whatever the placement policy
 //! does with the others.
 
 use placement::{Death, Device, Placement, Previous, Pull, Survivors};
 use units::{Lpn, StreamId};
 
-/// A placement policy, with one more stream for the logical pages from `first` on, which hold the
-/// map. DFTL keeps data blocks and translation blocks apart in the same way.
+/// A placement policy, with one more stream for the logical pages from `first` on, which are the
+/// drive's own: they hold the map, or copies. DFTL keeps data blocks and translation blocks apart in
+/// the same way.
 ///
 /// The policy sees only its own streams and pages. Where a page of the host's lies in a translation
 /// erase block, since it was relocated when no erase block was free for it, the policy is told of
@@ -15,6 +16,7 @@ pub struct WithTranslation<P> {
     policy: P,
     first: u32,
     own: StreamId,
+    label: &'static str,
     lanes: u32,
     offsets: Vec<u32>,
     lpns: Vec<u32>,
@@ -22,9 +24,10 @@ pub struct WithTranslation<P> {
 }
 
 impl<P: Placement> WithTranslation<P> {
-    pub(super) fn new(policy: P, first: u32, lanes: u32) -> Self {
+    pub(super) fn new(policy: P, first: u32, lanes: u32, label: &'static str) -> Self {
         let own = StreamId(policy.streams() as u32);
-        Self { policy, first, own, lanes, offsets: Vec::new(), lpns: Vec::new(), to: Vec::new() }
+        let (offsets, lpns, to) = (Vec::new(), Vec::new(), Vec::new());
+        Self { policy, first, own, label, lanes, offsets, lpns, to }
     }
 
     fn seen(&self, stream: StreamId) -> StreamId {
@@ -141,6 +144,6 @@ impl<P: Placement> Placement for WithTranslation<P> {
     }
 
     fn stream_label(&self, stream: StreamId) -> String {
-        if stream == self.own { "translation".to_owned() } else { self.policy.stream_label(stream) }
+        if stream == self.own { self.label.to_owned() } else { self.policy.stream_label(stream) }
     }
 }

@@ -21,6 +21,7 @@ mod log_maps;
 mod merge;
 mod pace;
 pub mod page_mapped;
+pub mod replicated;
 pub(crate) mod stripes;
 mod superblock;
 pub mod superblock_mapped;
@@ -73,6 +74,8 @@ counters! {
         mapping_page_writes,
         /// Pages of parity written (`ftl.parity_dies`).
         parity_page_writes,
+        /// Copies of pages written to other dies (`replication.policy`).
+        replica_page_writes,
         /// Translations that were in the cache of the map (DFTL).
         mapping_hits,
         /// Translations that were not, or that were still being read.
@@ -114,7 +117,7 @@ pub struct WornOut {
 }
 
 /// Why a scheme cannot be made for some media.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SchemeError {
     /// Too little space beyond the logical pages.
     #[error(
@@ -178,6 +181,19 @@ pub enum SchemeError {
         zones: u32,
         /// Places for them.
         places: u32,
+    },
+    /// The spare space is too small for copies of pages.
+    #[error(
+        "replication.budget = {budget} needs {needed} erase blocks of the spare space with what the \
+         streams need, which has {have}; lower it, or raise ftl.over_provisioning"
+    )]
+    Copies {
+        /// Share of the logical pages.
+        budget: f64,
+        /// Erase blocks that copies and streams need.
+        needed: u32,
+        /// Spare erase blocks.
+        have: u32,
     },
     /// A superblock has too many pages.
     #[error(
@@ -280,6 +296,11 @@ pub trait Scheme: Send {
 
     /// Why the first request was refused, if one was.
     fn refusal(&self) -> Option<&ZoneError> {
+        None
+    }
+
+    /// What was done with copies of pages so far, if there are any.
+    fn replication(&self, _media: &Media) -> Option<replicated::ReplicationFigures> {
         None
     }
 

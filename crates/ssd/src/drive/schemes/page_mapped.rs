@@ -1,6 +1,8 @@
 //! The page-mapped scheme: any logical page in any physical page, each plane with its own write
 //! frontiers and its own cleaning.
 
+mod elsewhere;
+
 use std::collections::VecDeque;
 
 use placement::{AnyVictim, BuildError, Placement};
@@ -301,7 +303,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     fn program(&mut self, lpn: Lpn, stream: StreamId, lane: u32, tag: Tag, media: &mut Media) {
         let page = self.ftl.place_for_host(lpn, stream, lane);
         self.watch.placed(lpn);
-        media.submit(Command::program(page, self.page_bytes, self.watch.cause_of(lpn), tag));
+        let cause = self.watch.cause_of(lpn);
+        self.watch.submit(Command::program(page, self.page_bytes, cause, tag), media);
     }
 
     /// Writes what waits, as far as there is room.
@@ -317,7 +320,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             self.waiting_writes -= 1;
             if is_dead {
                 let page = self.ftl.place_dead(stream, lane);
-                media.submit(Command::program(page, self.page_bytes, Cause::Host, tag));
+                let command = Command::program(page, self.page_bytes, Cause::Host, tag);
+                self.watch.submit(command, media);
             } else {
                 self.waits[lpn.index() / 64] &= !(1 << (lpn.0 % 64));
                 self.program(lpn, stream, lane, tag, media);

@@ -2,7 +2,7 @@
 
 use units::{Lpn, Ppn};
 
-use crate::drive::media::{Cause, Media};
+use crate::drive::media::{Cause, Command, Media};
 
 /// Is told when pages change their places. `()` wants to know nothing, and costs nothing.
 pub trait Watch: Send {
@@ -10,6 +10,13 @@ pub trait Watch: Send {
     #[inline]
     fn cause_of(&self, _lpn: Lpn) -> Cause {
         Cause::Host
+    }
+
+    /// Gives the program of a page that the host wrote, or of one that was overwritten before it
+    /// found room.
+    #[inline]
+    fn submit(&mut self, command: Command, media: &mut Media) {
+        media.submit(command);
     }
 
     /// A page that was written has its place now: at once, or when there was room.

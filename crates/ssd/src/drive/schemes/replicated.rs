@@ -1,0 +1,585 @@
+//! Copies of pages on other dies: no request waits for a die that works for the drive itself if
+//! another can answer (He, Yu & Zhou, REPLICATION).
+//!
+//! It goes over the page-mapped scheme. Copies are logical pages beyond the host's, in erase blocks
+//! of their own, which the scheme below maps and cleans as any others; so room for them is taken
+//! from the spare space, and what they cost there is what it costs to clean them.
+//!
+//! A die is *blocked* while it reclaims space or evens out wear: the drive knows, and need not guess
+//! it from a time. A request to such a die is called blocked at once if what the die is at will last
+//! beyond the patience D, or if a write finds no room; otherwise once it has waited for D. Then
+//! another die is asked (algorithms 1 and 2), which does so when it has rested long enough
+//! ([`thresholds`]). The first that is done answers. Reads that come too late are given up; programs
+//! go on, and are copies.
+//!
+//! Every copy holds the newest version: a write or trim forgets all copies of before at once. A page
+//! whose own place is not programmed yet keeps its copies, as one of them may be all that was
+//! acknowledged.
+//!
+//! Simplified: what is not in the paper's text, its appendix C, is not known here (`AddRG`). Idle
+//! lengths are looked at when a copy is wanted and an epoch has passed, so that an epoch may be
+//! longer than was asked for. Copies move only with cleaning, on their die.
+
+mod blocking;
+mod calls;
+mod figures;
+mod groups;
+mod side;
+mod thresholds;
+
+use std::collections::VecDeque;
+
+use placement::{AnyVictim, BuildError, Placement};
+use units::{Lpn, Ppn};
+
+pub use figures::{ReplicationCounts, ReplicationFigures};
+
+use self::blocking::Blocking;
+use self::calls::{CallId, Calls};
+use self::groups::{Group, Groups, MOST_SLOTS};
+use self::side::Side;
+use super::dftl_placement::WithTranslation;
+use super::page_mapped::{PageMappedScheme, Place, SchemeSettings};
+use super::{ReadPath, Scheme, SchemeCounters, WornOut};
+use crate::drive::media::{Cause, Command, CommandId, Done, INITIAL, Media, Tag};
+use crate::drive::profile::{CommandOrder, CountedBy, Profile};
+use crate::drive::time::{PICOS_PER_SECOND, Picos, picos_of_micros};
+
+/// How much the blocking probabilities of two places may differ and count as the same (REPLICATION
+/// 4.1).
+const SIMILAR: f64 = 0.05;
+
+/// What stands in the way of a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Obstacle {
+    None,
+    /// The die works for the drive itself.
+    Work,
+    /// And will for longer than the patience.
+    LongWork,
+}
+
+/// Page mapping with copies of pages.
+#[derive(Debug)]
+pub struct Replicated<P> {
+    below: PageMappedScheme<WithTranslation<P>, Calls>,
+    groups: Groups,
+    blocking: Blocking,
+    side: Side,
+    by_block: bool,
+    host_pages: u32,
+    page_bytes: u32,
+    lanes: u32,
+    most_copies: u32,
+    budget: u32,
+    patience: Picos,
+    /// How long after a command was given, or after the last look, it is looked at: the patience,
+    /// but no less than the time of a read.
+    look_after: Picos,
+    read_threshold: f64,
+    reads_overtake: bool,
+    reads_interrupt: bool,
+    epoch: Picos,
+    read_time: Picos,
+    program_time: Picos,
+    /// When to look whether a call is answered.
+    looks: VecDeque<(Picos, CallId)>,
+    /// One bit a page: whether it may have calls, or copies that wait for a die.
+    is_followed: Vec<u64>,
+    counts: ReplicationCounts,
+    predicted: f64,
+}
+
+/// How places are counted, apart from the tables, so that those can be changed meanwhile.
+#[derive(Clone, Copy)]
+struct Places {
+    by_block: bool,
+    host_pages: u32,
+}
+
+impl Places {
+    #[inline]
+    fn counter(self, lpn: u32, page: Ppn, media: &Media) -> usize {
+        if self.by_block { media.layout().block_of(page).index() } else { lpn as usize }
+    }
+
+    /// The blocking probability of a group: the sum over its places.
+    fn probability<P: Placement>(
+        self,
+        group: &Group,
+        below: &PageMappedScheme<WithTranslation<P>, Calls>,
+        blocking: &Blocking,
+        media: &Media,
+    ) -> f64 {
+        let place = |lpn: u32| {
+            let page = below.ftl().lookup(Lpn(lpn))?;
+            Some(blocking.probability(self.counter(lpn, page, media)))
+        };
+        let own = place(group.lpn).unwrap_or(0.0);
+        own + group.slots().iter().filter_map(|slot| place(self.host_pages + slot)).sum::<f64>()
+    }
+}
+
+/// A place of a page on flash.
+#[derive(Clone, Copy)]
+struct Copy {
+    page: Ppn,
+    die: u32,
+    probability: f64,
+    counter: usize,
+}
+
+impl<P: Placement> Replicated<P> {
+    /// A policy that keeps copies apart from the host's pages.
+    pub fn place_apart(policy: P, profile: &Profile, lanes: u32) -> WithTranslation<P> {
+        WithTranslation::new(policy, profile.logical_pages(), lanes, "copies")
+    }
+
+    /// The scheme over erased media. `settings` has the logical pages of the host and those of
+    /// copies, the policy is from [`Self::place_apart`].
+    ///
+    /// # Errors
+    /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks.
+    pub fn new(
+        settings: SchemeSettings<'_>,
+        profile: &Profile,
+        policy: WithTranslation<P>,
+        victims: AnyVictim,
+    ) -> Result<Self, BuildError> {
+        let config = &profile.replication;
+        let (host_pages, budget) = (profile.logical_pages(), profile.replica_pages());
+        let layout = settings.layout;
+        let (page_bytes, lanes, dies) = (layout.page_bytes, layout.planes(), layout.dies());
+        let by_block = config.counted == CountedBy::EraseBlock;
+        let places = if by_block { layout.erase_blocks() } else { host_pages + budget };
+        let calls = Calls::new(host_pages, lanes);
+        let name = &profile.ftl.placement;
+        let mut below = PageMappedScheme::watched(settings, name, policy, victims, calls)?;
+        below.keep_room_for_copies();
+        let m = &profile.media;
+        let mean = |times: &[f64]| picos_of_micros(times.iter().sum::<f64>() / times.len() as f64);
+        let patience = picos_of_micros(profile.replica_patience_us());
+        Ok(Self {
+            below,
+            groups: Groups::new(config.policy, host_pages, budget, config.recency_share),
+            blocking: Blocking::new(places as usize),
+            side: Side::new(dies, layout.planes_per_die),
+            by_block,
+            host_pages,
+            page_bytes,
+            lanes,
+            most_copies: config.most_copies.min(MOST_SLOTS as u32 + 1),
+            budget,
+            patience,
+            look_after: patience.max(mean(&m.read_us)).max(1),
+            read_threshold: config.read_threshold,
+            reads_overtake: m.suspend || m.order == CommandOrder::ReadsFirst,
+            reads_interrupt: m.suspend,
+            epoch: (config.epoch_s * PICOS_PER_SECOND as f64) as Picos,
+            read_time: mean(&m.read_us).max(1),
+            program_time: mean(&m.program_us).max(1),
+            looks: VecDeque::new(),
+            is_followed: vec![0; (host_pages as usize).div_ceil(64)],
+            counts: ReplicationCounts::default(),
+            predicted: 0.0,
+        })
+    }
+
+    fn counter_of(&self, lpn: u32, page: Ppn, media: &Media) -> usize {
+        self.places().counter(lpn, page, media)
+    }
+
+    /// Where copies lie that can be read, the page's own place first; how many.
+    fn copies_of(&self, lpn: Lpn, page: Ppn, media: &Media) -> ([Copy; MOST_SLOTS + 1], usize) {
+        let copy = |lpn: u32, page: Ppn| {
+            let counter = self.counter_of(lpn, page, media);
+            let probability = self.blocking.probability(counter);
+            Copy { page, die: media.layout().die_of(page), probability, counter }
+        };
+        let mut copies = [copy(lpn.0, page); MOST_SLOTS + 1];
+        let mut count = 1;
+        if let Some(group) = self.groups.of(lpn.0) {
+            for &slot in self.groups.get(group).slots() {
+                let lpn = self.host_pages + slot;
+                let place = self.below.ftl().lookup(Lpn(lpn));
+                if let Some(page) = place.filter(|&page| media.is_programmed(page)) {
+                    copies[count] = copy(lpn, page);
+                    count += 1;
+                }
+            }
+        }
+        (copies, count)
+    }
+
+    /// The one to ask of several places: least often blocked, of similar ones that whose die rests
+    /// most.
+    fn preferred(&self, copies: &[Copy], may_be: impl Fn(&Copy) -> bool) -> Option<Copy> {
+        copies.iter().filter(|copy| may_be(copy)).copied().reduce(|best, other| {
+            let is_similar = (best.probability - other.probability).abs() < SIMILAR;
+            let is_better = if is_similar {
+                self.side.rest_share(other.die) > self.side.rest_share(best.die)
+            } else {
+                other.probability < best.probability
+            };
+            if is_better { other } else { best }
+        })
+    }
+
+    /// What stands in the way of a command that is given to a die now.
+    #[inline]
+    fn obstacle(&self, die: u32, is_read: bool, media: &Media) -> Obstacle {
+        if !self.below.is_cleaning(die, media) {
+            return Obstacle::None;
+        }
+        let own = media
+            .works_on(die)
+            .filter(|&(_, cause, _)| matches!(cause, Cause::Cleaning | Cause::WearLevelling));
+        match own {
+            // A read interrupts that, as a rule.
+            Some(_) if is_read && self.reads_interrupt => Obstacle::Work,
+            Some((.., until)) if until > media.now() + self.patience && until != Picos::MAX => {
+                Obstacle::LongWork
+            }
+            // Reads overtake what waits; others wait behind it.
+            None if is_read && self.reads_overtake => Obstacle::None,
+            _ => Obstacle::Work,
+        }
+    }
+
+    /// A command was given that something stands in the way of.
+    fn watch_call(
+        &mut self,
+        lpn: Lpn,
+        read: Option<u32>,
+        tag: Tag,
+        first: Option<(CommandId, u32)>,
+        is_long: bool,
+        media: &mut Media,
+    ) {
+        let content = match (media.witness(), read) {
+            (None, _) => INITIAL,
+            (Some(witness), None) => witness.brought(tag.number()).unwrap_or(INITIAL),
+            (Some(witness), Some(_)) => {
+                self.below.ftl().lookup(lpn).map_or(INITIAL, |page| witness.content(page))
+            }
+        };
+        let id = self.below.watch_mut().open_call(lpn, read, tag, content, first);
+        self.is_followed[lpn.index() / 64] |= 1 << (lpn.0 % 64);
+        self.looks.push_back((media.now() + self.look_after, id));
+        if is_long {
+            self.ask_another(id, media);
+        }
+    }
+
+    /// A call is blocked: another die is asked, if there is one (algorithm 1, lines 2 to 7;
+    /// algorithm 2, lines 4 to 9 and 13).
+    fn ask_another(&mut self, id: CallId, media: &mut Media) {
+        let Some(&call) = self.below.watch().get(id) else { return };
+        if call.is_stale {
+            return;
+        }
+        let (lpn, is_first) = (Lpn(call.lpn), !call.is_blocked);
+        if let Some(call) = self.below.watch_mut().get_mut(id) {
+            call.is_blocked = true;
+        }
+        if is_first {
+            self.tell_blocked(lpn, call.is_read, media);
+        }
+        if !call.is_read {
+            if u32::from(call.ios) < self.most_copies {
+                self.ask_for_copy(lpn, call.content, Some(id), None, media);
+            }
+            return;
+        }
+        let Place::Flash(page) = self.below.locate(lpn, media) else { return };
+        let (copies, count) = self.copies_of(lpn, page, media);
+        let other = self.preferred(&copies[..count], |copy| {
+            !call.tries(copy.die) && self.obstacle(copy.die, true, media) == Obstacle::None
+        });
+        if let Some(other) = other {
+            self.counts.blocked_reads_with_copy += u64::from(is_first);
+            self.blocking.accessed(other.counter);
+            if let Some(call) = self.below.watch_mut().get_mut(id) {
+                call.asks(other.die);
+            }
+            self.side.ask_to_read(other.die, lpn, id, media);
+        } else if is_first && count == 1 && copies[0].probability > self.read_threshold {
+            // Algorithm 3, lines 14 and 15: the data is there once the read is done.
+            self.ask_for_copy(lpn, call.content, None, Some(id), media);
+        }
+    }
+
+    /// Algorithm 3, as far as it does not wait for a copy to be written.
+    fn tell_blocked(&mut self, lpn: Lpn, is_read: bool, media: &Media) {
+        if let Some(page) = self.below.ftl().lookup(lpn) {
+            let counter = self.counter_of(lpn.0, page, media);
+            self.blocking.blocked(counter);
+        }
+        if !is_read {
+            self.counts.blocked_writes += 1;
+            return;
+        }
+        self.counts.blocked_reads += 1;
+        if let Some(group) = self.groups.of(lpn.0) {
+            let (places, blocking) = (self.places(), &self.blocking);
+            self.groups
+                .touch(group, |group| places.probability(group, &self.below, blocking, media));
+        }
+    }
+
+    fn places(&self) -> Places {
+        Places { by_block: self.by_block, host_pages: self.host_pages }
+    }
+
+    /// The page has changed: its copies are of an old version.
+    #[inline]
+    fn forget_copies(&mut self, lpn: Lpn, media: &mut Media) {
+        let bit = 1 << (lpn.0 % 64);
+        if self.is_followed[lpn.index() / 64] & bit != 0 {
+            self.is_followed[lpn.index() / 64] &= !bit;
+            self.below.watch_mut().make_stale(lpn);
+            self.counts.overtaken_copies += self.side.forget(lpn);
+        }
+        if let Some(group) = self.groups.of(lpn.0) {
+            self.remove_group(group, media);
+        }
+    }
+
+    fn remove_group(&mut self, group: u32, media: &mut Media) {
+        let group = self.groups.remove(group);
+        for &slot in group.slots() {
+            let lpn = self.host_pages + slot;
+            if !self.by_block {
+                self.blocking.forget(lpn as usize);
+            }
+            self.below.trim(Lpn(lpn), media);
+        }
+    }
+
+    /// Looks after the calls whose patience is at an end.
+    fn look_after_calls(&mut self, media: &mut Media) {
+        while let Some(&(at, id)) = self.looks.front()
+            && at <= media.now()
+        {
+            self.looks.pop_front();
+            let Some(&call) = self.below.watch().get(id) else { continue };
+            if call.is_answered(media) {
+                if !call.waits_for_room() {
+                    self.close(id);
+                    continue;
+                }
+            } else if !call.is_begun(media)
+                && (call.waits_for_room()
+                    || call.last_die().is_none_or(|die| {
+                        self.obstacle(die, call.is_read, media) != Obstacle::None
+                    }))
+                && !self.side.waits_for(id)
+            {
+                self.ask_another(id, media);
+            }
+            // A drive that is worn out answers no more writes.
+            if self.below.worn_out().is_none() {
+                self.looks.push_back((media.now() + self.look_after, id));
+            }
+        }
+    }
+
+    fn close(&mut self, id: CallId) {
+        let Some(&call) = self.below.watch().get(id) else { return };
+        self.below.watch_mut().close(id);
+        let counts = &mut self.counts;
+        *match (call.is_read, call.ios) {
+            (true, 0..=1) => &mut counts.reads_of_one,
+            (true, 2) => &mut counts.reads_of_two,
+            (true, _) => &mut counts.reads_of_more,
+            (false, 0..=1) => &mut counts.writes_of_one,
+            (false, 2) => &mut counts.writes_of_two,
+            (false, _) => &mut counts.writes_of_more,
+        } += 1;
+    }
+
+    #[inline]
+    fn expect(&mut self, counter: usize, is_read: bool) {
+        let probability = self.blocking.probability(counter);
+        if probability > 0.0 && (!is_read || probability > self.read_threshold) {
+            self.predicted += probability;
+        }
+    }
+
+    /// RRead: a page that is on flash is read.
+    #[inline]
+    fn read_from_flash(&mut self, lpn: Lpn, page: Ppn, bytes: u32, tag: Tag, media: &mut Media) {
+        let mut first = Copy {
+            page,
+            die: media.layout().die_of(page),
+            probability: 0.0,
+            counter: self.counter_of(lpn.0, page, media),
+        };
+        let group = self.groups.of(lpn.0);
+        if group.is_some() {
+            let (copies, count) = self.copies_of(lpn, page, media);
+            first = self.preferred(&copies[..count], |_| true).unwrap_or(first);
+        }
+        self.expect(first.counter, true);
+        self.blocking.accessed(first.counter);
+        if let Some(group) = group {
+            let (places, blocking) = (self.places(), &self.blocking);
+            self.groups
+                .rerank(group, |group| places.probability(group, &self.below, blocking, media));
+        }
+        let obstacle = self.obstacle(first.die, true, media);
+        let command = Command::read(first.page, bytes, Cause::Host, tag);
+        if obstacle == Obstacle::None {
+            self.counts.reads_of_one += 1;
+            media.submit(command);
+            return;
+        }
+        let id = media.submit_named(command);
+        let is_long = obstacle == Obstacle::LongWork;
+        self.watch_call(lpn, Some(bytes), tag, Some((id, first.die)), is_long, media);
+    }
+}
+
+impl<P: Placement> Scheme for Replicated<P> {
+    fn logical_pages(&self) -> u32 {
+        self.host_pages
+    }
+
+    #[inline]
+    fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath {
+        match self.below.locate(lpn, media) {
+            Place::Memory => ReadPath::Memory,
+            Place::Nowhere => ReadPath::Unmapped,
+            Place::Flash(page) => {
+                self.read_from_flash(lpn, page, bytes, tag, media);
+                ReadPath::Flash
+            }
+        }
+    }
+
+    /// RWrite.
+    fn write(&mut self, lpn: Lpn, tag: Tag, media: &mut Media) {
+        self.forget_copies(lpn, media);
+        self.below.write(lpn, tag, media);
+        let given = self.below.watch_mut().take_last(tag);
+        let place = given.map(|(_, page)| page).or_else(|| self.below.ftl().lookup(lpn));
+        if let Some(page) = place {
+            let counter = self.counter_of(lpn.0, page, media);
+            self.expect(counter, false);
+            self.blocking.accessed(counter);
+        }
+        let Some((id, page)) = given else {
+            return self.watch_call(lpn, None, tag, None, true, media);
+        };
+        let die = media.layout().die_of(page);
+        match self.obstacle(die, false, media) {
+            Obstacle::None => self.counts.writes_of_one += 1,
+            obstacle => {
+                let is_long = obstacle == Obstacle::LongWork;
+                self.watch_call(lpn, None, tag, Some((id, die)), is_long, media);
+            }
+        }
+    }
+
+    fn fetch(&self, lpns: &[u32], are_written: bool) {
+        self.below.fetch(lpns, are_written);
+    }
+
+    fn trim(&mut self, lpn: Lpn, media: &mut Media) {
+        self.forget_copies(lpn, media);
+        self.below.trim(lpn, media);
+    }
+
+    fn completed(&mut self, done: &Done, media: &mut Media) {
+        if done.command.tag.number() < self.lanes {
+            self.below.completed(done, media);
+        }
+    }
+
+    fn next_wake(&self) -> Option<Picos> {
+        let look = self.looks.front().map_or(Picos::MAX, |&(at, _)| at);
+        let next =
+            self.below.next_wake().unwrap_or(Picos::MAX).min(look).min(self.side.next_look());
+        (next != Picos::MAX).then_some(next)
+    }
+
+    fn wake(&mut self, media: &mut Media) {
+        if self.below.next_wake().is_some_and(|at| at <= media.now()) {
+            self.below.wake(media);
+        }
+        self.look_after_calls(media);
+        self.look_after_side(media);
+    }
+
+    fn write_untimed(&mut self, lpn: Lpn) {
+        self.below.write_untimed(lpn);
+    }
+
+    fn trim_untimed(&mut self, lpn: Lpn) {
+        self.below.trim_untimed(lpn);
+    }
+
+    fn settle(&mut self, media: &mut Media) {
+        self.below.settle(media);
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.below.is_quiet() && self.below.watch().open() == 0 && self.side.is_empty()
+    }
+
+    fn streams_left_out(&self) -> usize {
+        self.below.streams_left_out()
+    }
+
+    fn counters(&self) -> SchemeCounters {
+        let counters = self.below.counters();
+        SchemeCounters {
+            mapping_page_writes: 0,
+            replica_page_writes: self.below.watch().copies_written,
+            ..counters
+        }
+    }
+
+    fn replication(&self, media: &Media) -> Option<ReplicationFigures> {
+        let [map_bytes, valid_map_bytes] = self.groups.bytes();
+        let groups_by_size = self.groups.sizes().to_vec();
+        let used_pages = groups_by_size.iter().zip(1..).map(|(count, copies)| count * copies).sum();
+        Some(ReplicationFigures {
+            counts: self.counts,
+            predicted_copies: self.predicted,
+            groups_by_size,
+            budget_pages: self.budget,
+            used_pages,
+            interference: (0..media.layout().dies()).map(|die| media.interference(die)).collect(),
+            map_bytes,
+            valid_map_bytes,
+            counter_bytes: self.blocking.bytes(),
+            most_queued_bytes: self.side.most_copies() * u64::from(self.page_bytes),
+        })
+    }
+
+    fn erase_counts(&self) -> &[u32] {
+        self.below.erase_counts()
+    }
+
+    fn worn_out(&self) -> Option<WornOut> {
+        self.below.worn_out()
+    }
+
+    fn table_bytes(&self) -> usize {
+        let own = self.groups.bytes().iter().sum::<usize>() + self.blocking.bytes();
+        self.below.table_bytes() + own + 8 * self.is_followed.len()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.below.audit()?;
+        self.groups.audit()?;
+        for slot in 0..self.budget {
+            let lies = self.below.ftl().lookup(Lpn(self.host_pages + slot)).is_some();
+            if lies != self.groups.is_valid(slot) {
+                return Err(format!("copy {slot}: the valid map says {}, the map {lies}", !lies));
+            }
+        }
+        Ok(())
+    }
+}

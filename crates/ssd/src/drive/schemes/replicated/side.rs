@@ -1,0 +1,395 @@
+//! Commands on the side: extra reads and copies, given to dies that have rested long enough
+//! (REPLICATION 4.2.2).
+
+use std::collections::VecDeque;
+
+use placement::Placement;
+use units::Lpn;
+
+use super::calls::{CallId, Copy};
+use super::thresholds::Thresholds;
+use super::{Obstacle, Replicated};
+use crate::drive::media::{Cause, Command, Content, Media, Tag};
+use crate::drive::time::Picos;
+
+/// Most copies that wait for one die: each holds a page of memory.
+const MOST_WAITING: usize = 64;
+
+/// What a die is asked to do on the side.
+#[derive(Clone, Copy, Debug)]
+enum Errand {
+    Read {
+        lpn: Lpn,
+        call: CallId,
+    },
+    Write {
+        lpn: Lpn,
+        content: Content,
+        /// The write that it may answer.
+        call: Option<CallId>,
+        /// The read that brings the data.
+        after: Option<CallId>,
+    },
+}
+
+impl Errand {
+    fn lpn(&self) -> Lpn {
+        match *self {
+            Self::Read { lpn, .. } | Self::Write { lpn, .. } => lpn,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct DieSide {
+    errands: VecDeque<Errand>,
+    look_at: Picos,
+    /// The idle period that was used last, by its beginning, and what was given in it.
+    period: Picos,
+    reads: usize,
+    writes: usize,
+    for_reads: Thresholds,
+    for_writes: Thresholds,
+    /// Asked for in this epoch.
+    reads_wanted: u64,
+    writes_wanted: u64,
+    rest_before: Picos,
+    rest_share: f64,
+}
+
+/// The queues of all dies.
+#[derive(Debug)]
+pub(super) struct Side {
+    dies: Vec<DieSide>,
+    planes_per_die: u32,
+    next_look: Picos,
+    waiting_copies: u64,
+    most_copies: u64,
+    epoch_end: Picos,
+    epoch_from: Picos,
+    /// Turns over dies and lanes, so that equals take turns.
+    turn: u32,
+}
+
+impl Side {
+    pub fn new(dies: u32, planes_per_die: u32) -> Self {
+        let die = |_| DieSide {
+            errands: VecDeque::new(),
+            look_at: Picos::MAX,
+            period: Picos::MAX,
+            reads: 0,
+            writes: 0,
+            for_reads: Thresholds::default(),
+            for_writes: Thresholds::default(),
+            reads_wanted: 0,
+            writes_wanted: 0,
+            rest_before: 0,
+            rest_share: 0.0,
+        };
+        Self {
+            dies: (0..dies).map(die).collect(),
+            planes_per_die,
+            next_look: Picos::MAX,
+            waiting_copies: 0,
+            most_copies: 0,
+            epoch_end: 0,
+            epoch_from: 0,
+            turn: 0,
+        }
+    }
+
+    pub fn next_look(&self) -> Picos {
+        self.next_look
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.dies.iter().all(|die| die.errands.is_empty())
+    }
+
+    /// Most copies that waited at once.
+    pub fn most_copies(&self) -> u64 {
+        self.most_copies
+    }
+
+    /// Share of the last epoch that a die rested.
+    pub fn rest_share(&self, die: u32) -> f64 {
+        self.dies[die as usize].rest_share
+    }
+
+    /// Whether an errand of a call waits.
+    pub fn waits_for(&self, id: CallId) -> bool {
+        self.dies.iter().flat_map(|die| &die.errands).any(|errand| match *errand {
+            Errand::Read { call, .. } => call == id,
+            Errand::Write { call, .. } => call == Some(id),
+        })
+    }
+
+    /// A read of a copy; it goes before copies that are to be written.
+    pub fn ask_to_read(&mut self, die: u32, lpn: Lpn, call: CallId, media: &Media) {
+        let side = &mut self.dies[die as usize];
+        side.reads_wanted += 1;
+        let reads = side.errands.iter().take_while(|errand| matches!(errand, Errand::Read { .. }));
+        let place = reads.count();
+        side.errands.insert(place, Errand::Read { lpn, call });
+        self.look(die, media.now());
+    }
+
+    fn look(&mut self, die: u32, at: Picos) {
+        self.dies[die as usize].look_at = at;
+        self.next_look = self.next_look.min(at);
+    }
+
+    /// What waits for a page is of an old version: how many copies that were.
+    pub fn forget(&mut self, lpn: Lpn) -> u64 {
+        let mut copies = 0;
+        for die in &mut self.dies {
+            die.errands.retain(|errand| {
+                copies += u64::from(errand.lpn() == lpn && matches!(errand, Errand::Write { .. }));
+                errand.lpn() != lpn
+            });
+        }
+        self.waiting_copies -= copies;
+        copies
+    }
+
+    /// Takes the first errand of a die.
+    fn take(&mut self, die: u32) -> Option<Errand> {
+        let errand = self.dies[die as usize].errands.pop_front();
+        self.waiting_copies -= u64::from(matches!(errand, Some(Errand::Write { .. })));
+        errand
+    }
+}
+
+impl<P: Placement> Replicated<P> {
+    /// Works the thresholds out again if an epoch has passed since the last time.
+    fn look_at_epoch(&mut self, media: &mut Media) {
+        let now = media.now();
+        if now < self.side.epoch_end {
+            return;
+        }
+        if self.side.epoch_end == 0 {
+            media.watch_rests(self.read_time);
+        }
+        let elapsed = (now - self.side.epoch_from).max(1) as f64;
+        let work = |time: Picos| time.div_ceil(self.read_time) as u32;
+        for (number, die) in (0..).zip(&mut self.side.dies) {
+            let lengths = media.take_idle_lengths(number);
+            if self.side.epoch_end > 0 {
+                let program = work(self.program_time);
+                die.for_reads = Thresholds::of_lengths(&lengths, 1, die.reads_wanted);
+                die.for_writes = Thresholds::of_lengths(&lengths, program, die.writes_wanted);
+            }
+            (die.reads_wanted, die.writes_wanted) = (0, 0);
+            let rest = media.time_idle(number);
+            die.rest_share = (rest - die.rest_before) as f64 / elapsed;
+            die.rest_before = rest;
+        }
+        self.side.epoch_from = now;
+        self.side.epoch_end = now + self.epoch;
+    }
+
+    /// Asks a die for a copy: of those that have no place of the page and are not blocked, one that
+    /// rests; of several, that which rested most; of equal ones, the next in turn.
+    pub(super) fn ask_for_copy(
+        &mut self,
+        lpn: Lpn,
+        content: Content,
+        call: Option<CallId>,
+        after: Option<CallId>,
+        media: &mut Media,
+    ) {
+        self.look_at_epoch(media);
+        let dies = self.side.dies.len() as u32;
+        let own = self.below.ftl().lookup(lpn).map(|page| media.layout().die_of(page));
+        let of = call.and_then(|id| self.below.watch().get(id)).copied();
+        self.side.turn = (self.side.turn + 1) % dies;
+        let turn = self.side.turn;
+        let may_be = |&die: &u32| {
+            own != Some(die)
+                && !of.is_some_and(|call| call.tries(die))
+                && self.obstacle(die, false, media) == Obstacle::None
+        };
+        let standing = |die: u32| {
+            let side = &self.side.dies[die as usize];
+            (side.errands.len(), !media.is_idle(die), 1.0 - side.rest_share)
+        };
+        let all = (0..dies).map(|number| (number + turn) % dies).filter(may_be);
+        let best = all.reduce(|best, die| if standing(die) < standing(best) { die } else { best });
+        let Some(die) = best else { return };
+        let side = &mut self.side.dies[die as usize];
+        side.writes_wanted += 1;
+        if side.errands.len() >= MOST_WAITING {
+            self.counts.refused_copies += 1;
+            return;
+        }
+        side.errands.push_back(Errand::Write { lpn, content, call, after });
+        self.side.waiting_copies += 1;
+        self.side.most_copies = self.side.most_copies.max(self.side.waiting_copies);
+        self.is_followed[lpn.index() / 64] |= 1 << (lpn.0 % 64);
+        if let Some(call) = call.and_then(|id| self.below.watch_mut().get_mut(id)) {
+            call.asks(die);
+        }
+        self.side.look(die, media.now());
+    }
+
+    /// Looks at the dies whose time has come.
+    pub(super) fn look_after_side(&mut self, media: &mut Media) {
+        if self.side.next_look > media.now() {
+            return;
+        }
+        self.look_at_epoch(media);
+        for die in 0..self.side.dies.len() as u32 {
+            if self.side.dies[die as usize].look_at <= media.now() {
+                self.side.dies[die as usize].look_at = Picos::MAX;
+                self.look_after_die(die, media);
+            }
+        }
+        let looks = self.side.dies.iter().map(|die| die.look_at);
+        self.side.next_look = looks.min().unwrap_or(Picos::MAX);
+    }
+
+    /// Gives a die what it is asked for on the side, if it has rested long enough.
+    fn look_after_die(&mut self, die: u32, media: &mut Media) {
+        let now = media.now();
+        while let Some(&errand) = self.side.dies[die as usize].errands.front() {
+            if !self.is_wanted(&errand, media) {
+                self.side.take(die);
+                continue;
+            }
+            let look_at = match self.rested_enough_at(die, &errand, media) {
+                Some(at) if at <= now && self.is_ready(&errand, media) => {
+                    self.side.take(die);
+                    self.give(die, errand, media);
+                    continue;
+                }
+                Some(at) if at > now => at,
+                // Its data is not there yet, or the die works: it is looked at again when that is
+                // over, as far as is known, or after the time of a read.
+                _ => {
+                    let until = media.works_on(die).map_or(0, |(.., until)| until);
+                    let known = Some(until).filter(|&until| until != Picos::MAX).unwrap_or(0);
+                    known.max(now + self.read_time)
+                }
+            };
+            self.side.dies[die as usize].look_at = look_at;
+            return;
+        }
+    }
+
+    /// From when on a die that rests may be given an errand.
+    fn rested_enough_at(&mut self, die: u32, errand: &Errand, media: &Media) -> Option<Picos> {
+        let (period, idle) = (media.rests_since(die)?, media.idle_since(die)?);
+        let side = &mut self.side.dies[die as usize];
+        if side.period != period {
+            (side.period, side.reads, side.writes) = (period, 0, 0);
+        }
+        let threshold = match errand {
+            Errand::Read { .. } => side.for_reads.of(side.reads),
+            Errand::Write { .. } => side.for_writes.of(side.writes),
+        };
+        Some(idle + Picos::from(threshold) * self.read_time)
+    }
+
+    fn is_wanted(&self, errand: &Errand, media: &Media) -> bool {
+        match *errand {
+            Errand::Read { call, .. } => {
+                self.below.watch().get(call).is_some_and(|call| !call.is_answered(media))
+            }
+            Errand::Write { .. } => true,
+        }
+    }
+
+    /// Whether the data of a copy is there.
+    fn is_ready(&self, errand: &Errand, media: &Media) -> bool {
+        match *errand {
+            Errand::Write { after: Some(id), .. } => {
+                self.below.watch().get(id).is_none_or(|call| call.is_answered(media))
+            }
+            _ => true,
+        }
+    }
+
+    fn give(&mut self, die: u32, errand: Errand, media: &mut Media) {
+        match errand {
+            Errand::Read { lpn, call } => self.read_copy(die, lpn, call, media),
+            Errand::Write { lpn, content, call, after } => {
+                let done = self.write_copy(die, lpn, content, call, media);
+                let counts = &mut self.counts;
+                *match (done, after) {
+                    (false, _) => &mut counts.refused_copies,
+                    (true, None) => &mut counts.copies_of_writes,
+                    (true, Some(_)) => &mut counts.copies_of_reads,
+                } += 1;
+                self.side.dies[die as usize].writes += 1;
+            }
+        }
+    }
+
+    fn read_copy(&mut self, die: u32, lpn: Lpn, id: CallId, media: &mut Media) {
+        let Some(&call) = self.below.watch().get(id) else { return };
+        let super::Place::Flash(page) = self.below.locate(lpn, media) else { return };
+        let (copies, count) = self.copies_of(lpn, page, media);
+        let Some(copy) = copies[..count].iter().find(|copy| copy.die == die) else { return };
+        let command = Command::read(copy.page, call.bytes, Cause::Replication, call.tag);
+        self.below.watch_mut().read(id, command, media);
+        self.counts.extra_reads += 1;
+        self.side.dies[die as usize].reads += 1;
+    }
+
+    /// Writes a copy of a page to a die, and makes room for it. Whether that was possible.
+    fn write_copy(
+        &mut self,
+        die: u32,
+        lpn: Lpn,
+        content: Content,
+        call: Option<CallId>,
+        media: &mut Media,
+    ) -> bool {
+        let places = self.groups.of(lpn.0).map_or(0, |group| self.groups.get(group).slots().len());
+        if places + 1 >= self.most_copies as usize || !self.has_slot(lpn, media) {
+            return false;
+        }
+        let slot = self.groups.free_slot().expect("room was made");
+        let copy = Lpn(self.host_pages + slot);
+        let call = call.filter(|&id| self.below.watch().get(id).is_some()).map(|id| id.number);
+        let planes = self.side.planes_per_die;
+        let nobody: Tag = self.below.watch().nobody();
+        self.side.turn = self.side.turn.wrapping_add(1) % self.side.dies.len() as u32;
+        let is_written = (0..planes).any(|number| {
+            let lane = die * planes + (number + self.side.turn) % planes;
+            self.below.watch_mut().copy = Some(Copy { call, content });
+            self.below.write_into(copy, lane, nobody, media)
+        });
+        self.below.watch_mut().copy = None;
+        if !is_written {
+            return false;
+        }
+        if let Some((old, new)) =
+            call.and_then(|number| self.below.watch_mut().take_retagged(number))
+        {
+            self.below.retag(old, new);
+        }
+        let (places, blocking) = (self.places(), &self.blocking);
+        self.groups.add(lpn.0, |group| places.probability(group, &self.below, blocking, media));
+        true
+    }
+
+    /// Whether there is a place for a copy, after another page's were evicted if need be.
+    fn has_slot(&mut self, lpn: Lpn, media: &mut Media) -> bool {
+        while self.groups.free_slot().is_none() {
+            let is_safe = |page: u32| {
+                page != lpn.0
+                    && !self.below.waits(Lpn(page))
+                    && self
+                        .below
+                        .ftl()
+                        .lookup(Lpn(page))
+                        .is_some_and(|place| media.is_programmed(place))
+            };
+            let Some(victim) = self.groups.victim(is_safe) else { return false };
+            self.remove_group(victim, media);
+            self.counts.evicted_groups += 1;
+        }
+        true
+    }
+}

@@ -27,8 +27,10 @@ BENCHMARKS: Mapping[str, str] = {
 STATIC = "ftl.scheme=page_mapped(allocation=static,chunk_pages=1)"
 """Each logical page has its chip, as in the simulator that the paper used (Agrawal et al. 2008)."""
 REPLICATION: tuple[str, ...] = ()
-"""Keys of the profile that turn replication on: the third bar of each figure. Empty as long as
-the drive has none: then that bar is left out.
+"""Keys of the profile that turn replication on: the third bar of each figure; left out while empty.
+
+It would be `replication.policy=pblru`, with pages placed on any chip, as copies want no static
+placement (docs/replication.md): then BASE has to be that, too.
 """
 
 

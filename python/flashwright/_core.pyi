@@ -601,6 +601,43 @@ def replay(
 ) -> dict[str, Any]:
     """Replay a trace on a device; gives the figures with `tables`, and what ended it early."""
 
+# Transactions
+
+@final
+class Transactions:
+    """Transactions that can be played: a benchmark, or a trace of page accesses."""
+
+    @property
+    def database(self) -> dict[str, Any]:
+        """What they are of: name, page_bytes, pages, bytes, rows, kinds, scale, relations."""
+    @property
+    def counts(self) -> dict[str, int] | None:
+        """What a trace held: committed, aborted, unfinished, reads, writes; None of a benchmark."""
+    @property
+    def sources(self) -> list[dict[str, str]]:
+        """The file read, with its sha256; none of a benchmark."""
+
+def benchmark_transactions(spec: str) -> Transactions:
+    """Make transactions of a benchmark, such as `tpcc(bytes=2400M)`. Raises InputError."""
+
+def load_transactions(path: _Path, *, repeated: bool = False) -> Transactions:
+    """Read a trace of page accesses. With `repeated` it begins again at its end."""
+
+def transaction_variants() -> dict[str, list[dict[str, Any]]]:
+    """What can be named: `benchmarks`, `buffers` and `lock_rules`."""
+
+def play_transactions(
+    device: Device,
+    load: Transactions,
+    given: dict[str, Any],
+    *,
+    loaded: bool = True,
+    region_offset: int = 0,
+    region_bytes: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Play transactions on a device; gives the figures with `tables`, and what ended it early."""
+
 # Layers
 
 def check_stack(stack: str) -> list[str]:

@@ -23,7 +23,7 @@ STEPS = (
     {"placement", "player"},
     {"ssd"},
     {"layers", "devices"},
-    {"prober", "replay", "faults"},
+    {"prober", "replay", "transactions", "faults"},
     {"servers"},
     {"bindings"},
 )

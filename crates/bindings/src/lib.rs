@@ -22,6 +22,7 @@ mod simulate;
 mod stats;
 mod synth;
 mod traces;
+mod transactions;
 mod workload;
 
 use pyo3::prelude::*;
@@ -48,5 +49,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     devices::register(module)?;
     layers::register(module)?;
     probe::register(module)?;
-    replay::register(module)
+    replay::register(module)?;
+    transactions::register(module)
 }

@@ -101,6 +101,15 @@ pub struct FlashWork {
     pub erases: u64,
 }
 
+/// What the dies of a device spent their time on since it was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DieTime {
+    /// Dies.
+    pub dies: u32,
+    /// For what they worked, by name, and the time of all dies together, in nanoseconds.
+    pub by_cause: Vec<(&'static str, Nanos)>,
+}
+
 /// Why a device is of no use any more, or does not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
@@ -156,6 +165,11 @@ pub trait BlockDevice: Send {
         None
     }
 
+    /// What its dies did since it was opened; `None` where nobody can tell.
+    fn die_time(&self) -> Option<DieTime> {
+        None
+    }
+
     /// Told beside commands. Only layers take notice.
     fn signal(&mut self, signal: Signal) {
         let _ = signal;
@@ -192,6 +206,10 @@ macro_rules! pass_on {
 
             fn flash_work(&self) -> Option<FlashWork> {
                 (**self).flash_work()
+            }
+
+            fn die_time(&self) -> Option<DieTime> {
+                (**self).die_time()
             }
 
             fn signal(&mut self, signal: Signal) {

@@ -2,7 +2,7 @@
 
 use units::{IoOp, Nanos};
 
-use crate::{BlockDevice, BlockError, Command, Completion, DeviceInfo, FlashWork, Signal};
+use crate::{BlockDevice, BlockError, Command, Completion, DeviceInfo, DieTime, FlashWork, Signal};
 
 /// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,
 /// where they may not have all of it.
@@ -62,6 +62,10 @@ impl BlockDevice for Part<'_> {
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.device.flash_work()
+    }
+
+    fn die_time(&self) -> Option<DieTime> {
+        self.device.die_time()
     }
 
     fn signal(&mut self, signal: Signal) {

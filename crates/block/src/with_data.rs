@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, FlashWork, Serve, Signal,
-    Sparse,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DieTime, FlashWork, Serve,
+    Signal, Sparse,
 };
 
 /// A device that holds no data, such as a simulated drive, and beside it the bytes in memory:
@@ -71,6 +71,10 @@ impl<D: BlockDevice> BlockDevice for WithData<D> {
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.device.flash_work()
+    }
+
+    fn die_time(&self) -> Option<DieTime> {
+        self.device.die_time()
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -1,11 +1,11 @@
 //! A simulated drive as a block device, in virtual time: hours of requests in seconds.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Failure, FlashWork,
-    Limits, Reply,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, DieTime, Failure,
+    FlashWork, Limits, Reply,
 };
 use ssd::drive::device::{Drive, Submission};
-use ssd::drive::media::{FlashOp, MediaCounters};
+use ssd::drive::media::{Cause, FlashOp, MediaCounters};
 use ssd::drive::profile::Profile;
 use ssd::drive::schemes::{Scheme, ZoneError};
 use ssd::drive::state::{State, prepare};
@@ -59,6 +59,8 @@ trait AnyDrive: Send {
     fn worn_out(&self) -> Option<String>;
     fn take_refused(&mut self) -> Vec<(u32, ZoneError)>;
     fn media(&self) -> &MediaCounters;
+    /// Dies, and what they worked for each cause.
+    fn die_time(&self) -> (u32, [Picos; Cause::ALL.len()]);
 }
 
 impl<S: Scheme> AnyDrive for Drive<S> {
@@ -90,6 +92,14 @@ impl<S: Scheme> AnyDrive for Drive<S> {
 
     fn media(&self) -> &MediaCounters {
         Self::media(self).counters()
+    }
+
+    fn die_time(&self) -> (u32, [Picos; Cause::ALL.len()]) {
+        let media = Self::media(self);
+        let dies = media.layout().dies();
+        let on_die = |die, cause| FlashOp::ALL.map(|op| media.time_on(die, op, cause));
+        let of = |cause| (0..dies).flat_map(|die| on_die(die, cause)).sum();
+        (dies, Cause::ALL.map(of))
     }
 
     fn worn_out(&self) -> Option<String> {
@@ -226,6 +236,13 @@ impl BlockDevice for Simulated {
             page_programs: work.of(FlashOp::Program) + copied,
             erases: work.of(FlashOp::Erase),
         })
+    }
+
+    fn die_time(&self) -> Option<DieTime> {
+        let (dies, times) = self.drive.die_time();
+        let named = Cause::ALL.into_iter().zip(times);
+        let by_cause = named.map(|(cause, time)| (cause.name(), time / PICOS_PER_NANO)).collect();
+        Some(DieTime { dies, by_cause })
     }
 
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {

@@ -4,8 +4,8 @@ use std::borrow::BorrowMut;
 use std::collections::VecDeque;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, FlashWork, Reply,
-    Signal,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DieTime, Failure, FlashWork,
+    Reply, Signal,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
@@ -343,6 +343,10 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.device.flash_work()
+    }
+
+    fn die_time(&self) -> Option<DieTime> {
+        self.device.die_time()
     }
 
     fn signal(&mut self, signal: Signal) {

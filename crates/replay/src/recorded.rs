@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 
-use block::{BlockDevice, BlockError, Command, Completion, DeviceInfo, FlashWork, Signal};
+use block::{BlockDevice, BlockError, Command, Completion, DeviceInfo, DieTime, FlashWork, Signal};
 use rustc_hash::FxHashMap;
 use traces::store::StoreWriter;
 use traces::{Facts, Origin, Output, TraceError, TraceWriter, Written};
@@ -166,6 +166,10 @@ impl BlockDevice for Recorded<'_> {
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.device.flash_work()
+    }
+
+    fn die_time(&self) -> Option<DieTime> {
+        self.device.die_time()
     }
 
     fn signal(&mut self, signal: Signal) {

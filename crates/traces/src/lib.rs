@@ -1,5 +1,6 @@
 //! Block traces: readers and writers, the canonical Parquet store, statistics, synthetic workloads.
 
+pub mod accesses;
 mod binary;
 mod error;
 mod fields;

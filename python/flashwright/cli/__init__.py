@@ -35,6 +35,7 @@ from flashwright.cli.report import report
 from flashwright.cli.run import run
 from flashwright.cli.simulate import simulate
 from flashwright.cli.trace import trace
+from flashwright.cli.transactions import transactions
 from flashwright.cli.waterfall import waterfall
 from flashwright.progress import StoppedError
 
@@ -70,6 +71,8 @@ def cli() -> None:
       flashwright replay my.blktrace.0 --device sd-card play a trace on any device
       flashwright layers my.blktrace.0 --device sd-card --stack 'scheduler(defer,coalesce)'
                                                       what a layer would gain
+      flashwright transactions tpcc --device replication-table-2
+                                                      what a drive does to transactions
 
     SOURCE is a trace file (its content says in which format; .gz, .zst and .xz are read too; .u32
     is a plain list of pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a
@@ -88,6 +91,7 @@ for command in (
     waterfall,
     replay,
     layers,
+    transactions,
     path,
     device,
     model,

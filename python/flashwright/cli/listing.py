@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from flashwright._core import InputError, experiments, registry
+from flashwright._core import InputError, experiments, registry, transaction_variants
 from flashwright.cli.options import takes
 from flashwright.cli.output import Json, print_table
 
@@ -20,6 +20,9 @@ WORDS = {
     "scheme": ("FTL scheme", "FTL schemes of simulated drives"),
     "pattern": ("request pattern", "request patterns (io:...)"),
     "layer": ("layer", "layers between a database and a device"),
+    "load": ("load of transactions", "loads of transactions, by specification"),
+    "buffer": ("buffer", "ways of a buffer pool to choose victims"),
+    "lock_rule": ("lock rule", "rules for transactions in conflict"),
     "benchmark": ("benchmark", "benchmarks of `run`, on a database"),
     "preset": ("preset", "presets of `run`: the papers' set-ups"),
     "study": ("study", "studies of `path`"),
@@ -76,7 +79,14 @@ def everything() -> dict[str, list[dict[str, Any]]]:
         "preset": presets.listing(),
         "study": studies.listing(),
     }
-    return {**registry(), **of_drives(), "experiment": experiments(), **of_runs}
+    known = transaction_variants()
+    of_transactions = {
+        "load": known["benchmarks"],
+        "buffer": known["buffers"],
+        "lock_rule": known["lock_rules"],
+    }
+    drives = of_drives()
+    return {**registry(), **drives, "experiment": experiments(), **of_runs, **of_transactions}
 
 
 def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:

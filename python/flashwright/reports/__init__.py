@@ -30,6 +30,7 @@ def page_of(run: Run) -> Page:
         replay,
         simulation,
         trace,
+        transactions,
         waterfall,
     )
     from flashwright.reports import run as benchmark
@@ -49,6 +50,7 @@ def page_of(run: Run) -> Page:
         "run": benchmark.page,
         "replay": replay.page,
         "layers": layers.page,
+        "transactions": transactions.page,
     }
     of_drives = {"simulate": drive.page, "compare": drive_comparison.page}
     if run.command == "compare" and "stacks" in run.result:

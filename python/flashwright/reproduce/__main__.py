@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from flashwright.cli.output import print_table, write_json
-from flashwright.reproduce.figures import layers, prober
+from flashwright.reproduce.figures import layers, prober, transactions
 from flashwright.reproduce.pages import one_line_errors
 from flashwright.reproduce.registry import Part, Request, Set, chosen
 from flashwright.reproduce.validations import (
@@ -32,6 +32,7 @@ SETS: Sequence[Set[Any]] = (
     beside_mqsim.SET,
     prober.SET,
     layers.SET,
+    transactions.SET,
     replay.SET,
     recording.SET,
 )

@@ -1,0 +1,120 @@
+//! Transactions in a closed loop on a device: what a drive does to a database, as its clients see
+//! it.
+//!
+//! N clients take transactions from a [`traces::accesses::TransactionSource`] and carry out their
+//! page accesses one after the other: a lock (strict two-phase locking, [`Locks`]), the page in the
+//! buffer pool ([`Pool`]), whose victims are written back before their frames are filled, and at
+//! the end the log ([`Log`]). They wait for the device, for each other, and for nothing else. It
+//! runs on any [`block::BlockDevice`], by the device's clock: a simulated drive in virtual time, a
+//! stack of layers, a real device.
+
+mod engine;
+mod load;
+mod locks;
+mod log;
+mod measured;
+mod observer;
+mod pool;
+
+use block::BlockError;
+use registry::{Spec, SpecError};
+use thiserror::Error;
+use units::{Cancelled, Nanos, SourceError};
+
+pub use engine::{play, play_observed};
+pub use load::load;
+pub use locks::{Answer, Locks, RULES, Rule};
+pub use log::{Log, LogSettings, LogWrite};
+pub use measured::{IO_KINDS, IoFigures, Measured, WAITS, Wait, Window};
+pub use observer::Observer;
+pub use pool::{BUFFERS, Pool};
+
+/// What a lock is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granularity {
+    /// A page, as the trace of a buffer manager has it.
+    Page,
+    /// A row.
+    Row,
+    /// Nothing is locked.
+    Nothing,
+}
+
+/// How much is played: whichever comes first ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// Transactions that commit.
+    pub transactions: u64,
+    /// Nanoseconds of the device's clock.
+    pub time: Nanos,
+}
+
+/// Writes dirty pages before they are victims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer {
+    /// Nanoseconds between its rounds.
+    pub interval: Nanos,
+    /// Most pages of a round.
+    pub pages: u32,
+}
+
+/// How transactions are played.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Clients, each with one transaction at a time.
+    pub clients: u32,
+    /// Frames of the buffer pool.
+    pub pool_pages: u32,
+    /// How the pool chooses victims.
+    pub buffer: Spec,
+    /// What is locked.
+    pub locks: Granularity,
+    /// What becomes of conflicts.
+    pub rule: Rule,
+    /// What the processor does for each page access, in nanoseconds; clients do not wait for each
+    /// other's.
+    pub cpu: Nanos,
+    /// The log, if there is one.
+    pub log: Option<LogSettings>,
+    /// A background writer, if there is one.
+    pub writer: Option<Writer>,
+    /// From this time on a request counts as blocked (REPLICATION's D), in nanoseconds.
+    pub blocked: Nanos,
+    /// Bytes of the parts of the device for which it is kept how often they were blocked.
+    pub part_bytes: u32,
+    /// First byte of the database on the device.
+    pub offset: u64,
+    /// Bytes that it and the log may use from there on.
+    pub length: u64,
+    /// Seed of what is random: how long a transaction waits before it is restarted.
+    pub seed: u64,
+    /// What is played before anything is measured.
+    pub warm_up: Amount,
+    /// What is measured.
+    pub measured: Amount,
+}
+
+/// Why transactions cannot be played, or not to their end.
+#[derive(Debug, Error)]
+pub enum PlayError {
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] BlockError),
+    /// The source cannot be read.
+    #[error("the transactions cannot be read: {0}")]
+    Source(SourceError),
+    /// The settings do not fit the device or the source.
+    #[error("{reason}; right would be {right}")]
+    Unusable {
+        /// What is in the way.
+        reason: String,
+        /// What would be right.
+        right: String,
+    },
+    /// No such way to choose victims.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Somebody wanted it to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}

@@ -1,0 +1,242 @@
+"""The report of transactions on a device, and its words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flashwright._text import count, percent, short_count, short_time, significant, span
+from flashwright.reports.drive_figures import tail, tail_axes, tail_line
+from flashwright.reports.figures import axes, time_axis, title
+from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.runs import Run
+
+KIND_HEADINGS = (
+    ("", "left"),
+    *((name, "right") for name in ("committed", "mean", "median", "99 %", "worst 1 %", "longest")),
+)
+WAITS = {
+    "read": "waits for a page to be read",
+    "write_back": "waits until a dirty victim is written",
+    "lock": "waits for a lock",
+    "log": "waits for the log",
+    "restart": "waits to be restarted",
+    "frame": "waits for a frame of the pool",
+    "cpu": "the processor works",
+    "think": "thinks, or is done",
+}
+
+
+def kind_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Give response times by kind of transaction, and of all."""
+    named = {**result["by_kind"], "all": result["response_ns"]}
+    return [
+        (
+            name,
+            count(one["count"]),
+            *(short_time(one[key]) for key in ("mean", "p50", "p99", "worst_percent_mean", "max")),
+        )
+        for name, one in named.items()
+        if one["count"]
+    ]
+
+
+def figures(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """Give the figures of a run with their names."""
+    found = [
+        ("transactions a second", significant(result["transactions_per_second"], 4)),
+        ("committed", count(result["committed"])),
+        ("over", span(result["seconds"])),
+        ("mean response", short_time(result["response_ns"]["mean"])),
+        ("mean of the worst 1 %", short_time(result["response_ns"]["worst_percent_mean"])),
+        ("mean of the last attempt", short_time(result["last_attempt_ns"]["mean"])),
+        ("restarts", count(result["restarts"])),
+        ("restarts a transaction", significant(result["restarts_per_transaction"], 3)),
+        ("pages found in the pool", percent(result["hits"] / max(result["accesses"], 1))),
+    ]
+    for name, one in result["io_ns"].items():
+        if one["count"]:
+            what = name.replace("_", " ")
+            found.append((f"{what}s", count(one["count"])))
+            found.append((f"mean {what}", short_time(one["mean"])))
+            found.append((f"{what}s blocked", percent(one["blocked"] / one["count"])))
+    for name, share in (result["die_share"] or {}).items():
+        if share:
+            found.append((f"dies: {name.replace('_', ' ')}", percent(share)))
+    return found
+
+
+def remarks(result: dict[str, Any]) -> list[str]:
+    """Say what a reader has to know of the figures."""
+    said = []
+    if not result["complete"]:
+        said.append("Stopped before its end: the figures are of what was played until then.")
+    if result["steady"] is False:
+        said.append(
+            "Not steady: the throughput of the two halves differs by more than 5 %; a longer "
+            "warm-up brings it to its level."
+        )
+    if result["die_share"] is not None and result["device"].get("state", {}).get("kind") != "aged":
+        said.append(
+            "The drive began "
+            f"{result['device']['state']['kind']}: what fragmentation costs shows only when its "
+            "spare space is used up."
+        )
+    return said
+
+
+def page(run: Run) -> Page:
+    """Build the report."""
+    from flashwright.transactions.play import title as title_of  # noqa: PLC0415
+
+    result = run.result
+    drawn = [_curves(run), _client_time(result), _die_time(result)]
+    over_time = [
+        _over_time(run, "committed", "transactions a second", "throughput"),
+        _responses(run),
+        _over_time(run, "restarts", "restarts a second", "restarts"),
+    ]
+    sections = [("What clients see", drawn), ("Over time", over_time)]
+    tables = [
+        Table("Response times", KIND_HEADINGS, kind_rows(result)),
+        Table("Figures", (("", "left"), ("", "right")), [*figures(result), *_plan_rows(result)]),
+    ]
+    return Page(
+        kind="transactions",
+        title=title_of(result),
+        headline=_headline(result),
+        facts=_facts(result),
+        sections=[
+            *(
+                Section(name, [figure for figure in group if figure])
+                for name, group in sections
+                if any(group)
+            ),
+            Section("All figures", tables),
+        ],
+        provenance=result["provenance"],
+        remarks=remarks(result),
+    )
+
+
+def _headline(result: dict[str, Any]) -> str:
+    rate = short_count(result["transactions_per_second"])
+    mean = short_time(result["response_ns"]["mean"])
+    worst = short_time(result["response_ns"]["worst_percent_mean"])
+    return (
+        f"{result['plan']['clients']} clients commit {rate} transactions a second; one takes "
+        f"{mean} on average, the worst 1 % {worst}."
+    )
+
+
+def _facts(result: dict[str, Any]) -> list[Fact]:
+    response = result["response_ns"]
+    return [
+        Fact(
+            "transactions a second",
+            short_count(result["transactions_per_second"]),
+            f"over {span(result['seconds'])} of the device's time",
+        ),
+        Fact(
+            "mean response", short_time(response["mean"]), f"median {short_time(response['p50'])}"
+        ),
+        Fact("worst 1 %", short_time(response["worst_percent_mean"]), "their mean"),
+        Fact(
+            "restarts",
+            short_count(result["restarts"]),
+            f"{significant(result['restarts_per_transaction'], 3)} a transaction",
+        ),
+    ]
+
+
+def _plan_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(name.replace("_", " "), str(value)) for name, value in result["plan"].items()]
+
+
+def _curves(run: Run) -> Figure | None:
+    if "response" not in run.tables:
+        return None
+    columns = run.tables["response"].to_pydict()
+    data, least = [], 1.0
+    for number, kind in enumerate(dict.fromkeys(columns["kind"])):
+        rows = [row for row, other in enumerate(columns["kind"]) if other == kind]
+        xs, ys = tail([columns["to_ns"][r] for r in rows], [columns["count"][r] for r in rows])
+        data.append(tail_line(kind, xs, ys, f"@c{number % 12}"))
+        least = min(least, *ys)
+    reading = "From the first begin to the commit. The further left and the steeper, the better."
+    return Figure("response", "Response times", reading, data, tail_axes(least), 480)
+
+
+def _shares(identifier: str, name: str, reading: str, shares: dict[str, float]) -> Figure:
+    shown = {label: share for label, share in shares.items() if share > 0.0005}
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "y": list(shown),
+            "x": [100 * share for share in shown.values()],
+            "marker": {"color": "@c0"},
+            "text": [percent(share) for share in shown.values()],
+            "hovertemplate": "%{y}: %{text}<extra></extra>",
+        }
+    ]
+    layout = axes(title("% of the time", rangemode="tozero"), {"automargin": True})
+    return Figure(identifier, name, reading, data, layout)
+
+
+def _client_time(result: dict[str, Any]) -> Figure:
+    shares = {WAITS[name]: share for name, share in result["client_share"].items()}
+    return _shares("clients", "Time of the clients", "What a client does, or waits for.", shares)
+
+
+def _die_time(result: dict[str, Any]) -> Figure | None:
+    if result["die_share"] is None:
+        return None
+    shares = {name.replace("_", " "): share for name, share in result["die_share"].items()}
+    return _shares("dies", "Time of the dies", "What the drive's dies did meanwhile.", shares)
+
+
+_SECONDS = "seconds of the device's time"
+
+
+def _line(name: str, xs: list[float], ys: list[float], colour: str) -> dict[str, Any]:
+    mode = "lines" if len(xs) > 2 else "lines+markers"
+    drawn = {"color": colour, "width": 1.4}
+    return {"type": "scatter", "mode": mode, "name": name, "x": xs, "y": ys, "line": drawn}
+
+
+def _over_time(run: Run, column: str, unit: str, identifier: str) -> Figure | None:
+    if "windows" not in run.tables:
+        return None
+    columns = run.tables["windows"].to_pydict()
+    ys = [
+        number / seconds
+        for number, seconds in zip(columns[column], columns["seconds"], strict=True)
+    ]
+    if not any(ys):
+        return None
+    layout = axes(title(_SECONDS), title(unit, rangemode="tozero"))
+    name = f"{unit[0].upper()}{unit[1:]}"
+    reading = f"In windows of {span(max(columns['seconds']))}."
+    data = [_line(unit, columns["start_s"], ys, "@c0")]
+    return Figure(identifier, name, reading, data, layout)
+
+
+def _responses(run: Run) -> Figure | None:
+    if "windows" not in run.tables:
+        return None
+    columns = run.tables["windows"].to_pydict()
+    rows = [row for row, number in enumerate(columns["committed"]) if number]
+    if not rows:
+        return None
+    starts = [columns["start_s"][row] for row in rows]
+    data, values = [], []
+    for name, column, colour in (
+        ("mean", "mean_response_ns", "@c0"),
+        ("longest", "max_response_ns", "@c3"),
+    ):
+        ys = [columns[column][row] / 1e9 for row in rows]
+        values += ys
+        data.append(_line(name, starts, ys, colour))
+    layout = axes(title(_SECONDS), time_axis("response", values))
+    reading = "Of the transactions that committed in a window."
+    return Figure("response-time", "Response over time", reading, data, layout)

@@ -1,0 +1,135 @@
+"""REPLICATION 5.2: transactions on a drive that was restored, and on one that is fragmented.
+
+What each parameter is from. The paper's words: 4 GB and table 2 (profile `replication-table-2`);
+databases of 2.4, 2.2 and 2.4 GB; ten clients without thinking time; a pool of 1,024 pages; the
+trace is of page accesses to the buffer manager, so that it has no log. Not said: what the restored
+and the sustained state are, where the FTL puts pages, what is locked, which conflict restarts whom,
+what the processor takes. These are swept, and none of them is chosen by what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from flashwright import _core
+from flashwright.reproduce.drives.experiment import SEED, drive
+from flashwright.transactions.plan import Plan
+
+PROFILE = "replication-table-2"
+BENCHMARKS: Mapping[str, str] = {
+    "TPC-C": "tpcc(bytes=2400M)",
+    "TPC-B": "tpcb(bytes=2200M)",
+    "TM-1": "tatp(bytes=2400M)",
+}
+STATIC = "ftl.scheme=page_mapped(allocation=static,chunk_pages=1)"
+"""Each logical page has its chip, as in the simulator that the paper used (Agrawal et al. 2008)."""
+REPLICATION: tuple[str, ...] = ()
+"""Keys of the profile that turn replication on: the third bar of each figure. Empty as long as
+the drive has none: then that bar is left out.
+"""
+
+
+@dataclass(frozen=True)
+class State:
+    """A state of the drive, and how long it is played before and while it is measured."""
+
+    name: str
+    kind: str
+    warm_up: int
+    measured: int
+    overwrites: float = 0.0
+
+
+RESTORED = State("restored", "fresh", 3_000, 12_000)
+"""Erased but for the database: as long as the load does not use up what is erased."""
+OWN = State("sustained by its own load", "fresh", 60_000, 20_000)
+"""Until the load has overwritten the spare space several times: the paper's warm-up."""
+FILLED = State("every page written before", "filled", 40_000, 20_000)
+AGED = State("overwritten at random", "aged", 10_000, 20_000, 2.0)
+SUSTAINED = (OWN, FILLED, AGED)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the paper does not say, as one choice of it."""
+
+    name: str
+    overrides: tuple[str, ...] = ()
+    locks: str = "row"
+    lock_rule: str = "no_wait"
+    cpu_us: float = 0.0
+    page: str = "8Ki"
+    pool_pages: int = 1024
+
+
+BASE = Setting("base: pages placed statically, row locks, no waiting", (STATIC,))
+SWEEP = (
+    BASE,
+    Setting("pages placed on any chip"),
+    Setting("a database's page on one chip", (STATIC.replace("pages=1", "pages=4"),)),
+    Setting("page locks", (STATIC,), locks="page"),
+    Setting("waiting, restart by deadlock", (STATIC,), lock_rule="detect"),
+    Setting("300 us of the processor an access", (STATIC,), cpu_us=300.0),
+    Setting("pages of 2 KiB, as the flash's", (STATIC,), page="2Ki"),
+    Setting("pool of 1 % of the database", (STATIC,), pool_pages=3072),
+)
+
+
+@cache
+def play(
+    benchmark: str, state: State, setting: Setting, extra: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Play a benchmark on the drive in a state."""
+    table_2 = drive(PROFILE, (*setting.overrides, *extra))
+    spec = BENCHMARKS[benchmark].replace(")", f",page={setting.page})")
+    transactions = _core.benchmark_transactions(spec)
+    plan = Plan(
+        clients=10,
+        pool_pages=setting.pool_pages,
+        locks=setting.locks,
+        lock_rule=setting.lock_rule,
+        cpu_us=setting.cpu_us,
+        log_bytes=0,
+        warm_up_transactions=state.warm_up * SHORTER[benchmark],
+        transactions=state.measured * SHORTER[benchmark],
+        seed=SEED,
+    )
+    device = _core.simulated_device(
+        table_2.profile, state=state.kind, overwrites=state.overwrites, seed=SEED
+    )
+    return _core.play_transactions(device, transactions, plan.given(transactions))
+
+
+SHORTER: Mapping[str, int] = {"TPC-C": 1, "TPC-B": 3, "TM-1": 10}
+"""Transactions that change about as many pages as one of TPC-C."""
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """A state beside the restored one."""
+
+    throughput: float
+    response: float
+    restarts: float | None
+    """None where the restored state has none."""
+    busy: float
+    """Share of the dies' time that was for requests of the host."""
+    internal: float
+    idle: float
+
+
+def beside_restored(found: Mapping[str, Any], restored: Mapping[str, Any]) -> Ratios:
+    """Give what became of throughput, response and restarts a transaction."""
+    share = found["die_share"]
+    key = "restarts_per_transaction"
+    return Ratios(
+        found["transactions_per_second"] / restored["transactions_per_second"],
+        found["response_ns"]["mean"] / restored["response_ns"]["mean"],
+        found[key] / restored[key] if restored[key] else None,
+        share["host"],
+        sum(part for cause, part in share.items() if cause not in ("host", "idle")),
+        share["idle"],
+    )

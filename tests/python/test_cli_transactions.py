@@ -1,0 +1,116 @@
+"""`transactions`: what it plays and measures, what it refuses, how it stops."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import Browser
+
+from browsing import check_report
+from flashwright.runs import Run
+from support import Cli, wait_until_used
+
+DRIVE = ("--device", "replication-table-2", "--set", "media.erase_blocks_per_plane=512")
+LOAD = "tpcb(bytes=40M)"
+
+
+def play(cli: Cli, *words: str, source: str = LOAD) -> dict[str, Any]:
+    """Give the result of a play."""
+    done = cli("transactions", source, *DRIVE, *words, "--json", "-")
+    return dict(json.loads(done.stdout))
+
+
+def refused(cli: Cli, *words: str) -> str:
+    """Give the one line that says why it is not played."""
+    done = cli("transactions", *words, code=2)
+    assert done.stderr.count("\n") == 1, done.stderr
+    return str(done.stderr)
+
+
+def write_trace(path: Path, transactions: int, pages: int = 64) -> Path:
+    """Write transactions that read one page and change another."""
+    rows: list[tuple[int, str, int | None, int | None]] = []
+    for number in range(transactions):
+        rows.append((number, "begin", None, None))
+        rows.append((number, "read", 0, number * 7 % pages))
+        rows.append((number, "write", 0, number * 5 % pages))
+        rows.append((number, "commit", None, None))
+    columns = dict(
+        zip(("transaction", "kind", "relation", "page"), zip(*rows, strict=True), strict=True)
+    )
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_figures_add_up(cli: Cli) -> None:
+    found = play(cli, "--transactions", "2k", "--clients", "5")
+    assert (found["committed"], found["complete"]) == (2000, True)
+    mean_s = found["response_ns"]["mean"] / 1e9
+    # Little: clients that never think.
+    assert found["transactions_per_second"] * mean_s == pytest.approx(5, rel=0.02)
+    assert sum(found["client_share"].values()) == pytest.approx(1)
+    assert sum(found["die_share"].values()) == pytest.approx(1, abs=0.01)
+    assert found["transactions"]["scale"] == {"branches": 3}
+    assert found["io_ns"]["log"]["count"] > 0
+
+
+def test_a_fragmented_drive_is_slower(cli: Cli) -> None:
+    words = ("--transactions", "2k", "--no-log", "--pool", "64")
+    restored = play(cli, *words, "--state", "fresh")
+    aged = play(cli, *words, "--state", "aged")
+    rates = aged["transactions_per_second"], restored["transactions_per_second"]
+    assert rates[0] < 0.8 * rates[1]
+    assert aged["die_share"]["cleaning"] > restored["die_share"]["cleaning"]
+    assert play(cli, *words, "--state", "fresh")["response_ns"] == restored["response_ns"]
+
+
+def test_a_trace_is_played_once_or_again(cli: Cli, tmp_path: Path) -> None:
+    trace = str(write_trace(tmp_path / "accesses.parquet", 300))
+    found = play(cli, "--clients", "4", source=trace)
+    assert (found["committed"], found["plan"]["locks"]) == (300, "page")
+    assert found["transactions"]["counts"]["writes"] == 300
+    again = play(cli, "--repeat", "--transactions", "1k", source=trace)
+    assert again["committed"] == 1000
+
+
+def test_what_cannot_be_played_is_told_in_one_line(cli: Cli, tmp_path: Path) -> None:
+    trace = str(write_trace(tmp_path / "accesses.parquet", 3))
+    assert "locks on pages" in refused(cli, trace, *DRIVE, "--locks", "row")
+    assert "benchmarks that are built in are: tpcc, tpcb, tatp" in refused(cli, "tpcx", *DRIVE)
+    assert "right would be a smaller database" in refused(cli, "tpcb(bytes=90G)", *DRIVE)
+    assert "known are: lru, clock, cflru_e" in refused(cli, LOAD, *DRIVE, "--buffer", "mru")
+    assert "known are: detect, wait_die" in refused(cli, LOAD, *DRIVE, "--lock-rule", "hope")
+    disk = tmp_path / "disk"
+    disk.write_bytes(bytes(64 << 20))
+    assert "add --write" in refused(cli, LOAD, "--device", str(disk))
+
+
+def test_the_report_has_its_plots(cli: Cli, tmp_path: Path, browser: Browser) -> None:
+    folder = tmp_path / "run"
+    done = cli("transactions", LOAD, *DRIVE, "--transactions", "2k", "--out", str(folder))
+    assert "transactions a second" in done.stdout
+    assert set(Run.read(folder).tables) == {"windows", "response"}
+    check_report(browser, folder / "report.html")
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = (LOAD, *DRIVE, "--transactions", "1G", "--out", str(folder))
+    process = subprocess.Popen([sys.executable, "-m", "flashwright", "transactions", *words])
+    try:
+        wait_until_used(process, 3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+    result = Run.read(folder).result
+    assert result["complete"] is False
+    assert result["committed"] > 0

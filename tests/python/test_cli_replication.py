@@ -50,6 +50,7 @@ def test_without_copies_nothing_is_told_of_them(cli_json: Callable[..., Any]) ->
 )
 def test_what_cannot_be_is_one_line(cli: Cli, arguments: list[str], said: str) -> None:
     changes = [part for text in arguments for part in ("--set", text)]
-    found = cli("simulate", "io:random", *COPIES, *changes, "--requests", "500", code=2)
+    pblru = ["--set", "replication.policy=pblru"]
+    found = cli("simulate", "io:random", *SMALL, *pblru, *changes, "--requests", "500", code=2)
     assert said in found.stderr
     assert "Traceback" not in found.stderr

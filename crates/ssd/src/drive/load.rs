@@ -176,8 +176,12 @@ mod tests {
     }
 
     fn play(jobs: Vec<Flow>, most_time: Picos) -> Outcome {
+        play_on(small(), jobs, most_time)
+    }
+
+    fn play_on(profile: Profile, jobs: Vec<Flow>, most_time: Picos) -> Outcome {
         let settings = RunSettings {
-            profile: small(),
+            profile,
             state: State::Filled,
             pace: Pace::OPEN,
             seed: 1,
@@ -206,9 +210,9 @@ mod tests {
             };
             let requests: Arc<[IoRequest]> = (0..4).map(|page| write(page * 4096)).collect();
             let closed = Pace::Closed { depth: 1, think: 0 };
-            let outcome =
-                play(vec![flow(Box::new(VecRequests::new(requests)), closed)], Picos::MAX);
-            outcome.elapsed / 4
+            let writes = flow(Box::new(VecRequests::new(requests)), closed);
+            let buffered = small().with_overrides(&["write_buffer.bytes=64Ki"]).unwrap();
+            play_on(buffered, vec![writes], Picos::MAX).elapsed / 4
         };
         // A program of a16 takes 200 us and more.
         let program = 100_000 * PICOS_PER_NANO;

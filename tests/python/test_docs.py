@@ -36,6 +36,7 @@ SMALLER = (
     (r"requests=100k", "requests=2k"),
     (r"--warm-up 9M --requests 10M", "--warm-up 9k --requests 10k"),
     (r"--requests 1M", "--requests 10k"),
+    (r"--warm-up 20k --transactions 20k", "--warm-up 1k --transactions 1k"),
     (r"--device nvme-tlc", "--device nvme-tlc --set media.erase_blocks_per_plane=64"),
     (r"region=8Gi\+8Gi", "region=64Mi+64Mi"),
     (r"zipf\?pages=1Mi", "zipf?pages=16Ki"),

@@ -15,7 +15,7 @@ from flashwright._core import InputError, RunError
 from flashwright.measured.rows import WriteRow
 from flashwright.measured.template import DataSheet, Estimate, profile
 from flashwright.mqsim import playing
-from flashwright.reproduce.validations import beside_mqsim as beside
+from flashwright.reproduce.validations import other_simulators as beside
 
 ROW = WriteRow("d", 960, 894, "uniform", "", 4096, 3.0, 350.0)
 ZONES = replace(ROW, pattern="zns", parameters="active_zones=2 zone_mib=8192", request_bytes=524288)

@@ -1,4 +1,4 @@
-"""Runs MQSim on a configuration and a trace of our own, and reads what it tells.
+"""Runs MQSim on a configuration and a trace of our own, and reads what it reports.
 
 MQSim logs a mean response time for each stretch of a stated length. With a length of a nanosecond
 each completion is a stretch of its own, so that the log holds every request: when it was done, and

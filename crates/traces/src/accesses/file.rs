@@ -3,18 +3,17 @@
 //! `docs/formats/page_accesses.md` has the columns.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, UInt32Type, UInt64Type};
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::errors::ParquetError;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::{NO_ROW, Relation};
 use crate::error::{Place, TraceError};
+use crate::store::{not_parquet, parquet_file};
 
 /// The columns; `client`, `row` and `think_ns` may be missing.
 pub const COLUMNS: [&str; 7] =
@@ -50,23 +49,7 @@ pub(super) struct Rows {
 
 impl Rows {
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let file = File::open(path).map_err(|source| TraceError::Io {
-            path: path.to_owned(),
-            doing: "open",
-            offset: 0,
-            source,
-        })?;
-        let failed = |source: ParquetError| TraceError::Parquet {
-            path: path.to_owned(),
-            doing: "open",
-            place: Place::Row(0),
-            source: Box::new(source),
-        };
-        let damaged = || ParquetError::General("the file is damaged".to_owned());
-        let builder =
-            catch_unwind(AssertUnwindSafe(|| ParquetRecordBatchReaderBuilder::try_new(file)))
-                .unwrap_or_else(|_| Err(damaged()))
-                .map_err(failed)?;
+        let builder = parquet_file(path)?;
         let about = builder.metadata().file_metadata();
         let rows = u64::try_from(about.num_rows()).unwrap_or(0);
         let pairs: Vec<(String, String)> = about
@@ -76,7 +59,8 @@ impl Rows {
             .filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?)))
             .collect();
         let (page_bytes, relations) = metadata(path, &pairs)?;
-        let batches = builder.with_batch_size(1 << 16).build().map_err(failed)?;
+        let batches =
+            builder.with_batch_size(1 << 16).build().map_err(|error| not_parquet(path, error))?;
         Ok(Self { path: path.to_owned(), batches, row: 0, page_bytes, relations, rows })
     }
 

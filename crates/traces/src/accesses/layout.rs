@@ -51,13 +51,13 @@ impl Layout {
         Self { page_bytes, pages: 0, rows: 0, relations: Vec::new() }
     }
 
-    /// Rows of so many bytes, without headers, that fit a page; at least one.
+    /// Rows of `row_bytes` bytes, without headers, that fit a page; at least one.
     pub fn rows_per_page(page_bytes: u32, row_bytes: u32) -> u32 {
         let each = (ROW_HEADER + row_bytes).next_multiple_of(8) + LINE_POINTER;
         ((page_bytes - PAGE_HEADER) / each).max(1)
     }
 
-    /// A table of so many rows.
+    /// A table of `rows` rows.
     pub fn heap(&mut self, name: &str, rows: u64, row_bytes: u32) -> Heap {
         let per_page = Self::rows_per_page(self.page_bytes, row_bytes);
         let pages = rows.div_ceil(u64::from(per_page)).max(1);
@@ -73,7 +73,7 @@ impl Layout {
         }
     }
 
-    /// A B+-tree over so many entries whose keys have so many bytes.
+    /// A B+-tree over `entries` entries whose keys have `key_bytes` bytes.
     pub fn tree(&mut self, name: &str, entries: u64, key_bytes: u32) -> Tree {
         let relation = self.relations.len() as u16;
         let tree = Tree::new(relation, self.pages as u32, self.page_bytes, entries, key_bytes);
@@ -123,7 +123,7 @@ impl Layout {
     }
 }
 
-/// How many units of scale make a database of so many bytes, by the bytes of one: at least one.
+/// How many units of scale make a database of `bytes` bytes, by the bytes of one: at least one.
 pub fn units_of(bytes: u64, of_one: u64) -> u64 {
     ((bytes + of_one / 2) / of_one).max(1)
 }

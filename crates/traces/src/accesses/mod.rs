@@ -102,7 +102,9 @@ pub trait TransactionSource: Send {
     fn database(&self) -> &Database;
 
     /// How many there are; `None` if there is no end.
-    fn transactions(&self) -> Option<u64>;
+    fn transactions(&self) -> Option<u64> {
+        None
+    }
 
     /// Puts the next transaction of this client, counted from 0, into `transaction`; whether there
     /// was one.
@@ -171,7 +173,7 @@ impl BenchmarkLoad {
         &self.args
     }
 
-    /// The load of so many clients, which never ends. What a client draws depends on the seed and
+    /// The load of `clients` clients, which never ends. What a client draws depends on the seed and
     /// its number alone; which rows its transactions find, on those of the others before, too.
     ///
     /// # Panics

@@ -14,7 +14,7 @@ use super::{
 pub(super) const BENCHMARK: Benchmark = Benchmark {
     info: Info {
         name: "tpcb",
-        aliases: &["tpc_b", "pgbench"],
+        aliases: &["tpc_b"],
         summary: "TPC-B: each transaction changes an account, its teller and its branch, and adds \
                   a line of history",
         source: "TPC Benchmark B 2.0, clauses 1.2, 3.2, 4.2, 5.3; rows of 100 and 50 bytes",
@@ -102,10 +102,6 @@ impl TpcB {
 impl TransactionSource for TpcB {
     fn database(&self) -> &Database {
         &self.database
-    }
-
-    fn transactions(&self) -> Option<u64> {
-        None
     }
 
     fn next(&mut self, client: u32, transaction: &mut Transaction) -> Result<bool, SourceError> {

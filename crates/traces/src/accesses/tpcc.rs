@@ -278,10 +278,6 @@ impl TransactionSource for TpcC {
         &self.database
     }
 
-    fn transactions(&self) -> Option<u64> {
-        None
-    }
-
     fn next(&mut self, client: u32, transaction: &mut Transaction) -> Result<bool, SourceError> {
         let rng = &mut self.clients[client as usize];
         let drawn = below(rng, 100);

@@ -30,6 +30,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 pub use batch::to_batch;
 pub use read::StoreReader;
+pub(crate) use read::{not_parquet, parquet_file};
 pub use table::TableWriter;
 pub use write::StoreWriter;
 

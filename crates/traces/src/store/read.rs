@@ -36,6 +36,31 @@ pub struct StoreReader {
     position: Arc<Position>,
 }
 
+pub(crate) fn not_parquet(path: &Path, source: ParquetError) -> TraceError {
+    TraceError::Parquet {
+        path: path.to_owned(),
+        doing: "open",
+        place: Place::Row(0),
+        source: Box::new(source),
+    }
+}
+
+/// Opens a Parquet file. A damaged one is an error: it never takes the process down.
+pub(crate) fn parquet_file(
+    path: &Path,
+) -> Result<ParquetRecordBatchReaderBuilder<File>, TraceError> {
+    let file = File::open(path).map_err(|source| TraceError::Io {
+        path: path.to_owned(),
+        doing: "open",
+        offset: 0,
+        source,
+    })?;
+    let builder = catch_unwind(AssertUnwindSafe(|| ParquetRecordBatchReaderBuilder::try_new(file)));
+    let damaged =
+        |_| Err(ParquetError::General("the file is damaged: decoding its footer panicked".into()));
+    builder.unwrap_or_else(damaged).map_err(|error| not_parquet(path, error))
+}
+
 impl StoreReader {
     /// Opens the file; `skip_bad` malformed rows are passed over before one is an error.
     ///
@@ -50,34 +75,18 @@ impl StoreReader {
         skip_bad: u64,
         position: Arc<Position>,
     ) -> Result<Self, TraceError> {
-        let file = File::open(path).map_err(|source| TraceError::Io {
-            path: path.to_owned(),
-            doing: "open",
-            offset: 0,
-            source,
-        })?;
-        let failed = |source: ParquetError| TraceError::Parquet {
-            path: path.to_owned(),
-            doing: "open",
-            place: Place::Row(0),
-            source: Box::new(source),
-        };
-        let builder =
-            catch_unwind(AssertUnwindSafe(|| ParquetRecordBatchReaderBuilder::try_new(file)));
-        let damaged = |_| {
-            Err(ParquetError::General(
-                "the file is damaged: decoding its footer panicked".to_owned(),
-            ))
-        };
-        let builder = builder.unwrap_or_else(damaged).map_err(failed)?;
+        let builder = parquet_file(path)?;
         let about = builder.metadata().file_metadata();
         let rows = u64::try_from(about.num_rows()).unwrap_or(0);
         let pairs = about.key_value_metadata().into_iter().flatten();
         let metadata =
             pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
         let mask = ProjectionMask::columns(builder.parquet_schema(), COLUMNS);
-        let batches =
-            builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(failed)?;
+        let batches = builder
+            .with_projection(mask)
+            .with_batch_size(BATCH_ROWS)
+            .build()
+            .map_err(|error| not_parquet(path, error))?;
         let (bad, clock) = (BadRecords::new(path, skip_bad), Clock::default());
         Ok(Self {
             batches,

@@ -43,7 +43,7 @@ pub fn load(
     Ok(())
 }
 
-/// Waits for a completion. The first failure is told when nothing is outstanding any more.
+/// Waits for a completion. The first failure is returned when nothing is outstanding any more.
 fn wait(device: &mut dyn BlockDevice, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
     device.wait(Nanos::MAX, completed)?;
     for completion in completed.drain(..) {

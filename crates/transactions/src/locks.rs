@@ -53,7 +53,7 @@ pub static RULES: &[(Info, Rule)] = &[
 pub enum Answer {
     /// The client has it, or had it before.
     Granted,
-    /// It gets it later: [`Locks::release_all`] tells.
+    /// It gets it later, from [`Locks::release_all`].
     Waits,
     /// It has to give up all that it holds and start again.
     Restart,
@@ -103,7 +103,7 @@ pub struct Locks {
 const BUCKETS: u32 = 1 << 14;
 
 impl Locks {
-    /// For so many clients.
+    /// For `clients` clients.
     #[must_use]
     pub fn new(clients: u32, rule: Rule) -> Self {
         let clients = clients as usize;

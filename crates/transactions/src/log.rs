@@ -39,7 +39,7 @@ pub struct LogWrite {
 }
 
 impl Log {
-    /// An empty log that is written in blocks of so many bytes.
+    /// An empty log that is written in blocks of `block_bytes` bytes.
     #[must_use]
     pub fn new(settings: LogSettings, block_bytes: u32) -> Self {
         let block_bytes = u64::from(block_bytes);
@@ -70,8 +70,8 @@ impl Log {
         (from, self.appended)
     }
 
-    /// Whether the record of a changed page has room, and behind it the commits of so many clients.
-    /// Whoever changes a page waits until it has: so all that was appended can be written.
+    /// Whether the record of a changed page has room, and behind it the commits of `clients`
+    /// clients. Whoever changes a page waits until it has: so all that was appended can be written.
     #[must_use]
     pub fn has_room(&self, clients: u32) -> bool {
         let reserve = u64::from(clients) * COMMIT_BYTES + 2 * self.block_bytes;
@@ -79,7 +79,7 @@ impl Log {
         end <= self.redo + self.settings.region_bytes
     }
 
-    /// The smallest region that so many clients can work with.
+    /// The smallest region, in bytes, that `clients` clients can work with.
     #[must_use]
     pub fn least_bytes(clients: u32, record_bytes: u32, block_bytes: u32) -> u64 {
         let each = COMMIT_BYTES + u64::from(record_bytes);

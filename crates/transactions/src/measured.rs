@@ -122,9 +122,9 @@ pub struct Measured {
     pub checkpoints: u64,
     /// Time of all clients together, by what it went to: see [`WAITS`].
     pub waited: [Nanos; WAITS.len()],
-    /// What the dies did meanwhile, where the device tells.
+    /// What the dies did meanwhile, where the device reports it.
     pub dies: Option<DieTime>,
-    /// What the flash did meanwhile, where the device tells.
+    /// What the flash did meanwhile, where the device reports it.
     pub flash: Option<FlashWork>,
     /// Transactions and time of the warm-up.
     pub warm_up: (u64, Nanos),

@@ -9,7 +9,7 @@ pub trait Observer {
     /// A client reads or changes a page that is in the pool; a change has a log record that ends
     /// at `lsn`.
     fn accessed(&mut self, _client: u32, _page: u32, _row: u32, _is_write: bool, _lsn: u64) {}
-    /// A client was told that its transaction is committed; its record ends at `lsn`.
+    /// A client's transaction is committed; its record ends at `lsn`.
     fn committed(&mut self, _client: u32, _lsn: u64) {}
     /// A client's transaction is restarted.
     fn restarted(&mut self, _client: u32) {}

@@ -63,8 +63,8 @@ pub struct IoRequest {
     pub latency_ns: Option<Nanos>,
     /// Placement handle of a write (NVMe FDP), below [`PLACEMENT_HANDLES`]; 0 if none is given.
     pub handle: u8,
-    /// A write is done only when it is durable (FUA). `false` for all else, and where the trace does
-    /// not tell.
+    /// A write is done only when it is durable (FUA). `false` for all else, and where the trace
+    /// does not tell.
     pub is_fua: bool,
 }
 

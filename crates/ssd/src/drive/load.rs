@@ -163,7 +163,7 @@ mod tests {
     use crate::drive::profile::{self, Profile};
     use crate::drive::run::{Outcome, RunSettings, simulate_flows};
     use crate::drive::state::State;
-    use crate::drive::time::{PICOS_PER_NANO, PICOS_PER_SECOND};
+    use crate::drive::time::{PICOS_PER_SECOND, picos_of_micros};
 
     fn small() -> Profile {
         let changes = [
@@ -214,10 +214,9 @@ mod tests {
             let buffered = small().with_overrides(&["write_buffer.bytes=64Ki"]).unwrap();
             play_on(buffered, vec![writes], Picos::MAX).elapsed / 4
         };
-        // A program of a16 takes 200 us and more.
-        let program = 100_000 * PICOS_PER_NANO;
-        assert!(mean_write(false) < program, "{}", mean_write(false));
-        assert!(mean_write(true) > program, "{}", mean_write(true));
+        let program = picos_of_micros(small().media.program_us[0]);
+        let (buffered, forced) = (mean_write(false), mean_write(true));
+        assert!(buffered < program && program < forced, "{buffered} and {forced} ps");
     }
 
     fn job(requests: &[(u64, IoOp)], pace: Pace) -> Flow {

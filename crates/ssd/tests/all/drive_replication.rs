@@ -42,7 +42,7 @@ proptest! {
             ("replication.policy", policy),
             ("replication.budget", budget),
             ("replication.patience_us", patience),
-            ("replication.most_copies", copies),
+            ("replication.most_places", copies),
             ("replication.counted", counted),
             ("replication.read_threshold", "0"),
             ("replication.epoch_s", epoch),
@@ -119,8 +119,8 @@ fn played(changes: &[(&str, &str)], reads: u32) -> Outcome {
 const LRU: (&str, &str) = ("replication.policy", "lru");
 const PBLRU: (&str, &str) = ("replication.policy", "pblru");
 
-/// RRead: a read behind an erase is answered by another die. Without the idea the 99.9th percentile
-/// is that of the erase.
+/// RRead: a read behind an erase is answered by another die. Without the idea reads wait for erases
+/// as long as they do without copies.
 #[test]
 fn a_read_behind_an_erase_is_answered_by_another_die() {
     let wide = [("ftl.over_provisioning", "1")];
@@ -136,7 +136,7 @@ fn a_read_behind_an_erase_is_answered_by_another_die() {
     let (was, is) = (waited(&without), waited(&with));
     assert!(is < 0.8 * was, "reads wait {is} ns for erases, without copies {was}; {copies:?}");
     assert!(copies.counts.extra_reads > 0 && copies.counts.blocked_reads_with_copy > 0);
-    // What came too late was withdrawn, or is told as in vain.
+    // What came too late was withdrawn, or counts as in vain.
     let in_vain: u64 = with.media.in_vain.iter().flatten().sum();
     assert!(with.media.vanished + in_vain > 0);
 }

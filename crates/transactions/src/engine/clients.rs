@@ -29,7 +29,7 @@ pub(super) enum Phase {
     Use,
     /// The processor is done with it.
     Used,
-    /// It is told that it has committed.
+    /// It has committed.
     Committed,
     /// There is nothing more for it.
     Done,

@@ -151,7 +151,7 @@ fn check(
         let least = Log::least_bytes(settings.clients, log.record_bytes, page);
         if log.region_bytes < least {
             let reason = format!("a log of {} bytes", log.region_bytes);
-            return Err(unusable(reason, format!("at least {least} for so many clients")));
+            return Err(unusable(reason, format!("at least {least} for that many clients")));
         }
     }
     if settings.locks == Granularity::Row && database.rows == 0 {

@@ -22,7 +22,7 @@ struct Page {
     written: usize,
 }
 
-/// Checks everything that it is told against what it knows.
+/// Checks everything that it sees against what it knows.
 pub(super) struct Oracle {
     frames: usize,
     has_log: bool,

@@ -30,7 +30,7 @@ pub static BUFFERS: &[Info] = &[
     },
     Info {
         name: "cflru_e",
-        aliases: &["cflru"],
+        aliases: &[],
         summary: "among those not used for longest a clean page, else the dirty one whose erase \
                   block is erased least",
         source: "Yoo, Lee, Ryu & Bahn, ICCSA 2007; with REPLICATION 5.4's blocking probability in \
@@ -94,7 +94,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Of so many frames, for a database of so many pages, `pages_per_part` of which are as large
+    /// Of `frames` frames, for a database of `pages` pages, `pages_per_part` of which are as large
     /// as an erase block.
     ///
     /// # Errors

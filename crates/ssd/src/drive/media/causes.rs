@@ -107,7 +107,7 @@ causes! {
 }
 
 impl Cause {
-    /// Whether a request may wait for it, so that its time is told part by part.
+    /// Whether a request may wait for it, so that its time is recorded part by part.
     #[inline]
     pub(super) const fn may_be_waited_for(self) -> bool {
         matches!(self, Self::Host | Self::Replication)

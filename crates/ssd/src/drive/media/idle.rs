@@ -14,7 +14,7 @@ pub(super) struct Observed {
     rests: Option<Rests>,
 }
 
-/// Lengths that are told from each other, in units; the last stands for all that are longer.
+/// Lengths that are counted apart, in units; the last stands for all that are longer.
 pub const IDLE_LENGTHS: usize = 1024;
 
 /// Idle periods of each die: from when it has done what was asked of it to when something is asked

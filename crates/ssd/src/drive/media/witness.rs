@@ -71,7 +71,7 @@ impl Witness {
         self.brought.insert(tag, content);
     }
 
-    /// What a program of this page brings, whoever is told of its end.
+    /// What a program of this page brings, whoever hears of its end.
     pub fn brings_to(&mut self, page: Ppn, content: Content) {
         self.left.insert(page.0, content);
     }

@@ -14,11 +14,11 @@ use crate::drive::schemes::SCHEMES;
 pub struct ReplicationConfig {
     /// Which pages lose their copies when there is no room; `none` for no copies at all.
     pub policy: ReplicationPolicy,
-    /// Room for copies, as a fraction of the logical pages, 0.0001 ... 1. It is taken from the spare
-    /// space.
+    /// Room for copies, as a fraction of the logical pages, 0.0001 ... 1. It is taken from the
+    /// spare space.
     pub budget: f64,
     /// Most places of a page, 2 ... 8 (K).
-    pub most_copies: u32,
+    pub most_places: u32,
     /// How long a command may wait for a die that works for the drive itself, in microseconds (D);
     /// 0 for twice the mean time of a program.
     pub patience_us: f64,
@@ -38,7 +38,7 @@ impl Default for ReplicationConfig {
         Self {
             policy: ReplicationPolicy::None,
             budget: 0.1,
-            most_copies: 4,
+            most_places: 4,
             patience_us: 0.0,
             epoch_s: 60.0,
             recency_share: 0.5,
@@ -93,14 +93,14 @@ impl Profile {
     pub fn replica_patience_us(&self) -> f64 {
         let times = &self.media.program_us;
         let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
-        let told = self.replication.patience_us;
-        if told > 0.0 { told } else { 2.0 * mean }
+        let given = self.replication.patience_us;
+        if given > 0.0 { given } else { 2.0 * mean }
     }
 
     pub(super) fn check_replication(&self, at: &At<'_>) -> Checked {
         let r = &self.replication;
         at.range("replication.budget", r.budget, 0.0001..=1.0)?;
-        at.range("replication.most_copies", r.most_copies, 2..=8)?;
+        at.range("replication.most_places", r.most_places, 2..=8)?;
         at.range("replication.patience_us", r.patience_us, 0.0..=1e9)?;
         at.range("replication.epoch_s", r.epoch_s, 0.001..=1e6)?;
         at.range("replication.recency_share", r.recency_share, 0.0..=1.0)?;

@@ -339,8 +339,8 @@ fn wrong_overrides_are_told_and_change_nothing() {
             "controller.read_us=1",
             "profile `a16`: no key `controller.read_us`; known in `controller` are: drain_us, \
              page_us, read_command_us, read_gap_us, relocation_gap_us, trickle_gap_us, \
-             trickle_slack_us, turnaround_us, write_command_us, write_gap_us, write_hold_us, write_slack_us, \
-             writes_wait_for_reads",
+             trickle_slack_us, turnaround_us, write_command_us, write_gap_us, write_hold_us, \
+             write_slack_us, writes_wait_for_reads",
         ),
         (
             "cpu.read_us=1",

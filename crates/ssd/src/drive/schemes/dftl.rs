@@ -35,7 +35,7 @@ use units::Lpn;
 
 use super::dftl_cache::Cached;
 use super::dftl_mapping::{Mapping, NONE, PageState, Waiter};
-use super::dftl_placement::WithTranslation;
+use super::own_stream::WithOwnStream;
 use super::page_mapped::{PageMappedScheme, Place, SchemeSettings};
 use super::{ReadPath, Scheme, SchemeCounters, SchemeError, WornOut, page_mapped};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
@@ -125,15 +125,15 @@ impl MapSize {
 
     /// A placement policy that keeps translation pages apart from the host's, on so many planes.
     #[must_use]
-    pub fn place_apart<P: Placement>(&self, policy: P, planes: u32) -> WithTranslation<P> {
-        WithTranslation::new(policy, self.host_pages, planes, "translation")
+    pub fn place_apart<P: Placement>(&self, policy: P, planes: u32) -> WithOwnStream<P> {
+        WithOwnStream::new(policy, self.host_pages, planes, "translation")
     }
 }
 
 /// The scheme.
 #[derive(Debug)]
 pub struct DftlScheme<P> {
-    below: PageMappedScheme<WithTranslation<P>, Mapping>,
+    below: PageMappedScheme<WithOwnStream<P>, Mapping>,
     host_pages: u32,
     page_bytes: u32,
     /// Tags below this are of the scheme below.
@@ -151,7 +151,7 @@ impl<P: Placement> DftlScheme<P> {
         settings: SchemeSettings<'_>,
         size: &MapSize,
         name: &str,
-        policy: WithTranslation<P>,
+        policy: WithOwnStream<P>,
         victims: AnyVictim,
     ) -> Result<Self, BuildError> {
         let (page_bytes, lanes) = (settings.layout.page_bytes, settings.layout.planes());

@@ -7,7 +7,6 @@ pub mod block_mapped;
 pub mod dftl;
 mod dftl_cache;
 mod dftl_mapping;
-mod dftl_placement;
 #[cfg(test)]
 mod dftl_tests;
 pub mod fast;
@@ -19,6 +18,7 @@ mod hybrid_tests;
 mod lane;
 mod log_maps;
 mod merge;
+mod own_stream;
 mod pace;
 pub mod page_mapped;
 pub mod replicated;

@@ -1,18 +1,18 @@
-//! Translation pages, or copies, beside the host's pages: a stream of their own, whatever the placement policy
-//! does with the others.
+//! Translation pages, or copies, beside the host's pages: a stream of their own, whatever the
+//! placement policy does with the others.
 
 use placement::{Death, Device, Placement, Previous, Pull, Survivors};
 use units::{Lpn, StreamId};
 
 /// A placement policy, with one more stream for the logical pages from `first` on, which are the
-/// drive's own: they hold the map, or copies. DFTL keeps data blocks and translation blocks apart in
-/// the same way.
+/// drive's own: they hold the map, or copies. DFTL keeps data blocks and translation blocks apart
+/// in the same way.
 ///
 /// The policy sees only its own streams and pages. Where a page of the host's lies in a translation
 /// erase block, since it was relocated when no erase block was free for it, the policy is told of
 /// its first stream. [`Device`] counts translation pages with the others, in its clock too.
 #[derive(Debug)]
-pub struct WithTranslation<P> {
+pub struct WithOwnStream<P> {
     policy: P,
     first: u32,
     own: StreamId,
@@ -23,7 +23,7 @@ pub struct WithTranslation<P> {
     to: Vec<StreamId>,
 }
 
-impl<P: Placement> WithTranslation<P> {
+impl<P: Placement> WithOwnStream<P> {
     pub(super) fn new(policy: P, first: u32, lanes: u32, label: &'static str) -> Self {
         let own = StreamId(policy.streams() as u32);
         let (offsets, lpns, to) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,7 +74,7 @@ impl<P: Placement> WithTranslation<P> {
     }
 }
 
-impl<P: Placement> Placement for WithTranslation<P> {
+impl<P: Placement> Placement for WithOwnStream<P> {
     const PER_STREAM: bool = P::PER_STREAM;
     const USES_PREVIOUS: bool = P::USES_PREVIOUS;
     const WATCHES_DEATHS: bool = P::WATCHES_DEATHS;

@@ -5,15 +5,15 @@
 //! of their own, which the scheme below maps and cleans as any others; so room for them is taken
 //! from the spare space, and what they cost there is what it costs to clean them.
 //!
-//! A die is *blocked* while it reclaims space or evens out wear: the drive knows, and need not guess
-//! it from a time. A request to such a die is called blocked at once if what the die is at will last
-//! beyond the patience D, or if a write finds no room; otherwise once it has waited for D. Then
-//! another die is asked (algorithms 1 and 2), which does so when it has rested long enough
-//! ([`thresholds`]). The first that is done answers. Reads that come too late are given up; programs
-//! go on, and are copies.
+//! A die is *blocked* while it reclaims space or evens out wear: the drive knows, and need not
+//! guess it from a time. A request to such a die is called blocked at once if what the die is at
+//! will last beyond the patience D, or if a write finds no room; otherwise once it has waited for
+//! D. Then another die is asked (algorithms 1 and 2), which does so when it has rested long enough
+//! ([`thresholds`]). The first that is done answers. Reads that come too late are given up;
+//! programs go on, and are copies.
 //!
-//! Every copy holds the newest version: a write or trim forgets all copies of before at once. A page
-//! whose own place is not programmed yet keeps its copies, as one of them may be all that was
+//! Every copy holds the newest version: a write or trim forgets all copies of before at once. A
+//! page whose own place is not programmed yet keeps its copies, as one of them may be all that was
 //! acknowledged.
 //!
 //! Simplified: what is not in the paper's text, its appendix C, is not known here (`AddRG`). Idle
@@ -38,7 +38,7 @@ use self::blocking::Blocking;
 use self::calls::{CallId, Calls};
 use self::groups::{Group, Groups, MOST_SLOTS};
 use self::side::Side;
-use super::dftl_placement::WithTranslation;
+use super::own_stream::WithOwnStream;
 use super::page_mapped::{PageMappedScheme, Place, SchemeSettings};
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, CommandId, Done, INITIAL, Media, Tag};
@@ -62,7 +62,7 @@ enum Obstacle {
 /// Page mapping with copies of pages.
 #[derive(Debug)]
 pub struct Replicated<P> {
-    below: PageMappedScheme<WithTranslation<P>, Calls>,
+    below: PageMappedScheme<WithOwnStream<P>, Calls>,
     groups: Groups,
     blocking: Blocking,
     side: Side,
@@ -70,7 +70,7 @@ pub struct Replicated<P> {
     host_pages: u32,
     page_bytes: u32,
     lanes: u32,
-    most_copies: u32,
+    most_places: u32,
     budget: u32,
     patience: Picos,
     /// How long after a command was given, or after the last look, it is looked at: the patience,
@@ -107,7 +107,7 @@ impl Places {
     fn probability<P: Placement>(
         self,
         group: &Group,
-        below: &PageMappedScheme<WithTranslation<P>, Calls>,
+        below: &PageMappedScheme<WithOwnStream<P>, Calls>,
         blocking: &Blocking,
         media: &Media,
     ) -> f64 {
@@ -131,8 +131,8 @@ struct Copy {
 
 impl<P: Placement> Replicated<P> {
     /// A policy that keeps copies apart from the host's pages.
-    pub fn place_apart(policy: P, profile: &Profile, lanes: u32) -> WithTranslation<P> {
-        WithTranslation::new(policy, profile.logical_pages(), lanes, "copies")
+    pub fn place_apart(policy: P, profile: &Profile, lanes: u32) -> WithOwnStream<P> {
+        WithOwnStream::new(policy, profile.logical_pages(), lanes, "copies")
     }
 
     /// The scheme over erased media. `settings` has the logical pages of the host and those of
@@ -143,7 +143,7 @@ impl<P: Placement> Replicated<P> {
     pub fn new(
         settings: SchemeSettings<'_>,
         profile: &Profile,
-        policy: WithTranslation<P>,
+        policy: WithOwnStream<P>,
         victims: AnyVictim,
     ) -> Result<Self, BuildError> {
         let config = &profile.replication;
@@ -168,7 +168,7 @@ impl<P: Placement> Replicated<P> {
             host_pages,
             page_bytes,
             lanes,
-            most_copies: config.most_copies.min(MOST_SLOTS as u32 + 1),
+            most_places: config.most_places.min(MOST_SLOTS as u32 + 1),
             budget,
             patience,
             look_after: patience.max(mean(&m.read_us)).max(1),
@@ -286,7 +286,7 @@ impl<P: Placement> Replicated<P> {
             self.tell_blocked(lpn, call.is_read, media);
         }
         if !call.is_read {
-            if u32::from(call.ios) < self.most_copies {
+            if u32::from(call.ios) < self.most_places {
                 self.ask_for_copy(lpn, call.content, Some(id), None, media);
             }
             return;

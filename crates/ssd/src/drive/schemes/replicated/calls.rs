@@ -72,7 +72,7 @@ impl Call {
         self.given += 1;
     }
 
-    /// Whether whoever waits has been told.
+    /// Whether whoever waits has its answer.
     pub fn is_answered(&self, media: &Media) -> bool {
         self.ids().any(|id| media.stage(id) == Stage::Ended)
     }
@@ -116,7 +116,7 @@ pub(super) struct Calls {
     /// Tags from here on are of calls: the first is of commands that nobody waits for.
     first_tag: u32,
     pub copies_written: u64,
-    /// Copies placed in no time or with it that the FTL counts as the host's.
+    /// Calls that are open.
     open: u32,
 }
 

@@ -18,11 +18,11 @@ counters! {
         writes_of_two,
         /// Writes that asked three or more.
         writes_of_more,
-        /// Reads that were told to be blocked.
+        /// Reads that were blocked.
         blocked_reads,
         /// Of them, those whose page had a copy that could be read.
         blocked_reads_with_copy,
-        /// Writes that were told to be blocked.
+        /// Writes that were blocked.
         blocked_writes,
         /// Reads of copies that were given to a die because another was blocked.
         extra_reads,

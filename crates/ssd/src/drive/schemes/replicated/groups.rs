@@ -138,7 +138,9 @@ impl Groups {
         }
     }
 
-    /// The group to evict: the first in the order of the policy that may go.
+    /// The group to evict: the first in the order of the policy that may go, of the first sixteen.
+    /// One that may not go is not programmed yet: there are few, and a copy that finds no room is
+    /// only not made.
     pub fn victim(&self, may_go: impl Fn(u32) -> bool) -> Option<u32> {
         const TRIES: usize = 16;
         let from = |list: usize| {

@@ -346,7 +346,7 @@ impl<P: Placement> Replicated<P> {
         media: &mut Media,
     ) -> bool {
         let places = self.groups.of(lpn.0).map_or(0, |group| self.groups.get(group).slots().len());
-        if places + 1 >= self.most_copies as usize || !self.has_slot(lpn, media) {
+        if places + 1 >= self.most_places as usize || !self.has_slot(lpn, media) {
             return false;
         }
         let slot = self.groups.free_slot().expect("room was made");

@@ -5,7 +5,7 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Thresholds(Vec<u32>);
 
-/// Most commands on the side that are told from each other in one idle period.
+/// Most commands on the side in one idle period that have a threshold of their own.
 const MOST: usize = 64;
 
 impl Thresholds {
@@ -20,9 +20,9 @@ impl Thresholds {
     /// An idle period of i units, t <= i < t + work, makes whoever ends it wait for t + work - i.
     /// The paper looks for the t with the least expected delay. Taken by itself that is a t that no
     /// period reaches; we take the delay for each command on the side that is done, over those t
-    /// that enough periods reach: as many as there are commands wanted, or all where they are fewer.
-    /// Of several equal ones the shortest. For the next number the same over what is left of the
-    /// periods then, until t and work together reach the longest (the paper's M).
+    /// that enough periods reach: as many as there are commands wanted, or all where they are
+    /// fewer. Of several equal ones the shortest. For the next number the same over what is left of
+    /// the periods then, until t and work together reach the longest (the paper's M).
     pub fn of_lengths(lengths: &[u32], work: u32, wanted: u64) -> Self {
         let work = work.max(1) as usize;
         let longest = lengths.iter().rposition(|&count| count > 0);
@@ -69,7 +69,7 @@ mod tests {
         lengths
     }
 
-    /// The idea: many short periods and few long ones are told from each other by waiting.
+    /// The idea: waiting separates many short periods from few long ones.
     #[test]
     fn what_is_done_on_the_side_waits_out_the_short_periods() {
         let both = lengths(&[(1, 900), (2, 100), (100, 50)]);

@@ -143,6 +143,32 @@ def cli_json(cli: Cli) -> Callable[..., Any]:
     return lambda *arguments: json.loads(cli(*arguments, "--json", "-").stdout)
 
 
+@pytest.fixture(scope="session")
+def shipped_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the demo of the shipped trace: `run/`, `demo.json`, and what it printed.
+
+    Most of a minute and a half: made once for all processes of a run.
+    """
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shipped-demo"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "printed.txt").exists():
+            demo = ["demo", "--shipped", "--op", "0.2", "--json", "demo.json", "--out", "run"]
+            done = subprocess.run(
+                [sys.executable, "-m", "flashwright", *demo],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr or done.stdout
+            (folder / "printed.txt").write_text(done.stdout, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = find_program("chromium", "chromium-browser", "google-chrome")

@@ -17,7 +17,6 @@ COMMANDS = {
     "model bound": ["model", "bound", SMALL],
     "model pgc": ["model", "pgc"],
     "model figures": ["model", "figures"],
-    "demo": ["demo", "--shipped", "--op", "0.2"],
 }
 
 
@@ -27,6 +26,10 @@ def test_report_is_drawn_without_complaint_or_request(
 ) -> None:
     cli(*COMMANDS[command], "--out", "run")
     check_report(browser, tmp_path / "run" / "report.html")
+
+
+def test_the_report_of_the_demo_is_drawn_too(browser: Browser, shipped_demo: Path) -> None:
+    check_report(browser, shipped_demo / "run" / "report.html")
 
 
 def test_theme_follows_the_system_and_the_button(

@@ -122,18 +122,18 @@ def test_damaged_folder_is_told_in_one_line(cli: Cli, tmp_path: Path, damage: st
     assert "run" in done.stderr
 
 
-def test_demo_uses_the_recorded_trace(cli: Cli, tmp_path: Path) -> None:
-    done = cli("demo", "--shipped", "--op", "0.2", "--json", "demo.json", "--out", "run")
-    result = json.loads((tmp_path / "demo.json").read_text())
+def test_demo_uses_the_recorded_trace(shipped_demo: Path) -> None:
+    printed = (shipped_demo / "printed.txt").read_text(encoding="utf-8")
+    result = json.loads((shipped_demo / "demo.json").read_text())
     said, data_pages = result["provenance"]["inputs"]
     assert said["sha256"] == hashlib.sha256(data.TPCC_REQUESTS.read_bytes()).hexdigest()
     assert "data_pages" in data_pages["source"]
     whole, without_log = result["workloads"]
     assert whole["page_writes"] % result["trace"]["page_writes"] == 0
     assert without_log["page_writes"] < 0.7 * whole["page_writes"]
-    assert "report.html" in done.stdout
+    assert "report.html" in printed
     # It leads with the whole stream, and with a life at the rate of the recording.
-    first = next(line for line in done.stdout.splitlines() if line.startswith("The database wrote"))
+    first = next(line for line in printed.splitlines() if line.startswith("The database wrote"))
     assert "9.91 GiB in 19.0 min" in first
     assert "a drive of 238 GiB, 100 % full" in first
     assert "as recorded" in first
@@ -220,11 +220,10 @@ def test_a_bound_that_a_policy_undercuts_is_not_called_the_least(cli: Cli, tmp_p
     assert "least possible" not in report
 
 
-def test_the_report_of_the_demo_shows_both_workloads(cli: Cli, tmp_path: Path) -> None:
-    cli("demo", "--shipped", "--op", "0.2", "--out", "run")
-    report = (tmp_path / "run" / "report.html").read_text()
+def test_the_report_of_the_demo_shows_both_workloads(shipped_demo: Path) -> None:
+    report = (shipped_demo / "run" / "report.html").read_text()
     assert "The data pages alone: what the flash has to write" in report
-    for workload in json.loads((tmp_path / "run" / "result.json").read_text())["workloads"]:
+    for workload in json.loads((shipped_demo / "demo.json").read_text())["workloads"]:
         assert workload["name"] in report
 
 

@@ -9,7 +9,7 @@ use ssd::drive::measure::{Delay, DelaySummary, DieShare, LatencySummary, OpSumma
 use ssd::drive::media::{Cause, FlashOp};
 use ssd::drive::run::{Outcome, RunSettings};
 use ssd::drive::state::State;
-use ssd::drive::time::PICOS_PER_SECOND;
+use ssd::drive::time::{PICOS_PER_NANO, PICOS_PER_SECOND};
 use units::IoOp;
 
 use crate::drive_logs::{endurance_group, fdp_dict};
@@ -64,7 +64,9 @@ pub fn result<'py>(
         dict.set_item("fdp", fdp_dict(py, fdp)?)?;
     }
     if let Some(copies) = &outcome.replication {
-        dict.set_item("replication", replication_dict(py, copies, outcome)?)?;
+        let copies = devices::copy_work(copies, &outcome.scheme, &outcome.media);
+        let elapsed = outcome.elapsed / PICOS_PER_NANO;
+        dict.set_item("replication", replication_dict(py, &copies, elapsed)?)?;
     }
     if let Some(zones) = &outcome.zones {
         let counts = PyDict::new(py);

@@ -15,6 +15,7 @@ use pyo3::types::PyDict;
 use units::Nanos;
 
 use crate::devices::Device;
+use crate::drive_replication::replication_dict;
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::registry::info_dicts;
@@ -334,6 +335,9 @@ fn figures<'py>(
     dict.set_item("client_share", client_share)?;
     dict.set_item("die_share", die_share(py, measured)?)?;
     dict.set_item("flash", flash(py, measured)?)?;
+    if let Some(copies) = &measured.copies {
+        dict.set_item("replication", replication_dict(py, copies, measured.elapsed)?)?;
+    }
     dict.set_item("warm_up_transactions", measured.warm_up.0)?;
     dict.set_item("warm_up_seconds", measured.warm_up.1 as f64 / 1e9)?;
     let tables = PyDict::new(py);

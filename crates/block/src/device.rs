@@ -110,6 +110,42 @@ pub struct DieTime {
     pub by_cause: Vec<(&'static str, Nanos)>,
 }
 
+/// What a device that keeps copies of pages did with them since it was opened, and what it keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyWork {
+    /// Counters by name.
+    pub counts: Vec<(&'static str, u64)>,
+    /// Copies that would have been expected from how often pages were blocked.
+    pub predicted: f64,
+    /// Of each die, time in which something waited while it worked on copies, in nanoseconds.
+    pub interference: Vec<Nanos>,
+    /// Pages with 2, 3, ... places, now.
+    pub groups_by_size: Vec<u64>,
+    /// Sizes in pages or bytes by name, now.
+    pub sizes: Vec<(&'static str, u64)>,
+}
+
+impl CopyWork {
+    /// What was done since then; what is kept as it is now.
+    #[must_use]
+    pub fn since(mut self, before: &Self) -> Self {
+        self.predicted -= before.predicted;
+        for ((_, now), (_, before)) in self.counts.iter_mut().zip(&before.counts) {
+            *now -= before;
+        }
+        for (now, before) in self.interference.iter_mut().zip(&before.interference) {
+            *now -= before;
+        }
+        self
+    }
+
+    /// A counter; 0 if there is none of that name.
+    #[must_use]
+    pub fn count(&self, name: &str) -> u64 {
+        self.counts.iter().find(|&&(known, _)| known == name).map_or(0, |&(_, count)| count)
+    }
+}
+
 /// Why a device is of no use any more, or does not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
@@ -170,6 +206,11 @@ pub trait BlockDevice: Send {
         None
     }
 
+    /// What it did with copies of pages; `None` where it keeps none, or nobody can tell.
+    fn copy_work(&self) -> Option<CopyWork> {
+        None
+    }
+
     /// Told beside commands. Only layers take notice.
     fn signal(&mut self, signal: Signal) {
         let _ = signal;
@@ -210,6 +251,10 @@ macro_rules! pass_on {
 
             fn die_time(&self) -> Option<DieTime> {
                 (**self).die_time()
+            }
+
+            fn copy_work(&self) -> Option<CopyWork> {
+                (**self).copy_work()
             }
 
             fn signal(&mut self, signal: Signal) {

@@ -36,7 +36,9 @@ mod with_data;
 
 pub use command::{Command, Failure, Limits, Reply, Signal};
 pub use data::Data;
-pub use device::{BlockDevice, BlockError, Completion, DeviceInfo, DeviceKind, DieTime, FlashWork};
+pub use device::{
+    BlockDevice, BlockError, Completion, CopyWork, DeviceInfo, DeviceKind, DieTime, FlashWork,
+};
 pub use immediate::{Immediate, Serve, Sparse};
 pub use part::Part;
 pub use store::Store;

@@ -2,7 +2,9 @@
 
 use units::{IoOp, Nanos};
 
-use crate::{BlockDevice, BlockError, Command, Completion, DeviceInfo, DieTime, FlashWork, Signal};
+use crate::{
+    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWork, Signal,
+};
 
 /// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,
 /// where they may not have all of it.
@@ -66,6 +68,10 @@ impl BlockDevice for Part<'_> {
 
     fn die_time(&self) -> Option<DieTime> {
         self.device.die_time()
+    }
+
+    fn copy_work(&self) -> Option<CopyWork> {
+        self.device.copy_work()
     }
 
     fn signal(&mut self, signal: Signal) {

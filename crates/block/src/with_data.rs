@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DieTime, FlashWork, Serve,
-    Signal, Sparse,
+    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWork,
+    Serve, Signal, Sparse,
 };
 
 /// A device that holds no data, such as a simulated drive, and beside it the bytes in memory:
@@ -75,6 +75,10 @@ impl<D: BlockDevice> BlockDevice for WithData<D> {
 
     fn die_time(&self) -> Option<DieTime> {
         self.device.die_time()
+    }
+
+    fn copy_work(&self) -> Option<CopyWork> {
+        self.device.copy_work()
     }
 
     fn signal(&mut self, signal: Signal) {

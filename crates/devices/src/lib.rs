@@ -39,6 +39,7 @@ mod buffers;
 mod clock;
 mod content;
 mod control;
+mod copies;
 mod error;
 mod health;
 mod memory;
@@ -47,6 +48,7 @@ mod real;
 mod ring;
 mod simulated;
 
+pub use copies::copy_work;
 pub use error::DeviceError;
 pub use memory::Memory;
 pub use open::{Access, Opening, create_file, open, open_watched};

@@ -1,8 +1,8 @@
 //! A simulated drive as a block device, in virtual time: hours of requests in seconds.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, DieTime, Failure,
-    FlashWork, Limits, Reply,
+    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DeviceKind, DieTime,
+    Failure, FlashWork, Limits, Reply,
 };
 use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::{Cause, FlashOp, MediaCounters};
@@ -13,7 +13,7 @@ use ssd::drive::time::{PICOS_PER_NANO, Picos};
 use ssd::drive::{DriveVisitor, device, visit_drive};
 use units::{Cancelled, IoOp, Nanos, Progress};
 
-use crate::DeviceError;
+use crate::{DeviceError, copy_work};
 
 /// How a simulated drive is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +61,8 @@ trait AnyDrive: Send {
     fn media(&self) -> &MediaCounters;
     /// Dies, and what they worked for each cause.
     fn die_time(&self) -> (u32, [Picos; Cause::ALL.len()]);
+    /// None where pages have no copies.
+    fn copy_work(&self) -> Option<CopyWork>;
 }
 
 impl<S: Scheme> AnyDrive for Drive<S> {
@@ -100,6 +102,12 @@ impl<S: Scheme> AnyDrive for Drive<S> {
         let on_die = |die, cause| FlashOp::ALL.map(|op| media.time_on(die, op, cause));
         let of = |cause| (0..dies).flat_map(|die| on_die(die, cause)).sum();
         (dies, Cause::ALL.map(of))
+    }
+
+    fn copy_work(&self) -> Option<CopyWork> {
+        let (scheme, media) = (self.scheme(), Self::media(self));
+        let figures = scheme.replication(media)?;
+        Some(copy_work(&figures, &scheme.counters(), media.counters()))
     }
 
     fn worn_out(&self) -> Option<String> {
@@ -243,6 +251,10 @@ impl BlockDevice for Simulated {
         let named = Cause::ALL.into_iter().zip(times);
         let by_cause = named.map(|(cause, time)| (cause.name(), time / PICOS_PER_NANO)).collect();
         Some(DieTime { dies, by_cause })
+    }
+
+    fn copy_work(&self) -> Option<CopyWork> {
+        self.drive.copy_work()
     }
 
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {

@@ -4,8 +4,8 @@ use std::borrow::BorrowMut;
 use std::collections::VecDeque;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DieTime, Failure, FlashWork,
-    Reply, Signal,
+    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
+    FlashWork, Reply, Signal,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
@@ -347,6 +347,10 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
 
     fn die_time(&self) -> Option<DieTime> {
         self.device.die_time()
+    }
+
+    fn copy_work(&self) -> Option<CopyWork> {
+        self.device.copy_work()
     }
 
     fn signal(&mut self, signal: Signal) {

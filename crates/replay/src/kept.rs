@@ -1,8 +1,8 @@
 //! Data for traces that have none, and what a device has to hold of it afterwards.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DieTime, Failure, FlashWork,
-    Signal, Store,
+    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
+    FlashWork, Signal, Store,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -296,6 +296,10 @@ impl<D: BlockDevice> BlockDevice for Keeping<D> {
 
     fn die_time(&self) -> Option<DieTime> {
         self.device.die_time()
+    }
+
+    fn copy_work(&self) -> Option<CopyWork> {
+        self.device.copy_work()
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 
-use block::{BlockDevice, BlockError, Command, Completion, DeviceInfo, DieTime, FlashWork, Signal};
+use block::{
+    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWork, Signal,
+};
 use rustc_hash::FxHashMap;
 use traces::store::StoreWriter;
 use traces::{Facts, Origin, Output, TraceError, TraceWriter, Written};
@@ -170,6 +172,10 @@ impl BlockDevice for Recorded<'_> {
 
     fn die_time(&self) -> Option<DieTime> {
         self.device.die_time()
+    }
+
+    fn copy_work(&self) -> Option<CopyWork> {
+        self.device.copy_work()
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -1,6 +1,6 @@
 //! What is measured while transactions play.
 
-use block::{DieTime, FlashWork};
+use block::{CopyWork, DieTime, FlashWork};
 use hdrhistogram::Histogram;
 use units::Nanos;
 
@@ -126,6 +126,8 @@ pub struct Measured {
     pub dies: Option<DieTime>,
     /// What the flash did meanwhile, where the device reports it.
     pub flash: Option<FlashWork>,
+    /// What was done with copies of pages, where the device keeps some.
+    pub copies: Option<CopyWork>,
     /// Transactions and time of the warm-up.
     pub warm_up: (u64, Nanos),
     windows: Windows,
@@ -156,6 +158,7 @@ impl Measured {
             waited: [0; WAITS.len()],
             dies: None,
             flash: None,
+            copies: None,
             warm_up: (0, 0),
             windows: Windows { each: Windows::FIRST, all: Vec::new() },
         }

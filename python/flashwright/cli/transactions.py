@@ -159,6 +159,9 @@ def transactions(
     if not output.is_only_json:
         print_table([("", "left"), ("", "right")], words.figures(run.result), title(run.result))
         print_table(words.KIND_HEADINGS, words.kind_rows(run.result), "Response times")
+        if "replication" in run.result:
+            rows = words.copies_rows(run.result)
+            print_table(words.COPIES_HEADINGS, rows, "Copies on other dies")
         for line in words.remarks(run.result):
             say(line)
     output.finish(run)

@@ -263,7 +263,7 @@ def copies(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("blocked reads", count(found["blocked_reads"])),
         ("blocked reads that had a copy", count(found["blocked_reads_with_copy"])),
         ("blocked writes", count(found["blocked_writes"])),
-        ("copies written", count(result["replica_page_writes"])),
+        ("copies written", count(found["replica_page_writes"])),
         ("copies expected by the paper's E_p", count(round(found["predicted_copies"]))),
         ("commands that came too late", count(found["commands_in_vain"])),
         (

@@ -6,6 +6,7 @@ from typing import Any
 
 from flashwright._text import count, percent, short_count, short_time, significant, span
 from flashwright.reports.drive_figures import tail, tail_axes, tail_line
+from flashwright.reports.drive_words import COPIES_HEADINGS, copies, copies_rows
 from flashwright.reports.figures import axes, time_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
@@ -62,7 +63,7 @@ def figures(result: dict[str, Any]) -> list[tuple[str, str]]:
     for name, share in (result["die_share"] or {}).items():
         if share:
             found.append((f"dies: {name.replace('_', ' ')}", percent(share)))
-    return found
+    return [*found, *copies(result)]
 
 
 def remarks(result: dict[str, Any]) -> list[str]:
@@ -100,6 +101,8 @@ def page(run: Run) -> Page:
         Table("Response times", KIND_HEADINGS, kind_rows(result)),
         Table("Figures", (("", "left"), ("", "right")), [*figures(result), *_plan_rows(result)]),
     ]
+    if "replication" in result:
+        tables.insert(1, Table("Copies on other dies", COPIES_HEADINGS, copies_rows(result)))
     return Page(
         kind="transactions",
         title=title_of(result),

@@ -33,12 +33,16 @@ proptest! {
         copies in pick(&["2", "3", "8"]),
         counted in pick(&["page", "erase_block"]),
         epoch in pick(&["0.005", "60"]),
+        allocation in pick(&["available", "dynamic", "static"]),
+        occupies in pick(&["false", "true"]),
         random: u64,
     ) {
+        let scheme = format!("page_mapped(allocation={allocation})");
         let changes = [
             ("media.packages_per_channel", "2"),
             ("media.factory_bad_share", "0"),
-            ("ftl.scheme", "page_mapped(allocation=available)"),
+            ("ftl.scheme", &scheme),
+            ("cleaning.occupies_die", occupies),
             ("replication.policy", policy),
             ("replication.budget", budget),
             ("replication.patience_us", patience),
@@ -108,7 +112,7 @@ fn drive(changes: &[(&str, &str)]) -> Profile {
     profile(&[&all[..], changes].concat())
 }
 
-fn played(changes: &[(&str, &str)], reads: u32) -> Outcome {
+pub fn played(changes: &[(&str, &str)], reads: u32) -> Outcome {
     let profile = drive(changes);
     let mut settings = settings(&profile, State::Aged { overwrites: 1.0 }, 2, 60_000);
     settings.warm_up_requests = 10_000;

@@ -10,6 +10,7 @@ mod drive_determinism;
 mod drive_fdp;
 mod drive_flush;
 mod drive_host_memory;
+mod drive_occupied;
 mod drive_odd_profiles;
 mod drive_parity;
 mod drive_policies;

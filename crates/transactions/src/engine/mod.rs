@@ -10,7 +10,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use block::{BlockDevice, Command, DieTime, FlashWork};
+use block::{BlockDevice, Command, CopyWork, DieTime, FlashWork};
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use traces::accesses::{Database, TransactionSource};
@@ -113,6 +113,7 @@ struct Engine<'a, O> {
     reported: u64,
     dies_before: Option<DieTime>,
     flash_before: Option<FlashWork>,
+    copies_before: Option<CopyWork>,
     has_ended: bool,
 }
 
@@ -221,6 +222,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             reported: 0,
             dies_before: None,
             flash_before: None,
+            copies_before: None,
             has_ended: false,
         };
         Ok(engine)
@@ -314,6 +316,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.measured.warm_up = (self.warmed, self.now - self.started);
         self.since = Some(self.now);
         (self.dies_before, self.flash_before) = (self.device.die_time(), self.device.flash_work());
+        self.copies_before = self.device.copy_work();
         for client in &mut self.clients {
             client.wait_since = self.now;
         }
@@ -343,6 +346,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             page_programs: now.page_programs - before.page_programs,
             erases: now.erases - before.erases,
         });
+        let copies = self.device.copy_work().zip(self.copies_before.take());
+        self.measured.copies = copies.map(|(now, before)| now.since(&before));
     }
 
     /// Waits for what is outstanding, so that the device can be used again.

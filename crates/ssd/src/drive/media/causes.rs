@@ -112,6 +112,12 @@ impl Cause {
     pub(super) const fn may_be_waited_for(self) -> bool {
         matches!(self, Self::Host | Self::Replication)
     }
+
+    /// Whether it may have a die for itself.
+    #[inline]
+    pub(super) const fn occupies(self) -> bool {
+        matches!(self, Self::Cleaning | Self::WearLevelling)
+    }
 }
 
 // The event hash has four bits for each.

@@ -72,6 +72,9 @@ pub(super) struct Die {
     /// Reads for the host, where they overtake.
     pub urgent: Queue,
     pub queue: Queue,
+    /// Owners that have it for themselves; what comes for others meanwhile waits in `later`.
+    pub occupants: u8,
+    pub later: Queue,
     activity: usize,
     class: usize,
     since: Picos,
@@ -93,6 +96,8 @@ impl Die {
             interruptions: 0,
             urgent: Queue::EMPTY,
             queue: Queue::EMPTY,
+            occupants: 0,
+            later: Queue::EMPTY,
             activity: IDLE,
             class: 0,
             since: 0,
@@ -103,6 +108,12 @@ impl Die {
 
     /// Whether nothing is under way and nothing waits.
     pub fn is_idle(&self) -> bool {
+        self.can_begin() && self.later.is_empty()
+    }
+
+    /// Whether a command would begin at once, of whoever may give one.
+    #[inline]
+    pub fn can_begin(&self) -> bool {
         self.activity == IDLE
             && self.urgent.is_empty()
             && self.queue.is_empty()
@@ -124,7 +135,7 @@ impl Die {
                 .suspended
                 .map(|suspended| (suspended.group.op, suspended.group.cause, suspended.left)),
             waiting_first: count(self.urgent),
-            waiting: count(self.queue),
+            waiting: count(self.queue) + count(self.later),
         }
     }
 

@@ -13,6 +13,7 @@ mod engine;
 mod event_hash;
 mod events;
 mod idle;
+mod occupied;
 mod owners;
 #[cfg(test)]
 mod owners_tests;
@@ -123,6 +124,14 @@ struct Features {
 }
 
 impl Features {
+    /// Whether a command goes before those that are no reads of the host.
+    #[inline]
+    const fn overtakes(&self, command: &Command) -> bool {
+        self.reads_first
+            && matches!(command.op, FlashOp::Read)
+            && matches!(command.cause, Cause::Host)
+    }
+
     /// Pages of a plane that one command of this kind is about; 1 for those that are alone.
     #[inline]
     const fn pages_together(&self, op: FlashOp) -> u32 {
@@ -467,12 +476,15 @@ impl Media {
         self.under_way += 1;
         let slot = self.slots.take(command, place, self.now);
         let die = &mut self.dies[number as usize];
-        let overtakes = self.features.reads_first
-            && command.op == FlashOp::Read
-            && command.cause == Cause::Host;
-        let begins = die.is_idle();
+        let overtakes = self.features.overtakes(&command);
+        let is_later = die.occupants > 0 && !command.cause.occupies();
+        let begins = !is_later && die.can_begin();
         if !begins && command.cause.may_be_waited_for() {
             die.note_time(&mut self.slots.get_mut(slot).waited, self.now);
+        }
+        if is_later {
+            die.later.push(slot, &mut self.slots);
+            return slot;
         }
         let queue = if overtakes { &mut die.urgent } else { &mut die.queue };
         queue.push(slot, &mut self.slots);

@@ -61,7 +61,8 @@ impl Media {
         }
         let die = &self.dies[self.layout.die_of(entry.command.page) as usize];
         let is_in = |first: CommandSlot| self.slots.from(first).any(|slot| slot == id.slot);
-        if is_in(die.urgent.first()) || is_in(die.queue.first()) {
+        let waits = [die.urgent, die.queue, die.later].map(|queue| is_in(queue.first()));
+        if waits.contains(&true) {
             return Stage::Waiting;
         }
         let is_given_up = self
@@ -209,7 +210,8 @@ impl Media {
     fn drop_command(&mut self, slot: CommandSlot) {
         let command = self.slots.get(slot).command;
         let die = &mut self.dies[self.layout.die_of(command.page) as usize];
-        if die.urgent.remove(slot, &mut self.slots) || die.queue.remove(slot, &mut self.slots) {
+        let mut queues = [&mut die.urgent, &mut die.queue, &mut die.later].into_iter();
+        if queues.any(|queue| queue.remove(slot, &mut self.slots)) {
             self.slots.give_back(slot);
             self.under_way -= 1;
             self.counters.vanished += 1;

@@ -5,13 +5,13 @@ use units::{EraseBlockId, Ppn};
 use super::*;
 use crate::drive::profile::{CommandOrder, MediaConfig};
 
-const US: Picos = 1_000_000;
+pub(super) const US: Picos = 1_000_000;
 /// Of the media below: command and address, transfer of a page, and the operations.
-const COMMAND: Picos = US;
+pub(super) const COMMAND: Picos = US;
 const TRANSFER: Picos = 4096 * US / 40;
-const READ: Picos = COMMAND + 25 * US + TRANSFER;
+pub(super) const READ: Picos = COMMAND + 25 * US + TRANSFER;
 const PROGRAM: Picos = COMMAND + TRANSFER + 200 * US;
-const ERASE: Picos = COMMAND + 1500 * US;
+pub(super) const ERASE: Picos = COMMAND + 1500 * US;
 
 /// Two channels with a die each, so that neither waits for the other.
 pub(super) fn config() -> MediaConfig {

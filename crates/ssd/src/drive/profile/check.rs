@@ -409,6 +409,10 @@ impl Profile {
         let least_idle = if c.background_below_free > 0.0 { 1.0 } else { 0.0 };
         at.range("cleaning.idle_us", c.idle_us, least_idle..=MAX_US)?;
         at.range("cleaning.burst_stripes", c.burst_stripes, 0.0..=1e6)?;
+        let can_occupy = !c.occupies_die || self.is_page_mapped();
+        at.require(can_occupy, "cleaning.occupies_die", true, || {
+            "must be false unless ftl.scheme is page_mapped".to_owned()
+        })?;
         let is_paced = c.pace == CleaningPace::Credits;
         at.require(!is_paced || self.is_of_superblocks(), "cleaning.pace", "credits", || {
             "must be burst unless ftl.scheme is superblock_mapped".to_owned()

@@ -108,7 +108,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 45] = [
+const LATER: [(&str, &str); 46] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
@@ -127,6 +127,7 @@ const LATER: [(&str, &str); 45] = [
     ("interface", "zone_gap_us = 0.0"),
     ("write_buffer", "power_loss_protected = false"),
     ("write_buffer", "merges = true"),
+    ("cleaning", "occupies_die = false"),
     ("cleaning", "pace = \"burst\""),
     ("cleaning", "burst_stripes = 0.0"),
     ("ftl", "parity_dies = 0"),

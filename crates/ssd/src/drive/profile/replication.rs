@@ -79,6 +79,13 @@ impl Profile {
         self.replication.policy != ReplicationPolicy::None
     }
 
+    /// Whether the scheme is page mapping itself, and none that is built on it.
+    pub(super) fn is_page_mapped(&self) -> bool {
+        Spec::parse(&self.ftl.scheme).is_ok_and(|spec| {
+            SCHEMES.iter().any(|info| info.name == "page_mapped" && info.is_called(&spec.name))
+        })
+    }
+
     /// Room for copies, in pages; 0 without.
     #[must_use]
     pub fn replica_pages(&self) -> u32 {
@@ -109,16 +116,8 @@ impl Profile {
             return Ok(());
         }
         let policy = format!("{:?}", r.policy).to_lowercase();
-        let is_fit = Spec::parse(&self.ftl.scheme).is_ok_and(|spec| {
-            SCHEMES.iter().any(|info| {
-                info.name == "page_mapped"
-                    && info.is_called(&spec.name)
-                    && info.accept(&spec).is_ok_and(|args| args.text("allocation") != "static")
-            })
-        });
-        at.require(is_fit, "replication.policy", &policy, || {
-            "must be none unless ftl.scheme is page_mapped with allocation dynamic or available"
-                .to_owned()
+        at.require(self.is_page_mapped(), "replication.policy", &policy, || {
+            "must be none unless ftl.scheme is page_mapped".to_owned()
         })?;
         let dies = self.layout().dies();
         at.require(dies > 1, "replication.policy", &policy, || {

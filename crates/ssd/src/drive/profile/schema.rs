@@ -453,6 +453,10 @@ pub struct CleaningConfig {
     pub background_below_free: f64,
     /// How long a die has to be idle before that, in microseconds: at least 1.
     pub idle_us: f64,
+    /// Whether a die whose erase block is being cleaned serves nothing else until that is clean,
+    /// as in DiskSim's SSD extension (Agrawal et al., USENIX ATC 2008), or commands take turns.
+    /// Only of `page_mapped`.
+    pub occupies_die: bool,
     /// Whether cleaning that has started goes as fast as it can, or keeps step with the host.
     pub pace: CleaningPace,
     /// With `pace = "credits"`, how much is cleaned at a time, in stripes (one program on each

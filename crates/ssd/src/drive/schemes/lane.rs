@@ -47,4 +47,6 @@ pub(super) struct Thresholds {
     pub(super) start_below: usize,
     pub(super) background_below: usize,
     pub(super) idle: Picos,
+    /// Whether a die does nothing else while an erase block of it is cleaned.
+    pub(super) occupies_die: bool,
 }

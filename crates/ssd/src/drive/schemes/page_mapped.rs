@@ -149,6 +149,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             thresholds: Thresholds {
                 start_below: share(settings.cleaning.start_below_free),
                 background_below: share(settings.cleaning.background_below_free),
+                occupies_die: settings.cleaning.occupies_die,
                 idle: picos_of_micros(settings.cleaning.idle_us),
             },
             static_wear: StaticWear::new(settings.wear_levelling, ftl.lanes().endurance()),
@@ -283,12 +284,20 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         held < self.ftl.lanes().capacity(lane)
     }
 
+    /// Whether the die of a lane is kept for cleaning: nothing is placed there meanwhile, as pages
+    /// of an erase block are programmed in order.
+    #[inline]
+    fn is_occupied(&self, lane: u32, media: &Media) -> bool {
+        self.thresholds.occupies_die && media.is_occupied(media.layout().die_of_plane(lane))
+    }
+
     /// As [`Self::lane_for`], but for a lane that has room right now, if there is one.
-    fn available_lane_for(&mut self, lpn: Lpn, stream: StreamId) -> u32 {
+    fn available_lane_for(&mut self, lpn: Lpn, stream: StreamId, media: &Media) -> u32 {
         for _ in 0..self.lanes.len() {
             let lane = self.allocation.next(lpn);
             if self.can_hold_more(lane)
                 && self.lanes[lane as usize].waiting.is_empty()
+                && !self.is_occupied(lane, media)
                 && self.ftl.can_make_room(stream, lane)
             {
                 return lane;
@@ -309,6 +318,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
 
     /// Writes what waits, as far as there is room.
     fn admit(&mut self, lane: u32, media: &mut Media) {
+        if self.is_occupied(lane, media) {
+            return;
+        }
         while let Some(&Waiting { lpn, tag, is_dead, .. }) =
             self.lanes[lane as usize].waiting.front()
         {
@@ -332,7 +344,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     /// Starts, goes on with, or ends cleaning in a lane, after something has changed there.
     #[inline]
     fn consider(&mut self, lane: u32, media: &mut Media) {
-        if self.lanes[lane as usize].job.cleaning.victim().is_some() {
+        if self.lanes[lane as usize].job.cleaning.victim().is_some()
+            || self.is_occupied(lane, media)
+        {
             return;
         }
         let free = self.ftl.lanes().free(lane);
@@ -412,6 +426,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         job.target = Ppn::NONE;
         job.cleaning.begin(victim, lane, &mut self.ftl);
         self.cleaning_lanes += 1;
+        if self.thresholds.occupies_die {
+            media.occupy(media.layout().die_of_plane(lane));
+        }
         self.go_on(lane, media);
     }
 
@@ -431,6 +448,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
         let victim = job.cleaning.victim().expect("a cleaning is under way");
         self.watch.emptied(lane);
+        if self.thresholds.occupies_die {
+            media.let_reads_in(victim);
+        }
         media.submit(Command::erase(media.layout().page_at(victim, 0), cause, Tag::scheme(lane)));
     }
 
@@ -460,8 +480,20 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.cleaning_lanes -= 1;
         self.ftl.reclaim(victim, lane);
         self.check_wear(lane);
+        if self.thresholds.occupies_die {
+            return self.vacate(lane, media);
+        }
         self.admit(lane, media);
         self.consider(lane, media);
+    }
+
+    /// The die serves all again: what waits for any of its lanes goes on.
+    fn vacate(&mut self, lane: u32, media: &mut Media) {
+        let (die, planes) = (media.layout().die_of_plane(lane), media.layout().planes_per_die);
+        media.vacate(die);
+        let lanes = die * planes..(die + 1) * planes;
+        lanes.clone().for_each(|lane| self.admit(lane, media));
+        lanes.for_each(|lane| self.consider(lane, media));
     }
 
     /// Whether the lanes can still hold what the host may write.
@@ -514,11 +546,12 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
         }
         let stream = self.ftl.host_stream(lpn);
         let lane = if self.allocation.passes_over() {
-            self.available_lane_for(lpn, stream)
+            self.available_lane_for(lpn, stream, media)
         } else {
             self.lane_for(lpn)
         };
-        if self.lanes[lane as usize].waiting.is_empty() && self.ftl.make_room(stream, lane) {
+        let may = self.lanes[lane as usize].waiting.is_empty() && !self.is_occupied(lane, media);
+        if may && self.ftl.make_room(stream, lane) {
             self.program(lpn, stream, lane, tag, media);
         } else {
             self.lanes[lane as usize].waiting.push_back(Waiting {

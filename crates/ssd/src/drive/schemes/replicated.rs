@@ -84,6 +84,7 @@ pub struct Replicated<P> {
     program_time: Picos,
     /// When to look whether a call is answered.
     looks: VecDeque<(Picos, CallId)>,
+    copies_in_lane: Vec<u32>,
     /// One bit a page: whether it may have calls, or copies that wait for a die.
     is_followed: Vec<u64>,
     counts: ReplicationCounts,
@@ -127,6 +128,10 @@ struct Copy {
     die: u32,
     probability: f64,
     counter: usize,
+}
+
+fn lane_of(page: Ppn, media: &Media) -> usize {
+    media.layout().plane_of(media.layout().block_of(page)) as usize
 }
 
 impl<P: Placement> Replicated<P> {
@@ -179,6 +184,7 @@ impl<P: Placement> Replicated<P> {
             read_time: mean(&m.read_us).max(1),
             program_time: mean(&m.program_us).max(1),
             looks: VecDeque::new(),
+            copies_in_lane: vec![0; lanes as usize],
             is_followed: vec![0; (host_pages as usize).div_ceil(64)],
             counts: ReplicationCounts::default(),
             predicted: 0.0,
@@ -230,6 +236,10 @@ impl<P: Placement> Replicated<P> {
     fn obstacle(&self, die: u32, is_read: bool, media: &Media) -> Obstacle {
         if !self.below.is_cleaning(die, media) {
             return Obstacle::None;
+        }
+        // It is to clean a whole erase block first.
+        if media.is_occupied(die) {
+            return Obstacle::LongWork;
         }
         let own = media
             .works_on(die)
@@ -351,6 +361,9 @@ impl<P: Placement> Replicated<P> {
             let lpn = self.host_pages + slot;
             if !self.by_block {
                 self.blocking.forget(lpn as usize);
+            }
+            if let Some(page) = self.below.ftl().lookup(Lpn(lpn)) {
+                self.copies_in_lane[lane_of(page, media)] -= 1;
             }
             self.below.trim(Lpn(lpn), media);
         }
@@ -574,11 +587,17 @@ impl<P: Placement> Scheme for Replicated<P> {
     fn audit(&self) -> Result<(), String> {
         self.below.audit()?;
         self.groups.audit()?;
+        let mut lying = 0;
         for slot in 0..self.budget {
             let lies = self.below.ftl().lookup(Lpn(self.host_pages + slot)).is_some();
+            lying += u32::from(lies);
             if lies != self.groups.is_valid(slot) {
                 return Err(format!("copy {slot}: the valid map says {}, the map {lies}", !lies));
             }
+        }
+        let counted: u32 = self.copies_in_lane.iter().sum();
+        if lying != counted {
+            return Err(format!("{lying} copies lie on flash, {counted} are counted"));
         }
         Ok(())
     }

@@ -181,6 +181,7 @@ impl<P: Placement> SuperblockMapped<P> {
                 start_below,
                 background_below: share(settings.cleaning.background_below_free),
                 idle: picos_of_micros(settings.cleaning.idle_us),
+                occupies_die: false,
             },
             most_under_way: (asked as u32).max(least),
             pace: Pace::new(settings.cleaning, start_below as f64, stripes.stripe_pages()),

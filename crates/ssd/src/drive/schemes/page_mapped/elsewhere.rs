@@ -24,6 +24,16 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.thresholds.start_below = self.thresholds.start_below.max(least) + 2;
     }
 
+    /// Copies that a lane may hold: under static allocation the host's pages keep their room there,
+    /// otherwise they can go elsewhere.
+    pub(in crate::drive::schemes) fn most_copies(&self, lane: u32, host_pages: u32) -> u32 {
+        if !self.allocation.is_static() {
+            return u32::MAX;
+        }
+        let of_host = self.allocation.most_pages_of_a_lane(host_pages);
+        self.ftl.lanes().capacity(lane).saturating_sub(of_host)
+    }
+
     /// Whether the newest version of a page waits for room.
     pub(in crate::drive::schemes) fn waits(&self, lpn: Lpn) -> bool {
         self.does_wait(lpn)
@@ -40,6 +50,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         let stream = self.ftl.host_stream(lpn);
         let has_room = self.lanes[lane as usize].waiting.is_empty()
             && self.can_hold_more(lane)
+            && !self.is_occupied(lane, media)
             && self.ftl.make_room(stream, lane);
         if has_room {
             self.program(lpn, stream, lane, tag, media);

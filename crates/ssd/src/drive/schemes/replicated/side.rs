@@ -152,11 +152,10 @@ impl Side {
         copies
     }
 
-    /// Takes the first errand of a die.
-    fn take(&mut self, die: u32) -> Option<Errand> {
-        let errand = self.dies[die as usize].errands.pop_front();
+    /// Takes an errand of a die.
+    fn take(&mut self, die: u32, place: usize) {
+        let errand = self.dies[die as usize].errands.remove(place);
         self.waiting_copies -= u64::from(matches!(errand, Some(Errand::Write { .. })));
-        errand
     }
 }
 
@@ -251,15 +250,24 @@ impl<P: Placement> Replicated<P> {
     /// Gives a die what it is asked for on the side, if it has rested long enough.
     fn look_after_die(&mut self, die: u32, media: &mut Media) {
         let now = media.now();
-        while let Some(&errand) = self.side.dies[die as usize].errands.front() {
+        // One whose data is not there yet holds up none behind it.
+        let mut place = 0;
+        while let Some(&errand) = self.side.dies[die as usize].errands.get(place) {
             if !self.is_wanted(&errand, media) {
-                self.side.take(die);
+                self.side.take(die, place);
+                continue;
+            }
+            let is_last = place + 1 == self.side.dies[die as usize].errands.len();
+            let is_ready = self.is_ready(&errand, media);
+            if !is_ready && !is_last {
+                place += 1;
                 continue;
             }
             let look_at = match self.rested_enough_at(die, &errand, media) {
-                Some(at) if at <= now && self.is_ready(&errand, media) => {
-                    self.side.take(die);
+                Some(at) if at <= now && is_ready => {
+                    self.side.take(die, place);
                     self.give(die, errand, media);
+                    place = 0;
                     continue;
                 }
                 Some(at) if at > now => at,
@@ -357,8 +365,13 @@ impl<P: Placement> Replicated<P> {
         self.side.turn = self.side.turn.wrapping_add(1) % self.side.dies.len() as u32;
         let is_written = (0..planes).any(|number| {
             let lane = die * planes + (number + self.side.turn) % planes;
+            if self.copies_in_lane[lane as usize] >= self.below.most_copies(lane, self.host_pages) {
+                return false;
+            }
             self.below.watch_mut().copy = Some(Copy { call, content });
-            self.below.write_into(copy, lane, nobody, media)
+            let is_written = self.below.write_into(copy, lane, nobody, media);
+            self.copies_in_lane[lane as usize] += u32::from(is_written);
+            is_written
         });
         self.below.watch_mut().copy = None;
         if !is_written {

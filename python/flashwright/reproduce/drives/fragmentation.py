@@ -5,6 +5,10 @@ databases of 2.4, 2.2 and 2.4 GB; ten clients without thinking time; a pool of 1
 trace is of page accesses to the buffer manager, so that it has no log. Not said: what the restored
 and the sustained state are, where the FTL puts pages, what is locked, which conflict restarts whom,
 what the processor takes. These are swept, and none of them is chosen by what comes out.
+
+Its simulator is DiskSim with the SSD extension (its reference 27). From there: each logical page
+has its chip, and a chip that cleans serves nobody until the erase block is clean. A page of the
+database lies on one chip, so that there are other chips for its copies.
 """
 
 from __future__ import annotations
@@ -24,14 +28,33 @@ BENCHMARKS: Mapping[str, str] = {
     "TPC-B": "tpcb(bytes=2200M)",
     "TM-1": "tatp(bytes=2400M)",
 }
-STATIC = "ftl.scheme=page_mapped(allocation=static,chunk_pages=1)"
-"""Each logical page has its chip, as in the simulator that the paper used (Agrawal et al. 2008)."""
-REPLICATION: tuple[str, ...] = ()
-"""Keys of the profile that turn replication on: the third bar of each figure; left out while empty.
+DATABASE_BYTES: Mapping[str, float] = {"TPC-C": 2.4e9, "TPC-B": 2.2e9, "TM-1": 2.4e9}
+STATIC = "ftl.scheme=page_mapped(allocation=static,chunk_pages=4)"
+"""Each logical page has its chip, as in DiskSim's SSD extension (Agrawal et al. 2008)."""
+OCCUPIES = "cleaning.occupies_die=true"
+"""A chip that cleans serves nobody else: the same."""
+COPIES_OF_DATABASE = 0.1
+"""Room for copies as a share of the database (REPLICATION 5.3)."""
+AVAILABLE = "ftl.scheme=page_mapped(allocation=available,chunk_pages=4)"
+POLICIES = ("lru", "pblru")
 
-It would be `replication.policy=pblru`, with pages placed on any chip, as copies want no static
-placement (docs/replication.md): then BASE has to be that, too.
-"""
+
+def copies(policy: str, benchmark: str, overrides: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the keys of the profile that turn replication on.
+
+    The room for copies is taken from what the host may address, so that the spare space is the same
+    as without.
+    """
+    summary = _core.profile_summary(drive(PROFILE, overrides).profile)
+    page = summary["page_bytes"]
+    room = round(COPIES_OF_DATABASE * DATABASE_BYTES[benchmark] / page)
+    host = summary["capacity_bytes"] // page - room
+    whole = summary["physical_bytes"] // page
+    return (
+        f"ftl.over_provisioning={whole / host - 1:.6f}",
+        f"replication.budget={room / host:.6f}",
+        f"replication.policy={policy}",
+    )
 
 
 @dataclass(frozen=True)
@@ -67,24 +90,53 @@ class Setting:
     pool_pages: int = 1024
 
 
-BASE = Setting("base: pages placed statically, row locks, no waiting", (STATIC,))
+BASE = Setting("base: a chip for each page, which cleaning keeps", (STATIC, OCCUPIES))
 SWEEP = (
     BASE,
-    Setting("pages placed on any chip"),
-    Setting("a database's page on one chip", (STATIC.replace("pages=1", "pages=4"),)),
-    Setting("page locks", (STATIC,), locks="page"),
-    Setting("waiting, restart by deadlock", (STATIC,), lock_rule="detect"),
-    Setting("300 us of the processor an access", (STATIC,), cpu_us=300.0),
-    Setting("pages of 2 KiB, as the flash's", (STATIC,), page="2Ki"),
-    Setting("pool of 1 % of the database", (STATIC,), pool_pages=3072),
+    Setting("cleaning and requests take turns", (STATIC,)),
+    Setting("a page over all chips", (STATIC.replace("pages=4", "pages=1"), OCCUPIES)),
+    Setting("pages placed on any chip that is free", (AVAILABLE, OCCUPIES)),
+    Setting("page locks", BASE.overrides, locks="page"),
+    Setting("waiting, restart by deadlock", BASE.overrides, lock_rule="detect"),
+    Setting("3 ms of the processor an access", BASE.overrides, cpu_us=3000.0),
+    Setting(
+        "pages of 2 KiB, as the flash's",
+        (STATIC.replace("pages=4", "pages=1"), OCCUPIES),
+        page="2Ki",
+    ),
+    Setting("pool of 1 % of the database", BASE.overrides, pool_pages=3072),
+)
+LOADS = (
+    BASE,
+    Setting("1 ms of the processor an access", BASE.overrides, cpu_us=1000.0),
+    Setting("3 ms of the processor an access", BASE.overrides, cpu_us=3000.0),
+)
+CHIPS = tuple(
+    Setting(
+        f"I = {chips}",
+        (
+            *BASE.overrides,
+            f"media.channels={chips}",
+            f"media.erase_blocks_per_plane={4 * 8192 // chips}",
+        ),
+    )
+    for chips in (2, 4, 8, 16)
+)
+SPARE = tuple(
+    Setting(
+        f"R = {percent} %",
+        (*BASE.overrides, f"ftl.over_provisioning={percent / (100 - percent):.6f}"),
+    )
+    for percent in (7, 10, 20, 30)
 )
 
 
 @cache
 def play(
-    benchmark: str, state: State, setting: Setting, extra: tuple[str, ...] = ()
+    benchmark: str, state: State, setting: Setting, policy: str = ""
 ) -> dict[str, Any]:
-    """Play a benchmark on the drive in a state."""
+    """Play a benchmark on the drive in a state: with copies if there is a policy for them."""
+    extra = copies(policy, benchmark, setting.overrides) if policy else ()
     table_2 = drive(PROFILE, (*setting.overrides, *extra))
     spec = BENCHMARKS[benchmark].replace(")", f",page={setting.page})")
     transactions = _core.benchmark_transactions(spec)

@@ -289,6 +289,13 @@ impl<P: Placement> Replicated<P> {
             return;
         }
         let (lpn, is_first) = (Lpn(call.lpn), !call.is_blocked);
+        // By what was known before this access: one that is blocked for the first time makes no
+        // copy.
+        let known = self
+            .below
+            .ftl()
+            .lookup(lpn)
+            .map_or(0.0, |page| self.blocking.probability(self.counter_of(lpn.0, page, media)));
         if let Some(call) = self.below.watch_mut().get_mut(id) {
             call.is_blocked = true;
         }
@@ -313,7 +320,7 @@ impl<P: Placement> Replicated<P> {
                 call.asks(other.die);
             }
             self.side.ask_to_read(other.die, lpn, id, media);
-        } else if is_first && count == 1 && copies[0].probability > self.read_threshold {
+        } else if is_first && count == 1 && known >= self.read_threshold {
             // Algorithm 3, lines 14 and 15: the data is there once the read is done.
             self.ask_for_copy(lpn, call.content, None, Some(id), media);
         }

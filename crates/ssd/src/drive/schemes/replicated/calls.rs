@@ -23,6 +23,8 @@ pub(super) struct Call {
     pub is_blocked: bool,
     /// Whether the page was written or trimmed since.
     pub is_stale: bool,
+    /// Whether it has asked for a copy, though none may have been given to a die.
+    pub has_asked_for_copy: bool,
     /// Places asked for, its own included.
     pub ios: u8,
     /// Dies of those.
@@ -169,6 +171,7 @@ impl Calls {
             content,
             is_blocked: false,
             is_stale: false,
+            has_asked_for_copy: false,
             ios: 0,
             dies: [u32::MAX; MOST],
             ids: [None; MOST],

@@ -53,6 +53,8 @@ struct DieSide {
     /// Asked for in this epoch.
     reads_wanted: u64,
     writes_wanted: u64,
+    /// Of them, those that a write of the host may be answered by.
+    writes_waited_for: u64,
     rest_before: Picos,
     rest_share: f64,
 }
@@ -83,6 +85,7 @@ impl Side {
             for_writes: Thresholds::default(),
             reads_wanted: 0,
             writes_wanted: 0,
+            writes_waited_for: 0,
             rest_before: 0,
             rest_share: 0.0,
         };
@@ -175,10 +178,12 @@ impl<P: Placement> Replicated<P> {
             let lengths = media.take_idle_lengths(number);
             if self.side.epoch_end > 0 {
                 let program = work(self.program_time);
-                die.for_reads = Thresholds::of_lengths(&lengths, 1, die.reads_wanted);
-                die.for_writes = Thresholds::of_lengths(&lengths, program, die.writes_wanted);
+                let waited = die.writes_waited_for as f64 / die.writes_wanted.max(1) as f64;
+                die.for_reads = Thresholds::of_lengths(&lengths, 1, die.reads_wanted, 1.0);
+                die.for_writes =
+                    Thresholds::of_lengths(&lengths, program, die.writes_wanted, waited);
             }
-            (die.reads_wanted, die.writes_wanted) = (0, 0);
+            (die.reads_wanted, die.writes_wanted, die.writes_waited_for) = (0, 0, 0);
             let rest = media.time_idle(number);
             die.rest_share = (rest - die.rest_before) as f64 / elapsed;
             die.rest_before = rest;
@@ -216,12 +221,31 @@ impl<P: Placement> Replicated<P> {
         let best = all.reduce(|best, die| if standing(die) < standing(best) { die } else { best });
         let Some(die) = best else { return };
         let side = &mut self.side.dies[die as usize];
-        side.writes_wanted += 1;
+        // Who was refused asks again, and still wants one copy.
+        if of.is_none_or(|call| !call.has_asked_for_copy) {
+            side.writes_wanted += 1;
+            side.writes_waited_for += u64::from(call.is_some());
+        }
+        if let Some(call) = call.and_then(|id| self.below.watch_mut().get_mut(id)) {
+            call.has_asked_for_copy = true;
+        }
+        // Copies that nobody waits for come last, and give way.
+        let is_waited_for = |errand: &&Errand| !matches!(errand, Errand::Write { call: None, .. });
         if side.errands.len() >= MOST_WAITING {
             self.counts.refused_copies += 1;
-            return;
+            let gives_way = side.errands.back().is_some_and(|last| !is_waited_for(&last));
+            if call.is_none() || !gives_way {
+                return;
+            }
+            side.errands.pop_back();
+            self.side.waiting_copies -= 1;
         }
-        side.errands.push_back(Errand::Write { lpn, content, call, after });
+        let side = &mut self.side.dies[die as usize];
+        let place = match call {
+            Some(_) => side.errands.iter().take_while(is_waited_for).count(),
+            None => side.errands.len(),
+        };
+        side.errands.insert(place, Errand::Write { lpn, content, call, after });
         self.side.waiting_copies += 1;
         self.side.most_copies = self.side.most_copies.max(self.side.waiting_copies);
         self.is_followed[lpn.index() / 64] |= 1 << (lpn.0 % 64);

@@ -53,7 +53,7 @@ validate-replay: ## Lateness of a replay, and what the device gets (root; minute
 validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 figures-prober: ## Draw the papers' figures with the prober (minutes; docs/results/figures-prober.md has the last numbers)
 figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/results/figures-layers.md has the last numbers)
-figures-transactions: ## Draw REPLICATION's figures 4 to 6 (ten minutes; docs/results/transactions.md has the last numbers)
+figures-transactions: ## Draw REPLICATION's figures 4 to 6, and what copies of pages do (half an hour; docs/results/transactions.md has the last numbers)
 $(SETS): build
 	@$(BIN)/python -m flashwright.reproduce $@ $(ARGS)
 

@@ -1,0 +1,127 @@
+//! Whether deaths come in bursts: what tells the next deaths of an erase block best?
+
+use super::victims::{Signs, Victims};
+use crate::Device;
+
+/// Erase blocks that are asked at most, evenly spread.
+const ASKED: usize = 4096;
+
+/// Weights: of a constant and of four signs.
+const WEIGHTS: usize = 5;
+
+/// Deaths are bursts if what was seen of late has more weight.
+const BURSTY: f64 = 0.08;
+
+/// A regression of the deaths in each erase block from one look to the next on what was known
+/// before: Poisson's, with the logarithm as link, by iteratively reweighted least squares.
+///
+/// With independent deaths the mean hazard of the stream tells all, and what an erase block did of
+/// late is noise; where deaths come in bursts it is the other way round. The weights tell which.
+#[derive(Debug, Default)]
+pub struct Bursts {
+    seen: Vec<(u32, Signs)>,
+    at: u64,
+    pub weights: [f64; WEIGHTS],
+    pub recent: f64,
+}
+
+impl Bursts {
+    /// Looks at the erase blocks; tells whether deaths come in bursts, as far as known.
+    pub fn look(&mut self, victims: &Victims, device: &Device) -> bool {
+        let span = (device.clock - self.at) as f64;
+        let mut rows = Vec::with_capacity(self.seen.len());
+        for &(block, before) in &self.seen {
+            // One that was written anew in between tells nothing.
+            let Some(now) = victims.signs(block, device) else { continue };
+            if now.born == before.born && now.valid <= before.valid {
+                rows.push((before, f64::from(before.valid - now.valid)));
+            }
+        }
+        if rows.len() >= 32
+            && let Some(weights) = regress(&rows, span)
+        {
+            self.weights = weights;
+            let recent = weights[2] + weights[3];
+            self.recent += 0.3 * (recent - self.recent);
+        }
+        let blocks = device.blocks.len();
+        let step = blocks.div_ceil(ASKED);
+        self.seen.clear();
+        let asked = (0..blocks as u32).step_by(step);
+        self.seen.extend(asked.filter_map(|b| victims.signs(b, device).map(|signs| (b, signs))));
+        self.at = device.clock;
+        self.recent > BURSTY
+    }
+}
+
+/// Weights that make the deaths seen most likely; none if that cannot be told.
+fn regress(rows: &[(Signs, f64)], span: f64) -> Option<[f64; WEIGHTS]> {
+    let deaths: f64 = rows.iter().map(|row| row.1).sum();
+    if deaths < 32.0 {
+        return None;
+    }
+    let count = rows.len() as f64;
+    let mut means = [0.0; 4];
+    for (signs, _) in rows {
+        for (mean, &log) in means.iter_mut().zip(&signs.logs) {
+            *mean += f64::from(log) / count;
+        }
+    }
+    let at_risk: f64 = rows.iter().map(|row| f64::from(row.0.valid) * span).sum();
+    let mut weights = [0.0; WEIGHTS];
+    weights[0] = (deaths / at_risk).ln();
+    for _ in 0..8 {
+        let mut matrix = [[0.0; WEIGHTS + 1]; WEIGHTS];
+        for (signs, deaths) in rows {
+            let mut x = [1.0; WEIGHTS];
+            for ((x, &log), mean) in x[1..].iter_mut().zip(&signs.logs).zip(&means) {
+                *x = f64::from(log) - mean;
+            }
+            let linear: f64 = x.iter().zip(&weights).map(|(x, w)| x * w).sum();
+            let expected = f64::from(signs.valid) * span * linear.min(0.0).exp();
+            let target = linear + (deaths - expected) / expected.max(1e-9);
+            for (row, &left) in matrix.iter_mut().zip(&x) {
+                for (cell, &right) in row.iter_mut().zip(&x) {
+                    *cell += expected * left * right;
+                }
+                row[WEIGHTS] += expected * left * target;
+            }
+        }
+        // Signs that say the same share the weight.
+        for (number, row) in matrix.iter_mut().enumerate().skip(1) {
+            row[number] += 1e-3 * deaths;
+        }
+        let next = solve(matrix)?;
+        let moved: f64 = next.iter().zip(&weights).map(|(a, b)| (a - b).abs()).sum();
+        weights = next;
+        if moved < 1e-4 {
+            break;
+        }
+    }
+    weights.iter().all(|weight| weight.is_finite()).then_some(weights)
+}
+
+/// Gaussian elimination with the greatest pivot.
+fn solve(mut rows: [[f64; WEIGHTS + 1]; WEIGHTS]) -> Option<[f64; WEIGHTS]> {
+    for column in 0..WEIGHTS {
+        let pivot = (column..WEIGHTS)
+            .max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
+        rows.swap(column, pivot);
+        let lead = rows[column];
+        if lead[column].abs() <= 1e-12 {
+            return None;
+        }
+        for row in rows.iter_mut().skip(column + 1) {
+            let factor = row[column] / lead[column];
+            for (cell, lead) in row.iter_mut().zip(&lead).skip(column) {
+                *cell -= factor * lead;
+            }
+        }
+    }
+    let mut solution = [0.0; WEIGHTS];
+    for row in (0..WEIGHTS).rev() {
+        let known: f64 = (row + 1..WEIGHTS).map(|c| rows[row][c] * solution[c]).sum();
+        solution[row] = (rows[row][WEIGHTS] - known) / rows[row][row];
+    }
+    Some(solution)
+}

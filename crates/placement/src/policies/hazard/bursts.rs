@@ -3,8 +3,13 @@
 use super::victims::{Signs, Victims};
 use crate::Device;
 
-/// Erase blocks that are asked at most, evenly spread.
-const ASKED: usize = 4096;
+/// Erase blocks that are asked, evenly spread: one for so many host page writes since the last look,
+/// and no fewer than these, so that a look costs little for each write.
+const WRITES: u64 = 64;
+const LEAST: usize = 128;
+
+/// So many deaths are taken to tell all.
+const CERTAIN: f64 = 2000.0;
 
 /// Weights: of a constant and of four signs.
 const WEIGHTS: usize = 5;
@@ -21,6 +26,7 @@ const BURSTY: f64 = 0.08;
 pub struct Bursts {
     seen: Vec<(u32, Signs)>,
     at: u64,
+    first: usize,
     pub weights: [f64; WEIGHTS],
     pub recent: f64,
 }
@@ -42,12 +48,15 @@ impl Bursts {
         {
             self.weights = weights;
             let recent = weights[2] + weights[3];
-            self.recent += 0.3 * (recent - self.recent);
+            let deaths: f64 = rows.iter().map(|row| row.1).sum();
+            self.recent += 0.3 * (deaths / CERTAIN).min(1.0) * (recent - self.recent);
         }
         let blocks = device.blocks.len();
-        let step = blocks.div_ceil(ASKED);
+        let most = LEAST.max((span as u64 / WRITES) as usize);
+        let step = blocks.div_ceil(most);
         self.seen.clear();
-        let asked = (0..blocks as u32).step_by(step);
+        self.first = (self.first + 1) % step;
+        let asked = (self.first as u32..blocks as u32).step_by(step);
         self.seen.extend(asked.filter_map(|b| victims.signs(b, device).map(|signs| (b, signs))));
         self.at = device.clock;
         self.recent > BURSTY

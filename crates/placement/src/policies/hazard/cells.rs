@@ -65,17 +65,30 @@ impl Cells {
         }
     }
 
-    /// A page leaves its place: dead, or relocated.
+    /// A page leaves its place, dead or relocated, and is put into another.
     #[inline]
-    pub fn left(&mut self, lpn: u32, tick: u32, is_dead: bool) {
-        if let Some(record) = self.record(lpn)
-            && self.watched[record] & HOLDS != 0
-        {
+    pub fn moved(&mut self, lpn: u32, cell: u16, tick: u32, is_dead: bool) {
+        if let Some(record) = self.record(lpn) {
+            self.leave(record, tick, is_dead);
+            self.watched[record] = HOLDS | u32::from(cell) << 16 | tick & 0xffff;
+        }
+    }
+
+    /// A page is trimmed.
+    pub fn left(&mut self, lpn: u32, tick: u32) {
+        if let Some(record) = self.record(lpn) {
+            self.leave(record, tick, true);
+            self.watched[record] = 0;
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, record: usize, tick: u32, is_dead: bool) {
+        if self.watched[record] & HOLDS != 0 {
             let (cell, lived) = settle(self.watched[record], tick);
             // A death within the tick of the placement was in its middle, on average.
             self.lived[cell] += if is_dead { lived.max(0.5) } else { lived };
             self.deaths[cell] += f32::from(u8::from(is_dead));
-            self.watched[record] = 0;
         }
     }
 

@@ -3,13 +3,13 @@
 
 mod bursts;
 mod cells;
-mod heap;
 mod pages;
 mod plan;
+mod ranks;
 mod victims;
 
 use registry::{Args, Info};
-use units::{EraseBlockId, Lpn, StreamId};
+use units::{EraseBlockId, Lpn, PageOp, StreamId};
 
 use self::bursts::Bursts;
 use self::cells::Cells;
@@ -93,6 +93,7 @@ impl Hazard {
         let per_block = geometry.pages_per_erase_block;
         // One erase block is the reserve and one is being filled with survivors.
         let pages = f64::from(geometry.erase_blocks - 2) * f64::from(per_block);
+        let tick_writes = u64::from(geometry.logical_pages.div_ceil(TICKS));
         Ok(Self {
             pages: vec![Page::default(); geometry.logical_pages as usize],
             cells: Cells::new(geometry.logical_pages),
@@ -106,10 +107,10 @@ impl Hazard {
                 pages_per_erase_block: f64::from(per_block),
                 most_streams: streams,
             },
-            victims: Victims::new(geometry.erase_blocks, per_block, streams),
+            victims: Victims::new(geometry.erase_blocks, per_block, streams, tick_writes),
             bursts: Bursts::default(),
             is_bursty: false,
-            tick_writes: u64::from(geometry.logical_pages.div_ceil(TICKS)),
+            tick_writes,
             tick: 0,
             next_tick: 0,
             next_plan: PLANS,
@@ -144,9 +145,7 @@ impl Hazard {
                 (1, false) => Judged::Alike,
                 (_, false) => Judged::ByStream,
             };
-            let a_write = self.tick_writes as f64;
-            let hazards: Vec<f32> = self.hazards.iter().map(|h| (h / a_write) as f32).collect();
-            self.victims.judge(judged, &hazards, device);
+            self.victims.judge(judged, &self.hazards, device);
         }
     }
 
@@ -214,6 +213,16 @@ impl Hazard {
     }
 }
 
+/// Loads the entries of pages together, as their cache misses overlap then.
+#[inline]
+fn fetch(pages: &[Page], lpns: impl Iterator<Item = u32>) {
+    let mut sum = 0u32;
+    for lpn in lpns {
+        sum = sum.wrapping_add(pages[lpn as usize].bits());
+    }
+    std::hint::black_box(sum);
+}
+
 impl Placement for Hazard {
     const PER_STREAM: bool = false;
     const USES_PREVIOUS: bool = false;
@@ -244,10 +253,15 @@ impl Placement for Hazard {
     }
 
     #[inline]
+    fn fetch(&self, operations: &[PageOp]) {
+        fetch(&self.pages, operations.iter().map(|operation| operation.lpn().0));
+    }
+
+    #[inline]
     fn page_died(&mut self, death: Death, device: &Device) {
         let lpn = death.lpn;
-        self.cells.left(lpn.0, self.tick, true);
         if death.is_trimmed {
+            self.cells.left(lpn.0, self.tick);
             self.pages[lpn.index()] = Page::default();
         } else {
             let (next, cell) = if self.pending.0 == lpn.0 {
@@ -256,7 +270,7 @@ impl Placement for Hazard {
                 self.pages[lpn.index()].written(self.tick)
             };
             self.pages[lpn.index()] = next;
-            self.cells.placed(lpn.0, cell, self.tick);
+            self.cells.moved(lpn.0, cell, self.tick, true);
         }
         self.victims.died(death.block, device);
     }
@@ -267,10 +281,10 @@ impl Placement for Hazard {
         _device: &Device,
         to: &mut [StreamId],
     ) {
+        fetch(&self.pages, survivors.lpns.iter().copied());
         for (to, &lpn) in to.iter_mut().zip(survivors.lpns) {
             let cell = self.pages[lpn as usize].relocated(self.tick);
-            self.cells.left(lpn, self.tick, false);
-            self.cells.placed(lpn, cell, self.tick);
+            self.cells.moved(lpn, cell, self.tick, false);
             *to = StreamId(u32::from(self.stream_of[usize::from(cell)]));
         }
     }

@@ -65,6 +65,12 @@ impl Page {
         self.0 & Self::HOLDS != 0
     }
 
+    /// All that is known of it.
+    #[inline]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
     fn intervals(self) -> u32 {
         self.0 >> 27 & 15
     }

@@ -8,8 +8,9 @@ use crate::Device;
 const WRITES: u64 = 64;
 const LEAST: usize = 128;
 
-/// So many deaths are taken to tell all.
-const CERTAIN: f64 = 2000.0;
+/// What is seen is gathered until there is so much of it, by either measure.
+const MOST_ROWS: usize = 1024;
+const MOST_DEATHS: f64 = 2000.0;
 
 /// Weights: of a constant and of four signs.
 const WEIGHTS: usize = 5;
@@ -27,29 +28,42 @@ pub struct Bursts {
     seen: Vec<(u32, Signs)>,
     at: u64,
     first: usize,
-    pub weights: [f64; WEIGHTS],
-    pub recent: f64,
+    rows: Vec<Row>,
+    deaths: f64,
+    /// The weight of what was seen of late, smoothed.
+    recent: f64,
+}
+
+/// An erase block from one look to the next.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    before: Signs,
+    /// Valid pages times host page writes.
+    at_risk: f64,
+    deaths: f64,
 }
 
 impl Bursts {
     /// Looks at the erase blocks; tells whether deaths come in bursts, as far as known.
     pub fn look(&mut self, victims: &Victims, device: &Device) -> bool {
         let span = (device.clock - self.at) as f64;
-        let mut rows = Vec::with_capacity(self.seen.len());
         for &(block, before) in &self.seen {
             // One that was written anew in between tells nothing.
             let Some(now) = victims.signs(block, device) else { continue };
             if now.born == before.born && now.valid <= before.valid {
-                rows.push((before, f64::from(before.valid - now.valid)));
+                let deaths = f64::from(before.valid - now.valid);
+                self.deaths += deaths;
+                self.rows.push(Row { before, at_risk: f64::from(before.valid) * span, deaths });
             }
         }
-        if rows.len() >= 32
-            && let Some(weights) = regress(&rows, span)
-        {
-            self.weights = weights;
-            let recent = weights[2] + weights[3];
-            let deaths: f64 = rows.iter().map(|row| row.1).sum();
-            self.recent += 0.3 * (deaths / CERTAIN).min(1.0) * (recent - self.recent);
+        if self.rows.len() >= MOST_ROWS || self.deaths >= MOST_DEATHS {
+            if let Some(weights) = regress(&self.rows) {
+                // Where little happened yet a weight may be anything.
+                let recent = (weights[2] + weights[3]).clamp(-0.2, 1.0);
+                self.recent += 0.3 * (recent - self.recent);
+            }
+            self.rows.clear();
+            self.deaths = 0.0;
         }
         let blocks = device.blocks.len();
         let most = LEAST.max((span as u64 / WRITES) as usize);
@@ -64,30 +78,30 @@ impl Bursts {
 }
 
 /// Weights that make the deaths seen most likely; none if that cannot be told.
-fn regress(rows: &[(Signs, f64)], span: f64) -> Option<[f64; WEIGHTS]> {
-    let deaths: f64 = rows.iter().map(|row| row.1).sum();
+fn regress(rows: &[Row]) -> Option<[f64; WEIGHTS]> {
+    let deaths: f64 = rows.iter().map(|row| row.deaths).sum();
     if deaths < 32.0 {
         return None;
     }
     let count = rows.len() as f64;
     let mut means = [0.0; 4];
-    for (signs, _) in rows {
-        for (mean, &log) in means.iter_mut().zip(&signs.logs) {
+    for row in rows {
+        for (mean, &log) in means.iter_mut().zip(&row.before.logs) {
             *mean += f64::from(log) / count;
         }
     }
-    let at_risk: f64 = rows.iter().map(|row| f64::from(row.0.valid) * span).sum();
+    let at_risk: f64 = rows.iter().map(|row| row.at_risk).sum();
     let mut weights = [0.0; WEIGHTS];
     weights[0] = (deaths / at_risk).ln();
     for _ in 0..8 {
         let mut matrix = [[0.0; WEIGHTS + 1]; WEIGHTS];
-        for (signs, deaths) in rows {
+        for &Row { before, at_risk, deaths } in rows {
             let mut x = [1.0; WEIGHTS];
-            for ((x, &log), mean) in x[1..].iter_mut().zip(&signs.logs).zip(&means) {
+            for ((x, &log), mean) in x[1..].iter_mut().zip(&before.logs).zip(&means) {
                 *x = f64::from(log) - mean;
             }
             let linear: f64 = x.iter().zip(&weights).map(|(x, w)| x * w).sum();
-            let expected = f64::from(signs.valid) * span * linear.min(0.0).exp();
+            let expected = at_risk * linear.min(0.0).exp();
             let target = linear + (deaths - expected) / expected.max(1e-9);
             for (row, &left) in matrix.iter_mut().zip(&x) {
                 for (cell, &right) in row.iter_mut().zip(&x) {

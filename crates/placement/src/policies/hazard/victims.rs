@@ -3,6 +3,7 @@
 
 use units::EraseBlockId;
 
+use super::pages::TICKS;
 use super::ranks::Ranks;
 use crate::Device;
 
@@ -123,7 +124,7 @@ impl Victims {
             gains: (0..=pages_per_erase_block).map(|valid| log(gain(valid))).collect(),
             decay: (0..=pages_per_erase_block).map(decay).collect(),
             judged: Judged::Alike,
-            streams: vec![0; streams],
+            streams: vec![log(1.0 / TICKS as f32); streams],
             tick: tick as f32,
             turn: 0,
         }

@@ -156,3 +156,16 @@ fn bursts_are_told_from_independent_deaths() {
     assert!(small < 1.33, "{small:.3}");
     assert!(large < 1.74, "{large:.3}");
 }
+
+/// When other pages become hot what was learned of all is wrong, and so is what is known of each
+/// (2.03; if nothing is forgotten sooner 2.14).
+#[test]
+fn after_a_shift_the_past_is_forgotten() {
+    let turned = |operation: &PageOp| PageOp::write(Lpn((operation.lpn().0 + PAGES / 2) % PAGES));
+    let mut load = skewed();
+    for operation in &mut load[UPDATES / 2..] {
+        *operation = turned(operation);
+    }
+    let (found, _) = hazard(32, &load);
+    assert!(found < 2.08, "{found:.3}");
+}

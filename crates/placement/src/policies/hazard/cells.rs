@@ -5,8 +5,8 @@ use super::pages::{CELLS, rate_of};
 /// Deaths at the believed rate that a cell begins with.
 const PRIOR_DEATHS: f32 = 8.0;
 
-/// Weight of all that was before, at each plan.
-const KEPT: f32 = 0.9;
+/// Weight of all that was seen before, at each plan.
+pub const KEPT: f32 = 0.9;
 
 /// No cell dies faster, a tick: shorter lives are not told apart.
 const MOST_HAZARD: f32 = 2.0;
@@ -32,6 +32,8 @@ pub struct Cells {
     pub pages: Vec<f32>,
     watched: Vec<u32>,
     shift: u32,
+    /// Deaths and time lived that were known when hazards were learned last.
+    old: Vec<(f32, f32)>,
 }
 
 impl Cells {
@@ -45,6 +47,7 @@ impl Cells {
             pages: vec![0.0; CELLS],
             watched: vec![0; groups],
             shift,
+            old: vec![(0.0, 0.0); CELLS],
         }
     }
 
@@ -92,8 +95,8 @@ impl Cells {
         }
     }
 
-    /// Counts what still lies where it was put, and learns from all.
-    pub fn learn(&mut self, tick: u32) {
+    /// Counts what still lies where it was put, and how long it has.
+    pub fn settle(&mut self, tick: u32) {
         self.pages.fill(0.0);
         let stands_for = (1 << self.shift) as f32;
         for record in self.watched.iter_mut().filter(|record| **record & HOLDS != 0) {
@@ -102,12 +105,42 @@ impl Cells {
             self.pages[cell] += stands_for;
             *record = *record & !0xffff | tick & 0xffff;
         }
+    }
+
+    /// How far the deaths since hazards were learned are from what was expected, in nats a death:
+    /// the logarithm of the ratio of likelihoods, less what chance makes of it, 0 or more. After
+    /// [`Self::settle`].
+    pub fn surprise(&self) -> f32 {
+        let (mut surprise, mut all, mut cells) = (0.0, 0.0, 0.0f32);
+        for (cell, (old_deaths, old_lived)) in self.old.iter().enumerate() {
+            let deaths = self.deaths[cell] - old_deaths;
+            let expected = (self.lived[cell] - old_lived) * self.hazard[cell];
+            if deaths + expected < 4.0 {
+                continue;
+            }
+            surprise += expected - deaths;
+            if deaths > 0.0 {
+                surprise += deaths * (deaths / expected.max(1e-3)).ln();
+            }
+            all += deaths;
+            cells += 1.0;
+        }
+        // Twice the ratio is about chi-square with a degree of freedom a cell.
+        let chance = 0.5 * cells + 2.0 * (0.5 * cells).sqrt();
+        (surprise - chance).max(0.0) / all.max(1.0)
+    }
+
+    /// Learns hazards from all that was seen; `kept` is the weight of what was seen before they
+    /// were learned last. After [`Self::settle`].
+    pub fn learn(&mut self, kept: f32) {
         for cell in 0..CELLS {
+            let (old_deaths, old_lived) = self.old[cell];
+            self.deaths[cell] -= (1.0 - kept) * old_deaths;
+            self.lived[cell] -= (1.0 - kept) * old_lived;
             let believed = rate_of(cell);
             let lived = self.lived[cell] + PRIOR_DEATHS / believed;
             self.hazard[cell] = ((self.deaths[cell] + PRIOR_DEATHS) / lived).min(MOST_HAZARD);
-            self.deaths[cell] *= KEPT;
-            self.lived[cell] *= KEPT;
+            self.old[cell] = (self.deaths[cell], self.lived[cell]);
         }
     }
 }

@@ -6,6 +6,7 @@ mod cells;
 mod pages;
 mod plan;
 mod ranks;
+mod shifts;
 mod victims;
 
 use registry::{Args, Info};
@@ -15,6 +16,7 @@ use self::bursts::Bursts;
 use self::cells::Cells;
 use self::pages::{CELLS, FIRST, Page, TICKS};
 use self::plan::{Group, Plan, Space};
+use self::shifts::Shifts;
 use self::victims::{Judged, Victims};
 use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
 
@@ -68,7 +70,11 @@ pub struct Hazard {
     space: Space,
     victims: Victims,
     bursts: Bursts,
-    is_bursty: bool,
+    shifts: Shifts,
+    /// Whether erase blocks are judged by their own deaths alone.
+    judges_itself: bool,
+    /// Ticks since the load changed.
+    since_change: u32,
     /// Host page writes a tick.
     tick_writes: u64,
     tick: u32,
@@ -109,7 +115,9 @@ impl Hazard {
             },
             victims: Victims::new(geometry.erase_blocks, per_block, streams, tick_writes),
             bursts: Bursts::default(),
-            is_bursty: false,
+            shifts: Shifts::default(),
+            judges_itself: false,
+            since_change: 0,
             tick_writes,
             tick: 0,
             next_tick: 0,
@@ -124,23 +132,27 @@ impl Hazard {
     fn advance(&mut self, device: &Device) {
         self.tick = (device.clock / self.tick_writes) as u32;
         self.next_tick = (u64::from(self.tick) + 1) * self.tick_writes;
-        let is_planned = self.tick >= self.next_plan;
-        let mut judged_anew = is_planned;
-        if self.tick >= self.next_look {
+        let mut is_planned = self.tick >= self.next_plan;
+        let mut judged_anew = false;
+        if self.tick >= self.next_look || is_planned {
             self.next_look = self.tick + LOOKS;
-            let is_bursty = self.bursts.look(&self.victims, device);
-            judged_anew |= is_bursty != self.is_bursty;
-            self.is_bursty = is_bursty;
+            self.cells.settle(self.tick);
+            let has_changed = self.shifts.look(self.cells.surprise(), self.tick);
+            let judges_itself = self.bursts.look(&self.victims, device) || has_changed;
+            judged_anew = judges_itself != self.judges_itself;
+            self.judges_itself = judges_itself;
+            is_planned |= has_changed;
         }
+        self.since_change = self.tick - self.shifts.changed_at;
         if is_planned {
             self.next_plan = self.tick + PLANS;
             self.sweep();
-            self.cells.learn(self.tick);
+            self.cells.learn(self.shifts.kept);
             self.replan();
         }
-        if judged_anew {
+        if judged_anew || is_planned {
             let streams = self.is_used.iter().filter(|is_used| **is_used).count();
-            let judged = match (streams, self.is_bursty) {
+            let judged = match (streams, self.judges_itself) {
                 (_, true) => Judged::ByItself,
                 (1, false) => Judged::Alike,
                 (_, false) => Judged::ByStream,
@@ -241,7 +253,7 @@ impl Placement for Hazard {
         }
         let page = self.pages[lpn.index()];
         let (next, cell) = if page.holds_data() {
-            page.written(self.tick)
+            page.written(self.tick, self.since_change)
         } else {
             let first = Page::first(self.tick);
             self.pages[lpn.index()] = first;
@@ -267,7 +279,7 @@ impl Placement for Hazard {
             let (next, cell) = if self.pending.0 == lpn.0 {
                 (self.pending.1, self.pending.2)
             } else {
-                self.pages[lpn.index()].written(self.tick)
+                self.pages[lpn.index()].written(self.tick, self.since_change)
             };
             self.pages[lpn.index()] = next;
             self.cells.moved(lpn.0, cell, self.tick, true);

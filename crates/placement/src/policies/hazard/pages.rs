@@ -90,10 +90,12 @@ impl Page {
         Self(self.0 & !0xffff | (tick.wrapping_sub(age) & 0xffff))
     }
 
-    /// The host writes it again: what is known then, and the cell of the new version.
+    /// The host writes it again: what is known then, and the cell of the new version. What was seen
+    /// of it before the load changed, so many ticks ago, counts for nothing.
     #[inline]
-    pub fn written(self, tick: u32) -> (Self, u16) {
-        let (seen, sum) = (self.intervals(), self.sum());
+    pub fn written(self, tick: u32, changed: u32) -> (Self, u16) {
+        let sum = self.sum();
+        let seen = if self.age(tick) > changed { 0 } else { self.intervals() };
         let interval = (self.age(tick) as f32).max(SHORTEST);
         let (next, class) = if seen == 0 {
             (interval, 0)

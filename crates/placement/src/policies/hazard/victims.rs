@@ -61,7 +61,7 @@ const LISTED: u32 = 16;
 const IN_TURN: usize = 32;
 
 /// Deaths that what was expected weighs, against those that were seen.
-const WEIGHT: f32 = 32.0;
+const WEIGHT: f32 = 16.0;
 
 /// How often a choice goes on because the best turned out to be worse.
 const TRIES: usize = 32;

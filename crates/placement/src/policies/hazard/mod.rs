@@ -39,6 +39,9 @@ const MOST_STREAMS: usize = 24;
 /// Ticks from one plan to the next: a quarter of the logical pages are written meanwhile.
 const PLANS: u32 = TICKS / 4;
 
+/// Ticks from one check whether the load has changed to the next.
+const CHECKS: u32 = PLANS / 2;
+
 /// Ticks from one look at the erase blocks to the next.
 const LOOKS: u32 = TICKS / 20;
 
@@ -71,6 +74,9 @@ pub struct Hazard {
     victims: Victims,
     bursts: Bursts,
     shifts: Shifts,
+    is_bursty: bool,
+    /// Whether the last check found that the load has changed.
+    has_changed: bool,
     /// Whether erase blocks are judged by their own deaths alone.
     judges_itself: bool,
     /// Ticks since the load changed.
@@ -81,6 +87,7 @@ pub struct Hazard {
     next_tick: u64,
     next_plan: u32,
     next_look: u32,
+    next_check: u32,
     swept: usize,
     /// The page that the host is about to write, with what is known of it then and its cell.
     pending: (u32, Page, u16),
@@ -116,6 +123,8 @@ impl Hazard {
             victims: Victims::new(geometry.erase_blocks, per_block, streams, tick_writes),
             bursts: Bursts::default(),
             shifts: Shifts::default(),
+            is_bursty: false,
+            has_changed: false,
             judges_itself: false,
             since_change: 0,
             tick_writes,
@@ -123,6 +132,7 @@ impl Hazard {
             next_tick: 0,
             next_plan: PLANS,
             next_look: LOOKS,
+            next_check: CHECKS,
             swept: 0,
             pending: (u32::MAX, Page::default(), FIRST),
         })
@@ -133,17 +143,20 @@ impl Hazard {
         self.tick = (device.clock / self.tick_writes) as u32;
         self.next_tick = (u64::from(self.tick) + 1) * self.tick_writes;
         let mut is_planned = self.tick >= self.next_plan;
-        let mut judged_anew = false;
-        if self.tick >= self.next_look || is_planned {
-            self.next_look = self.tick + LOOKS;
+        if self.tick >= self.next_check || is_planned {
+            self.next_check = self.tick + CHECKS;
             self.cells.settle(self.tick);
-            let has_changed = self.shifts.look(self.cells.surprise(), self.tick);
-            let judges_itself = self.bursts.look(&self.victims, device) || has_changed;
-            judged_anew = judges_itself != self.judges_itself;
-            self.judges_itself = judges_itself;
-            is_planned |= has_changed;
+            self.has_changed = self.shifts.look(self.cells.surprise(), self.tick);
+            is_planned |= self.has_changed;
         }
         self.since_change = self.tick - self.shifts.changed_at;
+        if self.tick >= self.next_look {
+            self.next_look = self.tick + LOOKS;
+            self.is_bursty = self.bursts.look(&self.victims, device);
+        }
+        let judges_itself = self.is_bursty || self.has_changed;
+        let judged_anew = judges_itself != self.judges_itself;
+        self.judges_itself = judges_itself;
         if is_planned {
             self.next_plan = self.tick + PLANS;
             self.sweep();

@@ -11,7 +11,7 @@ const UNUSUAL: f32 = 4.0;
 const HARMLESS: f32 = 0.003;
 
 /// Weight of a look in what is usual.
-const WEIGHT: f32 = 0.02;
+const WEIGHT: f32 = 0.05;
 
 /// What is learned is wrong after a change, and keeps being so for as long as it is remembered. How
 /// surprising deaths are tells that; but on real loads they always are, some two orders of magnitude

@@ -57,8 +57,7 @@ const SWEEP: usize = 8;
 /// gains most over the cycle that its survivors begin. State: 4 bytes a page, and 4 more for each
 /// page that is watched, one of eight on devices of more than 256 Ki pages.
 ///
-/// On devices of some ten thousand pages its streams lose their meaning after some footprints, and
-/// `multi_log` writes less; after a shift of the load it forgets no faster than before it.
+/// Where it loses, and by how much: docs/placement.md.
 #[derive(Debug)]
 pub struct Hazard {
     pages: Vec<Page>,

@@ -30,6 +30,9 @@ const RELOCATED: u32 = 3;
 /// Ages at which the next of the last three classes begins, in mean lives of class 1's segments.
 const AGES: [u64; 2] = [4, 16];
 
+/// Classes of the paper.
+const CLASSES: usize = 6;
+
 /// Segments of class 1 over which their mean life is taken.
 const SEGMENTS: u64 = 16;
 
@@ -39,7 +42,8 @@ const SEGMENTS: u64 = 16;
 ///
 /// The time of the last host write is kept for each page, 4 bytes; the authors keep it beside the
 /// data and for class 1 in a queue in memory, which is smaller and decides the same. They clean
-/// when a share of the space is garbage, where the device here is cleaned when it is full.
+/// when a share of the space is garbage, where the device here is cleaned when it is full. Where
+/// there is no room for six streams the last classes are one.
 #[derive(Debug)]
 pub struct SepBit {
     written_at: Vec<u32>,
@@ -47,6 +51,8 @@ pub struct SepBit {
     threshold: Option<u64>,
     lives: u64,
     segments: u64,
+    /// Streams that there is room for.
+    classes: usize,
 }
 
 impl SepBit {
@@ -60,7 +66,16 @@ impl SepBit {
             threshold: None,
             lives: 0,
             segments: 0,
+            classes: CLASSES.min(context.most_streams.max(1)),
         })
+    }
+}
+
+impl SepBit {
+    /// The stream of a class, which is one with others if there is no room.
+    #[inline]
+    fn stream(&self, class: StreamId) -> StreamId {
+        StreamId(class.0.min(self.classes as u32 - 1))
     }
 }
 
@@ -71,7 +86,11 @@ impl Placement for SepBit {
     const PULLS: bool = true;
 
     fn streams(&self) -> usize {
-        6
+        self.classes
+    }
+
+    fn streams_left_out(&self) -> usize {
+        CLASSES - self.classes
     }
 
     fn relocation_targets(&self) -> usize {
@@ -84,7 +103,7 @@ impl Placement for SepBit {
         let lived = u64::from(now.wrapping_sub(self.written_at[lpn.index()]));
         self.written_at[lpn.index()] = now;
         let is_short = previous.is_some() && self.threshold.is_none_or(|most| lived < most);
-        if is_short { SHORT_LIVED } else { LONG_LIVED }
+        if is_short { SHORT_LIVED } else { self.stream(LONG_LIVED) }
     }
 
     fn relocation_streams(
@@ -94,7 +113,7 @@ impl Placement for SepBit {
         to: &mut [StreamId],
     ) {
         if survivors.stream == SHORT_LIVED {
-            to.fill(FROM_SHORT_LIVED);
+            to.fill(self.stream(FROM_SHORT_LIVED));
             return;
         }
         for (to, &lpn) in to.iter_mut().zip(survivors.lpns) {
@@ -102,7 +121,8 @@ impl Placement for SepBit {
             let age = u64::from((device.clock as u32).wrapping_sub(written_at));
             let is_beyond =
                 |times: &u64| self.threshold.is_some_and(|threshold| age >= times * threshold);
-            *to = StreamId(RELOCATED + AGES.iter().filter(|times| is_beyond(times)).count() as u32);
+            let class = RELOCATED + AGES.iter().filter(|times| is_beyond(times)).count() as u32;
+            *to = self.stream(StreamId(class));
         }
     }
 

@@ -1,5 +1,5 @@
-//! Each idea of the policy `hazard` on a load that needs it: 32 Ki pages, 0.25. The limits lie between
-//! what the policy writes and what it wrote with that idea taken out; both are in brackets.
+//! Each idea of the policy `hazard` on a load that needs it: 32 Ki pages, 0.25. The limits lie
+//! between what the policy writes and what it wrote with that idea taken out; both are in brackets.
 
 use placement::policies::hazard::{Hazard, INFO};
 use placement::policies::none::NoPlacement;
@@ -106,8 +106,8 @@ fn greedy(pages_per_erase_block: u32, load: &[PageOp]) -> f64 {
     write_amplification(geometry, NoPlacement, victims, load).0
 }
 
-/// The number of streams and what is in them follow from the load (1.68; with one stream 3.9). Erase
-/// blocks of streams that the plan dropped are closed early (otherwise 1.98).
+/// The number of streams and what is in them follow from the load (1.68; with one stream 3.9).
+/// Erase blocks of streams that the plan dropped are closed early (otherwise 1.94).
 #[test]
 fn space_is_planned() {
     let (found, streams) = hazard(128, &zipf());

@@ -3,8 +3,8 @@
 use super::victims::{Signs, Victims};
 use crate::Device;
 
-/// Erase blocks that are asked, evenly spread: one for so many host page writes since the last look,
-/// and no fewer than these, so that a look costs little for each write.
+/// Erase blocks that are asked, evenly spread: one for so many host page writes since the last
+/// look, and no fewer than these, so that a look costs little for each write.
 const WRITES: u64 = 64;
 const LEAST: usize = 128;
 

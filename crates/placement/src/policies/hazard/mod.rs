@@ -51,11 +51,11 @@ const OLDEST: u32 = 48 << 10;
 /// Plans in which the ages of all pages are seen to.
 const SWEEP: usize = 8;
 
-/// Each placement falls in a cell of rate, confidence, regularity, and whether host or cleaning does
-/// it; the hazard of each cell is learned from pages that are watched. Streams are planned from the
-/// hazards such that relocations and the price of space are least together, and a victim is what
-/// gains most over the cycle that its survivors begin. State: 4 bytes a page, and 4 more for each
-/// page that is watched, one of eight on devices of more than 256 Ki pages.
+/// Each placement falls in a cell of rate, confidence, regularity, and whether host or cleaning
+/// does it; the hazard of each cell is learned from pages that are watched. Streams are planned
+/// from the hazards such that relocations and the price of space are least together, and a victim
+/// is what gains most over the cycle that its survivors begin. State: 4 bytes a page, and 4 more
+/// for each page that is watched, one of eight on devices of more than 256 Ki pages.
 ///
 /// Where it loses, and by how much: docs/placement.md.
 #[derive(Debug)]
@@ -220,7 +220,8 @@ impl Hazard {
         let mut pairs = Vec::new();
         for (planned, hazard) in plan.hazards.iter().enumerate() {
             for (stream, last) in self.hazards.iter().enumerate() {
-                let far = (hazard / last).ln().abs() + if self.is_used[stream] { 0.0 } else { 10.0 };
+                let unused = if self.is_used[stream] { 0.0 } else { 10.0 };
+                let far = (hazard / last).ln().abs() + unused;
                 pairs.push((far, planned, stream));
             }
         }

@@ -59,9 +59,9 @@ pub fn groups(cells: &mut [Group]) -> Vec<Group> {
 /// together, at the price at which the space is just filled.
 ///
 /// A stream whose erase blocks are cleaned at age a, with groups of n pages and hazard h, is
-/// written W = sum of n h / (1 - exp(-h a)) pages a tick, relocations included: n pages are alive of
-/// those written within a. It takes W a pages, and half an erase block that is open. The sum over
-/// the streams of W (1 + price a) + price S / 2 is least for contiguous streams, found by dynamic
+/// written W = sum of n h / (1 - exp(-h a)) pages a tick, relocations included: n pages are alive
+/// of those written within a. It takes W a pages, and half an erase block that is open. The sum
+/// over the streams of W (1 + price a) + price S / 2 is least for contiguous streams, found by dynamic
 /// programming.
 pub fn plan(groups: &[Group], space: Space, last_price: f64) -> Plan {
     let table = Table::new(groups);

@@ -3,8 +3,8 @@
 use super::cells::KEPT;
 use super::pages::TICKS;
 
-/// A surprise beyond so many usual ones makes the past count less, and one beyond twice as many is a
-/// change.
+/// A surprise beyond so many usual ones makes the past count less, and one beyond twice as many is
+/// a change.
 const UNUSUAL: f32 = 4.0;
 
 /// Surprises up to this, in nats a death, do no harm.
@@ -14,9 +14,10 @@ const HARMLESS: f32 = 0.003;
 const WEIGHT: f32 = 0.05;
 
 /// What is learned is wrong after a change, and keeps being so for as long as it is remembered. How
-/// surprising deaths are tells that; but on real loads they always are, some two orders of magnitude
-/// more than on a stationary one, and to forget all the time costs up to 5 % there. So a surprise
-/// is held against what is usual: the geometric mean of those before it, which lasts some footprints.
+/// surprising deaths are tells that; but on real loads they always are, some two orders of
+/// magnitude more than on a stationary one, and to forget all the time costs up to 5 % there. So a
+/// surprise is held against what is usual: the geometric mean of those before it, which lasts some
+/// footprints.
 #[derive(Debug)]
 pub struct Shifts {
     usual: f32,

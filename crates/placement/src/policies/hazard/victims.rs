@@ -257,7 +257,8 @@ impl Victims {
         known.list_at = match self.judged {
             Judged::Alike => size.saturating_sub(u32::from(floor)),
             Judged::ByStream => {
-                let needed = i32::from(floor) + (LOWEST * OCTAVE) as i32 + i32::from(known.believed);
+                let lowest = (LOWEST * OCTAVE) as i32;
+                let needed = i32::from(floor) + lowest + i32::from(known.believed);
                 let enough = |gain: &i16| i32::from(*gain) >= needed;
                 (self.gains.partition_point(enough) as u32).saturating_sub(1)
             }
@@ -484,8 +485,10 @@ mod tests {
                 }
             }
             let mut chosen: Vec<u32> = (0..3)
-                .flat_map(|domain| std::iter::from_fn(|| victims.choose(domain, &device)).collect::<Vec<_>>())
-                .map(|block| block.0)
+                .flat_map(|domain| {
+                    let all = std::iter::from_fn(|| victims.choose(domain, &device));
+                    all.map(|block| block.0).collect::<Vec<_>>()
+                })
                 .collect();
             chosen.sort_unstable();
             assert_eq!(chosen, (0..70).collect::<Vec<_>>(), "{judged:?}");

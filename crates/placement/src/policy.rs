@@ -2,7 +2,7 @@
 
 use registry::SpecError;
 use thiserror::Error;
-use units::{EraseBlockId, Geometry, Lpn, SourceError, StreamId};
+use units::{EraseBlockId, Geometry, Lpn, PageOp, SourceError, StreamId};
 
 use crate::{Device, Future};
 
@@ -129,6 +129,13 @@ pub trait Placement: Send {
     /// [`host_stream`]: Placement::host_stream
     fn look_ahead(&mut self, writes: &[(Lpn, Option<Previous>)], device: &Device) {
         let _ = (writes, device);
+    }
+
+    /// Loads what the policy looks at for each of these pages, which the host writes soon. The loads
+    /// do not depend on each other, so that their cache misses overlap. Changes nothing.
+    #[inline]
+    fn fetch(&self, operations: &[PageOp]) {
+        let _ = operations;
     }
 
     /// The stream for each survivor of a victim, written to `to`, which is as long as the

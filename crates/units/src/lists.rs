@@ -40,6 +40,13 @@ impl Lists {
         }
     }
 
+    /// Adds empty lists until there are so many; does nothing if there are.
+    pub fn add(&mut self, lists: usize) {
+        if lists > self.ends.len() {
+            self.ends.resize(lists, Ends { head: NONE, tail: NONE });
+        }
+    }
+
     /// Memory that they take.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -11,14 +11,17 @@ _PROPER = {
     "d_choices": "d-choices",
     "dac": "DAC",
     "envy_hybrid": "eNVy hybrid",
+    "ffs": "FFS",
     "future_knowledge": "Offline placement",
     "greedy": "Greedy",
+    "hazard": "Hazard",
     "lfs_cost_benefit": "LFS Cost-Benefit",
     "lru": "LRU",
     "multi_log": "MultiLog",
     "multi_log_optimal": "MultiLog-Optimal",
     "random": "Random",
     "separate": "Separate",
+    "sepbit": "SepBIT",
     "window_greedy": "Window-Greedy",
 }
 _WITH_PARAMETERS = {

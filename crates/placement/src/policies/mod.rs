@@ -62,5 +62,8 @@ placements! {
     container_marking::ContainerMarking,
     multi_log::MultiLog,
     multi_log_optimal::MultiLogOptimal,
+    ffs::Ffs,
+    sepbit::SepBit,
+    hazard::Hazard,
     future_knowledge::FutureKnowledge,
 }

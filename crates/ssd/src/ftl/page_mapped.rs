@@ -266,6 +266,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             sum = sum.wrapping_add(self.map.get(operation.lpn().index()));
         }
         std::hint::black_box(sum);
+        self.placement.fetch(batch);
     }
 
     /// As [`Self::fetch`], for those who let time pass.

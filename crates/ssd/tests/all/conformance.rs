@@ -57,6 +57,7 @@ fn write_by_steps<P: Placement, V: Victim>(
     let stream = ftl.host_stream(lpn);
     let mut cleaning = Cleaning::default();
     while !ftl.make_room(stream, 0) {
+        ftl.close_early(0);
         let victim = ftl.choose_victim(stream, 0);
         cleaning.begin(victim, 0, ftl);
         while let Some((number, survivor)) = cleaning.next(ftl) {

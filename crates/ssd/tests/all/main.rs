@@ -23,6 +23,7 @@ mod drive_superblocks;
 mod drive_trims;
 mod drive_zones;
 mod golden;
+mod hazard;
 mod policy_events;
 mod purposes;
 mod theory;

@@ -142,6 +142,9 @@ fn each_policy_does_what_it_is_for() {
         ("container_marking", "greedy", 0.55, Some(4.5)),     // 0.48, 5.3 and 5.6
         ("multi_log", "lru", 0.36, Some(3.5)),                // 0.30, 4.9 and 6.7
         ("multi_log_optimal", "lru", 0.28, None),             // 0.26; it knows one phase
+        ("ffs", "cost_benefit", 0.55, None),                  // 0.48
+        ("sepbit", "cost_benefit(age=closed)", 0.40, None),   // 0.34
+        ("hazard", "own", 0.26, None),                        // 0.22
         ("future_knowledge", "greedy", 0.02, None),           // 0.00
     ] {
         let left = played(placement, victim);

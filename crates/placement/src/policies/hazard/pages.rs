@@ -1,0 +1,139 @@
+//! What is known of each logical page, in four bytes, and the cell that a placement of it falls in.
+
+/// Ticks in which the logical pages are written once, all together.
+pub const TICKS: u32 = 4096;
+
+/// Number of cells: rate (6 bits), confidence (2), regularity (2), host or relocated (1).
+pub const CELLS: usize = 1 << 11;
+
+/// The cell of a page that is written for the first time.
+pub const FIRST: u16 = 0;
+
+/// Weight of all that was before, at each new interval.
+pub const KEPT: f32 = 0.9;
+
+/// Intervals are counted in ticks; shorter ones than this are not told apart.
+const SHORTEST: f32 = 0.5;
+
+/// What stands for the interval of a page that was written once: its rate is that of a page which
+/// half expects a write in so many ticks.
+const FIRST_SUM: f32 = 1024.0;
+
+/// The highest bits of a single-precision number from 2^-4 on, of which a sum keeps eleven: five of
+/// the exponent, six of the mantissa.
+const LEAST_SUM: u32 = 123 << 6;
+
+/// The exponent and the first bit of the mantissa of a rate, from 2^-18 a tick on.
+const LEAST_RATE: u32 = 109 << 1;
+
+/// Weighted number of intervals behind a sum, by writes seen; a half for a page that was written
+/// once.
+const WEIGHTS: [f32; 16] = weights();
+
+const fn weights() -> [f32; 16] {
+    let mut weights = [0.5; 16];
+    let (mut sum, mut n) = (0.0, 1);
+    while n < 16 {
+        sum = KEPT * sum + 1.0;
+        weights[n] = sum;
+        n += 1;
+    }
+    weights
+}
+
+/// A logical page: the tick of its last write (16 bits), the smoothed sum of the intervals between
+/// its writes (11 bits, a number of two significant figures), intervals seen up to 15 (4 bits), and
+/// whether it holds data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Page(u32);
+
+impl Page {
+    const HOLDS: u32 = 1 << 31;
+
+    fn new(tick: u32, sum: f32, intervals: u32) -> Self {
+        let bits = (sum.to_bits() + (1 << 16)) >> 17;
+        let code = bits.saturating_sub(LEAST_SUM).min(0x7ff);
+        Self(Self::HOLDS | intervals << 27 | code << 16 | (tick & 0xffff))
+    }
+
+    /// A page that is written for the first time.
+    pub fn first(tick: u32) -> Self {
+        Self::new(tick, FIRST_SUM, 0)
+    }
+
+    pub fn holds_data(self) -> bool {
+        self.0 & Self::HOLDS != 0
+    }
+
+    /// All that is known of it.
+    #[inline]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    fn intervals(self) -> u32 {
+        self.0 >> 27 & 15
+    }
+
+    fn sum(self) -> f32 {
+        f32::from_bits(((self.0 >> 16 & 0x7ff) + LEAST_SUM) << 17)
+    }
+
+    /// Ticks since its last write.
+    #[inline]
+    pub fn age(self, tick: u32) -> u32 {
+        tick.wrapping_sub(self.0) & 0xffff
+    }
+
+    /// The same page, last written so many ticks ago.
+    pub fn aged(self, tick: u32, age: u32) -> Self {
+        Self(self.0 & !0xffff | (tick.wrapping_sub(age) & 0xffff))
+    }
+
+    /// The host writes it again: what is known then, and the cell of the new version. What was seen
+    /// of it before the load changed, so many ticks ago, counts for nothing.
+    #[inline]
+    pub fn written(self, tick: u32, changed: u32) -> (Self, u16) {
+        let sum = self.sum();
+        let seen = if self.age(tick) > changed { 0 } else { self.intervals() };
+        let interval = (self.age(tick) as f32).max(SHORTEST);
+        let (next, class) = if seen == 0 {
+            (interval, 0)
+        } else {
+            (KEPT * sum + interval, regularity(interval * WEIGHTS[seen as usize], sum))
+        };
+        let intervals = (seen + 1).min(15);
+        let rate = WEIGHTS[intervals as usize] / next;
+        (Self::new(tick, next, intervals), cell(rate, intervals, class, false))
+    }
+
+    /// It is relocated: the cell of the copy. That it was not written for long lowers its rate.
+    #[inline]
+    pub fn relocated(self, tick: u32) -> u16 {
+        let (seen, sum) = (self.intervals(), self.sum());
+        let age = self.age(tick) as f32;
+        let weight = WEIGHTS[seen as usize];
+        let class = if seen == 0 { 0 } else { regularity(age * weight, sum) };
+        cell(weight / (sum + age), seen, class, true)
+    }
+}
+
+/// The time since the last write over the mean interval before it, in four classes.
+#[inline]
+fn regularity(time: f32, mean: f32) -> u16 {
+    u16::from(time > 0.5 * mean) + u16::from(time > 1.5 * mean) + u16::from(time > 4.0 * mean)
+}
+
+#[inline]
+fn cell(rate: f32, intervals: u32, regularity: u16, is_relocated: bool) -> u16 {
+    let rate = ((rate.to_bits() >> 22).saturating_sub(LEAST_RATE)).min(63) as u16;
+    let confidence =
+        u16::from(intervals > 0) + u16::from(intervals > 1) + u16::from(intervals > 5);
+    rate << 5 | confidence << 3 | regularity << 1 | u16::from(is_relocated)
+}
+
+/// The rate that the pages of a cell would have if their hazard were what their own writes say, a
+/// tick.
+pub fn rate_of(cell: usize) -> f32 {
+    f32::from_bits(((cell as u32 >> 5) + LEAST_RATE) << 22 | 1 << 21)
+}

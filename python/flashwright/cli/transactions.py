@@ -148,6 +148,7 @@ def transactions(
       flashwright transactions tatp --device intel-x25e --seconds 10min --no-log
       flashwright transactions accesses.parquet --device sd-card --locks page
     """  # noqa: D205
+    from flashwright.reports import drive_words
     from flashwright.reports import transactions as words
     from flashwright.transactions.plan import find
     from flashwright.transactions.play import play, title
@@ -160,8 +161,8 @@ def transactions(
         print_table([("", "left"), ("", "right")], words.figures(run.result), title(run.result))
         print_table(words.KIND_HEADINGS, words.kind_rows(run.result), "Response times")
         if "replication" in run.result:
-            rows = words.copies_rows(run.result)
-            print_table(words.COPIES_HEADINGS, rows, "Copies on other dies")
+            rows = drive_words.copies_rows(run.result)
+            print_table(drive_words.COPIES_HEADINGS, rows, "Copies on other dies")
         for line in words.remarks(run.result):
             say(line)
     output.finish(run)

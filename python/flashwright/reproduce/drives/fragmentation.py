@@ -132,9 +132,7 @@ SPARE = tuple(
 
 
 @cache
-def play(
-    benchmark: str, state: State, setting: Setting, policy: str = ""
-) -> dict[str, Any]:
+def play(benchmark: str, state: State, setting: Setting, policy: str = "") -> dict[str, Any]:
     """Play a benchmark on the drive in a state: with copies if there is a policy for them."""
     extra = copies(policy, benchmark, setting.overrides) if policy else ()
     table_2 = drive(PROFILE, (*setting.overrides, *extra))

@@ -43,7 +43,7 @@ def test_without_copies_nothing_is_told_of_them(cli_json: Callable[..., Any]) ->
     ("arguments", "said"),
     [
         (["ftl.scheme=bast"], "must be none unless ftl.scheme is page_mapped"),
-        (["ftl.scheme=page_mapped(allocation=static)"], "must be none unless"),
+        (["ftl.scheme=superblock_mapped"], "must be none unless"),
         (["replication.budget=90%"], "replication.budget = 0.9"),
         (["replication.most_places=9"], "replication.most_places"),
     ],

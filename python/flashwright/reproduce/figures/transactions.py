@@ -236,8 +236,9 @@ FIGURES = (
         "REPLICATION",
         "Sweep of R, the share of the disk that is kept back",
         ("spare", "copies", *_BESIDE),
-        lambda: _pairs(runs.SPARE, runs.OWN),
-        "As replication-loads, with ten clients that never think.",
+        lambda: _pairs(runs.SPARE, runs.FILLED),
+        "As replication-loads, with ten clients that never think, and every page written before: "
+        "where the load ages the drive itself, what the database leaves free is spare whatever R.",
     ),
     Figures(
         "replication-sweep",

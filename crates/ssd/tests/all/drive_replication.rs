@@ -192,7 +192,7 @@ fn an_update_forgets_all_copies() {
     let mut random = SplitMix(3);
     let hot = 24;
     let fill = (0..profile.logical_pages()).map(|page| Ask::pages(IoOp::Write, page, 1, 4096));
-    let then = (0..6000).map(|_| {
+    let then = (0..9000).map(|_| {
         let op = match random.below(20) {
             0..12 => IoOp::Write,
             12..19 => IoOp::Read,

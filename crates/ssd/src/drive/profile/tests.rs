@@ -256,6 +256,10 @@ fn what_does_not_go_together_is_told() {
              the good erase blocks do not hold all logical pages",
         ),
         (
+            vec!["ftl.scheme=bast", "cleaning.occupies_die=true"],
+            "cleaning.occupies_die = true: must be false unless ftl.scheme is page_mapped",
+        ),
+        (
             vec!["wear_levelling.static_rule=life"],
             "media.endurance_cycles = 0: must be above 0 where wear_levelling.static_rule goes by \
              the life that remains",

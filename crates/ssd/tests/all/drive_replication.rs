@@ -188,7 +188,8 @@ fn an_update_forgets_all_copies() {
         ("media.channels", "2"),
         ("replication.read_threshold", "0"),
         ("replication.patience_us", "1"),
-        // No thresholds yet: copies are made whenever a die rests.
+        // Room for copies, and no thresholds yet: they are made whenever a die rests.
+        ("ftl.over_provisioning", "1"),
         ("replication.epoch_s", "60"),
     ]);
     let mut random = SplitMix(3);

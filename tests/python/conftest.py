@@ -109,6 +109,18 @@ def _in_process(
     return subprocess.CompletedProcess(command, code, out.getvalue(), error.getvalue())
 
 
+def _flashwright(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "flashwright", *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Cli:
     """Runs `flashwright` in a folder of the test's own.
@@ -122,14 +134,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
         if code == WRONG_USE and not _is_traced(request.node):
             done = _in_process(command, tmp_path, monkeypatch)
         else:
-            done = subprocess.run(
-                [sys.executable, "-m", "flashwright", *command],
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                timeout=300,
-                check=False,
-            )
+            done = _flashwright(command, tmp_path)
         if code is not None:
             assert done.returncode == code, done.stderr or done.stdout
         return done
@@ -156,14 +161,7 @@ def shipped_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "printed.txt").exists():
             demo = ["demo", "--shipped", "--op", "0.2", "--json", "demo.json", "--out", "run"]
-            done = subprocess.run(
-                [sys.executable, "-m", "flashwright", *demo],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                timeout=300,
-                check=False,
-            )
+            done = _flashwright(demo, folder)
             assert done.returncode == 0, done.stderr or done.stdout
             (folder / "printed.txt").write_text(done.stdout, encoding="utf-8")
     return folder

@@ -50,6 +50,21 @@ def write_trace(path: Path, transactions: int, pages: int = 64) -> Path:
     return path
 
 
+def test_copies_on_other_dies_are_those_of_the_measured_part(cli: Cli) -> None:
+    keys = ("cleaning.occupies_die=true", "ftl.over_provisioning=0.3", "replication.policy=lru")
+    words = [word for key in keys for word in ("--set", key)]
+    words += ["--warm-up", "8k", "--transactions", "2k", "--clients", "5"]
+    found = play(cli, *words)
+    copies = found["replication"]
+    assert copies["replica_page_writes"] > 0
+    for key in ("reads_by_ios", "writes_by_ios"):
+        assert sum(copies[key]) == pytest.approx(1)
+    # A warm-up four times as long would show.
+    written = copies["host_page_writes"] + copies["replica_page_writes"]
+    assert 0 < written <= found["flash"]["page_programs"]
+    assert "replication" not in play(cli, *words[:4], *words[6:])
+
+
 def test_figures_add_up(cli: Cli) -> None:
     found = play(cli, "--transactions", "2k", "--clients", "5")
     assert (found["committed"], found["complete"]) == (2000, True)

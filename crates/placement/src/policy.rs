@@ -131,8 +131,8 @@ pub trait Placement: Send {
         let _ = (writes, device);
     }
 
-    /// Loads what the policy looks at for each of these pages, which the host writes soon. The loads
-    /// do not depend on each other, so that their cache misses overlap. Changes nothing.
+    /// Loads what the policy looks at for each of these pages, which the host writes soon. The
+    /// loads do not depend on each other, so that their cache misses overlap. Changes nothing.
     #[inline]
     fn fetch(&self, operations: &[PageOp]) {
         let _ = operations;

@@ -40,7 +40,7 @@ impl Lists {
         }
     }
 
-    /// Adds empty lists until there are so many; does nothing if there are.
+    /// Adds empty lists until there are `lists`; does nothing if there are.
     pub fn add(&mut self, lists: usize) {
         if lists > self.ends.len() {
             self.ends.resize(lists, Ends { head: NONE, tail: NONE });

@@ -37,7 +37,7 @@ const CLASSES: usize = 6;
 const SEGMENTS: u64 = 16;
 
 /// Lives and ages are counted in host page writes. The threshold is the mean life of the last
-/// sixteen erase blocks of class 1 that were cleaned, and infinite until there are so many; what is
+/// sixteen erase blocks of class 1 that were cleaned, and infinite until sixteen were; what is
 /// written for the first time has no last version, and counts as long-lived.
 ///
 /// The time of the last host write is kept for each page, 4 bytes; the authors keep it beside the

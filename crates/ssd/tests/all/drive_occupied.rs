@@ -1,17 +1,12 @@
 //! Cleaning that keeps its die until the erase block is clean.
 
-use crate::drive_properties::{any_drive, any_request, asks, build, cases, check, pick, seed};
+use crate::drive_properties::{any_drive, any_request, asks, build, check, config, pick};
 use crate::drive_replication::played;
 use proptest::prelude::*;
 use units::IoOp;
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(),
-        max_shrink_iters: 2000,
-        rng_seed: seed(),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     /// Whoever waits for the die: every read finds what a disk may hold, pages of an erase block
     /// are programmed in order, and nothing is left over.

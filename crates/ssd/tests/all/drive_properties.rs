@@ -363,23 +363,20 @@ fn check_counters(profile: &Profile, played: &Played) {
     assert!((energy.total_joules / sum - 1.0).abs() < 1e-9, "{energy:?} of {sum} J");
 }
 
-/// 24 take some seconds; PROPTEST_CASES=1000 soaks.
-pub fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").map_or(24, |cases| cases.parse().unwrap())
-}
-
-/// A test run is the same each time; a soak, which sets PROPTEST_CASES, is another each time.
-pub fn seed() -> RngSeed {
-    if std::env::var_os("PROPTEST_CASES").is_some() { RngSeed::Random } else { RngSeed::Fixed(1) }
+/// 24 cases take some seconds; PROPTEST_CASES=1000 soaks. A test run is the same each time; a soak
+/// is another each time.
+pub fn config() -> ProptestConfig {
+    let soak = std::env::var("PROPTEST_CASES").ok();
+    ProptestConfig {
+        cases: soak.as_ref().map_or(24, |cases| cases.parse().unwrap()),
+        max_shrink_iters: 2000,
+        rng_seed: if soak.is_some() { RngSeed::Random } else { RngSeed::Fixed(1) },
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(),
-        max_shrink_iters: 2000,
-        rng_seed: seed(),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_scheme_keeps_every_promise(

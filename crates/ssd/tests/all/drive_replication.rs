@@ -3,7 +3,7 @@
 
 use crate::drive::player::{Ask, play};
 use crate::drive::{SplitMix, oracle, profile, run, settings};
-use crate::drive_properties::{any_drive, any_request, asks, build, cases, check, pick, seed};
+use crate::drive_properties::{any_drive, any_request, asks, build, check, config, pick};
 use proptest::prelude::*;
 use ssd::drive::measure::Delay;
 use ssd::drive::media::{Cause, Class, FlashOp};
@@ -13,12 +13,7 @@ use ssd::drive::state::State;
 use units::{IoOp, IoRequest, RequestSource, SourceError};
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(),
-        max_shrink_iters: 2000,
-        rng_seed: seed(),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     /// Whatever is evicted, raced, given up or overtaken: every read finds what a disk may hold,
     /// what is acknowledged is on flash, the tables agree, and nothing is left over.
@@ -56,11 +51,16 @@ proptest! {
     }
 }
 
-/// Reads of a twentieth of the pages at random, and writes of the others.
+/// Reads of some of the pages, at random or each in turn, and writes of the others at random.
 struct Mixed {
     random: SplitMix,
     pages: u32,
+    /// Of a hundred requests.
     reads: u32,
+    /// Pages that are read.
+    read: u32,
+    /// The next one, where they are read in turn.
+    turn: Option<u32>,
 }
 
 impl RequestSource for Mixed {
@@ -71,11 +71,10 @@ impl RequestSource for Mixed {
     fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
         for request in buffer.iter_mut() {
             let is_read = self.random.below(100) < self.reads;
-            let read = self.pages / 20;
-            let page = if is_read {
-                self.random.below(read)
-            } else {
-                read + self.random.below(self.pages - read)
+            let page = match &mut self.turn {
+                Some(turn) if is_read => std::mem::replace(turn, (*turn + 1) % self.read),
+                _ if is_read => self.random.below(self.read),
+                _ => self.read + self.random.below(self.pages - self.read),
             };
             *request = IoRequest {
                 time_ns: 0,
@@ -116,7 +115,8 @@ pub fn played(changes: &[(&str, &str)], reads: u32) -> Outcome {
     let profile = drive(changes);
     let mut settings = settings(&profile, State::Aged { overwrites: 1.0 }, 2, 60_000);
     settings.warm_up_requests = 10_000;
-    let source = Mixed { random: SplitMix(7), pages: profile.logical_pages(), reads };
+    let pages = profile.logical_pages();
+    let source = Mixed { random: SplitMix(7), pages, reads, read: pages / 20, turn: None };
     run(&settings, source)
 }
 
@@ -165,6 +165,25 @@ fn the_first_place_that_is_programmed_answers_a_write() {
         + with.scheme.replica_page_writes;
     let amplification = all as f64 / with.scheme.host_page_writes as f64;
     assert!((with.write_amplification - amplification).abs() < 1e-12);
+}
+
+/// A page is copied for its reads if it was blocked before: the first time it may be an accident.
+/// That once made a copy, too.
+#[test]
+fn a_page_that_is_blocked_for_the_first_time_makes_no_copy() {
+    let copies_of_reads = |threshold: &str| {
+        let profile = drive(&[PBLRU, ("replication.read_threshold", threshold)]);
+        let settings = settings(&profile, State::Aged { overwrites: 1.0 }, 2, 10_000);
+        let pages = profile.logical_pages();
+        // Less than once each.
+        let source =
+            Mixed { random: SplitMix(7), pages, reads: 50, read: pages / 2, turn: Some(0) };
+        let counts = run(&settings, source).replication.unwrap().counts;
+        assert!(counts.blocked_reads > 100, "{counts:?}");
+        counts.copies_of_reads
+    };
+    assert_eq!(copies_of_reads("0.05"), 0);
+    assert!(copies_of_reads("0") > 10);
 }
 
 /// The room is kept to, and what is evicted is no more than it has to be.

@@ -115,7 +115,7 @@ fn space_is_planned() {
     assert!(streams > 4, "{streams} streams");
 }
 
-/// A stream goes on with other pages when space is planned anew. Cold erase blocks that it had
+/// A stream goes on with other pages when space is planned again. Cold erase blocks that it had
 /// written were once taken for hot ones then, and after a few plans much of the space was lost to
 /// them (1.56; judged by what their stream is now, without regard to their own deaths, 2.50).
 #[test]
@@ -149,7 +149,7 @@ fn victims_are_chosen_for_the_cycle_of_their_survivors() {
 /// expected of them 1.53 and 1.90), and by those of late (without them 1.31 and 1.78). Where deaths
 /// are independent they are not: the limit of 1.92 above (1.94).
 #[test]
-fn bursts_are_told_from_independent_deaths() {
+fn bursts_are_distinguished_from_independent_deaths() {
     let files = files();
     let (small, _) = hazard(32, &files);
     let (large, _) = hazard(128, &files);

@@ -23,12 +23,12 @@ from flashwright.reproduce.drives.experiment import SEED, drive
 from flashwright.transactions.plan import Plan
 
 PROFILE = "replication-table-2"
+DATABASE_MB: Mapping[str, int] = {"TPC-C": 2400, "TPC-B": 2200, "TM-1": 2400}
+"""Sizes of the databases in 10^6 bytes (REPLICATION 5.1)."""
 BENCHMARKS: Mapping[str, str] = {
-    "TPC-C": "tpcc(bytes=2400M)",
-    "TPC-B": "tpcb(bytes=2200M)",
-    "TM-1": "tatp(bytes=2400M)",
+    benchmark: f"{name}(bytes={DATABASE_MB[benchmark]}M)"
+    for benchmark, name in (("TPC-C", "tpcc"), ("TPC-B", "tpcb"), ("TM-1", "tatp"))
 }
-DATABASE_BYTES: Mapping[str, float] = {"TPC-C": 2.4e9, "TPC-B": 2.2e9, "TM-1": 2.4e9}
 STATIC = "ftl.scheme=page_mapped(allocation=static,chunk_pages=4)"
 """Each logical page has its chip, as in DiskSim's SSD extension (Agrawal et al. 2008)."""
 OCCUPIES = "cleaning.occupies_die=true"
@@ -47,7 +47,7 @@ def copies(policy: str, benchmark: str, overrides: tuple[str, ...]) -> tuple[str
     """
     summary = _core.profile_summary(drive(PROFILE, overrides).profile)
     page = summary["page_bytes"]
-    room = round(COPIES_OF_DATABASE * DATABASE_BYTES[benchmark] / page)
+    room = round(COPIES_OF_DATABASE * 1e6 * DATABASE_MB[benchmark] / page)
     host = summary["capacity_bytes"] // page - room
     whole = summary["physical_bytes"] // page
     return (

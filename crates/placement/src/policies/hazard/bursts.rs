@@ -1,10 +1,10 @@
-//! Whether deaths come in bursts: what tells the next deaths of an erase block best?
+//! Whether deaths come in bursts: what predicts the next deaths of an erase block best?
 
 use super::victims::{Signs, Victims};
 use crate::Device;
 
-/// Erase blocks that are asked, evenly spread: one for so many host page writes since the last
-/// look, and no fewer than these, so that a look costs little for each write.
+/// Erase blocks of a look, evenly spread: one for `WRITES` host page writes since the last look,
+/// and `LEAST` at the least, so that a look costs little for each write.
 const WRITES: u64 = 64;
 const LEAST: usize = 128;
 
@@ -21,8 +21,8 @@ const BURSTY: f64 = 0.08;
 /// A regression of the deaths in each erase block from one look to the next on what was known
 /// before: Poisson's, with the logarithm as link, by iteratively reweighted least squares.
 ///
-/// With independent deaths the mean hazard of the stream tells all, and what an erase block did of
-/// late is noise; where deaths come in bursts it is the other way round. The weights tell which.
+/// With independent deaths the mean hazard of the stream says all, and what an erase block did of
+/// late is noise; where deaths come in bursts it is the other way round. The weights say which.
 #[derive(Debug, Default)]
 pub struct Bursts {
     seen: Vec<(u32, Signs)>,
@@ -44,11 +44,11 @@ struct Row {
 }
 
 impl Bursts {
-    /// Looks at the erase blocks; tells whether deaths come in bursts, as far as known.
+    /// Looks at the erase blocks: whether deaths come in bursts, as far as known.
     pub fn look(&mut self, victims: &Victims, device: &Device) -> bool {
         let span = (device.clock - self.at) as f64;
         for &(block, before) in &self.seen {
-            // One that was written anew in between tells nothing.
+            // One that was rewritten in between says nothing.
             let Some(now) = victims.signs(block, device) else { continue };
             if now.born == before.born && now.valid <= before.valid {
                 let deaths = f64::from(before.valid - now.valid);
@@ -77,7 +77,7 @@ impl Bursts {
     }
 }
 
-/// Weights that make the deaths seen most likely; none if that cannot be told.
+/// Weights that make the deaths seen most likely; none if too few were seen.
 fn regress(rows: &[Row]) -> Option<[f64; WEIGHTS]> {
     let deaths: f64 = rows.iter().map(|row| row.deaths).sum();
     if deaths < 32.0 {

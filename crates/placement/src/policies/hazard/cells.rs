@@ -8,7 +8,7 @@ const PRIOR_DEATHS: f32 = 8.0;
 /// Weight of all that was seen before, at each plan.
 pub const KEPT: f32 = 0.9;
 
-/// No cell dies faster, a tick: shorter lives are not told apart.
+/// No cell dies faster, a tick: shorter lives count as the same.
 const MOST_HAZARD: f32 = 2.0;
 
 /// Watched pages on a large device; a small one watches all.

@@ -154,7 +154,7 @@ impl Hazard {
             self.is_bursty = self.bursts.look(&self.victims, device);
         }
         let judges_itself = self.is_bursty || self.has_changed;
-        let judged_anew = judges_itself != self.judges_itself;
+        let is_judged_otherwise = judges_itself != self.judges_itself;
         self.judges_itself = judges_itself;
         if is_planned {
             self.next_plan = self.tick + PLANS;
@@ -162,7 +162,7 @@ impl Hazard {
             self.cells.learn(self.shifts.kept);
             self.replan();
         }
-        if judged_anew || is_planned {
+        if is_judged_otherwise || is_planned {
             let streams = self.is_used.iter().filter(|is_used| **is_used).count();
             let judged = match (streams, self.judges_itself) {
                 (_, true) => Judged::ByItself,

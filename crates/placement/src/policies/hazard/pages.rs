@@ -12,11 +12,11 @@ pub const FIRST: u16 = 0;
 /// Weight of all that was before, at each new interval.
 pub const KEPT: f32 = 0.9;
 
-/// Intervals are counted in ticks; shorter ones than this are not told apart.
+/// Intervals are counted in ticks; shorter ones than this count as the same.
 const SHORTEST: f32 = 0.5;
 
 /// What stands for the interval of a page that was written once: its rate is that of a page which
-/// half expects a write in so many ticks.
+/// expects a write in this number of ticks with probability 1/2.
 const FIRST_SUM: f32 = 1024.0;
 
 /// The highest bits of a single-precision number from 2^-4 on, of which a sum keeps eleven: five of
@@ -85,13 +85,13 @@ impl Page {
         tick.wrapping_sub(self.0) & 0xffff
     }
 
-    /// The same page, last written so many ticks ago.
+    /// The same page, last written `age` ticks ago.
     pub fn aged(self, tick: u32, age: u32) -> Self {
         Self(self.0 & !0xffff | (tick.wrapping_sub(age) & 0xffff))
     }
 
     /// The host writes it again: what is known then, and the cell of the new version. What was seen
-    /// of it before the load changed, so many ticks ago, counts for nothing.
+    /// of it before the load changed, `changed` ticks ago, counts for nothing.
     #[inline]
     pub fn written(self, tick: u32, changed: u32) -> (Self, u16) {
         let sum = self.sum();

@@ -61,8 +61,8 @@ pub fn groups(cells: &mut [Group]) -> Vec<Group> {
 /// A stream whose erase blocks are cleaned at age a, with groups of n pages and hazard h, is
 /// written W = sum of n h / (1 - exp(-h a)) pages a tick, relocations included: n pages are alive
 /// of those written within a. It takes W a pages, and half an erase block that is open. The sum
-/// over the streams of W (1 + price a) + price S / 2 is least for contiguous streams, found by dynamic
-/// programming.
+/// over the streams of W (1 + price a) + price S / 2 is least for contiguous streams, found by
+/// dynamic programming.
 pub fn plan(groups: &[Group], space: Space, last_price: f64) -> Plan {
     let table = Table::new(groups);
     let mut price = if last_price > 0.0 { last_price } else { 1e-3 };
@@ -100,7 +100,7 @@ pub fn plan(groups: &[Group], space: Space, last_price: f64) -> Plan {
     }
 }
 
-/// Writes a tick of the first so many groups, by the age at which they are cleaned.
+/// Writes a tick of the first N groups, by the age at which they are cleaned.
 struct Table {
     ages: Vec<f64>,
     /// By group, then age.

@@ -22,7 +22,7 @@ impl Ranks {
         Self { lists: Lists::new(erase_blocks, 64 * words), filled: vec![0; words], words }
     }
 
-    /// Makes room for so many domains.
+    /// Makes room for this number of domains.
     pub fn add_domains(&mut self, domains: usize) {
         self.lists.add(domains * self.words * 64);
         self.filled.resize(domains * self.words, 0);

@@ -3,8 +3,8 @@
 use super::cells::KEPT;
 use super::pages::TICKS;
 
-/// A surprise beyond so many usual ones makes the past count less, and one beyond twice as many is
-/// a change.
+/// A surprise beyond this many times the usual one makes the past count less, and one beyond twice
+/// that is a change.
 const UNUSUAL: f32 = 4.0;
 
 /// Surprises up to this, in nats a death, do no harm.
@@ -14,7 +14,7 @@ const HARMLESS: f32 = 0.003;
 const WEIGHT: f32 = 0.05;
 
 /// What is learned is wrong after a change, and keeps being so for as long as it is remembered. How
-/// surprising deaths are tells that; but on real loads they always are, some two orders of
+/// surprising deaths are shows that; but on real loads they always are, some two orders of
 /// magnitude more than on a stationary one, and to forget all the time costs up to 5 % there. So a
 /// surprise is held against what is usual: the geometric mean of those before it, which lasts some
 /// footprints.
@@ -60,7 +60,7 @@ impl Shifts {
 mod tests {
     use super::{KEPT, Shifts, TICKS};
 
-    /// The looks at which a change was seen, of so many surprises after the first footprint.
+    /// The looks at which a change was seen, of these surprises after the first footprint.
     fn changes(surprises: impl IntoIterator<Item = f32>) -> Vec<usize> {
         let mut shifts = Shifts::default();
         let looks = surprises.into_iter().enumerate();

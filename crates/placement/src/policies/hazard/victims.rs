@@ -1,5 +1,5 @@
 //! Which erase block is cleaned: the one whose cleaning gains most over the whole cycle that its
-//! survivors begin anew.
+//! survivors begin.
 
 use units::EraseBlockId;
 
@@ -54,10 +54,10 @@ const LOWEST: f32 = -28.0;
 /// A fall of the valid pages that counts as news.
 const FALL: u32 = 50;
 
-/// One of so many closed erase blocks, the best, are listed.
+/// One in `LISTED` closed erase blocks is listed: the best.
 const LISTED: u32 = 16;
 
-/// Erase blocks that are judged anew at each choice, in turn, where time changes their ranks.
+/// Erase blocks that are judged again at each choice, in turn, where time changes their ranks.
 const IN_TURN: usize = 32;
 
 /// Deaths that what was expected weighs, against those that were seen.
@@ -69,7 +69,7 @@ const TRIES: usize = 32;
 /// Closed erase blocks by what cleaning them gains.
 ///
 /// Only the best are in lists: the others come in when they have lost enough pages. The floors
-/// below which none is listed are set anew at each plan, and when a domain has none listed left.
+/// below which none is listed are set again at each plan, and when a domain has none listed left.
 #[derive(Debug)]
 pub struct Victims {
     ranks: Ranks,
@@ -370,7 +370,7 @@ impl Victims {
     }
 }
 
-/// The valid pages at which a fall from so many counts.
+/// The valid pages at which a fall from `valid` counts.
 fn fallen(valid: u32) -> u32 {
     valid - valid.div_ceil(FALL)
 }
@@ -379,7 +379,7 @@ fn fallen(valid: u32) -> u32 {
 #[derive(Clone, Copy, Debug)]
 pub struct Signs {
     pub valid: u32,
-    /// Tells whether the erase block was written anew.
+    /// Clock in the middle of its being written: another one means that it was rewritten.
     pub born: u32,
     /// Logarithms of its own hazard, of that of late, of the inverse of the time since the last
     /// death, and of the hazard that was expected, a host page write.
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(victims.choose(0, &device), None);
     }
 
-    /// When space is planned anew a stream goes on with other pages. Erase blocks that it wrote
+    /// When space is planned again a stream goes on with other pages. Erase blocks that it wrote
     /// before were once taken for what it writes now, and cold ones were never cleaned.
     #[test]
     fn what_an_erase_block_was_written_for_outlasts_the_plan() {

@@ -108,7 +108,7 @@ mod tests {
         media.vacate(0);
         let read = step(&mut media)[0];
         assert_eq!((read.command.tag, media.now()), (HOST, READ + ERASE + READ));
-        // All of it is told: the read and the erase of the cleaning, and its own time.
+        // Its delays are all of it: the read and the erase of the cleaning, and its own time.
         assert_eq!(read.delays.die[Class::Cleaning as usize], READ);
         assert_eq!(read.delays.die[Class::Erase as usize], ERASE);
         assert_eq!(read.delays.service, READ);

@@ -22,6 +22,7 @@
 
 mod blocking;
 mod calls;
+mod errands;
 mod figures;
 mod groups;
 mod side;

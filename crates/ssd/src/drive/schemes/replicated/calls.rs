@@ -46,6 +46,13 @@ pub(super) struct CallId {
     generation: u32,
 }
 
+#[cfg(test)]
+impl CallId {
+    pub fn of_number(number: u32) -> Self {
+        Self { number, generation: 0 }
+    }
+}
+
 impl Call {
     pub fn tries(&self, die: u32) -> bool {
         self.dies[..usize::from(self.ios)].contains(&die)

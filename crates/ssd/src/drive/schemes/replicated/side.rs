@@ -1,48 +1,19 @@
 //! Commands on the side: extra reads and copies, given to dies that have rested long enough
 //! (REPLICATION 4.2.2).
 
-use std::collections::VecDeque;
-
 use placement::Placement;
 use units::Lpn;
 
 use super::calls::{CallId, Copy};
+use super::errands::{Errand, Errands, Room};
 use super::thresholds::Thresholds;
 use super::{Obstacle, Replicated};
 use crate::drive::media::{Cause, Command, Content, Media, Tag};
 use crate::drive::time::Picos;
 
-/// Most copies that wait for one die: each holds a page of memory.
-const MOST_WAITING: usize = 64;
-
-/// What a die is asked to do on the side.
-#[derive(Clone, Copy, Debug)]
-enum Errand {
-    Read {
-        lpn: Lpn,
-        call: CallId,
-    },
-    Write {
-        lpn: Lpn,
-        content: Content,
-        /// The write that it may answer.
-        call: Option<CallId>,
-        /// The read that brings the data.
-        after: Option<CallId>,
-    },
-}
-
-impl Errand {
-    fn lpn(&self) -> Lpn {
-        match *self {
-            Self::Read { lpn, .. } | Self::Write { lpn, .. } => lpn,
-        }
-    }
-}
-
 #[derive(Debug)]
 struct DieSide {
-    errands: VecDeque<Errand>,
+    errands: Errands,
     look_at: Picos,
     /// The idle period that was used last, by its beginning, and what was given in it.
     period: Picos,
@@ -76,7 +47,7 @@ pub(super) struct Side {
 impl Side {
     pub fn new(dies: u32, planes_per_die: u32) -> Self {
         let die = |_| DieSide {
-            errands: VecDeque::new(),
+            errands: Errands::default(),
             look_at: Picos::MAX,
             period: Picos::MAX,
             reads: 0,
@@ -121,19 +92,14 @@ impl Side {
 
     /// Whether an errand of a call waits.
     pub fn waits_for(&self, id: CallId) -> bool {
-        self.dies.iter().flat_map(|die| &die.errands).any(|errand| match *errand {
-            Errand::Read { call, .. } => call == id,
-            Errand::Write { call, .. } => call == Some(id),
-        })
+        self.dies.iter().flat_map(|die| die.errands.iter()).any(|errand| errand.is_for(id))
     }
 
-    /// A read of a copy; it goes before copies that are to be written.
+    /// A read of a copy.
     pub fn ask_to_read(&mut self, die: u32, lpn: Lpn, call: CallId, media: &Media) {
         let side = &mut self.dies[die as usize];
         side.reads_wanted += 1;
-        let reads = side.errands.iter().take_while(|errand| matches!(errand, Errand::Read { .. }));
-        let place = reads.count();
-        side.errands.insert(place, Errand::Read { lpn, call });
+        side.errands.insert(Errand::Read { lpn, call });
         self.look(die, media.now());
     }
 
@@ -144,21 +110,15 @@ impl Side {
 
     /// What waits for a page is of an old version: how many copies that were.
     pub fn forget(&mut self, lpn: Lpn) -> u64 {
-        let mut copies = 0;
-        for die in &mut self.dies {
-            die.errands.retain(|errand| {
-                copies += u64::from(errand.lpn() == lpn && matches!(errand, Errand::Write { .. }));
-                errand.lpn() != lpn
-            });
-        }
+        let copies = self.dies.iter_mut().map(|die| die.errands.forget(lpn)).sum();
         self.waiting_copies -= copies;
         copies
     }
 
     /// Takes an errand of a die.
-    fn take(&mut self, die: u32, place: usize) {
-        let errand = self.dies[die as usize].errands.remove(place);
-        self.waiting_copies -= u64::from(matches!(errand, Some(Errand::Write { .. })));
+    fn take(&mut self, die: u32, place: usize, errand: &Errand) {
+        self.dies[die as usize].errands.remove(place);
+        self.waiting_copies -= u64::from(errand.is_copy());
     }
 }
 
@@ -229,23 +189,15 @@ impl<P: Placement> Replicated<P> {
         if let Some(call) = call.and_then(|id| self.below.watch_mut().get_mut(id)) {
             call.has_asked_for_copy = true;
         }
-        // Copies that nobody waits for come last, and give way.
-        let is_waited_for = |errand: &&Errand| !matches!(errand, Errand::Write { call: None, .. });
-        if side.errands.len() >= MOST_WAITING {
-            self.counts.refused_copies += 1;
-            let gives_way = side.errands.back().is_some_and(|last| !is_waited_for(&last));
-            if call.is_none() || !gives_way {
-                return;
-            }
-            side.errands.pop_back();
-            self.side.waiting_copies -= 1;
+        let room = self.side.dies[die as usize].errands.make_room(call.is_some());
+        self.counts.refused_copies += u64::from(room != Room::Free);
+        match room {
+            Room::Free => {}
+            Room::Made => self.side.waiting_copies -= 1,
+            Room::Full => return,
         }
-        let side = &mut self.side.dies[die as usize];
-        let place = match call {
-            Some(_) => side.errands.iter().take_while(is_waited_for).count(),
-            None => side.errands.len(),
-        };
-        side.errands.insert(place, Errand::Write { lpn, content, call, after });
+        let errand = Errand::Write { lpn, content, call, after };
+        self.side.dies[die as usize].errands.insert(errand);
         self.side.waiting_copies += 1;
         self.side.most_copies = self.side.most_copies.max(self.side.waiting_copies);
         self.is_followed[lpn.index() / 64] |= 1 << (lpn.0 % 64);
@@ -274,24 +226,19 @@ impl<P: Placement> Replicated<P> {
     /// Gives a die what it is asked for on the side, if it has rested long enough.
     fn look_after_die(&mut self, die: u32, media: &mut Media) {
         let now = media.now();
-        // One whose data is not there yet holds up none behind it.
-        let mut place = 0;
-        while let Some(&errand) = self.side.dies[die as usize].errands.get(place) {
-            if !self.is_wanted(&errand, media) {
-                self.side.take(die, place);
-                continue;
+        loop {
+            while let Some(first) = self.side.dies[die as usize].errands.first()
+                && !self.is_wanted(&first, media)
+            {
+                self.side.take(die, 0, &first);
             }
-            let is_last = place + 1 == self.side.dies[die as usize].errands.len();
-            let is_ready = self.is_ready(&errand, media);
-            if !is_ready && !is_last {
-                place += 1;
-                continue;
-            }
+            let errands = &self.side.dies[die as usize].errands;
+            let next = errands.next(|errand| self.is_ready(errand, media));
+            let Some((place, errand, is_ready)) = next else { return };
             let look_at = match self.rested_enough_at(die, &errand, media) {
                 Some(at) if at <= now && is_ready => {
-                    self.side.take(die, place);
+                    self.side.take(die, place, &errand);
                     self.give(die, errand, media);
-                    place = 0;
                     continue;
                 }
                 Some(at) if at > now => at,

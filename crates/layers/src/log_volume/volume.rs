@@ -7,6 +7,7 @@ use units::{IoOp, Nanos};
 use super::NAME;
 use super::below::{Below, Op};
 use super::checkpoint::Checkpoint;
+use super::checks::Checks;
 use super::cleaning::Cleaner;
 use super::commit::{Commit, Log};
 use super::gathered::Gathered;
@@ -35,6 +36,7 @@ pub(super) struct Counted {
     pub idle_cleanings: u64,
     pub segment_trims: u64,
     pub failed_trims: u64,
+    pub bad_reads: u64,
 }
 
 /// When something came, and what the volume does of its own then.
@@ -66,6 +68,7 @@ pub(super) struct LogVolume<P> {
     pub settings: VolumeSettings,
     pub ftl: PageMapped<P, AnyVictim>,
     pub segments: Segments,
+    pub checks: Checks,
     pub host: Host,
     pub gathered: Gathered,
     pub below: Below,
@@ -87,10 +90,11 @@ impl<P: Placement> LogVolume<P> {
         below: Limits,
         ftl: PageMapped<P, AnyVictim>,
     ) -> Self {
-        let Recovered { layout, volume, root, map, segments, lost_pages, .. } = recovered;
+        let Recovered { layout, volume, root, map, checks, segments, lost_pages, .. } = recovered;
         let streams = ftl.device().streams.len();
         Self {
             segments: Segments::new(segments),
+            checks,
             host: Host::new(&map),
             gathered: Gathered::new(streams, settings.align_bytes, below.most_bytes),
             below: Below::new(below, settings.outstanding),
@@ -143,17 +147,16 @@ impl<P: Placement> LogVolume<P> {
     /// What became of a command.
     fn end(&mut self, op: Op, outcome: Result<Data, Failure>, actions: &mut Actions) {
         match (op, outcome) {
-            (Op::Read { part, segment }, outcome) => {
-                self.segments.unpin(segment);
-                self.host.read_ended(part, outcome, actions);
-            }
+            (Op::Read(read), outcome) => self.read_ended(&read, outcome, actions),
             (_, _) if self.poison.is_some() => {}
-            (Op::Fill { write, lpn, ppn }, outcome) => {
-                self.fill_ended(write, lpn, ppn, outcome, actions);
+            (Op::Fill { write, lpn, ppn, expected }, outcome) => {
+                self.fill_ended((write, lpn, ppn, expected), outcome, actions);
             }
-            (Op::Move { number, pages, .. }, Ok(data)) => self.moved(number, pages, &data, actions),
-            (Op::Move { number, pages, tries }, Err(failure)) => {
-                self.not_moved(number, pages, tries, &failure, actions);
+            (Op::Move { number, pages, tries }, Ok(data)) => {
+                self.moved(number, pages, tries, &data, actions);
+            }
+            (Op::Move { number, pages, tries }, Err(_)) => {
+                self.not_moved(number, pages, tries, actions);
             }
             (Op::Trim { segment }, outcome) => self.trimmed(segment, outcome.is_ok()),
             (_, Err(failure)) => self.poison(&failure.to_string(), actions),
@@ -255,7 +258,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     fn is_idle(&self) -> bool {
         // What cleaning moved after the host's last page is no harm if it is lost: it still lies
         // where it was.
-        self.is_quiet() && (self.poison.is_some() || self.log.holds_nothing_of_the_host())
+        self.is_quiet() && (self.poison.is_some() || self.log.is_known_of_the_host())
     }
 
     fn count(&self, into: &mut Vec<u64>) {
@@ -279,6 +282,8 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             counted.idle_cleanings,
             counted.segment_trims,
             counted.failed_trims,
+            counted.bad_reads,
+            self.checks.lost(),
         ]);
     }
 }

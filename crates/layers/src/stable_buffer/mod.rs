@@ -19,6 +19,7 @@
 //! on the device is drawn in `docs/formats/stable_buffer.md`; differences from the paper are in
 //! `docs/layers.md`.
 
+mod checks;
 mod counts;
 mod disk;
 mod flusher;

@@ -7,6 +7,7 @@ use units::IoOp;
 
 use super::gathered::FrontierRun;
 use super::reading::HostRead;
+use super::scrub::ScrubRead;
 use crate::{Actions, Command, Data, Limits};
 
 /// What a command below is for.
@@ -18,6 +19,8 @@ pub(super) enum Op {
     Fill { write: usize, lpn: u32, ppn: u32, expected: u32 },
     /// Survivors of a victim, from this one on.
     Move { number: usize, pages: usize, tries: u32 },
+    /// Pages of a pass over all of them.
+    Scrub(ScrubRead),
     /// Pages of data.
     Pages { run: FrontierRun, turn: u8 },
     /// A trim of a segment that is durably empty.

@@ -21,7 +21,7 @@ const READ_BYTES: u32 = 128 << 10;
 /// Reads under way.
 const OUTSTANDING: u32 = 8;
 /// Times that a read is tried.
-const TRIES: u32 = 3;
+pub(super) const TRIES: u32 = 3;
 
 /// The state of cleaning.
 #[derive(Debug)]

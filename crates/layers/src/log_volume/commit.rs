@@ -193,6 +193,11 @@ impl Commit {
         self.waiters.push_back((entry, waiter));
     }
 
+    /// Whether somebody waits for one.
+    pub fn is_awaited(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
     /// The flushes that wait.
     pub fn flushes(&mut self) -> Vec<u32> {
         self.waiters

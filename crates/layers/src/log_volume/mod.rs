@@ -50,6 +50,7 @@ mod intake;
 mod layout;
 mod reading;
 mod recovery;
+mod scrub;
 mod segments;
 mod settings;
 #[cfg(test)]
@@ -99,6 +100,7 @@ pub(super) const COUNTERS: &[Counter] = &[
         "bad_pages",
         "pages that are lost: reads of them fail until they are written or trimmed",
     ),
+    Counter::sum("scrubbed_pages", "pages that were read in passes over all of them"),
 ];
 
 /// The layer.

@@ -14,6 +14,7 @@ use super::gathered::Gathered;
 use super::intake::Host;
 use super::layout::VolumeLayout;
 use super::recovery::Recovered;
+use super::scrub::Scrub;
 use super::segments::Segments;
 use super::settings::VolumeSettings;
 use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, Signal};
@@ -37,6 +38,7 @@ pub(super) struct Counted {
     pub segment_trims: u64,
     pub failed_trims: u64,
     pub bad_reads: u64,
+    pub scrubbed_pages: u64,
 }
 
 /// When something came, and what the volume does of its own then.
@@ -76,6 +78,7 @@ pub(super) struct LogVolume<P> {
     pub commit: Commit,
     pub checkpoint: Checkpoint,
     pub cleaner: Cleaner,
+    pub scrub: Scrub,
     pub activity: Activity,
     /// Whether a trace without bytes is played.
     pub is_absent: bool,
@@ -102,6 +105,7 @@ impl<P: Placement> LogVolume<P> {
             checkpoint: Checkpoint::new(&layout, &settings, root),
             cleaner: Cleaner::new(&layout, &settings, &ftl, below),
             commit: Commit::default(),
+            scrub: Scrub::default(),
             activity: Activity::default(),
             is_absent: false,
             poison: None,
@@ -119,7 +123,8 @@ impl<P: Placement> LogVolume<P> {
             let went_on = self.take_in(actions)
                 | self.clean(actions)
                 | self.go_on_with_checkpoint(actions)
-                | self.go_on_with_commit(actions);
+                | self.go_on_with_commit(actions)
+                | self.scrub_on(actions);
             if !went_on || self.poison.is_some() {
                 return;
             }
@@ -149,6 +154,7 @@ impl<P: Placement> LogVolume<P> {
         match (op, outcome) {
             (Op::Read(read), outcome) => self.read_ended(&read, outcome, actions),
             (_, _) if self.poison.is_some() => {}
+            (Op::Scrub(read), outcome) => self.scrubbed(read, &outcome, actions),
             (Op::Fill { write, lpn, ppn, expected }, outcome) => {
                 self.fill_ended((write, lpn, ppn, expected), outcome, actions);
             }
@@ -233,9 +239,20 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     }
 
     fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
-        if signal == Signal::Drain && self.poison.is_none() {
-            (self.activity.is_draining, self.activity.is_resting) = (true, false);
-            self.pump(actions);
+        if self.poison.is_some() {
+            return;
+        }
+        match signal {
+            Signal::Drain => {
+                (self.activity.is_draining, self.activity.is_resting) = (true, false);
+                self.scrub.give_up();
+                self.pump(actions);
+            }
+            Signal::Scrub => {
+                self.scrub.begin();
+                self.pump(actions);
+            }
+            Signal::CheckpointBegins | Signal::CheckpointEnds => {}
         }
     }
 
@@ -284,6 +301,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             counted.failed_trims,
             counted.bad_reads,
             self.checks.lost(),
+            counted.scrubbed_pages,
         ]);
     }
 }

@@ -33,6 +33,7 @@ pub const COUNTERS: &[Counter] = &[
         "pages in slots that cannot be flushed, as they are not what was written: reads of them \
          fail until they are written",
     ),
+    Counter::sum("scrubbed_pages", "pages in slots that were read in passes over all of them"),
 ];
 
 /// Sums since the layer was opened.
@@ -51,6 +52,7 @@ pub struct Counts {
     pub flushes: u64,
     pub kept_trim_pages: u64,
     pub bad_reads: u64,
+    pub scrubbed_pages: u64,
 }
 
 impl Counts {
@@ -73,6 +75,7 @@ impl Counts {
             u64::from(used_slots),
             self.bad_reads,
             u64::from(bad_pages),
+            self.scrubbed_pages,
         ]);
         debug_assert_eq!(into.len() - begin, COUNTERS.len());
     }

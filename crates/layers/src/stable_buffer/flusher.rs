@@ -18,7 +18,7 @@ enum Phase {
 }
 
 /// Times that a page is read to be flushed.
-const TRIES: u32 = 3;
+pub const TRIES: u32 = 3;
 
 #[derive(Debug)]
 struct Item {

@@ -12,6 +12,7 @@ use super::counts::Counts;
 use super::disk::Superblock;
 use super::flusher::Flusher;
 use super::patterns::{Incremental, OnDemand, Recognition};
+use super::scrub::Scrub;
 use super::sequential::Sequential;
 use super::settings::{Ack, BufferSettings};
 use super::table::{NONE, Table};
@@ -87,6 +88,12 @@ pub(super) enum Sent {
     LateTrim {
         page: u32,
     },
+    /// A page of a pass over all that are in slots.
+    Scrub {
+        number: u64,
+        slot: u32,
+        tries: u32,
+    },
     /// A superblock that says that no slot is needed any more, and the flush after both.
     Note,
     NoteFlush,
@@ -109,6 +116,7 @@ pub struct StableBuffer {
     pub(super) below: Limits,
     pub(super) table: Table,
     pub(super) checks: Checks,
+    pub(super) scrub: Scrub,
     pub(super) recognition: Recognition,
     /// Pages that the recognition knows.
     pub(super) candidates: u32,
@@ -148,6 +156,7 @@ impl StableBuffer {
         Self {
             table: Table::new(slots),
             checks: Checks::new(slots),
+            scrub: Scrub::default(),
             recognition,
             candidates: 0,
             flusher: Flusher::default(),
@@ -480,6 +489,12 @@ impl StableBuffer {
                 None => {}
             }
         }
+        self.scrub_on(actions);
+    }
+
+    /// Whether nobody wants anything, and nothing is under way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.sent.is_empty() && self.pending.is_empty() && self.poison.is_none()
     }
 
     /// All was flushed. Before it comes to rest it notes that no slot is needed, so that recovery
@@ -590,6 +605,7 @@ impl Layer for StableBuffer {
             // If it failed, recovery finds the slots and flushes them again.
             Sent::Note => self.note_ended(actions),
             Sent::NoteFlush => {}
+            Sent::Scrub { number, slot, tries } => self.scrubbed((number, slot, tries), outcome),
             Sent::FlushRead { .. } | Sent::FlushWrite if self.poison.is_some() => {}
             Sent::FlushRead { item } => self.flush_read_ended(item, outcome, actions),
             Sent::FlushWrite => match outcome {
@@ -601,9 +617,14 @@ impl Layer for StableBuffer {
     }
 
     fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
-        if signal == Signal::Drain {
-            self.is_draining = true;
-            self.go_on(actions);
+        match signal {
+            Signal::Drain => {
+                self.is_draining = true;
+                self.give_up_scrub();
+                self.go_on(actions);
+            }
+            Signal::Scrub => self.begin_scrub(actions),
+            Signal::CheckpointBegins | Signal::CheckpointEnds => {}
         }
     }
 

@@ -27,6 +27,7 @@ mod host;
 mod layer;
 mod patterns;
 mod recovery;
+mod scrub;
 mod sequential;
 mod settings;
 mod table;

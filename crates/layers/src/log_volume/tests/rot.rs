@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::KIB;
 use super::harness::{Disk, disk};
 use crate::driver::{Driver, through};
-use crate::{Facts, Failure, LayerError, Stack, Store};
+use crate::{Facts, Failure, LayerError, Signal, Stack, Store};
 
 const VOLUME: &str =
     "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=none,summary_pages=8)";
@@ -280,7 +280,57 @@ fn a_root_that_rots_has_a_copy() {
     }
 }
 
-/// As today: who wants less memory knows less.
+fn scrub(volume: &mut Volume) {
+    let mut driver = Driver::new(&mut volume.disk, &mut volume.stack);
+    driver.tell(Signal::Scrub, None);
+    driver.settle().unwrap();
+}
+
+#[test]
+fn a_scrub_finds_what_rots_before_anybody_needs_it() {
+    let mut volume = Volume::new(VOLUME);
+    (0..volume.pages()).for_each(|page| volume.write(page, 1));
+    volume.flush();
+    volume.rot(9, 1);
+    let at = volume.place_of(20, 1);
+    volume.disk.unreadable = at..at + 1;
+    scrub(&mut volume);
+    let pages = volume.pages();
+    assert_eq!((volume.counter("scrubbed_pages"), volume.counter("bad_pages")), (pages, 2));
+    volume.disk.unreadable = 0..0;
+    for page in 0..pages {
+        let is_lost = [9, 20].contains(&page);
+        assert!(volume.read(page).map_or(is_lost, |bytes| bytes == content(page, 1)) || is_lost);
+    }
+    assert!(reason(volume.read(9)).contains("page 9 is lost"));
+    volume.flush();
+    volume.open_again().unwrap();
+    assert!(volume.read(9).is_err() && volume.read(20).is_err());
+    volume.write(9, 2);
+    scrub(&mut volume);
+    assert_eq!((volume.counter("scrubbed_pages"), volume.counter("bad_pages")), (pages - 1, 1));
+}
+
+/// It goes on when the host's commands have ended, and a drain ends it.
+#[test]
+fn a_scrub_waits_for_the_host() {
+    let mut world = super::World::new(VOLUME, 256 * KIB, 3);
+    world.fill();
+    world.submit(units::IoOp::Read, 0, KIB, false);
+    let before = world.sent.len();
+    world.signal(Signal::Scrub);
+    assert_eq!(world.sent.len(), before, "a read of the host is under way");
+    assert!(world.step() && world.waiting() == 0);
+    assert!(world.sent.len() > before && !world.stack.is_idle());
+    world.settle();
+    assert_eq!(world.counter("scrubbed_pages"), world.capacity() / KIB);
+    world.signal(Signal::Scrub);
+    world.signal(Signal::Drain);
+    world.settle();
+    assert!(world.stack.is_idle() && world.counter("scrubbed_pages") < 2 * world.capacity() / KIB);
+}
+
+/// Who wants less memory knows less.
 #[test]
 fn without_checksums_parts_of_pages_are_read_and_nothing_is_held_against_them() {
     let text = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=none,\

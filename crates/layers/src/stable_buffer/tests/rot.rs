@@ -3,7 +3,7 @@
 use block::{BlockDevice as _, Immediate, Sparse};
 
 use crate::driver::{Driver, through};
-use crate::{Facts, Failure, LayerError, Limits, Stack, Store};
+use crate::{Facts, Failure, LayerError, Limits, Signal, Stack, Store};
 
 const PAGE: u64 = 2048;
 const LIMITS: Limits =
@@ -197,6 +197,26 @@ fn a_header_that_rots_is_told_with_its_place() {
             buffer.flip(header + byte);
         }
         buffer.open_again().unwrap();
+    }
+}
+
+#[test]
+fn a_scrub_finds_what_rots_before_it_is_to_be_flushed() {
+    for text in BUFFERS {
+        let mut buffer = Buffer::new(text);
+        (0..8).for_each(|page| buffer.write(page, 1));
+        buffer.rot(3, 1);
+        let mut driver = Driver::new(&mut buffer.device, &mut buffer.stack);
+        driver.tell(Signal::Scrub, None);
+        driver.settle().unwrap();
+        assert_eq!((buffer.counter("scrubbed_pages"), buffer.counter("bad_pages")), (8, 1));
+        assert!(buffer.read(3).is_err() && buffer.read(4).is_ok());
+        buffer.drain();
+        assert_eq!(buffer.at_destination(3), [0; PAGE as usize]);
+        assert_eq!(buffer.at_destination(4), content(4, 1));
+        buffer.write(3, 2);
+        buffer.drain();
+        assert_eq!((buffer.at_destination(3), buffer.counter("bad_pages")), (content(3, 2), 0));
     }
 }
 

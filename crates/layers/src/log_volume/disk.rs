@@ -66,7 +66,7 @@ impl Form {
 
     fn flags(self) -> u16 {
         u16::from(self.keeps_checksums) * Self::CHECKSUMS
-            | u16::from(self.copies_roots) * Self::COPIES
+            + u16::from(self.copies_roots) * Self::COPIES
     }
 
     const fn from_flags(flags: u16) -> Option<Self> {

@@ -125,7 +125,7 @@ pub struct StableBuffer {
     sequential: Option<Sequential>,
     pub(super) sequence: u64,
     pub(super) gather: Gather,
-    sent: Slab<Sent>,
+    pub(super) sent: Slab<Sent>,
     /// Pieces that wait for a slot, in order.
     pub(super) pending: VecDeque<PagePart>,
     waiting: Slab<Waiting>,
@@ -138,7 +138,7 @@ pub struct StableBuffer {
     spare: Vec<Cover>,
     pub(super) is_draining: bool,
     /// A trace without bytes is played.
-    is_absent: bool,
+    pub(super) is_absent: bool,
     pub(super) poison: Option<Failure>,
     /// First byte, last byte and whether they go past the buffer, of the parts of one command.
     pub(super) segments: Vec<(u64, u64, bool)>,
@@ -495,34 +495,6 @@ impl StableBuffer {
     /// Whether nobody wants anything, and nothing is under way.
     pub(super) fn is_quiet(&self) -> bool {
         self.sent.is_empty() && self.pending.is_empty() && self.poison.is_none()
-    }
-
-    /// All was flushed. Before it comes to rest it notes that no slot is needed, so that recovery
-    /// takes none of them: one that rots meanwhile would be taken for torn, and an older one of its
-    /// page for the newest.
-    fn come_to_rest(&mut self, actions: &mut Actions) {
-        if self.checks.bad() > 0 || self.sequence <= self.superblock.void_below.max(1) {
-            self.is_draining = false;
-            return;
-        }
-        self.superblock.void_below = self.sequence;
-        let sector = u64::from(self.superblock.geometry.sector_bytes);
-        let last = self.below.capacity_bytes / sector * sector - sector;
-        for offset in [self.superblock.geometry.area_offset, last] {
-            let data = if self.is_absent {
-                Data::Absent
-            } else {
-                Data::Whole(self.superblock.to_sector().into())
-            };
-            self.send(Sent::Note, IoOp::Write, (offset, offset + sector), false, data, actions);
-        }
-    }
-
-    fn note_ended(&mut self, actions: &mut Actions) {
-        if self.poison.is_none() && !self.sent.iter().any(|(_, sent)| matches!(sent, Sent::Note)) {
-            self.counts.flushes += 1;
-            self.send(Sent::NoteFlush, IoOp::Flush, (0, 0), false, Data::Absent, actions);
-        }
     }
 
     /// A write waits for a slot, and nothing is being flushed.

@@ -25,6 +25,7 @@ mod disk;
 mod flusher;
 mod host;
 mod layer;
+mod note;
 mod patterns;
 mod recovery;
 mod scrub;

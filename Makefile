@@ -27,7 +27,7 @@ help: ## This list
 demo: build ## What a real database trace does to flash: every policy beside the bound, as a report
 	@$(BIN)/flashwright demo
 
-build: $(STAMPS)/extension ## Build the Rust core into the Python package, in .venv
+build: $(STAMPS)/extension $(STAMPS)/native ## Build the Rust core into the Python package, in .venv
 
 test: test-rust test-python ## All tests
 	@echo "make test: all tests passed"
@@ -110,6 +110,14 @@ $(STAMPS)/python: requirements-dev.txt $(STAMPS)/tools
 	    echo "Installing the Python packages into $(VENV)"; \
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt; fi
 	@sha256sum < requirements-dev.txt > $@
+
+# What other programs load: nbdkit. The release build shares its crates with the extension.
+NATIVE := python/flashwright/_native
+$(STAMPS)/native: $(STAMPS)/extension
+	@cargo build --release --quiet -p flashwright-nbdkit
+	@mkdir -p $(NATIVE)
+	@cp target/release/libflashwright_nbdkit.so $(NATIVE)/
+	@touch $@
 
 $(STAMPS)/extension: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
 	@echo "Building the Rust core: a few minutes the first time, seconds after that"

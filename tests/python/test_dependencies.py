@@ -25,9 +25,9 @@ STEPS = (
     {"layers", "devices"},
     {"prober", "replay", "transactions", "faults"},
     {"servers"},
-    {"bindings"},
+    {"bindings", "nbdkit"},
 )
-MAY_BE_UNSAFE = {"devices", "servers", "prober"}
+MAY_BE_UNSAFE = {"devices", "servers", "nbdkit", "prober"}
 # Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
 # with.
 PURE = {"units", "registry", "block", "models", "placement", "player", "ssd", "layers"}

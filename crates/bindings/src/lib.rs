@@ -23,6 +23,7 @@ mod stats;
 mod synth;
 mod traces;
 mod transactions;
+mod volumes;
 mod workload;
 
 use pyo3::prelude::*;
@@ -50,5 +51,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     layers::register(module)?;
     probe::register(module)?;
     replay::register(module)?;
-    transactions::register(module)
+    transactions::register(module)?;
+    volumes::register(module)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use io_uring::types::{self, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, opcode, squeue};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 /// Number of the timer that wakes whoever waits now and then: no request has it.
 const BEAT: u64 = u64::MAX;
@@ -33,8 +33,20 @@ impl EventFd {
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    fn lower(&self) {
+    /// Begins anew.
+    pub fn lower(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+
+    /// Waits until it is raised, at most so long.
+    pub fn wait(&self, time: Duration) {
+        let time = rustix::event::Timespec {
+            tv_sec: time.as_secs() as i64,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
+        // An interrupted wait is only a short one.
+        let _ = poll(&mut watched, Some(&time));
     }
 
     fn as_raw_fd(&self) -> RawFd {

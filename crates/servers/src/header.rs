@@ -175,6 +175,12 @@ impl Header {
         })
     }
 
+    /// What the layers know of the device, as text: JSON.
+    #[must_use]
+    pub fn facts_text(&self) -> String {
+        facts::to_text(&self.facts)
+    }
+
     /// Features that this program does not know, and without which it may only read.
     #[must_use]
     pub const fn unknown_for_writing(&self) -> u64 {

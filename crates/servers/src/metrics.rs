@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use block::Completion;
+use block::{Completion, FlashWork};
 use layers::{LAYERS, Stack, Watch};
 use units::{IoOp, Nanos};
 
@@ -76,6 +76,8 @@ pub struct Figures {
     pub below: [OpFigures; IoOp::ALL.len()],
     /// Counters of the layers, from the top down.
     pub layers: Vec<LayerFigure>,
+    /// What the flash of the device did, where somebody can tell: an emulated drive.
+    pub flash: Option<FlashWork>,
     /// What happened first to make it of no use, if something did.
     pub broken: Option<String>,
 }
@@ -151,6 +153,12 @@ pub fn prometheus(figures: &Figures) -> String {
             line(&format!("{name}_count"), &labels, &all);
         }
     }
+    if let Some(work) = figures.flash {
+        line("flashwright_flash_page_bytes", "", &work.page_bytes);
+        line("flashwright_flash_page_reads_total", "", &work.page_reads);
+        line("flashwright_flash_page_programs_total", "", &work.page_programs);
+        line("flashwright_flash_erases_total", "", &work.erases);
+    }
     for one in &figures.layers {
         let labels = format!("layer=\"{}\",level=\"{}\"", one.layer, one.level);
         let total = if one.is_level { "" } else { "_total" };
@@ -225,6 +233,7 @@ mod tests {
             outstanding: 2,
             below: Default::default(),
             layers: Vec::new(),
+            flash: None,
             broken: None,
         };
         figures.requests[IoOp::Write as usize].ended(4096, 3_000, false);

@@ -69,9 +69,40 @@ pub struct Volume {
     pub(crate) driver: VolumeDriver,
     header: Header,
     notes: Vec<String>,
+    /// There is no header on the device.
+    is_bare: bool,
 }
 
 impl Volume {
+    /// A device as it is, without header or layers: to serve an emulated drive. What it says of
+    /// itself is made up.
+    ///
+    /// # Errors
+    /// [`VolumeError`]: above all if the device is in use.
+    pub fn bare(opening: &Opening) -> Result<Self, VolumeError> {
+        let device = open_device(&opening.device, Access::DestroyData, opening.queue_depth)?;
+        let limits = device.info().limits;
+        let header = Header {
+            uuid: Uuid::new_v4(),
+            generation: 0,
+            openings: 0,
+            is_clean: false,
+            incompatible: 0,
+            read_only_compatible: 0,
+            sector_bytes: limits.sector_bytes,
+            device_bytes: limits.capacity_bytes,
+            data_offset: 0,
+            data_bytes: limits.capacity_bytes,
+            seed: 0,
+            created_unix_s: 0,
+            stack: "direct".to_owned(),
+            facts: Facts::default(),
+        };
+        let part = Part::new(device, 0, limits.capacity_bytes);
+        let driver = Driver::watched(part, Stack::new(limits), Gauge::default());
+        Ok(Self { driver, header, notes: Vec::new(), is_bare: true })
+    }
+
     /// Makes a volume, and opens it.
     ///
     /// # Errors
@@ -123,7 +154,7 @@ impl Volume {
         let stack = layers::open(&header.stack, &header.facts, header.seed, &mut part)
             .map_err(|error| layers_failed(&name, error))?;
         let driver = Driver::watched(part, stack, Gauge::default());
-        Ok(Self { driver, header, notes })
+        Ok(Self { driver, header, notes, is_bare: false })
     }
 
     /// What it says of itself.
@@ -168,6 +199,9 @@ impl Volume {
             .flush()
             .map_err(|failure| VolumeError::Failed { device: name, failure })?;
         self.driver.settle()?;
+        if self.is_bare {
+            return Ok(());
+        }
         let mut device = self.driver.into_parts().0.into_inner();
         self.header.generation += 1;
         self.header.is_clean = true;

@@ -297,6 +297,7 @@ impl Work {
             outstanding: self.jobs.len() as u64,
             below: driver.watch().below,
             layers: of_layers(driver.stack()),
+            flash: driver.flash_work(),
             broken: self.gone.as_ref().map(ToString::to_string).or(failure),
         }
     }

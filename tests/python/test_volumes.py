@@ -20,14 +20,8 @@ from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, units
 from support import Cli, find_program
+from volume_lives import JOURNALS, STACKS, live
 
-STACKS = (
-    "direct",
-    "scheduler(coalesce)",
-    "stable_buffer(size=1Mi,page=4Ki)",
-    "log_volume(segment=256Ki)",
-    "scheduler(coalesce)|log_volume(segment=256Ki)",
-)
 MEBIBYTE = 1 << 20
 
 
@@ -99,6 +93,8 @@ def test_a_volume_is_made_looked_at_checked_and_destroyed(cli: Cli, tmp_path: Pa
         (["umount", "nothing"], "no mounted volume"),
         (["unit", "device", "--mount", "/mnt"], "give the whole path"),
         (["unit", "/dev/sdb"], "either --mount or --nbd"),
+        (["create", "emulated(profile=sd-car)"], "sd-card"),
+        (["create", "emulated(profile=sd-card,size=1T)"], "cannot be made larger"),
     ],
 )
 def test_wrong_use_is_one_line(cli: Cli, tmp_path: Path, words: list[str], said: str) -> None:
@@ -248,6 +244,17 @@ def test_the_file_has_no_writes_behind_its_end_and_holes_read_as_zeros(tmp_path:
             volume.close()
 
 
+@pytest.mark.usefixtures("can_mount")
+@pytest.mark.parametrize("by_cut", [False, True])
+def test_no_acknowledged_commit_is_lost(tmp_path: Path, by_cut: bool) -> None:
+    for number, stack in enumerate(STACKS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        journal = JOURNALS[number % len(JOURNALS)]
+        life = live(folder, stack, journal, 2, by_cut=by_cut, seed=number)
+        assert life.acknowledged > 0 or by_cut
+
+
 # Over NBD
 
 
@@ -382,3 +389,27 @@ while True:
     print(json.dumps(written), flush=True)
     written = {}
 """
+
+
+def test_an_emulated_drive_is_a_block_device_that_says_what_its_flash_does(tmp_path: Path) -> None:
+    find_program("nbdkit")
+    nbdcopy = find_program("nbdcopy")
+    socket, image = tmp_path / "drive.sock", tmp_path / "image"
+    image.write_bytes(random.Random(2).randbytes(4 * MEBIBYTE))
+    words = [sys.executable, "-m", "flashwright", "emulate", "intel-x25e", "--size", "1G"]
+    words += ["--state", "fresh", "--data", str(tmp_path / "drive"), "--nbd", str(socket)]
+    drive = subprocess.Popen([*words, "--metrics", str(tmp_path / "prom")])
+    try:
+        end = time.monotonic() + 60
+        while not socket.exists():
+            assert drive.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        uri = f"nbd+unix:///?socket={socket}"
+        subprocess.run([nbdcopy, "--flush", image, uri], check=True)
+        assert "flashwright_flash_page_programs_total" in (tmp_path / "prom").read_text()
+    finally:
+        drive.terminate()
+        assert drive.wait(60) == 0
+    with (tmp_path / "drive").open("rb") as file:
+        assert file.read(4 * MEBIBYTE) == image.read_bytes()

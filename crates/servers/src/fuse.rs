@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 use block::{Data, Failure};
 use bytes::Bytes;
 use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr,
-    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request as Asked,
-    SessionACL, WriteFlags,
+    BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem,
+    FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags,
+    ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite,
+    Request as Asked, SessionACL, TimeOrNow, WriteFlags,
 };
 
 use crate::{Request, Service, VolumeError};
@@ -136,6 +136,35 @@ impl Filesystem for OneFile {
     fn getattr(&self, _: &Asked, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.attributes(inode) {
             Some(attributes) => reply.attr(&KEPT, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    /// A volume has the size, the owner and the times that it has.
+    fn setattr(
+        &self,
+        _: &Asked,
+        inode: INodeNo,
+        mode: Option<u32>,
+        user: Option<u32>,
+        group: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let changes = mode.is_some() || user.is_some() || group.is_some();
+        match self.attributes(inode) {
+            Some(own) if !changes && size.is_none_or(|size| size == own.size) => {
+                reply.attr(&KEPT, &own);
+            }
+            Some(_) => reply.error(Errno::EPERM),
             None => reply.error(Errno::ENOENT),
         }
     }

@@ -65,7 +65,8 @@ def mount(plan: MountPlan) -> Mounted:
     if os.path.ismount(directory):
         raise InputError(f"{directory}: something is mounted there already")
     about = _core.volume_about(plan.device)
-    device = str(Path(plan.device).absolute())
+    # An emulated drive has no path.
+    device = plan.device if "(" in plan.device else str(Path(plan.device).absolute())
     place = Place(about["uuid"])
     for one in places.all_mounted():
         if one.uuid == about["uuid"]:

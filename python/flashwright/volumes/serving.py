@@ -24,6 +24,8 @@ PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
 METRICS_SECONDS = 10.0
 _LOOK_SECONDS = 1.0
 """How often it is looked whether the volume is still of use."""
+_FIRST_PASSED = 3
+"""The first descriptor that systemd, and who does as it does, hands over."""
 _PR_SET_IO_FLUSHER = 57
 _THREADS = 32
 """Requests of one NBD connection that are under way at a time."""
@@ -114,14 +116,48 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
     if not (serving.bare or serving.device.startswith("memory")):
         # Said in one line here; nbdkit would say more.
         _core.volume_about(serving.device)
-    os.umask(0o177)
     settings = [f"volume={serving.device}", f"depth={serving.queue_depth}"]
     if serving.bare:
         settings.append("bare=yes")
     if serving.metrics is not None:
         settings.append(f"metrics={serving.metrics.absolute()}")
-    words = ["nbdkit", "--foreground", "--unix", str(where.absolute()), "--threads", str(_THREADS)]
+    words = ["nbdkit", "--foreground", "--threads", str(_THREADS)]
+    _hand_over(_listen(where))
     os.execvp("nbdkit", [*words, *more, str(PLUGIN), *settings])  # noqa: S606
+
+
+def _listen(where: Path) -> socket.socket:
+    """Make a socket that only its owner may use; nbdkit itself would let others look at it.
+
+    Raises InputError if it cannot be made, or somebody listens there.
+    """
+    path = str(where.absolute())
+    try:
+        if where.is_socket():
+            with socket.socket(socket.AF_UNIX) as other:
+                if other.connect_ex(path) == 0:
+                    raise InputError(f"{where}: another server listens there")
+            # A server that is gone has left it.
+            where.unlink()
+        listening = socket.socket(socket.AF_UNIX)
+        before = os.umask(0o177)
+        try:
+            listening.bind(path)
+        finally:
+            os.umask(before)
+        listening.listen()
+    except OSError as error:
+        raise InputError(f"{where}: no socket can be made there: {error.strerror}") from error
+    return listening
+
+
+def _hand_over(listening: socket.socket) -> None:
+    """Leave a socket to the program that this process becomes, as systemd does."""
+    os.dup2(listening.fileno(), _FIRST_PASSED, inheritable=True)
+    if listening.fileno() == _FIRST_PASSED:
+        os.set_inheritable(_FIRST_PASSED, True)  # noqa: FBT003
+        listening.detach()
+    os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
 
 
 def _notify(state: str) -> None:

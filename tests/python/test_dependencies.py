@@ -27,6 +27,7 @@ STEPS = (
     {"servers"},
     {"bindings", "nbdkit"},
 )
+PLUGINS = ("nbdkit",)
 MAY_BE_UNSAFE = {"devices", "servers", "nbdkit", "prober"}
 # Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
 # with.
@@ -369,3 +370,26 @@ def test_the_scanner_finds_unsafe_and_io() -> None:
 
 def test_paths_of_this_file_are_right() -> None:
     assert (Path(ROOT) / "crates" / "units").is_dir()
+
+
+def _features(crate: str) -> dict[str, str]:
+    """Give the features of everything that a crate is built of."""
+    cargo = find_program("cargo")
+    command = [cargo, "tree", "--offline", "-p", crate, "-e", "no-dev", "--prefix", "none"]
+    done = subprocess.run(
+        [*command, "--format", "{p} [{f}]"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    lines = {line.removesuffix(" (*)") for line in done.stdout.splitlines() if line}
+    return {line.partition(" [")[0]: line.partition(" [")[2] for line in lines}
+
+
+def test_plugins_share_what_the_extension_is_built_of() -> None:
+    """With other features the simulators would be compiled a second time, which takes minutes."""
+    extension = _features("flashwright-bindings")
+    for plugin in PLUGINS:
+        differ = {
+            package: (features, extension[package])
+            for package, features in _features(f"flashwright-{plugin}").items()
+            if package in extension and features != extension[package]
+        }
+        assert not differ, f"{plugin}: add these features to crates/{plugin}/Cargo.toml: {differ}"

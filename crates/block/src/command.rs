@@ -146,6 +146,9 @@ pub enum Signal {
     /// The database ended a checkpoint: all that it wrote since has to be on the device when it is
     /// told so (by FLUSH or FUA).
     CheckpointEnds,
+    /// Read all that is kept and hold it against its checksums, once, while nothing else is to be
+    /// done.
+    Scrub,
     /// Write back all that is held back, and do no more than that: the volume is about to be
     /// closed, or a measurement to end.
     Drain,

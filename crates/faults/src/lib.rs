@@ -5,7 +5,8 @@
 //! knows what a host may read back by the contract of the crate [`block`]. [`live`] runs a stack of
 //! layers on the one, judged by the other, and cuts the power at every write of the device;
 //! [`campaign`] does so until there were as many cuts as are wanted. [`Bug`] is what they have to
-//! find. [`fuzz`] hands mutilated images to recovery. All of it is for tests; all chance is drawn
+//! find. [`fuzz`] hands mutilated images to recovery; [`rot`] changes a byte in the life of a
+//! volume. All of it is for tests; all chance is drawn
 //! from a seed.
 
 mod campaign;
@@ -19,6 +20,7 @@ mod loss;
 mod media;
 mod oracle;
 mod planted;
+pub mod rot;
 mod subject;
 mod workload;
 

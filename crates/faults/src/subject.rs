@@ -196,10 +196,10 @@ const STACKS: &[(&str, u64, u32)] = &[
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,\
          checkpoint_every=8Ki)",
-        128,
+        144,
         512,
     ),
-    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,align=4Ki)", 128, 512),
+    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,align=4Ki)", 144, 512),
     (
         "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=dac,\
          align=2Ki,pad=no)",
@@ -221,7 +221,7 @@ const STACKS: &[(&str, u64, u32)] = &[
     (
         "scheduler(defer,coalesce,convert,align,buffer=16Ki,log=log_volume(page=1Ki,segment=8Ki,\
          over_provisioning=60%,summary_pages=8))",
-        128,
+        144,
         512,
     ),
     (

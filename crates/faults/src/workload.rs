@@ -76,6 +76,7 @@ impl Workload {
                     Signal::CheckpointBegins,
                     Signal::CheckpointEnds,
                     Signal::Drain,
+                    Signal::Scrub,
                 ]));
             }
         };

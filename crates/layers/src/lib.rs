@@ -22,6 +22,8 @@ pub mod scheduler;
 mod stable_buffer;
 mod stack;
 mod time;
+#[cfg(test)]
+mod version_one;
 
 pub use driver::{Driver, Watch};
 pub use error::LayerError;

@@ -9,6 +9,8 @@ use crate::Dice;
 /// Bytes of a slot's header in a stable buffer, and those that its checksum covers.
 const SLOT_HEADER: usize = 40;
 const SLOT_COVERED: usize = 32;
+/// Bytes of a header that have a checksum of their own, and where that is.
+const SLOT_OWN: std::ops::Range<usize> = 12..16;
 /// Bytes of its superblock that the checksum covers.
 const BUFFER_COVERED: usize = 56;
 /// Bytes of a log's superblock.
@@ -22,7 +24,7 @@ enum Structure {
     /// The checksum behind what it covers.
     Buffer { at: usize },
     /// The checksum in a header at `at`, which covers a page, too.
-    Slot { at: usize, page: usize, page_bytes: usize },
+    Slot { at: usize, page: usize, page_bytes: usize, seed: u64 },
     /// The checksum before what it covers, with a seed.
     Log { at: usize, length: usize, seed: u64 },
 }
@@ -51,12 +53,12 @@ impl Structure {
             Self::Buffer { at } => {
                 (at + BUFFER_COVERED, XxHash3_64::oneshot(&image[at..at + BUFFER_COVERED]))
             }
-            Self::Slot { at, page, page_bytes } => {
+            Self::Slot { at, page, page_bytes, seed } => {
                 let mut covered = image[at..at + SLOT_COVERED].to_vec();
                 covered.extend_from_slice(
                     &XxHash3_64::oneshot(&image[page..page + page_bytes]).to_le_bytes(),
                 );
-                (at + SLOT_COVERED, XxHash3_64::oneshot(&covered))
+                (at + SLOT_COVERED, XxHash3_64::oneshot_with_seed(seed, &covered))
             }
             Self::Log { at, length, seed } => {
                 (at, XxHash3_64::oneshot_with_seed(seed, &image[at + 8..at + length]))
@@ -80,10 +82,10 @@ impl Forge {
     /// Those that are sound.
     pub fn new(image: &[u8], sector_bytes: usize) -> Self {
         let mut structures = Vec::new();
-        let (mut volume, mut log_page, mut slot_page) = (0, 0, 0);
+        let (mut volume, mut log_page, mut slot_page, mut buffer) = (0, 0, 0, 0);
         for at in (0..image.len()).step_by(sector_bytes) {
             if image[at..].starts_with(b"FWSTBUF\0") {
-                slot_page = half(image, at + 16);
+                (slot_page, buffer) = (half(image, at + 16), word(image, at + 32));
                 structures.push(Structure::Buffer { at });
             } else if image[at + 8..].starts_with(b"FWLOGVOL") {
                 (log_page, volume) = (half(image, at + 20), word(image, at + 24));
@@ -96,6 +98,7 @@ impl Forge {
                     at,
                     page: at + sector_bytes,
                     page_bytes: slot_page,
+                    seed: buffer,
                 });
             }
             let end = at + sector_bytes;
@@ -105,6 +108,7 @@ impl Forge {
                     at: embedded,
                     page: embedded - before,
                     page_bytes: before,
+                    seed: buffer,
                 });
             }
             if image[at + 8..].starts_with(b"FWLOG") {
@@ -150,6 +154,12 @@ impl Forge {
                 }
             };
             image[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        if let Structure::Slot { at, .. } = structure {
+            let own = &mut image[at..at + SLOT_COVERED];
+            let covered = [&own[..SLOT_OWN.start], &own[SLOT_OWN.end..]].concat();
+            let sum = XxHash3_64::oneshot(&covered) as u32;
+            own[SLOT_OWN].copy_from_slice(&sum.to_le_bytes());
         }
         let (at, sum) = structure.checksum(image);
         image[at..at + 8].copy_from_slice(&sum.to_le_bytes());

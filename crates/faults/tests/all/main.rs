@@ -5,4 +5,5 @@
 mod absent_data;
 mod errors;
 mod planted;
+mod rot;
 mod short_campaign;

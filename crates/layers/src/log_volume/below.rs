@@ -6,17 +6,21 @@ use slab::Slab;
 use units::IoOp;
 
 use super::gathered::FrontierRun;
-use crate::{Actions, Command, Data, Limits, ParentPart};
+use super::reading::HostRead;
+use super::scrub::ScrubRead;
+use crate::{Actions, Command, Data, Limits};
 
 /// What a command below is for.
 #[derive(Debug)]
 pub(super) enum Op {
     /// A part of what the host reads.
-    Read { part: ParentPart, segment: u32 },
+    Read(HostRead),
     /// A page of which the host writes a part.
-    Fill { write: usize, lpn: u32, ppn: u32 },
+    Fill { write: usize, lpn: u32, ppn: u32, expected: u32 },
     /// Survivors of a victim, from this one on.
     Move { number: usize, pages: usize, tries: u32 },
+    /// Pages of a pass over all of them.
+    Scrub(ScrubRead),
     /// Pages of data.
     Pages { run: FrontierRun, turn: u8 },
     /// A trim of a segment that is durably empty.

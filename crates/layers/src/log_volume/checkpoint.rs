@@ -12,7 +12,7 @@ use placement::Placement;
 use units::{IoOp, Lpn};
 
 use super::below::Op;
-use super::disk::{NOWHERE, Root, make_table};
+use super::disk::{LOST, NOWHERE, Root, UNKNOWN, make_table};
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
 use super::volume::LogVolume;
@@ -203,7 +203,11 @@ impl<P: Placement> LogVolume<P> {
     fn tables(&self, first: u32, pages: u32) -> Bytes {
         let page = self.layout.page_bytes as usize;
         let mut bytes = vec![0; pages as usize * page];
-        let map = |lpn: u32| self.ftl.lookup(Lpn(lpn)).map_or(NOWHERE, |ppn| ppn.0);
+        let map = |lpn: u32| match self.ftl.lookup(Lpn(lpn)) {
+            Some(ppn) => (ppn.0, self.checks.of(lpn)),
+            None if self.checks.is_lost(lpn) => (LOST, UNKNOWN),
+            None => (NOWHERE, UNKNOWN),
+        };
         for (index, to) in (first..).zip(bytes.chunks_mut(page)) {
             make_table(
                 &self.layout,
@@ -226,21 +230,21 @@ impl<P: Placement> LogVolume<P> {
             self.checkpoint.root.encode(self.volume, &mut bytes);
         }
         let data = if self.is_absent { Data::Absent } else { Data::Whole(bytes.into()) };
-        let (at, page) = (self.layout.root(self.checkpoint.root.number), self.layout.page_bytes);
+        let (number, page) = (self.checkpoint.root.number, self.layout.page_bytes);
         let most = (self.below.limits().most_bytes / page * page) as usize;
         let mut parts = 0;
-        for from in (0..self.layout.root_bytes()).step_by(most) {
-            let to = self.layout.root_bytes().min(from + most);
-            self.below.write(
-                Op::Root,
-                at + from as u64,
-                (to - from) as u32,
-                data.slice(from..to),
-                actions,
-            );
-            parts += 1;
+        // A copy may rot, and without the root the one before would be taken for the newest.
+        for copy in 0..self.layout.root_copies() {
+            let at = self.layout.root(number, copy);
+            for from in (0..self.layout.root_bytes()).step_by(most) {
+                let to = self.layout.root_bytes().min(from + most);
+                let data = data.slice(from..to);
+                self.below.write(Op::Root, at + from as u64, (to - from) as u32, data, actions);
+                parts += 1;
+            }
         }
-        self.counted.checkpoint_pages += u64::from(self.layout.root_pages);
+        self.counted.checkpoint_pages +=
+            self.layout.root_copies() * u64::from(self.layout.root_pages);
         self.checkpoint.phase = Phase::RootParts(parts);
     }
 

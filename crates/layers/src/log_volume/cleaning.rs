@@ -5,21 +5,23 @@
 use std::collections::VecDeque;
 
 use placement::{AnyVictim, Placement};
-use ssd::ftl::{Cleaning, PageMapped};
+use ssd::ftl::{Cleaning, PageMapped, Survivor};
 use units::{EraseBlockId, IoOp, Ppn};
 
 use super::below::Op;
+use super::checks::fits;
+use super::disk::folded;
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
 use super::volume::LogVolume;
-use crate::{Actions, Data, Failure, Limits};
+use crate::{Actions, Data, Limits};
 
 /// Longest read of neighbouring pages, in bytes.
 const READ_BYTES: u32 = 128 << 10;
 /// Reads under way.
 const OUTSTANDING: u32 = 8;
 /// Times that a read is tried.
-const TRIES: u32 = 3;
+pub(super) const TRIES: u32 = 3;
 
 /// The state of cleaning.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Cleaner {
     cleaning: Cleaning,
     /// Reads of survivors that are under way.
     reads: u32,
+    /// Survivors that are to be read again, each alone, and the number of the try.
+    again: VecDeque<(usize, u32)>,
     /// Emptied segments, and the number of the entry before which lies all that emptied them.
     emptied: VecDeque<(EraseBlockId, u64)>,
     /// Segments that are trimmed below, and free as soon as that has ended.
@@ -56,6 +60,7 @@ impl Cleaner {
         Self {
             cleaning: Cleaning::default(),
             reads: 0,
+            again: VecDeque::new(),
             emptied: VecDeque::new(),
             trimming: 0,
             headroom,
@@ -235,7 +240,7 @@ impl<P: Placement> LogVolume<P> {
 
     /// Moves the next pages, as many as are paid for; all if the host has no room.
     fn move_on(&mut self, actions: &mut Actions) -> bool {
-        let mut went_on = false;
+        let mut went_on = self.read_again(actions);
         let is_urgent = self.activity.is_resting() || self.ftl.free_blocks(0) <= self.ftl.reserve();
         while let Some((number, survivor)) = self.cleaner.cleaning.next(&self.ftl) {
             let is_held_back =
@@ -246,7 +251,7 @@ impl<P: Placement> LogVolume<P> {
             went_on = true;
             if let Some(data) = self.in_memory(survivor.from.0) {
                 self.take(1);
-                self.relocate(number, &data, actions);
+                self.relocate(number, TRIES, &data, actions);
                 continue;
             }
             let pages = self.cleaner.cleaning.neighbours(
@@ -278,38 +283,78 @@ impl<P: Placement> LogVolume<P> {
         self.below.send(Op::Move { number, pages, tries }, IoOp::Read, at, length, actions);
     }
 
-    /// Survivors were read: those that are still valid get a new place.
-    pub fn moved(&mut self, number: usize, pages: usize, data: &Data, actions: &mut Actions) {
-        self.log.keep_promise(2 * pages);
-        self.cleaner.reads -= 1;
-        let page = self.layout.page_bytes as usize;
-        for place in 0..pages {
-            self.relocate(number + place, &data.slice(place * page..(place + 1) * page), actions);
+    /// Reads survivors again that could not be read or did not have their checksum, as far as there
+    /// is room. Whether there were any.
+    fn read_again(&mut self, actions: &mut Actions) -> bool {
+        let before = self.cleaner.again.len();
+        while self.cleaner.reads < OUTSTANDING
+            && self.below.can_write()
+            && self.can_log(2)
+            && let Some((number, tries)) = self.cleaner.again.pop_front()
+        {
+            self.log.promise(2);
+            self.read_for_move(number, 1, tries, actions);
         }
-        self.send_touched(actions);
+        self.cleaner.again.len() < before
     }
 
-    fn relocate(&mut self, number: usize, data: &Data, actions: &mut Actions) {
-        let Some(Ppn(ppn)) = self.cleaner.cleaning.relocate(number, &mut self.ftl) else { return };
-        self.counted.relocated_pages += 1;
-        self.note(self.cleaner.cleaning.survivor(number).lpn, ppn, data, true, actions);
-        self.gather(ppn, data.clone(), None, actions);
-    }
-
-    /// Survivors could not be read. They cannot stay there for ever, so it is tried again.
-    pub fn not_moved(
+    /// Survivors were read: those that are still valid get a new place.
+    pub fn moved(
         &mut self,
         number: usize,
         pages: usize,
         tries: u32,
-        failure: &Failure,
+        data: &Data,
         actions: &mut Actions,
     ) {
+        self.log.keep_promise(2 * pages);
         self.cleaner.reads -= 1;
-        if tries < TRIES {
-            self.read_for_move(number, pages, tries + 1, actions);
-        } else {
-            self.poison(&format!("a segment cannot be cleaned: {failure}"), actions);
+        let page = self.layout.page_bytes as usize;
+        for place in 0..pages {
+            let data = data.slice(place * page..(place + 1) * page);
+            self.relocate(number + place, tries, &data, actions);
         }
+        self.send_touched(actions);
+    }
+
+    /// A survivor that is still valid gets a new place, if it is what was written: it keeps its
+    /// checksum, and never gets one of other bytes.
+    fn relocate(&mut self, number: usize, tries: u32, data: &Data, actions: &mut Actions) {
+        let Survivor { lpn, from, .. } = self.cleaner.cleaning.survivor(number);
+        let mut check = 0;
+        if !data.is_absent() && self.ftl.is_valid(from) {
+            check = self.checksum_of(data);
+            if !fits(self.checks.of(lpn.0), folded(check)) {
+                self.counted.bad_reads += 1;
+                self.not_readable(number, tries, actions);
+                return;
+            }
+        }
+        let Some(Ppn(ppn)) = self.cleaner.cleaning.relocate(number, &mut self.ftl) else { return };
+        self.counted.relocated_pages += 1;
+        self.note(lpn, ppn, check, true, actions);
+        self.gather(ppn, data.clone(), None, actions);
+    }
+
+    /// Survivors could not be read.
+    pub fn not_moved(&mut self, number: usize, pages: usize, tries: u32, actions: &mut Actions) {
+        self.log.keep_promise(2 * pages);
+        self.cleaner.reads -= 1;
+        (number..number + pages).for_each(|number| self.not_readable(number, tries, actions));
+    }
+
+    /// A survivor cannot stay where it is for ever, so it is tried again; at last it is lost.
+    fn not_readable(&mut self, number: usize, tries: u32, actions: &mut Actions) {
+        let Survivor { lpn, from, .. } = self.cleaner.cleaning.survivor(number);
+        let is_valid = self.ftl.is_valid(from);
+        if is_valid && tries < TRIES {
+            self.cleaner.again.push_back((number, tries + 1));
+            return;
+        }
+        if is_valid {
+            self.lose(lpn, from.0, actions);
+        }
+        let moved = self.cleaner.cleaning.relocate(number, &mut self.ftl);
+        debug_assert_eq!(moved, None, "nothing is left to be moved");
     }
 }

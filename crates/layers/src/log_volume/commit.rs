@@ -73,7 +73,11 @@ impl Log {
     pub fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
         self.next += 1;
-        if !matches!(entry, Entry::Placed { is_relocated: true, .. } | Entry::Opened { .. }) {
+        let is_own = matches!(
+            entry,
+            Entry::Placed { is_relocated: true, .. } | Entry::Opened { .. } | Entry::Lost { .. }
+        );
+        if !is_own {
             self.of_host = self.next;
         }
     }
@@ -86,6 +90,12 @@ impl Log {
     /// Whether all entries that the host caused are durable.
     pub fn holds_nothing_of_the_host(&self) -> bool {
         self.of_host <= self.durable
+    }
+
+    /// Whether it is also durably said that they are: recovery takes them unseen, so that it never
+    /// mistakes rot for a write that a power cut took.
+    pub fn is_known_of_the_host(&self) -> bool {
+        self.of_host <= self.known_durable
     }
 
     /// Whether there are so many entries that they are written.
@@ -183,6 +193,11 @@ impl Commit {
         self.waiters.push_back((entry, waiter));
     }
 
+    /// Whether somebody waits for one.
+    pub fn is_awaited(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
     /// The flushes that wait.
     pub fn flushes(&mut self) -> Vec<u32> {
         self.waiters
@@ -263,7 +278,11 @@ impl<P: Placement> LogVolume<P> {
     pub fn go_on_with_commit(&mut self, actions: &mut Actions) -> bool {
         match self.commit.phase {
             Phase::Idle => {
-                let is_for_space = self.wants_segments();
+                // Before it comes to rest it says that all is durable.
+                let is_last_word = self.activity.is_draining()
+                    && self.log.holds_nothing_of_the_host()
+                    && !self.log.is_known_of_the_host();
+                let is_for_space = self.wants_segments() || is_last_word;
                 let is_asked_for = !self.commit.waiters.is_empty()
                     || self.checkpoint.wants_commit()
                     || self.log.next - self.log.durable > MOST_VOLATILE

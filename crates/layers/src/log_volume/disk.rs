@@ -12,22 +12,34 @@ pub(super) const ROOT_HEADER_BYTES: usize = 72;
 pub(super) const SUMMARY_HEADER_BYTES: usize = 64;
 pub(super) const SUMMARY_ENTRY_BYTES: usize = 16;
 pub(super) const TABLE_HEADER_BYTES: usize = 40;
-pub(super) const MAP_ENTRY_BYTES: usize = 4;
 pub(super) const SEGMENT_ENTRY_BYTES: usize = 16;
 
 pub(super) const SUPERBLOCK_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGVOL");
 const ROOT_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGROT");
 const SUMMARY_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGSUM");
 const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGTAB");
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
+/// Volumes that it made are opened, too.
+const FIRST_VERSION: u16 = 1;
 
 /// A logical page that lies nowhere.
 pub(super) const NOWHERE: u32 = u32::MAX;
+/// A logical page whose bytes are gone.
+pub(super) const LOST: u32 = u32::MAX - 1;
+/// The folded checksum of a page of which none is known.
+pub(super) const UNKNOWN: u32 = 0;
 
 /// Of a page of data, and of structures.
 #[inline]
 pub(super) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(seed, bytes)
+}
+
+/// What the map keeps of a checksum: never [`UNKNOWN`].
+#[inline]
+pub(super) const fn folded(check: u64) -> u32 {
+    let folded = (check ^ (check >> 32)) as u32;
+    if folded == UNKNOWN { 1 } else { folded }
 }
 
 fn seal(seed: u64, bytes: &mut [u8]) {
@@ -39,6 +51,40 @@ fn is_sealed(seed: u64, bytes: &[u8]) -> bool {
     bytes.len() > 8 && (&bytes[..8]).get_u64_le() == checksum(seed, &bytes[8..])
 }
 
+/// In which form a volume was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Form {
+    /// Entries of the map hold checksums.
+    pub keeps_checksums: bool,
+    /// Each root is written twice.
+    pub copies_roots: bool,
+}
+
+impl Form {
+    const CHECKSUMS: u16 = 1;
+    const COPIES: u16 = 2;
+
+    fn flags(self) -> u16 {
+        u16::from(self.keeps_checksums) * Self::CHECKSUMS
+            | u16::from(self.copies_roots) * Self::COPIES
+    }
+
+    const fn from_flags(flags: u16) -> Option<Self> {
+        if flags & !(Self::CHECKSUMS | Self::COPIES) != 0 {
+            return None;
+        }
+        Some(Self {
+            keeps_checksums: flags & Self::CHECKSUMS != 0,
+            copies_roots: flags & Self::COPIES != 0,
+        })
+    }
+
+    /// Bytes of an entry of the map.
+    pub const fn map_entry_bytes(self) -> usize {
+        if self.keeps_checksums { 8 } else { 4 }
+    }
+}
+
 /// What never changes after formatting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Superblock {
@@ -48,6 +94,7 @@ pub(super) struct Superblock {
     pub segments: u32,
     pub logical_pages: u32,
     pub ring_pages: u32,
+    pub form: Form,
 }
 
 impl Superblock {
@@ -55,7 +102,7 @@ impl Superblock {
         let mut at = &mut to[8..SUPERBLOCK_BYTES];
         at.put_u64_le(SUPERBLOCK_MAGIC);
         at.put_u16_le(VERSION);
-        at.put_u16_le(0);
+        at.put_u16_le(self.form.flags());
         at.put_u32_le(self.page_bytes);
         at.put_u64_le(self.volume);
         at.put_u32_le(self.pages_per_segment);
@@ -66,8 +113,8 @@ impl Superblock {
         seal(0, &mut to[..SUPERBLOCK_BYTES]);
     }
 
-    /// What is there, or why it is no superblock.
-    pub fn decode(from: &[u8]) -> Result<Self, String> {
+    /// What is there, and whether it is of the first version; or why it is no superblock.
+    pub fn decode(from: &[u8]) -> Result<(Self, bool), String> {
         let bytes = &from[..SUPERBLOCK_BYTES];
         let mut at = &bytes[8..];
         if at.get_u64_le() != SUPERBLOCK_MAGIC {
@@ -77,20 +124,28 @@ impl Superblock {
         if !is_sealed(0, bytes) {
             return Err("the checksum of the superblock is wrong".to_owned());
         }
-        if version != VERSION {
-            return Err(format!("its version is {version}, and {VERSION} is known"));
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
+            return Err(format!(
+                "its version is {version}, and {FIRST_VERSION} to {VERSION} are known"
+            ));
         }
-        at.advance(2);
+        let is_first = version == FIRST_VERSION;
+        let flags = at.get_u16_le();
+        let form = Form::from_flags(flags)
+            .filter(|form| !is_first || *form == Form::default())
+            .ok_or_else(|| format!("its form is {flags:#06x}, which is unknown"))?;
         let page_bytes = at.get_u32_le();
         let volume = at.get_u64_le();
-        Ok(Self {
+        let superblock = Self {
             volume,
             page_bytes,
             pages_per_segment: at.get_u32_le(),
             segments: at.get_u32_le(),
             logical_pages: at.get_u32_le(),
             ring_pages: at.get_u32_le(),
-        })
+            form,
+        };
+        Ok((superblock, is_first))
     }
 }
 
@@ -164,12 +219,15 @@ pub(super) enum Entry {
     Placed { lpn: u32, ppn: u32, is_relocated: bool, check: u64 },
     /// Logical pages hold nothing any more.
     Trimmed { lpn: u32, pages: u64 },
+    /// A logical page, which lay at a physical one, is lost.
+    Lost { lpn: u32, ppn: u32 },
     /// A segment was taken for a stream.
     Opened { segment: u32, stream: u16, opened_at: u32 },
 }
 
 const TRIMMED: u32 = u32::MAX;
 const OPENED: u32 = u32::MAX - 1;
+const LOST_PAGE: u32 = u32::MAX - 2;
 const RELOCATED: u32 = 1 << 31;
 
 impl Entry {
@@ -179,6 +237,7 @@ impl Entry {
                 (lpn, if is_relocated { ppn | RELOCATED } else { ppn }, check)
             }
             Self::Trimmed { lpn, pages } => (lpn, TRIMMED, pages),
+            Self::Lost { lpn, ppn } => (lpn, LOST_PAGE, u64::from(ppn)),
             Self::Opened { segment, stream, opened_at } => {
                 (segment, OPENED, u64::from(opened_at) << 32 | u64::from(stream))
             }
@@ -192,6 +251,7 @@ impl Entry {
         let (first, second, third) = (from.get_u32_le(), from.get_u32_le(), from.get_u64_le());
         match second {
             TRIMMED => Self::Trimmed { lpn: first, pages: third },
+            LOST_PAGE => Self::Lost { lpn: first, ppn: third as u32 },
             OPENED => Self::Opened {
                 segment: first,
                 stream: third as u16,
@@ -316,19 +376,25 @@ impl Segment {
     }
 }
 
-/// The page `index` of the tables of a map and segments, made by asking for each.
+/// The page `index` of the tables of a map and segments, made by asking for each: the place of a
+/// logical page, and its folded checksum.
 pub(super) fn make_table(
     layout: &VolumeLayout,
     volume: u64,
     number: u64,
     index: u32,
     to: &mut [u8],
-    map: impl Fn(u32) -> u32,
+    map: impl Fn(u32) -> (u32, u32),
     segments: &[Segment],
 ) {
     encode_table(volume, number, index, to, |at| {
         if index < layout.map_tables {
-            layout.lpns_of(index).for_each(|lpn| at.put_u32_le(map(lpn)));
+            for (place, check) in layout.lpns_of(index).map(map) {
+                at.put_u32_le(place);
+                if layout.form.keeps_checksums {
+                    at.put_u32_le(check);
+                }
+            }
         } else {
             layout.segments_of(index).for_each(|segment| segments[segment as usize].encode(at));
         }
@@ -349,9 +415,10 @@ mod tests {
             segments: 20,
             logical_pages: 200,
             ring_pages: 8,
+            form: Form { keeps_checksums: true, copies_roots: false },
         };
         superblock.encode(&mut page);
-        assert_eq!(Superblock::decode(&page), Ok(superblock));
+        assert_eq!(Superblock::decode(&page), Ok((superblock, false)));
         let root = Root {
             number: 3,
             epoch: 2,
@@ -368,6 +435,7 @@ mod tests {
             Entry::Placed { lpn: 3, ppn: 9, is_relocated: true, check: u64::MAX },
             Entry::Placed { lpn: 4, ppn: 0, is_relocated: false, check: 0 },
             Entry::Trimmed { lpn: 0, pages: 1 << 40 },
+            Entry::Lost { lpn: 8, ppn: (1 << 31) - 17 },
             Entry::Opened { segment: 1, stream: 65_535, opened_at: u32::MAX },
         ];
         let head = SummaryHead { epoch: 1, number: 2, first: 3, durable: 4 };

@@ -8,10 +8,11 @@ use slab::Slab;
 use units::{IoOp, Lpn, StreamId};
 
 use super::below::Op;
+use super::checks::{fits, lost, unfit};
 use super::commit::Waiter;
-use super::disk::{Entry, NOWHERE, checksum};
+use super::disk::{Entry, NOWHERE, UNKNOWN, folded};
 use super::volume::LogVolume;
-use crate::{Actions, Command, Data, Failure, Gather, ParentPart};
+use crate::{Actions, Command, Data, Failure, Gather};
 
 /// A command that waits for room.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ pub(super) struct Host {
     writes: Slab<HostWrite>,
     /// Pages whose rest was read, so that a part of them can be written.
     fills: VecDeque<Fill>,
-    reads: Gather,
+    pub reads: Gather,
     /// The stream that was chosen for the page that waits for room.
     chosen: Option<(Lpn, StreamId)>,
     last_stream: StreamId,
@@ -123,14 +124,9 @@ impl Host {
         self.last_stream
     }
 
-    /// A read of the host, or a part of it, has ended.
-    pub fn read_ended(
-        &mut self,
-        part: ParentPart,
-        outcome: Result<Data, Failure>,
-        actions: &mut Actions,
-    ) {
-        self.reads.ended(part, outcome, actions);
+    /// So many logical pages hold nothing any more.
+    pub fn unmapped(&mut self, pages: u32) {
+        self.mapped -= pages;
     }
 
     /// Tells all writes and trims that they failed. Reads under way go on.
@@ -147,68 +143,15 @@ impl Host {
     }
 }
 
-/// A piece of what the host reads.
-enum ReadPiece {
+/// What a page holds beside the part that the host writes.
+enum Rest {
     Here(Data),
-    Below { ppn: u32, offset: u64, length: u32 },
+    /// At a physical page.
+    Below(u32),
+    Lost,
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Reads: from memory what is not on the device yet, zeros where nothing is, and all else
-    /// below.
-    pub fn read(&mut self, command: &Command, actions: &mut Actions) {
-        let bytes = command.offset..command.end();
-        let mut pieces: Vec<ReadPiece> = Vec::new();
-        for lpn in self.layout.pages_of(&bytes) {
-            let within = self.layout.within(&bytes, lpn);
-            let length = within.end - within.start;
-            let Some(ppn) = self.ftl.lookup(Lpn(lpn)) else {
-                self.counted.unmapped_reads += 1;
-                pieces.push(ReadPiece::Here(self.zeros(length)));
-                continue;
-            };
-            if let Some(data) = self.in_memory(ppn.0) {
-                pieces
-                    .push(ReadPiece::Here(data.slice(within.start as usize..within.end as usize)));
-                continue;
-            }
-            let at = self.layout.page(ppn.0) + within.start;
-            match pieces.last_mut() {
-                // Not beyond the segment, for which the read is counted.
-                Some(ReadPiece::Below { ppn: first, offset, length: before })
-                    if *offset + u64::from(*before) == at
-                        && *first / self.layout.pages_per_segment
-                            == ppn.0 / self.layout.pages_per_segment
-                        && u64::from(*before) + length
-                            <= u64::from(self.below.limits().most_bytes) =>
-                {
-                    *before += length as u32;
-                }
-                _ => {
-                    pieces.push(ReadPiece::Below { ppn: ppn.0, offset: at, length: length as u32 });
-                }
-            }
-        }
-        let parent = self.host.reads.begin(command.id, pieces.len() as u32);
-        for (place, piece) in (0..).zip(pieces) {
-            let part = Gather::part(parent, place);
-            match piece {
-                ReadPiece::Here(data) => self.host.reads.ended(part, Ok(data), actions),
-                ReadPiece::Below { ppn, offset, length } => {
-                    let segment = self.layout.segment_of(ppn);
-                    self.segments.pin(segment);
-                    self.below.send(
-                        Op::Read { part, segment },
-                        IoOp::Read,
-                        offset,
-                        length,
-                        actions,
-                    );
-                }
-            }
-        }
-    }
-
     /// Zeros, unless a trace without bytes is played.
     pub fn zeros(&self, length: u64) -> Data {
         if self.is_absent { Data::Absent } else { Data::zeros(length as usize) }
@@ -264,7 +207,8 @@ impl<P: Placement> LogVolume<P> {
         self.outdate_fills(lpn);
         self.counted.host_pages += 1;
         self.cleaner.paid();
-        self.note(lpn, ppn, &data, false, actions);
+        let check = self.checksum_of(&data);
+        self.note(lpn, ppn, check, false, actions);
         let waits = self.settings.align_bytes.is_none() && !self.host.writes[write].is_fua;
         // A run is of one write of the host, which is told when it is written.
         self.gather(ppn, data, waits.then_some(write), actions);
@@ -282,18 +226,18 @@ impl<P: Placement> LogVolume<P> {
 
     /// What was read of this page to be completed is of the past now, even if its next version
     /// comes to lie in the same place.
-    fn outdate_fills(&mut self, lpn: Lpn) {
+    pub fn outdate_fills(&mut self, lpn: Lpn) {
         for fill in self.host.fills.iter_mut().filter(|fill| fill.lpn == lpn.0) {
             fill.ppn = u32::MAX;
         }
     }
 
-    /// Tells the log of a page and its segment.
+    /// Tells the log of a page, whose bytes have this checksum, and of its segment.
     pub fn note(
         &mut self,
         lpn: Lpn,
         ppn: u32,
-        data: &Data,
+        check: u64,
         is_relocated: bool,
         actions: &mut Actions,
     ) {
@@ -310,11 +254,8 @@ impl<P: Placement> LogVolume<P> {
         self.checkpoint.segment_changed(&self.layout, segment);
         self.checkpoint.page_changed(&self.layout, lpn.0);
         self.checkpoint.count_bytes(self.layout.page_bytes);
-        let check = match data {
-            Data::Absent => 0,
-            Data::Whole(bytes) => checksum(self.volume, bytes),
-            Data::Pieces(_) => checksum(self.volume, &data.joined().unwrap_or_default()),
-        };
+        let is_known = !self.is_absent;
+        self.checks.set(lpn.0, if is_known { folded(check) } else { UNKNOWN });
         self.log.push(Entry::Placed { lpn: lpn.0, ppn, is_relocated, check });
         self.seal_if_long(actions);
     }
@@ -330,10 +271,18 @@ impl<P: Placement> LogVolume<P> {
             let within = self.layout.within(&self.host.writes[slot].bytes, lpn.0);
             let base =
                 if within.end - within.start == page { None } else { Some(self.rest_of(lpn)) };
-            if let Some(Err(ppn)) = base {
-                self.host.writes[slot].next += 1;
-                self.read_rest(slot, lpn.0, ppn, actions);
-                continue;
+            match base {
+                Some(Rest::Below(ppn)) => {
+                    self.host.writes[slot].next += 1;
+                    self.read_rest(slot, lpn.0, ppn, actions);
+                    continue;
+                }
+                Some(Rest::Lost) => {
+                    self.host.writes[slot].next += 1;
+                    self.fail_page(slot, lost(&self.layout, lpn.0), actions);
+                    continue;
+                }
+                Some(Rest::Here(_)) | None => {}
             }
             if !self.room_for(lpn) {
                 is_done = false;
@@ -342,7 +291,7 @@ impl<P: Placement> LogVolume<P> {
             self.host.writes[slot].next += 1;
             let part = self.part_of(slot, lpn.0, &within);
             let data = match base {
-                Some(Ok(base)) => self.patched(&base, within.start, &part),
+                Some(Rest::Here(base)) => self.patched(&base, within.start, &part),
                 _ => part,
             };
             self.place(lpn, data, slot, actions);
@@ -365,10 +314,11 @@ impl<P: Placement> LogVolume<P> {
     }
 
     /// What a page holds, if that is in memory; or where it has to be read.
-    fn rest_of(&self, lpn: Lpn) -> Result<Data, u32> {
+    fn rest_of(&self, lpn: Lpn) -> Rest {
         match self.ftl.lookup(lpn) {
-            None => Ok(self.zeros(u64::from(self.layout.page_bytes))),
-            Some(ppn) => self.in_memory(ppn.0).ok_or(ppn.0),
+            None if self.checks.is_lost(lpn.0) => Rest::Lost,
+            None => Rest::Here(self.zeros(u64::from(self.layout.page_bytes))),
+            Some(ppn) => self.in_memory(ppn.0).map_or(Rest::Below(ppn.0), Rest::Here),
         }
     }
 
@@ -376,7 +326,7 @@ impl<P: Placement> LogVolume<P> {
         let segment = self.layout.segment_of(ppn);
         self.segments.pin(segment);
         self.below.send(
-            Op::Fill { write, lpn, ppn },
+            Op::Fill { write, lpn, ppn, expected: self.checks.of(lpn) },
             IoOp::Read,
             self.layout.page(ppn),
             self.layout.page_bytes,
@@ -384,27 +334,41 @@ impl<P: Placement> LogVolume<P> {
         );
     }
 
-    /// The rest of a page came.
+    /// The rest of a page came, if it could be read.
     pub fn fill_ended(
         &mut self,
-        write: usize,
-        lpn: u32,
-        ppn: u32,
+        (write, lpn, ppn, expected): (usize, u32, u32, u32),
         outcome: Result<Data, Failure>,
         actions: &mut Actions,
     ) {
-        let segment = self.layout.segment_of(ppn);
-        self.segments.unpin(segment);
+        self.segments.unpin(self.layout.segment_of(ppn));
         match outcome {
-            Ok(data) => self.host.fills.push_back(Fill { write, lpn, ppn, data }),
-            Err(failure) => {
-                let kept = &mut self.host.writes[write];
-                kept.failure = Some(failure);
-                kept.unplaced -= 1;
-                kept.unwritten -= 1;
-                self.reply_if_done(write, actions);
+            Ok(data) => {
+                let found = self.folded_of(&data, expected);
+                if fits(expected, found) {
+                    self.host.fills.push_back(Fill { write, lpn, ppn, data });
+                } else if self.ftl.lookup(Lpn(lpn)).is_none_or(|now| now.0 != ppn) {
+                    // What is bad is of the past: what the page holds now is what is wanted.
+                    self.counted.bad_reads += 1;
+                    let past = Fill { write, lpn, ppn: u32::MAX, data: Data::Absent };
+                    self.host.fills.push_back(past);
+                } else {
+                    self.counted.bad_reads += 1;
+                    let failure = unfit(&self.layout, lpn, ppn, expected, found);
+                    self.fail_page(write, failure, actions);
+                }
             }
+            Err(failure) => self.fail_page(write, failure, actions),
         }
+    }
+
+    /// A page of a write is not written.
+    fn fail_page(&mut self, write: usize, failure: Failure, actions: &mut Actions) {
+        let kept = &mut self.host.writes[write];
+        kept.failure = Some(failure);
+        kept.unplaced -= 1;
+        kept.unwritten -= 1;
+        self.reply_if_done(write, actions);
     }
 
     /// Writes a part of a page whose rest was read, if there is room. If the page has changed
@@ -414,10 +378,15 @@ impl<P: Placement> LogVolume<P> {
         let base = match self.ftl.lookup(Lpn(lpn)) {
             Some(now) if now.0 == ppn => None,
             _ => match self.rest_of(Lpn(lpn)) {
-                Ok(base) => Some(base),
-                Err(now) => {
+                Rest::Here(base) => Some(base),
+                Rest::Below(now) => {
                     self.host.fills.pop_front();
                     self.read_rest(write, lpn, now, actions);
+                    return true;
+                }
+                Rest::Lost => {
+                    self.host.fills.pop_front();
+                    self.fail_page(write, lost(&self.layout, lpn), actions);
                     return true;
                 }
             },
@@ -465,17 +434,22 @@ impl<P: Placement> LogVolume<P> {
         }
         let page = u64::from(self.layout.page_bytes);
         let pages = bytes.start.div_ceil(page) as u32..(bytes.end / page) as u32;
-        let mut forgotten = 0;
+        let (mut forgotten, mut found) = (0, 0);
         for lpn in pages.clone() {
+            let was_lost = self.checks.forget(lpn);
             if self.ftl.lookup(Lpn(lpn)).is_some() {
                 self.ftl.trim(Lpn(lpn));
                 self.outdate_fills(Lpn(lpn));
-                self.checkpoint.page_changed(&self.layout, lpn);
                 forgotten += 1;
+            } else if was_lost {
+                found += 1;
+            } else {
+                continue;
             }
+            self.checkpoint.page_changed(&self.layout, lpn);
         }
-        if forgotten > 0 {
-            self.host.mapped -= forgotten;
+        if forgotten + found > 0 {
+            self.host.unmapped(forgotten);
             self.counted.trimmed_pages += u64::from(forgotten);
             self.log.push(Entry::Trimmed {
                 lpn: pages.start,

@@ -6,8 +6,8 @@ use units::Geometry;
 
 use super::NAME;
 use super::disk::{
-    MAP_ENTRY_BYTES, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES,
-    SUMMARY_HEADER_BYTES, TABLE_HEADER_BYTES,
+    Form, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_HEADER_BYTES,
+    TABLE_HEADER_BYTES,
 };
 use super::settings::VolumeSettings;
 use crate::{LayerError, Limits};
@@ -25,7 +25,8 @@ pub(super) struct VolumeLayout {
     pub segments: u32,
     pub logical_pages: u32,
     pub ring_pages: u32,
-    /// Pages of one root; there are two.
+    pub form: Form,
+    /// Pages of one root; there are two, or twice two.
     pub root_pages: u32,
     /// Pages of tables that hold the map.
     pub map_tables: u32,
@@ -46,15 +47,20 @@ impl VolumeLayout {
         segments: u32,
         logical_pages: u32,
         ring_pages: u32,
+        form: Form,
     ) -> Self {
         let page = u64::from(page_bytes);
-        let map_tables =
-            logical_pages.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, MAP_ENTRY_BYTES));
+        let map_tables = logical_pages.div_ceil(per_page(
+            page_bytes,
+            TABLE_HEADER_BYTES,
+            form.map_entry_bytes(),
+        ));
         let tables = map_tables
             + segments.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, SEGMENT_ENTRY_BYTES));
         let root_pages = (ROOT_HEADER_BYTES as u32 + tables.div_ceil(4)).div_ceil(page_bytes);
         let roots_at = page;
-        let tables_at = roots_at + 2 * u64::from(root_pages) * page;
+        let roots = if form.copies_roots { 4 } else { 2 };
+        let tables_at = roots_at + roots * u64::from(root_pages) * page;
         let ring_at = tables_at + 2 * u64::from(tables) * page;
         let segment_bytes = u64::from(pages_per_segment) * page;
         let data_at = (ring_at + u64::from(ring_pages) * page).next_multiple_of(segment_bytes);
@@ -64,6 +70,7 @@ impl VolumeLayout {
             segments,
             logical_pages,
             ring_pages,
+            form,
             root_pages,
             map_tables,
             tables,
@@ -104,6 +111,7 @@ impl VolumeLayout {
         }
         let ring_pages =
             settings.summary_pages.unwrap_or(((all * pages_per_segment / 128) as u32).max(64));
+        let form = Form { keeps_checksums: settings.keeps_checksums, copies_roots: true };
         // What the tables take depends on how many segments are left.
         for segments in (2..=all as u32).rev() {
             let physical = f64::from(segments) * pages_per_segment as f64;
@@ -117,6 +125,7 @@ impl VolumeLayout {
                 segments,
                 logical_pages,
                 ring_pages,
+                form,
             );
             if layout.end() <= below.capacity_bytes {
                 return Ok(layout);
@@ -137,6 +146,7 @@ impl VolumeLayout {
         segments: u32,
         logical_pages: u32,
         ring_pages: u32,
+        form: Form,
         below: Limits,
     ) -> bool {
         let pages = u64::from(segments) * u64::from(pages_per_segment);
@@ -149,7 +159,8 @@ impl VolumeLayout {
             && pages <= MOST_PAGES
             && (1..pages).contains(&u64::from(logical_pages))
             && (8..=1 << 24).contains(&ring_pages)
-            && Self::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages).end()
+            && Self::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form)
+                .end()
                 <= below.capacity_bytes
     }
 
@@ -191,9 +202,14 @@ impl VolumeLayout {
         self.data_at + u64::from(ppn) * u64::from(self.page_bytes)
     }
 
-    /// Where the root of this number lies.
-    pub fn root(&self, number: u64) -> u64 {
-        self.roots_at + (number % 2) * self.root_bytes() as u64
+    /// Where the root of this number lies, or a copy of it.
+    pub fn root(&self, number: u64, copy: u64) -> u64 {
+        self.roots_at + (2 * copy + number % 2) * self.root_bytes() as u64
+    }
+
+    /// How often each root is there.
+    pub const fn root_copies(&self) -> u64 {
+        if self.form.copies_roots { 2 } else { 1 }
     }
 
     pub fn root_bytes(&self) -> usize {
@@ -218,7 +234,7 @@ impl VolumeLayout {
     }
 
     pub fn lpns_per_table(&self) -> u32 {
-        per_page(self.page_bytes, TABLE_HEADER_BYTES, MAP_ENTRY_BYTES)
+        per_page(self.page_bytes, TABLE_HEADER_BYTES, self.form.map_entry_bytes())
     }
 
     pub fn segments_per_table(&self) -> u32 {

@@ -22,8 +22,16 @@
 //!   overwritten.
 //! - With `trim` it is trimmed below at that point, and written to again when the trim has ended.
 //!   Nothing depends on the trim.
-//! - A write or flush below that fails poisons the volume, and so does a page that cleaning cannot
-//!   read three times. A read of the host that fails is the failure of that read.
+//! - A write or flush below that fails poisons the volume. A read of the host that fails is the
+//!   failure of that read.
+//!
+//! # Rot
+//! The checksum of each page is kept with the map, and every page that is read from the device is
+//! held against it: for the host, whole where it wants a part; to complete a part that the host
+//! writes; and to be moved. What does not fit is never given, written or moved: the command that
+//! needs it fails. A page that cleaning cannot read, or reads and does not fit, three times over, is
+//! *lost*: it gives up its place, so that the segment can be emptied, and reads of it fail until the
+//! host writes or trims it, also when the volume was closed and opened meanwhile ([`checks`]).
 //!
 //! # Summaries
 //! LFS writes a segment's summary into the segment. Here all summaries go to a ring of their own,
@@ -33,13 +41,16 @@
 
 mod below;
 mod checkpoint;
+mod checks;
 mod cleaning;
 mod commit;
 mod disk;
 mod gathered;
 mod intake;
 mod layout;
+mod reading;
 mod recovery;
+mod scrub;
 mod segments;
 mod settings;
 #[cfg(test)]
@@ -84,6 +95,12 @@ pub(super) const COUNTERS: &[Counter] = &[
     Counter::sum("idle_cleanings", "of the cleanings, those begun while nothing was to be done"),
     Counter::sum("segment_trims", "freed segments that were trimmed below"),
     Counter::sum("failed_trims", "of them, those whose trim failed, on which nothing depends"),
+    Counter::sum("bad_reads", "pages that were read and did not have their checksum"),
+    Counter::level(
+        "bad_pages",
+        "pages that are lost: reads of them fail until they are written or trimmed",
+    ),
+    Counter::sum("scrubbed_pages", "pages that were read in passes over all of them"),
 ];
 
 /// The layer.
@@ -112,7 +129,7 @@ fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> 
 
 fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let settings = VolumeSettings::read(making.args, making.facts)?;
-    let recovered = recovery::recover(store)?;
+    let recovered = recovery::recover(settings.keeps_checksums, store)?;
     make(recovered, &settings, making.seed, store.limits())
 }
 

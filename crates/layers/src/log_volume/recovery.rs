@@ -2,12 +2,14 @@
 //! since then tell.
 
 use bytes::Buf;
+use rustc_hash::FxHashSet;
 use ssd::ftl::BlockRemains;
 
 use super::NAME;
+use super::checks::Checks;
 use super::disk::{
-    Entry, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, checksum, decode_summary,
-    decode_table, make_table,
+    Entry, LOST, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, UNKNOWN, checksum,
+    decode_summary, decode_table, folded, make_table,
 };
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
@@ -15,6 +17,8 @@ use crate::{LayerError, Store};
 
 /// Pages that are read or written at once.
 const AT_ONCE: usize = 64;
+/// Summaries that are looked for behind the last one: as many may be written at once, and lost.
+const MOST_MISSING: u32 = 16;
 
 /// All that is known of a volume that was opened.
 pub(super) struct Recovered {
@@ -23,6 +27,7 @@ pub(super) struct Recovered {
     /// The root that opens this life; it is durable.
     pub root: Root,
     pub map: Vec<u32>,
+    pub checks: Checks,
     pub segments: Vec<Segment>,
     /// Host page writes.
     pub clock: u64,
@@ -46,7 +51,8 @@ impl Recovered {
             vec![NOWHERE; layout.logical_pages as usize],
             vec![Segment::default(); layout.segments as usize],
         );
-        Self { layout, volume: 0, root, map, segments, clock: 0, lost_pages: 0 }
+        let checks = Checks::default();
+        Self { layout, volume: 0, root, map, checks, segments, clock: 0, lost_pages: 0 }
     }
 
     pub fn blocks(&self) -> Vec<BlockRemains> {
@@ -88,7 +94,7 @@ pub(super) fn format(
         };
         let segments: Vec<Segment> = (0..layout.segments).map(segment).collect();
         let all: Vec<u32> = (0..layout.tables).collect();
-        write_tables(layout, volume, 1, &all, &areas, |lpn| lpn, &segments, store)?;
+        write_tables(layout, volume, 1, &all, &areas, |lpn| (lpn, UNKNOWN), &segments, store)?;
     }
     let root = Root {
         number: 1,
@@ -100,14 +106,36 @@ pub(super) fn format(
         areas,
     };
     write_root(layout, volume, &root, store)?;
-    let mut page = vec![0; layout.page_bytes as usize];
-    let VolumeLayout { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, .. } =
-        *layout;
-    Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages }
-        .encode(&mut page);
+    write_superblock(layout, volume, store)
+}
+
+fn write_superblock(
+    layout: &VolumeLayout,
+    volume: u64,
+    store: &mut Store<'_>,
+) -> Result<(), LayerError> {
+    let VolumeLayout {
+        page_bytes,
+        pages_per_segment,
+        segments,
+        logical_pages,
+        ring_pages,
+        form,
+        ..
+    } = *layout;
+    let superblock = Superblock {
+        volume,
+        page_bytes,
+        pages_per_segment,
+        segments,
+        logical_pages,
+        ring_pages,
+        form,
+    };
+    let mut page = vec![0; page_bytes as usize];
+    superblock.encode(&mut page);
     store.write(0, &page)?;
-    store.flush()?;
-    Ok(())
+    Ok(store.flush()?)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -117,7 +145,7 @@ fn write_tables(
     number: u64,
     indices: &[u32],
     areas: &[u8],
-    map: impl Fn(u32) -> u32,
+    map: impl Fn(u32) -> (u32, u32),
     segments: &[Segment],
     store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
@@ -143,13 +171,20 @@ fn write_root(
 ) -> Result<(), LayerError> {
     let mut bytes = vec![0; layout.root_bytes()];
     root.encode(volume, &mut bytes);
-    store.write(layout.root(root.number), &bytes)?;
+    for copy in 0..layout.root_copies() {
+        store.write(layout.root(root.number, copy), &bytes)?;
+    }
     Ok(store.flush()?)
 }
 
 /// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a
-/// power cut leaves what is found again.
-pub(super) fn recover(store: &mut Store<'_>) -> Result<Recovered, LayerError> {
+/// power cut leaves what is found again. A volume of the first version keeps its form, and gets a
+/// superblock of this version; if it `keeps_checksums`, in memory alone, of pages written since its
+/// last checkpoint.
+pub(super) fn recover(
+    keeps_checksums: bool,
+    store: &mut Store<'_>,
+) -> Result<Recovered, LayerError> {
     // What a process that was killed had written may still be volatile, and what is written below
     // is beside what is read here.
     store.flush()?;
@@ -161,15 +196,23 @@ pub(super) fn recover(store: &mut Store<'_>) -> Result<Recovered, LayerError> {
     }
     let mut bytes = vec![0; first];
     store.read(0, &mut bytes)?;
-    let found = Superblock::decode(&bytes).map_err(unformatted)?;
-    let Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages } =
-        found;
+    let (found, is_first_version) = Superblock::decode(&bytes).map_err(unformatted)?;
+    let Superblock {
+        volume,
+        page_bytes,
+        pages_per_segment,
+        segments,
+        logical_pages,
+        ring_pages,
+        form,
+    } = found;
     if !VolumeLayout::is_sound(
         page_bytes,
         pages_per_segment,
         segments,
         logical_pages,
         ring_pages,
+        form,
         limits,
     ) {
         return Err(unformatted(format!(
@@ -178,11 +221,13 @@ pub(super) fn recover(store: &mut Store<'_>) -> Result<Recovered, LayerError> {
         )));
     }
     let layout =
-        VolumeLayout::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages);
+        VolumeLayout::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form);
     let old = newest_root(&layout, volume, store)?;
-    let mut replay = Replay::from(&layout, volume, &old, store)?;
+    let mut replay = Replay::from(&layout, volume, &old, keeps_checksums, store)?;
     replay.run(&old, store)?;
-    let Replay { map, segments, clock, lost, changed, next_summary, next_entry, .. } = replay;
+    let Replay {
+        mut map, checks, segments, clock, lost, changed, next_summary, next_entry, ..
+    } = replay;
 
     let mut root = old;
     root.number += 1;
@@ -201,13 +246,29 @@ pub(super) fn recover(store: &mut Store<'_>) -> Result<Recovered, LayerError> {
             root.number,
             &changed,
             &root.areas,
-            |lpn| map[lpn as usize],
+            |lpn| (map[lpn as usize], check_of(&checks, lpn)),
             &segments,
             store,
         )?;
     }
     write_root(&layout, volume, &root, store)?;
-    Ok(Recovered { layout, volume, root, map, segments, clock, lost_pages: lost })
+    if is_first_version {
+        // From now on it may hold what the first version does not know.
+        write_superblock(&layout, volume, store)?;
+    }
+    let mut bad = FxHashSet::default();
+    for (lpn, place) in (0..).zip(&mut map) {
+        if *place == LOST {
+            *place = NOWHERE;
+            bad.insert(lpn);
+        }
+    }
+    let checks = Checks::new(checks, bad);
+    Ok(Recovered { layout, volume, root, map, checks, segments, clock, lost_pages: lost })
+}
+
+fn check_of(checks: &[u32], lpn: u32) -> u32 {
+    checks.get(lpn as usize).copied().unwrap_or(UNKNOWN)
 }
 
 fn newest_root(
@@ -217,8 +278,8 @@ fn newest_root(
 ) -> Result<Root, LayerError> {
     let mut newest: Option<Root> = None;
     let mut bytes = vec![0; layout.root_bytes()];
-    for slot in 0..2 {
-        store.read(layout.root(slot), &mut bytes)?;
+    for (slot, copy) in (0..2).flat_map(|slot| (0..layout.root_copies()).map(move |n| (slot, n))) {
+        store.read(layout.root(slot, copy), &mut bytes)?;
         let found =
             Root::decode(volume, layout.tables, &bytes).filter(|root| root.number % 2 == slot);
         if let Some(root) = found
@@ -229,8 +290,8 @@ fn newest_root(
     }
     newest.ok_or(LayerError::Corrupt {
         layer: NAME,
-        offset: layout.root(0),
-        reason: "neither of the two roots is valid".to_owned(),
+        offset: layout.root(0, 0),
+        reason: "no root is valid".to_owned(),
     })
 }
 
@@ -239,6 +300,8 @@ struct Replay<'a> {
     layout: &'a VolumeLayout,
     volume: u64,
     map: Vec<u32>,
+    /// Folded checksums of the same pages; empty if none are kept.
+    checks: Vec<u32>,
     segments: Vec<Segment>,
     clock: u64,
     lost: u64,
@@ -257,8 +320,11 @@ impl<'a> Replay<'a> {
         layout: &'a VolumeLayout,
         volume: u64,
         root: &Root,
+        keeps_checksums: bool,
         store: &mut Store<'_>,
     ) -> Result<Self, LayerError> {
+        let are_kept = keeps_checksums || layout.form.keeps_checksums;
+        let mut checks = vec![UNKNOWN; if are_kept { layout.logical_pages as usize } else { 0 }];
         let mut map = vec![NOWHERE; layout.logical_pages as usize];
         let mut segments = vec![Segment::default(); layout.segments as usize];
         let page = layout.page_bytes as usize;
@@ -280,7 +346,12 @@ impl<'a> Replay<'a> {
                 let mut at = decode_table(volume, root.number, index, bytes)
                     .ok_or_else(|| LayerError::Corrupt { layer: NAME, offset, reason: reason() })?;
                 if index < layout.map_tables {
-                    layout.lpns_of(index).for_each(|lpn| map[lpn as usize] = at.get_u32_le());
+                    for lpn in layout.lpns_of(index) {
+                        map[lpn as usize] = at.get_u32_le();
+                        if layout.form.keeps_checksums {
+                            checks[lpn as usize] = at.get_u32_le();
+                        }
+                    }
                 } else {
                     layout
                         .segments_of(index)
@@ -292,6 +363,7 @@ impl<'a> Replay<'a> {
             layout,
             volume,
             map,
+            checks,
             segments,
             clock: root.clock,
             lost: 0,
@@ -340,12 +412,34 @@ impl<'a> Replay<'a> {
             self.next_entry += (entries.len() - before) as u64;
             self.next_summary += 1;
         }
+        durable = durable.max(self.said_beyond(root.epoch, store)?);
         if durable > self.next_entry {
             let offset = self.layout.summary(self.next_summary);
             let reason = format!("summary {} was durable and is not there", self.next_summary);
             return Err(LayerError::Corrupt { layer: NAME, offset, reason });
         }
         Ok((entries, durable))
+    }
+
+    /// What later summaries say to be durable, of which the first is not there: either a power cut
+    /// took that, or it was durable and is not what was written.
+    fn said_beyond(&self, epoch: u64, store: &mut Store<'_>) -> Result<u64, LayerError> {
+        let mut bytes = vec![0; self.layout.page_bytes as usize];
+        let (mut durable, mut missing) = (0, 0);
+        for number in self.next_summary + 1..self.next_summary + u64::from(self.layout.ring_pages) {
+            store.read(self.layout.summary(number), &mut bytes)?;
+            match decode_summary(self.volume, &bytes, &mut Vec::new()) {
+                Some(head) if head.epoch == epoch && head.number == number => {
+                    durable = durable.max(head.durable);
+                    missing = 0;
+                }
+                _ => missing += 1,
+            }
+            if missing == MOST_MISSING {
+                break;
+            }
+        }
+        Ok(durable)
     }
 
     /// Which pages hold what their entries say.
@@ -364,7 +458,7 @@ impl<'a> Replay<'a> {
                     placed.push((place, ppn, check));
                 }
                 Entry::Placed { .. } => is_there[place] = false,
-                Entry::Trimmed { .. } | Entry::Opened { .. } => {}
+                Entry::Trimmed { .. } | Entry::Lost { .. } | Entry::Opened { .. } => {}
             }
         }
         placed.sort_unstable_by_key(|&(_, ppn, _)| ppn);
@@ -391,7 +485,7 @@ impl<'a> Replay<'a> {
             ),
         };
         match entry {
-            Entry::Placed { lpn, ppn, is_relocated, .. } => {
+            Entry::Placed { lpn, ppn, is_relocated, check } => {
                 let (segment, place) =
                     (ppn / self.layout.pages_per_segment, ppn % self.layout.pages_per_segment);
                 if lpn >= self.layout.logical_pages || segment >= self.layout.segments {
@@ -406,8 +500,7 @@ impl<'a> Replay<'a> {
                     return Ok(());
                 }
                 kept.filled = kept.filled.max(place as u16 + 1);
-                self.map[lpn as usize] = ppn;
-                self.changed[(lpn / self.layout.lpns_per_table()) as usize] = true;
+                self.maps(lpn, ppn, folded(check));
                 self.changes_segment(segment);
             }
             Entry::Trimmed { lpn, pages } => {
@@ -415,9 +508,15 @@ impl<'a> Replay<'a> {
                 if end > u64::from(self.layout.logical_pages) {
                     return Err(corrupt("pages"));
                 }
-                for lpn in lpn..end as u32 {
-                    self.map[lpn as usize] = NOWHERE;
-                    self.changed[(lpn / self.layout.lpns_per_table()) as usize] = true;
+                (lpn..end as u32).for_each(|lpn| self.maps(lpn, NOWHERE, UNKNOWN));
+            }
+            Entry::Lost { lpn, ppn } => {
+                if lpn >= self.layout.logical_pages {
+                    return Err(corrupt("a page"));
+                }
+                // If a power cut took the version that is lost, the one before is there.
+                if self.map[lpn as usize] == ppn {
+                    self.maps(lpn, LOST, UNKNOWN);
                 }
             }
             Entry::Opened { segment, stream, opened_at } => {
@@ -430,6 +529,14 @@ impl<'a> Replay<'a> {
             }
         }
         Ok(())
+    }
+
+    fn maps(&mut self, lpn: u32, place: u32, check: u32) {
+        self.map[lpn as usize] = place;
+        if let Some(kept) = self.checks.get_mut(lpn as usize) {
+            *kept = check;
+        }
+        self.changed[(lpn / self.layout.lpns_per_table()) as usize] = true;
     }
 
     fn changes_segment(&mut self, segment: u32) {

@@ -88,6 +88,13 @@ pub(super) const PARAMS: &[Param] = &[
         help: "whether freed segments are trimmed below: a drive that maps pages cleans less then",
     },
     Param {
+        name: "checksums",
+        kind: ParamKind::Choice(&["yes", "no"]),
+        default: "yes",
+        help: "whether the checksum of each page is kept with the map and what is read is held \
+               against it, 4 bytes more a page; as the volume was made",
+    },
+    Param {
         name: "outstanding",
         kind: ParamKind::Integer { min: 1, max: 4096 },
         default: "64",
@@ -122,6 +129,7 @@ pub(super) struct VolumeSettings {
     pub idle_after: Option<Nanos>,
     pub idle_free: f64,
     pub trims: bool,
+    pub keeps_checksums: bool,
     pub outstanding: usize,
     pub is_filled: bool,
 }
@@ -172,6 +180,7 @@ impl VolumeSettings {
             idle_after: parse_time(NAME, "idle_clean", args.text("idle_clean"), "off")?,
             idle_free: args.number("idle_free"),
             trims: args.text("trim") == "yes",
+            keeps_checksums: args.text("checksums") == "yes",
             outstanding: args.integer("outstanding") as usize,
             is_filled: args.text("filled") == "yes",
         })

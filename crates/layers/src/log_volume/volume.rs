@@ -7,12 +7,14 @@ use units::{IoOp, Nanos};
 use super::NAME;
 use super::below::{Below, Op};
 use super::checkpoint::Checkpoint;
+use super::checks::Checks;
 use super::cleaning::Cleaner;
 use super::commit::{Commit, Log};
 use super::gathered::Gathered;
 use super::intake::Host;
 use super::layout::VolumeLayout;
 use super::recovery::Recovered;
+use super::scrub::Scrub;
 use super::segments::Segments;
 use super::settings::VolumeSettings;
 use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, Signal};
@@ -35,6 +37,8 @@ pub(super) struct Counted {
     pub idle_cleanings: u64,
     pub segment_trims: u64,
     pub failed_trims: u64,
+    pub bad_reads: u64,
+    pub scrubbed_pages: u64,
 }
 
 /// When something came, and what the volume does of its own then.
@@ -66,6 +70,7 @@ pub(super) struct LogVolume<P> {
     pub settings: VolumeSettings,
     pub ftl: PageMapped<P, AnyVictim>,
     pub segments: Segments,
+    pub checks: Checks,
     pub host: Host,
     pub gathered: Gathered,
     pub below: Below,
@@ -73,6 +78,7 @@ pub(super) struct LogVolume<P> {
     pub commit: Commit,
     pub checkpoint: Checkpoint,
     pub cleaner: Cleaner,
+    pub scrub: Scrub,
     pub activity: Activity,
     /// Whether a trace without bytes is played.
     pub is_absent: bool,
@@ -87,10 +93,11 @@ impl<P: Placement> LogVolume<P> {
         below: Limits,
         ftl: PageMapped<P, AnyVictim>,
     ) -> Self {
-        let Recovered { layout, volume, root, map, segments, lost_pages, .. } = recovered;
+        let Recovered { layout, volume, root, map, checks, segments, lost_pages, .. } = recovered;
         let streams = ftl.device().streams.len();
         Self {
             segments: Segments::new(segments),
+            checks,
             host: Host::new(&map),
             gathered: Gathered::new(streams, settings.align_bytes, below.most_bytes),
             below: Below::new(below, settings.outstanding),
@@ -98,6 +105,7 @@ impl<P: Placement> LogVolume<P> {
             checkpoint: Checkpoint::new(&layout, &settings, root),
             cleaner: Cleaner::new(&layout, &settings, &ftl, below),
             commit: Commit::default(),
+            scrub: Scrub::default(),
             activity: Activity::default(),
             is_absent: false,
             poison: None,
@@ -115,7 +123,8 @@ impl<P: Placement> LogVolume<P> {
             let went_on = self.take_in(actions)
                 | self.clean(actions)
                 | self.go_on_with_checkpoint(actions)
-                | self.go_on_with_commit(actions);
+                | self.go_on_with_commit(actions)
+                | self.scrub_on(actions);
             if !went_on || self.poison.is_some() {
                 return;
             }
@@ -143,17 +152,17 @@ impl<P: Placement> LogVolume<P> {
     /// What became of a command.
     fn end(&mut self, op: Op, outcome: Result<Data, Failure>, actions: &mut Actions) {
         match (op, outcome) {
-            (Op::Read { part, segment }, outcome) => {
-                self.segments.unpin(segment);
-                self.host.read_ended(part, outcome, actions);
-            }
+            (Op::Read(read), outcome) => self.read_ended(&read, outcome, actions),
             (_, _) if self.poison.is_some() => {}
-            (Op::Fill { write, lpn, ppn }, outcome) => {
-                self.fill_ended(write, lpn, ppn, outcome, actions);
+            (Op::Scrub(read), outcome) => self.scrubbed(read, &outcome, actions),
+            (Op::Fill { write, lpn, ppn, expected }, outcome) => {
+                self.fill_ended((write, lpn, ppn, expected), outcome, actions);
             }
-            (Op::Move { number, pages, .. }, Ok(data)) => self.moved(number, pages, &data, actions),
-            (Op::Move { number, pages, tries }, Err(failure)) => {
-                self.not_moved(number, pages, tries, &failure, actions);
+            (Op::Move { number, pages, tries }, Ok(data)) => {
+                self.moved(number, pages, tries, &data, actions);
+            }
+            (Op::Move { number, pages, tries }, Err(_)) => {
+                self.not_moved(number, pages, tries, actions);
             }
             (Op::Trim { segment }, outcome) => self.trimmed(segment, outcome.is_ok()),
             (_, Err(failure)) => self.poison(&failure.to_string(), actions),
@@ -230,9 +239,20 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     }
 
     fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
-        if signal == Signal::Drain && self.poison.is_none() {
-            (self.activity.is_draining, self.activity.is_resting) = (true, false);
-            self.pump(actions);
+        if self.poison.is_some() {
+            return;
+        }
+        match signal {
+            Signal::Drain => {
+                (self.activity.is_draining, self.activity.is_resting) = (true, false);
+                self.scrub.give_up();
+                self.pump(actions);
+            }
+            Signal::Scrub => {
+                self.scrub.begin();
+                self.pump(actions);
+            }
+            Signal::CheckpointBegins | Signal::CheckpointEnds => {}
         }
     }
 
@@ -255,7 +275,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     fn is_idle(&self) -> bool {
         // What cleaning moved after the host's last page is no harm if it is lost: it still lies
         // where it was.
-        self.is_quiet() && (self.poison.is_some() || self.log.holds_nothing_of_the_host())
+        self.is_quiet() && (self.poison.is_some() || self.log.is_known_of_the_host())
     }
 
     fn count(&self, into: &mut Vec<u64>) {
@@ -279,6 +299,9 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             counted.idle_cleanings,
             counted.segment_trims,
             counted.failed_trims,
+            counted.bad_reads,
+            self.checks.lost(),
+            counted.scrubbed_pages,
         ]);
     }
 }

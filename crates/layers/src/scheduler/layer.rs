@@ -514,7 +514,7 @@ impl Layer for Scheduler {
                 self.close(Reason::Checkpoint, now, actions);
             }
             (Signal::Drain, _) => self.close(Reason::Drain, now, actions),
-            (Signal::CheckpointBegins | Signal::CheckpointEnds, _) => (),
+            (Signal::CheckpointBegins | Signal::CheckpointEnds | Signal::Scrub, _) => (),
         }
     }
 

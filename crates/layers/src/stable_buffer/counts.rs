@@ -27,6 +27,13 @@ pub const COUNTERS: &[Counter] = &[
         "pages of trims that were in the buffer: trimmed after they were flushed",
     ),
     Counter::level("used_slots", "slots in use"),
+    Counter::sum("bad_reads", "pages that were read from slots and were not what was written"),
+    Counter::level(
+        "bad_pages",
+        "pages in slots that cannot be flushed, as they are not what was written: reads of them \
+         fail until they are written",
+    ),
+    Counter::sum("scrubbed_pages", "pages in slots that were read in passes over all of them"),
 ];
 
 /// Sums since the layer was opened.
@@ -44,11 +51,13 @@ pub struct Counts {
     pub slot_waits: u64,
     pub flushes: u64,
     pub kept_trim_pages: u64,
+    pub bad_reads: u64,
+    pub scrubbed_pages: u64,
 }
 
 impl Counts {
     /// In the order of [`COUNTERS`].
-    pub fn list(&self, used_slots: u32, into: &mut Vec<u64>) {
+    pub fn list(&self, used_slots: u32, bad_pages: u32, into: &mut Vec<u64>) {
         let begin = into.len();
         into.extend([
             self.host_write_pages,
@@ -64,6 +73,9 @@ impl Counts {
             self.flushes,
             self.kept_trim_pages,
             u64::from(used_slots),
+            self.bad_reads,
+            u64::from(bad_pages),
+            self.scrubbed_pages,
         ]);
         debug_assert_eq!(into.len() - begin, COUNTERS.len());
     }

@@ -9,13 +9,17 @@ use crate::{Data, LayerError, Limits};
 
 const SUPERBLOCK_MAGIC: [u8; 8] = *b"FWSTBUF\0";
 const SLOT_MAGIC: [u8; 4] = *b"FWSL";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+/// Volumes that it made are opened, too, and slots that it wrote are read.
+const FIRST_VERSION: u16 = 1;
 /// Bytes of the superblock that its checksum covers.
 const SUPERBLOCK_COVERED: usize = 56;
 /// Bytes of a slot's header.
 pub const HEADER_BYTES: usize = 40;
 /// Bytes of a header that the checksum covers beside the page.
 const HEADER_COVERED: usize = 32;
+/// Bytes of a header that tell of the header alone: their own checksum is between them.
+const HEADER_CHECK: std::ops::Range<usize> = 12..16;
 /// Sequence numbers end here: no device lives to see it.
 const LAST_SEQUENCE: u64 = u64::MAX >> 1;
 
@@ -117,15 +121,22 @@ impl Geometry {
         data.patched(at, &Data::zeros(end - start - at))
     }
 
-    /// What a slot is written with: header and page in one command. Absent where the page is.
-    pub fn slot_data(&self, header: &Header, page: &Data) -> Data {
+    /// The checksum of a page, as the header of its slot covers it.
+    pub fn page_checksum(&self, page: &Data) -> u64 {
+        let covered = page.slice(0..self.page_bytes as usize - self.reserved_bytes());
+        XxHash3_64::oneshot(&covered.joined().unwrap_or_default())
+    }
+
+    /// What a slot is written with: header and page, of this checksum, in one command. Absent where
+    /// the page is.
+    pub fn slot_data(&self, header: &Header, checksum: u64, page: &Data) -> Data {
         if page.is_absent() {
             return Data::Absent;
         }
         match self.layout {
             HeaderPlace::Beside => {
                 let mut sector = BytesMut::with_capacity(self.sector_bytes as usize);
-                header.put(XxHash3_64::oneshot(&page.joined().unwrap_or_default()), &mut sector);
+                header.put(checksum, &mut sector);
                 sector.resize(self.sector_bytes as usize, 0);
                 let mut data = Data::Whole(sector.freeze());
                 data.append(page.clone());
@@ -135,7 +146,6 @@ impl Geometry {
                 let bytes = page.slice(0..self.page_bytes as usize - HEADER_BYTES);
                 let mut whole = BytesMut::with_capacity(self.page_bytes as usize);
                 bytes.pieces().iter().for_each(|piece| whole.extend_from_slice(piece));
-                let checksum = XxHash3_64::oneshot(&whole);
                 header.put(checksum, &mut whole);
                 Data::Whole(whole.freeze())
             }
@@ -168,12 +178,14 @@ impl Geometry {
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing of this volume.
+    /// Nothing of this volume: it was never written, or wiped.
     Nothing,
+    /// No header that any volume writes.
+    Unreadable,
     /// A header of this volume, and not the page that belongs to it.
     Torn,
-    /// A page.
-    Whole(Header),
+    /// A page, and its checksum.
+    Whole(Header, u64),
 }
 
 /// What is written beside a page in its slot.
@@ -188,42 +200,69 @@ pub struct Header {
 }
 
 impl Header {
+    /// Of the header's own bytes, without those of its checksums; half of it is kept.
+    fn own_checksum(header: &[u8]) -> u32 {
+        let mut bytes = [0; HEADER_COVERED - 4];
+        bytes[..HEADER_CHECK.start].copy_from_slice(&header[..HEADER_CHECK.start]);
+        bytes[HEADER_CHECK.start..].copy_from_slice(&header[HEADER_CHECK.end..HEADER_COVERED]);
+        XxHash3_64::oneshot(&bytes) as u32
+    }
+
     /// Puts it behind what is there.
     fn put(&self, page_checksum: u64, to: &mut BytesMut) {
         let begin = to.len();
         to.put_slice(&SLOT_MAGIC);
         to.put_u16_le(VERSION);
         to.put_u16_le(0);
-        to.put_u64_le(self.identity);
+        to.put_u32_le(self.identity as u32);
+        to.put_u32_le(0);
         to.put_u64_le(self.page);
         to.put_u64_le(self.sequence);
-        let checksum = Self::checksum(&to[begin..], page_checksum);
+        let own = Self::own_checksum(&to[begin..]);
+        to[begin + HEADER_CHECK.start..begin + HEADER_CHECK.end]
+            .copy_from_slice(&own.to_le_bytes());
+        let checksum =
+            Self::checksum(self.identity, &to[begin..begin + HEADER_COVERED], page_checksum);
         to.put_u64_le(checksum);
     }
 
     /// Of a header and its page: that of the header's bytes and the page's checksum behind them.
-    fn checksum(header: &[u8], page_checksum: u64) -> u64 {
+    fn checksum(seed: u64, header: &[u8], page_checksum: u64) -> u64 {
         let mut bytes = [0; HEADER_COVERED + 8];
         bytes[..HEADER_COVERED].copy_from_slice(header);
         bytes[HEADER_COVERED..].copy_from_slice(&page_checksum.to_le_bytes());
-        XxHash3_64::oneshot(&bytes)
+        XxHash3_64::oneshot_with_seed(seed, &bytes)
     }
 
-    fn get(identity: u64, mut header: &[u8], page: &[u8]) -> Content {
-        let covered = &header[..HEADER_COVERED];
-        let mut magic = [0; 4];
-        header.copy_to_slice(&mut magic);
-        let (version, kind) = (header.get_u16_le(), header.get_u16_le());
-        let found = Self {
-            identity: header.get_u64_le(),
-            page: header.get_u64_le(),
-            sequence: header.get_u64_le(),
-        };
-        if magic != SLOT_MAGIC || version != VERSION || kind != 0 || found.identity != identity {
+    fn get(identity: u64, header: &[u8], page: &[u8]) -> Content {
+        if header.iter().all(|&byte| byte == 0) {
             return Content::Nothing;
         }
-        let is_whole = header.get_u64_le() == Self::checksum(covered, XxHash3_64::oneshot(page));
-        if is_whole { Content::Whole(found) } else { Content::Torn }
+        let (covered, mut sum) = header.split_at(HEADER_COVERED);
+        let mut from = &covered[SLOT_MAGIC.len()..];
+        let (version, kind) = (from.get_u16_le(), from.get_u16_le());
+        let is_first = version == FIRST_VERSION;
+        let (is_own, is_sound) = if is_first {
+            let found = from.get_u64_le();
+            // Half of it is ours: the version rots.
+            (found == identity, found == identity || found as u32 != identity as u32)
+        } else {
+            let (half, check) = (from.get_u32_le(), from.get_u32_le());
+            (half == identity as u32, version == VERSION && check == Self::own_checksum(covered))
+        };
+        if !covered.starts_with(&SLOT_MAGIC) || kind != 0 || !is_sound {
+            return Content::Unreadable;
+        }
+        if !is_own {
+            return Content::Nothing;
+        }
+        let found = Self { identity, page: from.get_u64_le(), sequence: from.get_u64_le() };
+        let (page, seed) = (XxHash3_64::oneshot(page), if is_first { 0 } else { identity });
+        if sum.get_u64_le() == Self::checksum(seed, covered, page) {
+            Content::Whole(found, page)
+        } else {
+            Content::Torn
+        }
     }
 
     /// Refuses what no volume writes.
@@ -249,6 +288,9 @@ pub struct Superblock {
     pub identity: u64,
     /// Where everything lies.
     pub geometry: Geometry,
+    /// Slots with lower sequence numbers are needed no more: the destinations of their pages hold
+    /// what they held, or something newer.
+    pub void_below: u64,
 }
 
 impl Superblock {
@@ -264,6 +306,7 @@ impl Superblock {
         sector.put_u32_le(slots);
         sector.put_u64_le(area_offset);
         sector.put_u64_le(self.identity);
+        sector.put_u64_le(self.void_below);
         sector.resize(SUPERBLOCK_COVERED, 0);
         let checksum = XxHash3_64::oneshot(&sector);
         sector.put_u64_le(checksum);
@@ -284,8 +327,10 @@ impl Superblock {
             return Err("there is other data, or none".to_owned());
         }
         let version = from.get_u16_le();
-        if version != VERSION {
-            return Err(format!("its format is of version {version}, and {VERSION} is known"));
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
+            return Err(format!(
+                "its format is of version {version}, and {FIRST_VERSION} to {VERSION} are known"
+            ));
         }
         if after.get_u64_le() != XxHash3_64::oneshot(covered) {
             return Err("its checksum is wrong".to_owned());
@@ -294,8 +339,10 @@ impl Superblock {
             if from.get_u16_le() == 0 { HeaderPlace::Beside } else { HeaderPlace::Embedded };
         let (sector_bytes, page_bytes, slots) =
             (from.get_u32_le(), from.get_u32_le(), from.get_u32_le());
-        let (area_offset, identity) = (from.get_u64_le(), from.get_u64_le());
-        let is_sound = sector_bytes == limits.sector_bytes
+        let (area_offset, identity, void_below) =
+            (from.get_u64_le(), from.get_u64_le(), from.get_u64_le());
+        let is_sound = void_below < LAST_SEQUENCE
+            && sector_bytes == limits.sector_bytes
             && page_bytes >= sector_bytes
             && page_bytes.is_multiple_of(sector_bytes)
             && slots > 0;
@@ -309,7 +356,7 @@ impl Superblock {
                 limits.capacity_bytes, limits.sector_bytes
             ));
         }
-        Ok(Self { identity, geometry })
+        Ok(Self { identity, geometry, void_below })
     }
 }
 
@@ -329,7 +376,8 @@ mod tests {
     #[test]
     fn a_superblock_is_read_as_it_was_written_and_not_if_a_bit_differs() {
         for layout in [HeaderPlace::Beside, HeaderPlace::Embedded] {
-            let superblock = Superblock { identity: 77, geometry: geometry(layout) };
+            let superblock =
+                Superblock { identity: 77, geometry: geometry(layout), void_below: 12 };
             let sector = superblock.to_sector();
             assert_eq!(Superblock::from_sector(&sector, LIMITS), Ok(superblock));
             for bit in 0..8 * (SUPERBLOCK_COVERED + 8) {
@@ -356,15 +404,28 @@ mod tests {
                 Bytes::copy_from_slice(&page[..1000]),
                 Bytes::copy_from_slice(&page[1000..]),
             ]);
-            let slot = geometry.slot_data(&header, &pieces).joined().unwrap();
+            let checksum = geometry.page_checksum(&pieces);
+            let slot = geometry.slot_data(&header, checksum, &pieces).joined().unwrap();
             assert_eq!(slot.len() as u64, geometry.slot_bytes());
-            assert_eq!(geometry.slot_content(5, &slot), Content::Whole(header));
+            assert_eq!(geometry.slot_content(5, &slot), Content::Whole(header, checksum));
             assert_eq!(geometry.slot_content(6, &slot), Content::Nothing, "of another volume");
+            let header_at = match layout {
+                HeaderPlace::Beside => 0,
+                HeaderPlace::Embedded => slot.len() - HEADER_BYTES,
+            };
+            for byte in 0..HEADER_BYTES {
+                let mut rotten = slot.to_vec();
+                rotten[header_at + byte] ^= 0x40;
+                let found = geometry.slot_content(5, &rotten);
+                let is_covered = byte < HEADER_COVERED;
+                let expected = if is_covered { Content::Unreadable } else { Content::Torn };
+                assert_eq!(found, expected, "byte {byte} of the header");
+            }
             for sector in 0..slot.len() / 512 {
                 let mut torn = slot.to_vec();
                 torn[sector * 512..(sector + 1) * 512].fill(9);
                 assert!(
-                    !matches!(geometry.slot_content(5, &torn), Content::Whole(_)),
+                    !matches!(geometry.slot_content(5, &torn), Content::Whole(..)),
                     "torn at sector {sector}"
                 );
             }

@@ -6,7 +6,7 @@ use units::IoOp;
 
 use super::layer::{Sent, StableBuffer};
 use super::patterns::{Candidate, Pattern};
-use crate::{Actions, Data};
+use crate::{Actions, Data, Failure};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
@@ -17,6 +17,9 @@ enum Phase {
     Flushing,
 }
 
+/// Times that a page is read to be flushed.
+pub const TRIES: u32 = 3;
+
 #[derive(Debug)]
 struct Item {
     number: u64,
@@ -24,6 +27,8 @@ struct Item {
     slot: u32,
     /// What is to be written, once it is there.
     data: Option<Data>,
+    /// Reads of it so far.
+    tries: u32,
 }
 
 /// The instance that is being flushed; one at a time.
@@ -96,7 +101,7 @@ impl StableBuffer {
             self.table.flush_begins(slot);
             self.recognition.remove(number);
             let data = self.flusher.kept.get_mut(slot as usize).and_then(Option::take);
-            self.flusher.items.push(Item { number, page, slot, data });
+            self.flusher.items.push(Item { number, page, slot, data, tries: 0 });
         }
         self.candidates -= numbers.len() as u32;
         self.flusher.numbers = numbers;
@@ -115,22 +120,56 @@ impl StableBuffer {
             if self.flusher.items[item as usize].data.is_some() {
                 continue;
             }
-            let offset =
-                self.superblock.geometry.page_offset(self.flusher.items[item as usize].slot);
-            let range = (offset, offset + self.page_bytes());
             self.flusher.under_way += 1;
-            self.send(Sent::FlushRead { item }, IoOp::Read, range, false, Data::Absent, actions);
+            self.read_item(item, actions);
         }
         if self.flusher.under_way == 0 {
+            self.drop_bad_items();
             self.flusher.phase = Phase::Writing;
             self.flusher.next = 0;
             self.send_writes(actions);
         }
     }
 
-    pub(super) fn flush_read_ended(&mut self, item: u32, data: Data, actions: &mut Actions) {
-        self.flusher.items[item as usize].data =
-            Some(self.superblock.geometry.without_header(0, data));
+    fn read_item(&mut self, item: u32, actions: &mut Actions) {
+        let entry = &mut self.flusher.items[item as usize];
+        entry.tries += 1;
+        let offset = self.superblock.geometry.page_offset(entry.slot);
+        let range = (offset, offset + self.page_bytes());
+        self.send(Sent::FlushRead { item }, IoOp::Read, range, false, Data::Absent, actions);
+    }
+
+    /// What could not be read, or is not what was written, does not go to its destination: it stays
+    /// in its slot until it is written again.
+    fn drop_bad_items(&mut self) {
+        let mut items = std::mem::take(&mut self.flusher.items);
+        items.retain(|item| {
+            if item.data.is_none() && self.table.flush_failed(item.slot) {
+                self.checks.is_bad_now(item.slot);
+            }
+            item.data.is_some()
+        });
+        self.flusher.items = items;
+    }
+
+    pub(super) fn flush_read_ended(
+        &mut self,
+        item: u32,
+        outcome: Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
+        let Item { slot, tries, .. } = self.flusher.items[item as usize];
+        match outcome.and_then(|data| self.fitting(slot, data)) {
+            Ok(data) => {
+                self.flusher.items[item as usize].data =
+                    Some(self.superblock.geometry.without_header(0, data));
+            }
+            Err(_) if tries < TRIES => {
+                self.read_item(item, actions);
+                return;
+            }
+            Err(_) => {}
+        }
         self.flusher.under_way -= 1;
         self.send_reads(actions);
     }
@@ -145,26 +184,35 @@ impl StableBuffer {
             && self.flusher.under_way < self.settings.outstanding
         {
             let begin = self.flusher.next;
-            let end = self.flusher.items.len().min(begin + most as usize);
+            // A page that was left out parts a run.
+            let run = self.flusher.items[begin..]
+                .chunk_by(|one, other| one.number + 1 == other.number)
+                .next();
+            let pages = run.map_or(1, |run| run.len().min(most as usize));
+            let end = begin + pages;
             let mut data = Data::Absent;
             for item in &mut self.flusher.items[begin..end] {
                 data.append(item.data.take().expect("it was read"));
             }
             let offset = self.flusher.items[begin].number * self.page_bytes();
-            let range = (offset, offset + (end - begin) as u64 * self.page_bytes());
+            let range = (offset, offset + pages as u64 * self.page_bytes());
             self.flusher.next = end;
             self.flusher.under_way += 1;
             self.send(Sent::FlushWrite, IoOp::Write, range, false, data, actions);
+        }
+        if self.flusher.under_way == 0 {
+            self.flusher.phase = Phase::Flushing;
+            if self.flusher.items.is_empty() {
+                self.instance_ended(actions);
+            } else {
+                self.send_flush(None, true, actions);
+            }
         }
     }
 
     pub(super) fn flush_write_ended(&mut self, actions: &mut Actions) {
         self.flusher.under_way -= 1;
         self.send_writes(actions);
-        if self.flusher.under_way == 0 {
-            self.flusher.phase = Phase::Flushing;
-            self.send_flush(None, true, actions);
-        }
     }
 
     /// The destinations hold the pages durably.

@@ -35,15 +35,18 @@ impl StableBuffer {
         let parent = self.gather.begin(command.id, segments.len() as u32);
         for (place, &(begin, end, is_buffered)) in segments.iter().enumerate() {
             let part = Gather::part(parent, place as u32);
-            if is_buffered {
-                let number = begin / self.page_bytes();
-                let (slot, from) = (self.slot_of(number), (begin % self.page_bytes()) as u32);
+            let slot = if is_buffered { self.slot_of(begin / self.page_bytes()) } else { NONE };
+            if is_buffered && self.checks.is_bad(slot) {
+                self.gather.ended(part, Err(self.bad_page(slot)), actions);
+            } else if is_buffered {
                 self.table.read_begins(slot);
                 self.counts.slot_read_pages += 1;
-                let offset = self.superblock.geometry.page_offset(slot) + u64::from(from);
-                let range = (offset, offset + end - begin);
+                // The whole page: only so it can be held against its checksum.
+                let offset = self.superblock.geometry.page_offset(slot);
+                let range = (offset, offset + self.page_bytes());
+                let (from, length) = ((begin % self.page_bytes()) as u32, (end - begin) as u32);
                 self.send(
-                    Sent::Slot { part, slot, from },
+                    Sent::Slot { part, slot, from, length },
                     IoOp::Read,
                     range,
                     false,

@@ -7,10 +7,12 @@ use slab::Slab;
 use units::{IoOp, Nanos};
 
 use super::NAME;
+use super::checks::Checks;
 use super::counts::Counts;
 use super::disk::Superblock;
 use super::flusher::Flusher;
 use super::patterns::{Incremental, OnDemand, Recognition};
+use super::scrub::Scrub;
 use super::sequential::Sequential;
 use super::settings::{Ack, BufferSettings};
 use super::table::{NONE, Table};
@@ -40,24 +42,61 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) enum Sent {
     /// A host's read, or its trim, of what is not in the buffer.
-    Destination { part: ParentPart },
-    /// A host's read of a page in a slot, from byte `from` of the page on.
-    Slot { part: ParentPart, slot: u32, from: u32 },
+    Destination {
+        part: ParentPart,
+    },
+    /// A host's read of a page in a slot, of `length` bytes from byte `from` of the page on.
+    Slot {
+        part: ParentPart,
+        slot: u32,
+        from: u32,
+        length: u32,
+    },
     /// The page of which a piece replaces a part, from its slot (none if from its destination), to
     /// be written to `slot`.
-    Base { piece: PagePart, page: u32, from_slot: u32, slot: u32 },
+    Base {
+        piece: PagePart,
+        page: u32,
+        from_slot: u32,
+        slot: u32,
+    },
     /// A page's write to its slot.
-    Write { part: ParentPart, page: u32, slot: u32, is_fua: bool },
+    Write {
+        part: ParentPart,
+        page: u32,
+        slot: u32,
+        is_fua: bool,
+    },
     /// A host's write that goes past the buffer, of the pages from `first` to `last`.
-    Past { part: ParentPart, first: u64, last: u64, is_fua: bool },
+    Past {
+        part: ParentPart,
+        first: u64,
+        last: u64,
+        is_fua: bool,
+    },
     /// A flush, and which of those under way it is.
-    Flush { cover: u32 },
+    Flush {
+        cover: u32,
+    },
     /// A page to be flushed is read from its slot.
-    FlushRead { item: u32 },
+    FlushRead {
+        item: u32,
+    },
     /// Pages are written to their destination.
     FlushWrite,
     /// A page that was trimmed while it was in the buffer is trimmed at its destination.
-    LateTrim { page: u32 },
+    LateTrim {
+        page: u32,
+    },
+    /// A page of a pass over all that are in slots.
+    Scrub {
+        number: u64,
+        slot: u32,
+        tries: u32,
+    },
+    /// A superblock that says that no slot is needed any more, and the flush after both.
+    Note,
+    NoteFlush,
 }
 
 /// What a flush makes durable.
@@ -76,6 +115,8 @@ pub struct StableBuffer {
     pub(super) superblock: Superblock,
     pub(super) below: Limits,
     pub(super) table: Table,
+    pub(super) checks: Checks,
+    pub(super) scrub: Scrub,
     pub(super) recognition: Recognition,
     /// Pages that the recognition knows.
     pub(super) candidates: u32,
@@ -96,6 +137,8 @@ pub struct StableBuffer {
     /// Vectors of covers that ended, to be used again.
     spare: Vec<Cover>,
     pub(super) is_draining: bool,
+    /// A trace without bytes is played.
+    is_absent: bool,
     pub(super) poison: Option<Failure>,
     /// First byte, last byte and whether they go past the buffer, of the parts of one command.
     pub(super) segments: Vec<(u64, u64, bool)>,
@@ -112,6 +155,8 @@ impl StableBuffer {
         };
         Self {
             table: Table::new(slots),
+            checks: Checks::new(slots),
+            scrub: Scrub::default(),
             recognition,
             candidates: 0,
             flusher: Flusher::default(),
@@ -127,6 +172,7 @@ impl StableBuffer {
             covers: Slab::new(),
             spare: Vec::new(),
             is_draining: false,
+            is_absent: false,
             poison: None,
             segments: Vec::new(),
             settings,
@@ -264,6 +310,11 @@ impl StableBuffer {
             return;
         }
         self.counts.completed_pages += 1;
+        if from_slot != NONE && self.checks.is_bad(from_slot) {
+            let failure = self.bad_page(from_slot);
+            self.fail_write(piece.part, page, slot, failure, actions);
+            return;
+        }
         let offset = if from_slot == NONE {
             piece.page * self.page_bytes()
         } else {
@@ -289,10 +340,12 @@ impl StableBuffer {
         actions: &mut Actions,
     ) {
         let (mut piece, page, from_slot, slot) = base;
+        let mut outcome = self.poison.clone().map_or(outcome, Err);
         if from_slot != NONE {
+            outcome = outcome.and_then(|data| self.fitting(from_slot, data));
             self.table.read_ends(from_slot);
         }
-        match self.poison.clone().map_or(outcome, Err) {
+        match outcome {
             Ok(data) => {
                 let whole = if from_slot == NONE {
                     data
@@ -302,20 +355,32 @@ impl StableBuffer {
                 piece.data = whole.patched(piece.from as usize, &piece.data);
                 self.write_slot(piece, page, slot, actions);
             }
-            Err(failure) => {
-                self.table.give_back(slot);
-                self.gather.ended(piece.part, Err(failure), actions);
-                self.unlock(page);
-            }
+            Err(failure) => self.fail_write(piece.part, page, slot, failure, actions),
         }
     }
 
+    /// A page is not written, as what it needs cannot be read.
+    fn fail_write(
+        &mut self,
+        part: ParentPart,
+        page: u32,
+        slot: u32,
+        failure: Failure,
+        actions: &mut Actions,
+    ) {
+        self.table.give_back(slot);
+        self.gather.ended(part, Err(failure), actions);
+        self.unlock(page);
+    }
+
     fn write_slot(&mut self, piece: PagePart, page: u32, slot: u32, actions: &mut Actions) {
+        let geometry = &self.superblock.geometry;
+        let checksum = if piece.data.is_absent() { 0 } else { geometry.page_checksum(&piece.data) };
+        self.checks.set(slot, checksum);
         let header = self.superblock.header(piece.page, self.sequence);
         self.sequence += 1;
         self.table.sent(slot, page);
-        let geometry = &self.superblock.geometry;
-        let data = geometry.slot_data(&header, &piece.data);
+        let data = geometry.slot_data(&header, checksum, &piece.data);
         let range =
             (geometry.slot_offset(slot), geometry.slot_offset(slot) + geometry.slot_bytes());
         if !self.settings.rereads {
@@ -348,6 +413,7 @@ impl StableBuffer {
             self.gather.ended(part, Err(poison), actions);
             return;
         }
+        self.checks.replaced(self.table.page(page).slot);
         self.table.written(slot);
         if is_fua {
             self.table.durable(slot);
@@ -399,7 +465,7 @@ impl StableBuffer {
             .iter()
             .filter(|(_, sent)| matches!(sent, Sent::Write { .. } | Sent::Base { .. }))
             .count() as u32;
-        self.table.len().saturating_sub(self.candidates + being_written)
+        self.table.len().saturating_sub(self.candidates + being_written + self.checks.bad())
     }
 
     /// Does whatever can be done now.
@@ -419,9 +485,43 @@ impl StableBuffer {
         } else if self.is_draining {
             match self.best_instance() {
                 Some(candidate) => self.begin_instance(candidate, actions),
-                None if self.sent.is_empty() => self.is_draining = false,
+                None if self.sent.is_empty() => self.come_to_rest(actions),
                 None => {}
             }
+        }
+        self.scrub_on(actions);
+    }
+
+    /// Whether nobody wants anything, and nothing is under way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.sent.is_empty() && self.pending.is_empty() && self.poison.is_none()
+    }
+
+    /// All was flushed. Before it comes to rest it notes that no slot is needed, so that recovery
+    /// takes none of them: one that rots meanwhile would be taken for torn, and an older one of its
+    /// page for the newest.
+    fn come_to_rest(&mut self, actions: &mut Actions) {
+        if self.checks.bad() > 0 || self.sequence <= self.superblock.void_below.max(1) {
+            self.is_draining = false;
+            return;
+        }
+        self.superblock.void_below = self.sequence;
+        let sector = u64::from(self.superblock.geometry.sector_bytes);
+        let last = self.below.capacity_bytes / sector * sector - sector;
+        for offset in [self.superblock.geometry.area_offset, last] {
+            let data = if self.is_absent {
+                Data::Absent
+            } else {
+                Data::Whole(self.superblock.to_sector().into())
+            };
+            self.send(Sent::Note, IoOp::Write, (offset, offset + sector), false, data, actions);
+        }
+    }
+
+    fn note_ended(&mut self, actions: &mut Actions) {
+        if self.poison.is_none() && !self.sent.iter().any(|(_, sent)| matches!(sent, Sent::Note)) {
+            self.counts.flushes += 1;
+            self.send(Sent::NoteFlush, IoOp::Flush, (0, 0), false, Data::Absent, actions);
         }
     }
 
@@ -436,6 +536,8 @@ impl StableBuffer {
             }
         } else if let Some(best) = best {
             self.begin_instance(best, actions);
+        } else if self.sent.is_empty() && self.checks.bad() > 0 {
+            self.fail_pending(actions);
         } else {
             assert!(
                 !self.sent.is_empty(),
@@ -462,7 +564,10 @@ impl Layer for StableBuffer {
         }
         match command.op {
             IoOp::Read => self.read(&command, actions),
-            IoOp::Write => self.write(&command, actions),
+            IoOp::Write => {
+                self.is_absent |= command.data.is_absent();
+                self.write(&command, actions);
+            }
             IoOp::Trim => self.trim(&command, actions),
             IoOp::Flush if self.settings.ack == Ack::Written => {
                 let part = Gather::part(self.gather.begin(command.id, 1), 0);
@@ -478,10 +583,12 @@ impl Layer for StableBuffer {
         let Reply { id, outcome } = reply;
         match self.sent.remove(id as usize) {
             Sent::Destination { part } => self.gather.ended(part, outcome, actions),
-            Sent::Slot { part, slot, from } => {
+            Sent::Slot { part, slot, from, length } => {
+                let outcome = outcome.and_then(|page| self.fitting(slot, page)).map(|page| {
+                    let wanted = page.slice(from as usize..(from + length) as usize);
+                    self.superblock.geometry.without_header(from, wanted)
+                });
                 self.table.read_ends(slot);
-                let outcome =
-                    outcome.map(|data| self.superblock.geometry.without_header(from, data));
                 self.gather.ended(part, outcome, actions);
             }
             Sent::Base { piece, page, from_slot, slot } => {
@@ -495,11 +602,12 @@ impl Layer for StableBuffer {
             }
             Sent::Flush { cover } => self.flush_ended(cover, outcome, actions),
             Sent::LateTrim { page } => self.unlock(page),
+            // If it failed, recovery finds the slots and flushes them again.
+            Sent::Note => self.note_ended(actions),
+            Sent::NoteFlush => {}
+            Sent::Scrub { number, slot, tries } => self.scrubbed((number, slot, tries), outcome),
             Sent::FlushRead { .. } | Sent::FlushWrite if self.poison.is_some() => {}
-            Sent::FlushRead { item } => match outcome {
-                Ok(data) => self.flush_read_ended(item, data, actions),
-                Err(failure) => self.poison(&failure, actions),
-            },
+            Sent::FlushRead { item } => self.flush_read_ended(item, outcome, actions),
             Sent::FlushWrite => match outcome {
                 Ok(_) => self.flush_write_ended(actions),
                 Err(failure) => self.poison(&failure, actions),
@@ -509,9 +617,14 @@ impl Layer for StableBuffer {
     }
 
     fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
-        if signal == Signal::Drain {
-            self.is_draining = true;
-            self.go_on(actions);
+        match signal {
+            Signal::Drain => {
+                self.is_draining = true;
+                self.give_up_scrub();
+                self.go_on(actions);
+            }
+            Signal::Scrub => self.begin_scrub(actions),
+            Signal::CheckpointBegins | Signal::CheckpointEnds => {}
         }
     }
 
@@ -521,6 +634,6 @@ impl Layer for StableBuffer {
     }
 
     fn count(&self, into: &mut Vec<u64>) {
-        self.counts.list(self.table.used_slots(), into);
+        self.counts.list(self.table.used_slots(), self.checks.bad(), into);
     }
 }

@@ -19,6 +19,7 @@
 //! on the device is drawn in `docs/formats/stable_buffer.md`; differences from the paper are in
 //! `docs/layers.md`.
 
+mod checks;
 mod counts;
 mod disk;
 mod flusher;
@@ -26,6 +27,7 @@ mod host;
 mod layer;
 mod patterns;
 mod recovery;
+mod scrub;
 mod sequential;
 mod settings;
 mod table;

@@ -38,11 +38,14 @@ pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerErr
         at += length;
     }
     store.flush()?;
-    let sector = Superblock { identity, geometry }.to_sector();
-    store.write(geometry.area_offset, &sector)?;
+    write_superblocks(&Superblock { identity, geometry, void_below: 0 }, store)
+}
+
+fn write_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(), LayerError> {
+    let sector = superblock.to_sector();
+    store.write(superblock.geometry.area_offset, &sector)?;
     store.write(last_sector(store), &sector)?;
-    store.flush()?;
-    Ok(())
+    Ok(store.flush()?)
 }
 
 /// Opens the buffer at the end of what is below, whatever state it was left in.
@@ -54,43 +57,53 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let mut settings = BufferSettings::new(making, limits)?;
     // What a process that was killed had written may still be volatile: what is found has to stay.
     store.flush()?;
-    let superblock = read_superblock(&settings, store)?;
+    let (superblock, are_as_they_should_be) = read_superblocks(&settings, store)?;
     settings.slots = superblock.geometry.slots;
     let found = scan(&superblock, store)?;
+    if !are_as_they_should_be {
+        write_superblocks(&superblock, store)?;
+    }
     let mut buffer = StableBuffer::new(settings, superblock, limits);
     buffer.restore(&found);
     Ok(Box::new(buffer))
 }
 
-fn read_superblock(
+/// What the superblock says, and whether both of its sectors say so, in this version. The one whose
+/// note is the newer counts.
+fn read_superblocks(
     settings: &BufferSettings,
     store: &mut Store<'_>,
-) -> Result<Superblock, LayerError> {
+) -> Result<(Superblock, bool), LayerError> {
     let limits = store.limits();
     let offset = last_sector(store);
-    let mut sector = vec![0; limits.sector_bytes as usize];
-    store.read(offset, &mut sector)?;
-    let superblock = match Superblock::from_sector(&sector, limits) {
-        Ok(superblock) => superblock,
-        // The copy at the end tells where it begins, but if it was damaged the parameters do, too.
-        Err(reason) => {
-            let geometry =
-                Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?;
-            store.read(geometry.area_offset, &mut sector)?;
-            Superblock::from_sector(&sector, limits).map_err(|_| LayerError::NotFormatted {
-                layer: NAME,
-                offset,
-                reason,
-            })?
+    let mut last = vec![0; limits.sector_bytes as usize];
+    store.read(offset, &mut last)?;
+    let at_end = Superblock::from_sector(&last, limits);
+    // The one at the end tells where the other is, but if it was damaged the parameters do, too.
+    let begin = match &at_end {
+        Ok(superblock) => superblock.geometry,
+        Err(_) => Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?,
+    };
+    let mut first = vec![0; limits.sector_bytes as usize];
+    store.read(begin.area_offset, &mut first)?;
+    let superblock = match (at_end, Superblock::from_sector(&first, limits)) {
+        (Ok(one), Ok(other)) if one.identity == other.identity => {
+            if other.void_below > one.void_below { other } else { one }
+        }
+        (Ok(one), _) | (Err(_), Ok(one)) => one,
+        (Err(reason), Err(_)) => {
+            return Err(LayerError::NotFormatted { layer: NAME, offset, reason });
         }
     };
+    let sector = superblock.to_sector();
+    let are_as_they_should_be = last == sector && first == sector;
     let Geometry { page_bytes, slots, layout, .. } = superblock.geometry;
     let word = |layout| if layout == HeaderPlace::Beside { "beside" } else { "embedded" };
     let is_as_asked = page_bytes == settings.page_bytes
         && layout == settings.layout
         && (slots == settings.slots || !settings.is_size_given);
     if is_as_asked {
-        return Ok(superblock);
+        return Ok((superblock, are_as_they_should_be));
     }
     let reason = format!(
         "it was formatted with {slots} slots of page={page_bytes} and layout={}, and is opened \
@@ -103,13 +116,20 @@ fn read_superblock(
     Err(LayerError::Refused { layer: NAME, reason })
 }
 
-/// Whatever is whole in the slots: sequence, slot, page; by ascending sequence. The headers of what
-/// is not whole are wiped, durably: what has to be taken for lost now must not be completed by
-/// parts of a later write of the same bytes.
-fn scan(
-    superblock: &Superblock,
-    store: &mut Store<'_>,
-) -> Result<Vec<(u64, u32, u64)>, LayerError> {
+/// What was found in a slot.
+struct Found {
+    sequence: u64,
+    slot: u32,
+    /// Number of the page.
+    page: u64,
+    /// The page's checksum.
+    checksum: u64,
+}
+
+/// Whatever is whole in the slots and may be needed, by ascending sequence. The headers of what is
+/// not whole are wiped, durably: what has to be taken for lost now must not be completed by parts
+/// of a later write of the same bytes.
+fn scan(superblock: &Superblock, store: &mut Store<'_>) -> Result<Vec<Found>, LayerError> {
     let geometry = superblock.geometry;
     let at_a_time = (AT_A_TIME / geometry.slot_bytes()).max(1) as u32;
     let mut bytes =
@@ -122,23 +142,27 @@ fn scan(
         for (slot, bytes) in (first..).zip(bytes.chunks(geometry.slot_bytes() as usize)) {
             match geometry.slot_content(superblock.identity, bytes) {
                 Content::Nothing => {}
+                Content::Unreadable => return Err(unreadable(&geometry, slot)),
                 Content::Torn => torn.push(slot),
-                Content::Whole(header) => {
+                Content::Whole(header, checksum) => {
                     header.check(&geometry, slot)?;
-                    found.push((header.sequence, slot, header.page));
+                    let Header { page, sequence, .. } = header;
+                    if sequence >= superblock.void_below {
+                        found.push(Found { sequence, slot, page, checksum });
+                    }
                 }
             }
         }
     }
-    found.sort_unstable();
-    if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+    found.sort_unstable_by_key(|one| one.sequence);
+    if let Some(pair) = found.windows(2).find(|pair| pair[0].sequence == pair[1].sequence) {
         let reason = format!(
             "slots {} and {} have one sequence number, {}",
-            pair[0].1, pair[1].1, pair[0].0
+            pair[0].slot, pair[1].slot, pair[0].sequence
         );
         return Err(LayerError::Corrupt {
             layer: NAME,
-            offset: geometry.slot_offset(pair[1].1),
+            offset: geometry.slot_offset(pair[1].slot),
             reason,
         });
     }
@@ -152,6 +176,16 @@ fn scan(
     Ok(found)
 }
 
+/// A power cut tears no sector, so a header is always one that was written. One that is not may
+/// have been that of any page: no older version of any could be told from the newest.
+fn unreadable(geometry: &Geometry, slot: u32) -> LayerError {
+    LayerError::Corrupt {
+        layer: NAME,
+        offset: geometry.header_sector(slot),
+        reason: format!("the header of slot {slot} is not what was written there"),
+    }
+}
+
 impl Superblock {
     /// What is written beside a page.
     pub fn header(&self, page: u64, sequence: u64) -> Header {
@@ -163,17 +197,19 @@ impl StableBuffer {
     /// Takes what was found for what was written in this order. The newest version of a page is in
     /// the buffer again; whether it was flushed before is not known, and flushing it again changes
     /// nothing.
-    fn restore(&mut self, found: &[(u64, u32, u64)]) {
-        for &(sequence, slot, number) in found {
+    fn restore(&mut self, found: &[Found]) {
+        self.sequence = self.superblock.void_below.max(1);
+        for &Found { sequence, slot, page: number, checksum } in found {
             let page = self.table.find_or_add(number);
             self.table.take_this(slot);
             self.table.sent(slot, page);
             self.table.written(slot);
             self.table.durable(slot);
+            self.checks.set(slot, checksum);
             self.sequence = sequence + 1;
         }
         let pages: Vec<u32> =
-            found.iter().filter_map(|&(.., number)| self.table.find(number)).collect();
+            found.iter().filter_map(|found| self.table.find(found.page)).collect();
         for page in pages {
             let entry = self.table.page_mut(page);
             if !entry.is_candidate {

@@ -289,6 +289,21 @@ impl Table {
         self.free_if_unneeded(slot);
     }
 
+    /// A slot cannot be flushed: it stays in use until its page is written again. Whether nothing
+    /// newer of that page is in the buffer.
+    pub fn flush_failed(&mut self, slot: u32) -> bool {
+        self.slots[slot as usize].is_flushing = false;
+        let page = self.versions[self.version_of(slot) as usize].page;
+        let is_newest = self.pages[page as usize].slot == slot;
+        self.free_if_unneeded(slot);
+        is_newest
+    }
+
+    /// The number of the page in a slot.
+    pub fn number_in(&self, slot: u32) -> u64 {
+        self.pages[self.versions[self.version_of(slot) as usize].page as usize].number
+    }
+
     /// A read of a slot is under way: it is not overwritten before it has ended.
     pub fn read_begins(&mut self, slot: u32) {
         self.slots[slot as usize].readers += 1;

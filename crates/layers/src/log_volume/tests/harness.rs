@@ -19,6 +19,10 @@ pub(super) struct Memory {
     pub bytes: Vec<u8>,
     /// Writes that it still takes.
     pub writes_left: u64,
+    /// Bytes of which reads fail.
+    pub unreadable: std::ops::Range<usize>,
+    /// Whether the first read of each place brings a wrong byte, and those that were read.
+    pub misreads: Option<HashSet<u64>>,
 }
 
 pub(super) type Disk = Immediate<Memory>;
@@ -30,6 +34,8 @@ pub(super) fn disk(capacity_bytes: u64) -> Disk {
         limits,
         bytes: vec![0; capacity_bytes as usize],
         writes_left: u64::MAX,
+        unreadable: 0..0,
+        misreads: None,
     })
 }
 
@@ -41,7 +47,18 @@ impl Serve for Memory {
     fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
         let range = command.offset as usize..command.end() as usize;
         match command.op {
-            IoOp::Read => return Ok(Data::copy_of(&self.bytes[range])),
+            IoOp::Read
+                if range.start < self.unreadable.end && range.end > self.unreadable.start =>
+            {
+                return Err(command.failed("unreadable"));
+            }
+            IoOp::Read => {
+                let mut bytes = self.bytes[range].to_vec();
+                if self.misreads.as_mut().is_some_and(|seen| seen.insert(command.offset)) {
+                    bytes[33] ^= 4;
+                }
+                return Ok(Data::Whole(bytes.into()));
+            }
             IoOp::Write if self.writes_left == 0 => return Err(command.failed("the power is cut")),
             IoOp::Write => {
                 self.writes_left -= 1;
@@ -420,6 +437,8 @@ impl World {
             limits: self.limits,
             bytes: self.current.clone(),
             writes_left: u64::MAX,
+            unreadable: 0..0,
+            misreads: None,
         })
     }
 
@@ -441,6 +460,8 @@ impl World {
             limits: self.limits,
             bytes: self.stable.clone(),
             writes_left: u64::MAX,
+            unreadable: 0..0,
+            misreads: None,
         });
         let mut writes: Vec<Command> = self.cached.drain(..).map(|cached| cached.command).collect();
         writes.extend(

@@ -3,6 +3,7 @@
 mod harness;
 mod order;
 mod rest;
+mod rot;
 
 use std::collections::HashSet;
 
@@ -16,7 +17,7 @@ const KIB: u64 = 1 << 10;
 
 /// Small volumes, so that everything wraps and fills.
 const VOLUMES: &[&str] = &[
-    "log_volume(page=1Ki,segment=8Ki,over_provisioning=15%,placement=none,summary_pages=8,\
+    "log_volume(page=1Ki,segment=8Ki,over_provisioning=18%,placement=none,summary_pages=8,\
      checkpoint_every=32Ki)",
     "log_volume(page=512,segment=4Ki,over_provisioning=12%,placement=separate,summary_pages=8)",
     "log_volume(page=2Ki,segment=8Ki,over_provisioning=40%,placement=multi_log,summary_pages=16,\
@@ -29,6 +30,8 @@ const VOLUMES: &[&str] = &[
      summary_pages=32,checkpoint_every=64Ki)",
     "log_volume(page=1Ki,segment=8Ki,over_provisioning=30%,placement=separate,victim=random,\
      summary_pages=8,align=8Ki,outstanding=1)",
+    "log_volume(page=1Ki,segment=8Ki,over_provisioning=30%,placement=separate,summary_pages=8,\
+     checksums=no)",
 ];
 
 #[test]

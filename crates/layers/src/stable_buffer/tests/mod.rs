@@ -3,6 +3,7 @@
 mod commands;
 mod device;
 mod recovery;
+mod rot;
 mod versions;
 
 use block::Immediate;

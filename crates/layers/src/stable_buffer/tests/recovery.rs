@@ -102,6 +102,8 @@ fn it_is_found_by_its_last_sector_and_by_its_parameters() {
         Store::new(&mut device).write(places[lost], &[0; SECTOR]).unwrap();
         opened("", &mut device, |through| assert_eq!(read(through, 1)[..4], [9, 0, 0, 0]));
         Store::new(&mut device).write(places[1 - lost], &[0; SECTOR]).unwrap();
+        opened("", &mut device, |through| assert_eq!(read(through, 1)[..4], [9, 0, 0, 0]));
+        places.iter().for_each(|&at| Store::new(&mut device).write(at, &[0; SECTOR]).unwrap());
         let error = crate::open(&text(""), &Facts::default(), 1, &mut device).err().unwrap();
         assert!(matches!(error, LayerError::NotFormatted { .. }), "{error}");
     }

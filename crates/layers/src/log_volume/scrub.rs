@@ -1,0 +1,143 @@
+//! A pass over all mapped pages while nothing else is to be done: each is read and held against its
+//! checksum, before anybody needs it.
+
+use std::collections::VecDeque;
+
+use placement::Placement;
+use units::{IoOp, Lpn};
+
+use super::below::Op;
+use super::checks::fits;
+use super::cleaning::TRIES;
+use super::volume::LogVolume;
+use crate::{Actions, Data, Failure};
+
+/// Reads under way.
+const OUTSTANDING: u32 = 2;
+/// Longest read of neighbouring pages, in bytes.
+const READ_BYTES: u32 = 128 << 10;
+
+/// The state of a pass.
+#[derive(Debug, Default)]
+pub(super) struct Scrub {
+    /// The logical page that comes next; none if there is no pass.
+    next: Option<u32>,
+    reads: u32,
+    /// Pages that are to be read again, each alone, where they lay, and the number of the try.
+    again: VecDeque<(u32, u32, u32)>,
+}
+
+impl Scrub {
+    /// A pass over all pages; one that goes on begins anew.
+    pub fn begin(&mut self) {
+        self.next = Some(0);
+    }
+
+    /// No more reads are sent.
+    pub fn give_up(&mut self) {
+        self.next = None;
+        self.again.clear();
+    }
+}
+
+/// Pages of a pass that lie side by side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScrubRead {
+    lpn: u32,
+    ppn: u32,
+    pages: u32,
+    tries: u32,
+}
+
+impl<P: Placement> LogVolume<P> {
+    /// Sends reads of a pass as long as nobody else wants anything. Whether there were any.
+    pub fn scrub_on(&mut self, actions: &mut Actions) -> bool {
+        let mut went_on = false;
+        while self.scrub.reads < OUTSTANDING
+            && self.host.is_quiet()
+            && self.host.reads.is_empty()
+            && !self.commit.is_awaited()
+            && self.can_log(2)
+            && let Some(read) = self.next_to_scrub()
+        {
+            self.scrub.reads += 1;
+            // If a page of it is lost, an entry tells.
+            self.log.promise(read.pages as usize);
+            self.segments.pin(self.layout.segment_of(read.ppn));
+            let (at, length) = (self.layout.page(read.ppn), read.pages * self.layout.page_bytes);
+            self.below.send(Op::Scrub(read), IoOp::Read, at, length, actions);
+            went_on = true;
+        }
+        went_on
+    }
+
+    fn next_to_scrub(&mut self) -> Option<ScrubRead> {
+        while let Some((lpn, ppn, tries)) = self.scrub.again.pop_front() {
+            if self.on_device(lpn) == Some(ppn) {
+                return Some(ScrubRead { lpn, ppn, pages: 1, tries });
+            }
+        }
+        let most = (READ_BYTES.min(self.below.limits().most_bytes) / self.layout.page_bytes).max(1);
+        let mut next = self.scrub.next?;
+        while next < self.layout.logical_pages {
+            if let Some(ppn) = self.on_device(next) {
+                let segment = self.layout.segment_of(ppn);
+                let follows = |&pages: &u32| {
+                    next + pages < self.layout.logical_pages
+                        && self.layout.segment_of(ppn + pages) == segment
+                        && self.on_device(next + pages) == Some(ppn + pages)
+                        && self.can_log(pages as usize + 1)
+                };
+                let pages = 1 + (1..most).take_while(follows).count() as u32;
+                self.scrub.next = Some(next + pages);
+                return Some(ScrubRead { lpn: next, ppn, pages, tries: 1 });
+            }
+            next += 1;
+        }
+        self.scrub.next = None;
+        None
+    }
+
+    /// Where a page lies, if it is not in memory.
+    fn on_device(&self, lpn: u32) -> Option<u32> {
+        let ppn = self.ftl.lookup(Lpn(lpn))?.0;
+        self.in_memory(ppn).is_none().then_some(ppn)
+    }
+
+    /// Pages of a pass were read, or could not be. Those that were written or moved meanwhile are
+    /// nobody's concern any more.
+    pub fn scrubbed(
+        &mut self,
+        read: ScrubRead,
+        outcome: &Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
+        let ScrubRead { lpn: first, ppn, pages, tries } = read;
+        self.log.keep_promise(pages as usize);
+        self.scrub.reads -= 1;
+        self.segments.unpin(self.layout.segment_of(ppn));
+        let page = self.layout.page_bytes as usize;
+        for number in 0..pages {
+            let (lpn, ppn) = (first + number, ppn + number);
+            if self.ftl.lookup(Lpn(lpn)).is_none_or(|now| now.0 != ppn) {
+                continue;
+            }
+            let at = number as usize * page;
+            let is_good = outcome.as_ref().is_ok_and(|data| {
+                let expected = self.checks.of(lpn);
+                fits(expected, self.folded_of(&data.slice(at..at + page), expected))
+            });
+            if is_good {
+                self.counted.scrubbed_pages += 1;
+                continue;
+            }
+            self.counted.bad_reads += u64::from(outcome.is_ok());
+            if tries < TRIES {
+                self.scrub.again.push_back((lpn, ppn, tries + 1));
+            } else {
+                self.counted.scrubbed_pages += 1;
+                self.lose(Lpn(lpn), ppn, actions);
+            }
+        }
+    }
+}

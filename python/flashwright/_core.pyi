@@ -412,6 +412,27 @@ def simulate_drive(
     first are done in no time before it begins.
     """
 
+def simulate_array(
+    profile: str,
+    requests: Requests,
+    *,
+    drives: int = 2,
+    reads: str = "home",
+    hedge_after: float = 0.95,
+    state: str = "filled",
+    overwrites: float = 2.0,
+    seed: int = 1,
+    most_requests: int = 1_000_000,
+    warm_up_requests: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Play requests, at their own times, on several simulated drives that hold the same data.
+
+    A read goes to the drive of its address ("home"), to another if that one would let it wait for
+    its own work ("fail_fast"), or to another, too, after the share hedge_after of reads lately
+    ("hedged").
+    """
+
 # Block devices, and experiments on them
 
 @final

@@ -1,11 +1,18 @@
 //! What the dies spent their time on.
 
-use crate::drive::media::{Cause, FlashOp};
+use crate::drive::media::{Cause, FlashOp, Media};
 use crate::drive::time::Picos;
 
 /// Picoseconds that a die was busy, by [`FlashOp`] and [`Cause`]. Time in which several planes of a
 /// die work counts once.
 pub type BusyTime = [[Picos; Cause::ALL.len()]; FlashOp::ALL.len()];
+
+/// What each die has done so far.
+#[must_use]
+pub fn busy_times(media: &Media) -> Vec<BusyTime> {
+    let of_die = |die| FlashOp::ALL.map(|op| Cause::ALL.map(|cause| media.time_on(die, op, cause)));
+    (0..media.layout().dies()).map(of_die).collect()
+}
 
 /// Shares of the time of a die, or of all dies, 0 ... 1, which add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@ All variants of a drive have the same flash and the same logical pages, so that 
 needs (copies, parity) is taken from the spare space. Exceptions say so: arrays are two such drives,
 and one row has flash for its parity on top. The load is the same for all: 4 KiB at random, seven
 reads to three writes, at times of its own (Poisson), half and three quarters of what the plain
-drive does with its queue full.
+drive does with its queue full, and a quarter of it beside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flashwright.reproduce.drives.experiment import SEED, drive
 
 BUDGET = 0.1
 """Room for copies, as a share of the logical pages."""
-LOADS = (0.5, 0.75)
+LOADS = (0.25, 0.5, 0.75)
 """Of the highest load."""
 HEDGE_AFTER = 0.95
 READS = 0.7

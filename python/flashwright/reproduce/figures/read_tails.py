@@ -26,7 +26,7 @@ PARTS = tuple(
     Drives(
         f"read-tails-{kind.profile}",
         "",
-        f"reads of 4 KiB on `{kind.profile}` at half and three quarters of its highest load",
+        f"reads of 4 KiB on `{kind.profile}` at parts of its highest load",
         kind,
     )
     for kind in runs.KINDS

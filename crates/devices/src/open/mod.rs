@@ -97,12 +97,12 @@ impl Opening {
 }
 
 /// Tries again while a device is in use, for a while: the kernel lets go of one some time after its
-/// last user has closed it.
+/// last user has closed it, or was killed with requests under way.
 fn patiently<T>(
     mut attempt: impl FnMut() -> io::Result<T>,
     is_in_use: impl Fn(&io::Error) -> bool,
 ) -> io::Result<T> {
-    for _ in 0..20 {
+    for _ in 0..80 {
         match attempt() {
             Err(error) if is_in_use(&error) => std::thread::sleep(Duration::from_millis(25)),
             other => return other,

@@ -473,7 +473,7 @@ proptest! {
             let (rule, [turns, in_groups, _]) = tails;
             changes.push(("ftl.parity_reads", rule));
             changes.push(("cleaning.rotates", if turns { "true" } else { "false" }));
-            if in_groups && dies % 2 == 0 {
+            if in_groups && dies.is_multiple_of(2) {
                 changes.push(("ftl.stripe_dies", "2"));
                 plain.set("ftl.stripe_dies", "2").unwrap();
             }

@@ -23,9 +23,9 @@ const KEYS: [(&str, &str); 15] = [
     ("media.channels", "4"),
     ("media.dies_per_package", "2"),
     ("media.erase_blocks_per_plane", "64"),
-    ("media.pages_per_erase_block", "16"),
+    ("media.pages_per_erase_block", "64"),
     ("media.program_us", "[200]"),
-    ("media.erase_us", "20000"),
+    ("media.erase_us", "5000"),
     ("media.order", "reads_first"),
     ("interface.link_mb_per_second", "1e6"),
     ("write_buffer.bytes", "1Mi"),
@@ -79,10 +79,10 @@ const REBUILDS: [(&str, &str); 2] =
 /// cleaning. It waits for what others ask of the dies: here a program, reads and its own time.
 #[test]
 fn no_read_waits_for_an_erase_that_the_rest_of_its_stripe_does_not_have_to() {
-    let plain = run(&striped(&[]), 60_000, 100);
-    assert!(longest(&plain) > 15_000, "an erase holds reads up: {} us", longest(&plain));
-    let with = run(&striped(&REBUILDS), 60_000, 100);
-    assert!(longest(&with) < 3_000, "{} us", longest(&with));
+    let plain = run(&striped(&[]), 30_000, 400);
+    assert!(longest(&plain) > 4_000, "an erase holds reads up: {} us", longest(&plain));
+    let with = run(&striped(&REBUILDS), 30_000, 400);
+    assert!(longest(&with) < 2_000, "{} us", longest(&with));
     assert!(with.scheme.rebuilt_pages > 500, "{:?}", with.scheme);
     // Each takes a read of each other die of its group.
     let reads = with.media.operations[FlashOp::Read as usize];
@@ -104,22 +104,26 @@ fn host_reads(outcome: &Outcome) -> u64 {
 #[test]
 fn turns_and_parity_need_each_other() {
     for key in REBUILDS {
-        let found = run(&striped(&[key]), 60_000, 100);
-        assert!(longest(&found) > 10_000, "{key:?}: {} us", longest(&found));
+        let found = run(&striped(&[key]), 30_000, 400);
+        assert!(longest(&found) > 4_000, "{key:?}: {} us", longest(&found));
     }
 }
 
+/// Programs of a stripe follow each other over its dies, so that the slowest reads find all of them
+/// at work; on average a read waits for less.
 #[test]
 fn a_busy_die_is_gone_round_whatever_it_does() {
-    let p99 = |rule: &str| {
-        let keys = [("ftl.parity_reads", rule), ("media.program_us", "[2000]")];
+    let waits = |rule: &str| {
+        let slow = [("media.program_us", "[2000]"), ("media.erase_us", "100")];
+        let keys = [&slow[..], &[("ftl.parity_reads", rule)]].concat();
         let found = run(&striped(&keys), 40_000, 400);
-        (found.latencies.of(IoOp::Read).latency.p99, found.scheme.rebuilt_pages)
+        let reads = found.latencies.of(IoOp::Read);
+        (reads.delays[Delay::Die(Class::DieBusy)].mean, found.scheme.rebuilt_pages)
     };
-    let ((none, 0), (busy, rebuilt)) = (p99("none"), p99("busy")) else {
+    let ((none, 0), (busy, rebuilt)) = (waits("none"), waits("busy")) else {
         panic!("nothing is rebuilt without being asked for")
     };
-    assert!(rebuilt > 1000 && 2 * busy < none, "{rebuilt} rebuilt: {none} and {busy} ns");
+    assert!(rebuilt > 1000 && 1.2 * busy < none, "{rebuilt} rebuilt: {none} and {busy} ns");
 }
 
 fn asks(profile: &Profile, count: u32, gap: Picos) -> Vec<Ask> {
@@ -131,7 +135,11 @@ fn asks(profile: &Profile, count: u32, gap: Picos) -> Vec<Ask> {
     (0..count).map(ask).collect()
 }
 
-fn played(profile: &Profile, count: u32, gap_us: f64) -> Played {
+/// On a small drive, from the factory on.
+fn played(profile: &Profile, gap_us: f64) -> Played {
+    let mut profile = profile.clone();
+    profile.set("media.pages_per_erase_block", "16").unwrap();
+    let (profile, count) = (&profile, 24_000);
     let played = play(profile, 3, &asks(profile, count, picos_of_micros(gap_us)), 64).unwrap();
     oracle::check_reads(&played);
     played
@@ -154,15 +162,16 @@ fn together(played: &Played) -> usize {
     let is_together = |a: &(Picos, Picos, u32), b: &(Picos, Picos, u32)| {
         a.2 != b.2 && a.2 % 2 == b.2 % 2 && b.0 < a.1
     };
-    let near = |at: usize| commands[at + 1..].iter().take_while(move |b| b.0 < commands[at].1);
-    (0..commands.len()).map(|at| near(at).filter(|b| is_together(&commands[at], b)).count()).sum()
+    let all = &commands;
+    let near = |at: usize| all[at + 1..].iter().take_while(move |b| b.0 < all[at].1);
+    (0..all.len()).map(|at| near(at).filter(|b| is_together(&all[at], b)).count()).sum()
 }
 
 #[test]
 fn one_die_of_a_group_at_a_time_cleans() {
     let found = |rotates: &str| {
         let profile = striped(&[("cleaning.rotates", rotates), ("media.erase_us", "2000")]);
-        let played = played(&profile, 12_000, 400.0);
+        let played = played(&profile, 400.0);
         assert!(played.scheme.erases > 500, "{:?}", played.scheme);
         together(&played)
     };
@@ -175,8 +184,9 @@ fn one_die_of_a_group_at_a_time_cleans() {
 fn turns_end_where_writes_wait_for_room() {
     let keys = [("ftl.placement", "none"), ("cleaning.start_below_free", "0")];
     let profile = striped(&[&keys, &REBUILDS[..]].concat());
-    let played = played(&profile, 12_000, 0.0);
-    assert!(played.scheme.relocated_pages > 1000 && together(&played) > 0);
+    let played = played(&profile, 0.0);
+    let found = together(&played);
+    assert!(played.scheme.relocated_pages > 1000 && found > 0, "{found}: {:?}", played.scheme);
 }
 
 const WINDOWS: [(&str, &str); 3] = [
@@ -210,9 +220,9 @@ fn windowed(scheme: &str, changes: &[(&str, &str)]) -> Profile {
 #[test]
 fn space_is_reclaimed_in_windows_alone() {
     for scheme in ["page_mapped", "superblock_mapped"] {
-        let (out, all) = outside(&played(&windowed(scheme, &WINDOWS), 12_000, 400.0));
+        let (out, all) = outside(&played(&windowed(scheme, &WINDOWS), 400.0));
         assert!(out == 0 && all > 1000, "{scheme}: {out} of {all}");
-        let (out, all) = outside(&played(&windowed(scheme, &[]), 12_000, 400.0));
+        let (out, all) = outside(&played(&windowed(scheme, &[]), 400.0));
         assert!(2 * out > all, "{scheme}, without windows: {out} of {all}");
     }
 }
@@ -221,7 +231,7 @@ fn space_is_reclaimed_in_windows_alone() {
 fn writes_that_wait_for_room_wait_for_no_window() {
     for scheme in ["page_mapped", "superblock_mapped"] {
         let keys = [&WINDOWS[..], &[("cleaning.start_below_free", "0.02")]].concat();
-        let played = played(&windowed(scheme, &keys), 12_000, 0.0);
+        let played = played(&windowed(scheme, &keys), 0.0);
         let (out, all) = outside(&played);
         assert!(out > 0, "{scheme}: {out} of {all}");
     }

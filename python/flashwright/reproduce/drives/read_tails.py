@@ -1,9 +1,10 @@
-"""Reads past a die that cleans: what each technique leaves of their tail, on one drive of each kind.
+"""Reads past a die that cleans: what each technique leaves of their tail, on one drive of a kind.
 
 All variants of a drive have the same flash and the same logical pages, so that what a technique
-needs (copies, parity) is taken from the spare space. Arrays are the exception: they are two such
-drives. The load is the same for all: 4 KiB at random, seven reads to three writes, at times of its
-own (Poisson), half and three quarters of what the plain drive does with its queue full.
+needs (copies, parity) is taken from the spare space. Exceptions say so: arrays are two such drives,
+and one row has flash for its parity on top. The load is the same for all: 4 KiB at random, seven
+reads to three writes, at times of its own (Poisson), half and three quarters of what the plain
+drive does with its queue full, and a quarter of it beside.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from flashwright.reproduce.drives.experiment import SEED, drive
 
 BUDGET = 0.1
 """Room for copies, as a share of the logical pages."""
-LOADS = (0.5, 0.75)
+LOADS = (0.25, 0.5, 0.75)
 """Of the highest load."""
 HEDGE_AFTER = 0.95
 READS = 0.7
@@ -71,15 +72,15 @@ KINDS = (
         (
             "media.pages_per_erase_block=288",
             "media.suspend=false",
-            "cleaning.start_below_free=0.04",
-            "cleaning.background_below_free=0.05",
+            "cleaning.start_below_free=0.02",
+            "cleaning.background_below_free=0.03",
         ),
         over_provisioning=0.28,
         group=8,
         suspend=("media.suspend=true", "media.suspend_us=20"),
         depth=256,
         window_us=100_000,
-        warm_up=100_000,
+        warm_up=400_000,
         measured=200_000,
         striped=STRIPED,
     ),
@@ -95,6 +96,8 @@ class Technique:
     is_striped: bool = False
     has_copies: bool = False
     has_parity: bool = False
+    keeps_spare: bool = False
+    """Whether parity comes on top of the flash, and is not taken from the spare space."""
     suspends: bool = False
     has_windows: bool = False
     cleans: bool = True
@@ -111,6 +114,7 @@ STRIPED_REFERENCE = Technique(
 REPLICATION = Technique("replication", has_copies=True)
 TECHNIQUES = (
     REFERENCE,
+    Technique("without cleaning, suspend", NO_CLEANING, suspends=True, cleans=False),
     Technique("plain"),
     REPLICATION,
     Technique("suspend", suspends=True),
@@ -118,7 +122,11 @@ TECHNIQUES = (
     STRIPED_REFERENCE,
     Technique("superblocks", is_striped=True),
     Technique("superblocks, suspend", is_striped=True, suspends=True),
+    Technique("parity that is not read", is_striped=True, has_parity=True),
     Technique("parity, in turns", TURNS, is_striped=True, has_parity=True),
+    Technique(
+        "parity, in turns, more flash", TURNS, is_striped=True, has_parity=True, keeps_spare=True
+    ),
     Technique("parity, busy die", ("ftl.parity_reads=busy",), is_striped=True, has_parity=True),
     Technique("windows, one drive", has_windows=True),
     Technique("two drives", array="home"),
@@ -135,7 +143,7 @@ def keys_of(kind: Kind, technique: Technique) -> list[str]:
     if technique.is_striped:
         keys += kind.striped
     if technique.has_parity:
-        spare *= 1 - 1 / kind.group
+        spare *= 1.0 if technique.keeps_spare else 1 - 1 / kind.group
         keys += ["ftl.parity_dies=1", f"ftl.stripe_dies={kind.group}"]
     keys.append(f"ftl.over_provisioning={spare - 1:.6f}")
     if technique.has_copies:

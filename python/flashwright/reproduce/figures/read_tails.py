@@ -26,7 +26,7 @@ PARTS = tuple(
     Drives(
         f"read-tails-{kind.profile}",
         "",
-        f"reads of 4 KiB on `{kind.profile}` at half and three quarters of its highest load",
+        f"reads of 4 KiB on `{kind.profile}` at parts of its highest load",
         kind,
     )
     for kind in runs.KINDS
@@ -49,7 +49,9 @@ def _causes(found: Mapping[str, Any]) -> str:
     """Name what the slowest percent of reads spends its time on, the most first."""
     if "tail" not in found:
         counts = found["reads"]
-        failed, hedged = (counts[f"{kind}_reads"] / counts["reads"] for kind in ("failed", "hedged"))
+        failed, hedged = (
+            counts[f"{kind}_reads"] / counts["reads"] for kind in ("failed", "hedged")
+        )
         parts = [("failed", failed), ("hedged", hedged)]
         return ", ".join(f"{percent(share)} of reads {name}" for name, share in parts if share)
     whole = sum(found["tail"].values())
@@ -74,7 +76,16 @@ def _row(kind: runs.Kind, technique: runs.Technique, load: float) -> list[str]:
 
 def _document(kind: runs.Kind, technique: runs.Technique, load: float) -> dict[str, Any]:
     found = runs.play(kind, technique, load)
-    told = ("latency_ns", "delays", "die_share", "tail", "reads", "iops", "event_hash", "counts")
+    told = (
+        "latency_ns",
+        "delays",
+        "die_share",
+        "tail",
+        "reads",
+        "iops",
+        "event_hash",
+        "replication",
+    )
     return {
         "technique": technique.name,
         "load": load,
@@ -113,9 +124,7 @@ def _make(request: Request[Drives]) -> Made:
             lines += [f"### At {percent(load)} of it", "", _verdict(kind, load), ""]
             lines += [markdown_table(HEADINGS, rows), ""]
         document[part.name] = [
-            _document(kind, technique, load)
-            for load in runs.LOADS
-            for technique in runs.TECHNIQUES
+            _document(kind, technique, load) for load in runs.LOADS for technique in runs.TECHNIQUES
         ]
     lines += [made_with(), ""]
     return Made("\n".join(lines), document)

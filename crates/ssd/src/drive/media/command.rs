@@ -98,7 +98,7 @@ impl Command {
     #[inline]
     #[must_use]
     pub fn is_part(&self) -> bool {
-        self.op == FlashOp::Read && self.from != Ppn::NONE
+        self.op == FlashOp::Read && matches!(self.cause, Cause::Reconstruction)
     }
 }
 

@@ -154,11 +154,11 @@ impl Media {
         id
     }
 
-    /// Gives reads that together bring the page `wanted`: the owner hears of the one that is done
-    /// last, with its delays.
+    /// Gives reads for [`super::Cause::Reconstruction`] that together bring the page `wanted`: the owner
+    /// hears of the one that is done last, with its delays.
     ///
     /// # Panics
-    /// If one is no read.
+    /// If one is not such a read.
     pub fn submit_parts(&mut self, wanted: Ppn, commands: impl IntoIterator<Item = Command>) {
         self.races = self.races.wrapping_add(1);
         let whole = self.races;
@@ -166,7 +166,7 @@ impl Media {
             witness.is_rebuilt(wanted);
         }
         for command in commands {
-            assert!(command.op == FlashOp::Read, "only reads bring a page together");
+            assert!(command.is_part(), "only reads for it rebuild a page");
             let command = Command { from: wanted, ..command };
             // None is done before time passes, so that none is missed.
             let slot = self.submit_named(command).slot;

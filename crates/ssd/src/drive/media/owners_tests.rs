@@ -132,7 +132,8 @@ fn of_parts_the_last_is_reported() {
     // The second die is busy with another read first.
     let before = bench.read(1, 1, tag(9));
     let wanted = Ppn(bench.written[0].0 + 5);
-    let parts = [bench.reading(0, 2, tag(1)), bench.reading(1, 2, tag(1))];
+    let part = |die| Command { cause: Cause::Reconstruction, ..bench.reading(die, 2, tag(1)) };
+    let parts = [part(0), part(1)];
     bench.media.submit_parts(wanted, parts);
     assert_eq!(bench.media.stage(before), Stage::Running);
     assert_eq!(bench.ends(), [(tag(9), READ), (tag(1), 2 * READ)]);

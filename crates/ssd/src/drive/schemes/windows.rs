@@ -27,7 +27,7 @@ impl Windows {
     }
 
     /// How far into its period a time is. Before the first window a period has begun, too.
-    fn into_period(&self, now: Picos) -> Picos {
+    fn since_begin(&self, now: Picos) -> Picos {
         (now % self.period + self.period - self.start) % self.period
     }
 
@@ -35,19 +35,19 @@ impl Windows {
     #[inline]
     #[must_use]
     pub fn is_busy(&self, now: Picos) -> bool {
-        self.into_period(now) < self.busy
+        self.since_begin(now) < self.busy
     }
 
     /// When the window at hand ends, busy or predictable.
     #[must_use]
     pub fn ends_at(&self, now: Picos) -> Picos {
-        let into = self.into_period(now);
-        now + if into < self.busy { self.busy } else { self.period } - into
+        let since = self.since_begin(now);
+        now + if since < self.busy { self.busy } else { self.period } - since
     }
 }
 
-/// How long a die will be at work of the drive's own, if it is: of the operation at hand, as far as is
-/// known.
+/// How long a die will be at work of the drive's own, if it is: of the operation at hand, as far as
+/// is known.
 pub(super) fn own_work(die: u32, media: &Media) -> Option<Picos> {
     let (_, cause, until) = media.works_on(die)?;
     let is_own = !matches!(cause, Cause::Host | Cause::Mapping | Cause::Reconstruction);

@@ -31,7 +31,9 @@ pub const BUFFER: Old = Old {
 
 /// What page `page` holds since write `number`.
 pub fn content(page: u64, number: u64) -> Vec<u8> {
-    (0..PAGE / 8).flat_map(|word| (page << 40 | number << 8 | word % 4).to_le_bytes()).collect()
+    (0..PAGE / 8)
+        .flat_map(|word| ((page << 40) | (number << 8) | (word % 4)).to_le_bytes())
+        .collect()
 }
 
 /// The number of the last write of each page, and whether it was trimmed after it.

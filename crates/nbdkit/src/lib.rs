@@ -10,7 +10,7 @@ use std::time::Duration;
 use block::{Data, Failure};
 use bytes::Bytes;
 use layers::Facts;
-use nbdkit::{CacheFlags, Error, Flags, FuaFlags, Result, Server, ThreadModel, plugin};
+use nbdkit::{CacheFlags, Error, Flags, FuaFlags, Result, Server, ThreadModel};
 use servers::{Creating, MetricsFile, Opening, Request, Service, Volume, VolumeError};
 
 /// How often the file of metrics is written.
@@ -279,26 +279,33 @@ impl Server for Connection {
     }
 }
 
-// Everything that the trait has and that is implemented above, but for what every plugin has.
-#[allow(missing_docs, reason = "the macro makes nbdkit's entry point")]
-plugin!(Connection {
-    after_fork,
-    can_cache,
-    can_fast_zero,
-    can_flush,
-    can_fua,
-    can_multi_conn,
-    can_trim,
-    can_write,
-    can_zero,
-    config,
-    config_complete,
-    flush,
-    get_ready,
-    is_rotational,
-    thread_model,
-    trim,
-    unload,
-    write_at,
-    zero
-});
+/// The entry point that nbdkit looks for.
+#[allow(missing_docs, reason = "the macro makes it")]
+mod entry {
+    use nbdkit::plugin;
+
+    use super::Connection;
+
+    // Everything that the trait has and that is implemented above, but for what every plugin has.
+    plugin!(Connection {
+        after_fork,
+        can_cache,
+        can_fast_zero,
+        can_flush,
+        can_fua,
+        can_multi_conn,
+        can_trim,
+        can_write,
+        can_zero,
+        config,
+        config_complete,
+        flush,
+        get_ready,
+        is_rotational,
+        thread_model,
+        trim,
+        unload,
+        write_at,
+        zero
+    });
+}

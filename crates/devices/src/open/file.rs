@@ -148,12 +148,12 @@ fn make(opening: &Opening, path: &Path, bytes: u64) -> Result<File, DeviceError>
         OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(path);
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(opening.refused("there is such a file already"));
+            Err(opening.refused("there is such a file already"))
         }
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             // It was made all the same, and is empty.
             let _ = fs::remove_file(path);
-            return Err(opening.wrong(NO_DIRECT));
+            Err(opening.wrong(NO_DIRECT))
         }
         other => other.map_err(opening.failed("making it")),
     }

@@ -52,6 +52,9 @@ fn file(path: &Path, mebibytes: u64) -> String {
 /// What is asked in a property test, on the first so many bytes.
 const SPAN: u64 = 300_000;
 
+/// First byte, the byte behind, where the outcome comes, and what a read has to bring.
+type UnderWay = (u64, u64, mpsc::Receiver<Outcome>, Option<Vec<u8>>);
+
 fn requests() -> impl Strategy<Value = Vec<(Request, bool)>> {
     let range = (0..SPAN, prop_oneof![0..3000_u64, 0..SPAN]);
     let request = (range, 0..8_u8, any::<u8>(), any::<bool>(), any::<bool>()).prop_map(
@@ -86,8 +89,8 @@ proptest! {
         // So that nothing is read that was never written.
         service.call(Request::Zero { offset: 0, length: SPAN, is_fua: false, unmaps: false })
             .unwrap();
-        let mut under_way: Vec<(u64, u64, mpsc::Receiver<Outcome>, Option<Vec<u8>>)> = Vec::new();
-        let finish = |(.., outcome, expected): (u64, u64, mpsc::Receiver<Outcome>, Option<Vec<u8>>)| {
+        let mut under_way: Vec<UnderWay> = Vec::new();
+        let finish = |(.., outcome, expected): UnderWay| {
             let data = outcome.recv().unwrap().unwrap();
             if let Some(expected) = expected {
                 assert!(data.joined().unwrap_or_default() == expected, "read something else");

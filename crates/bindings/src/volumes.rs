@@ -122,6 +122,7 @@ fn check_volume<'py>(
 /// Makes a file of so many bytes, a multiple of 4096, with room for all of them. Raises InputError
 /// if there is one already, or no room.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
 fn allocate_file(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<()> {
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
 }
@@ -229,6 +230,7 @@ impl Volume {
 
     /// Puts the volume as a file by the name of `volume` into an empty directory (FUSE), until it
     /// is closed. Raises RunError.
+    #[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
     fn mount(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         let mounted = py.detach(|| fuse::mount(self.service.clone(), &directory));
         let mounted = mounted.map_err(volume_error)?;

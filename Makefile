@@ -17,9 +17,9 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
 # Of `python -m flashwright.reproduce list`.
-SETS := validate-placement validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions
+SETS := validate-placement validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-read-tails
 
-.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts soak check format build packages readme clean
+.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts volume-lives soak check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
@@ -27,7 +27,7 @@ help: ## This list
 demo: build ## What a real database trace does to flash: every policy beside the bound, as a report
 	@$(BIN)/flashwright demo
 
-build: $(STAMPS)/extension ## Build the Rust core into the Python package, in .venv
+build: $(STAMPS)/extension $(STAMPS)/native ## Build the Rust core into the Python package, in .venv
 
 test: test-rust test-python ## All tests
 	@echo "make test: all tests passed"
@@ -54,17 +54,21 @@ validate-recording: ## What recording costs a database (root; minutes on an idle
 figures-prober: ## Draw the papers' figures with the prober (minutes; docs/results/figures-prober.md has the last numbers)
 figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/results/figures-layers.md has the last numbers)
 figures-transactions: ## Draw REPLICATION's figures 4 to 6, and what copies of pages do (half an hour; docs/results/transactions.md has the last numbers)
+figures-read-tails: ## Compare techniques against the tail of reads under cleaning (half an hour; docs/results/read-tails.md has the last numbers)
 $(SETS): build
 	@$(BIN)/python -m flashwright.reproduce $@ $(ARGS)
 
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50
 
+volume-lives: build ## Kill the server of a mounted volume, and cut the power of its drive, 200 times each under SQLite (root, an hour)
+	@$(BIN)/python tests/python/volume_lives.py
+
 power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a million times, and hand recovery mutilated images (minutes; docs/layers.md has the last)
 	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000 fails=8
 	cargo run --release -p flashwright-faults --example fuzz -- images=300000
 
-soak: kills power-cuts ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
+soak: kills volume-lives power-cuts ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
 	cargo run --release -p flashwright-prober --example truth -- drives=200 campaign=1
 	cargo run --release -p flashwright-prober --example hybrids -- drives=270 campaign=1
 	cargo test --release -p flashwright-prober --lib -- --ignored campaign
@@ -110,6 +114,14 @@ $(STAMPS)/python: requirements-dev.txt $(STAMPS)/tools
 	    echo "Installing the Python packages into $(VENV)"; \
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt; fi
 	@sha256sum < requirements-dev.txt > $@
+
+# What other programs load: nbdkit. The release build shares its crates with the extension.
+NATIVE := python/flashwright/_native
+$(STAMPS)/native: $(STAMPS)/extension
+	@cargo build --release --quiet -p flashwright-nbdkit
+	@mkdir -p $(NATIVE)
+	@cp target/release/libflashwright_nbdkit.so $(NATIVE)/
+	@touch $@
 
 $(STAMPS)/extension: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
 	@echo "Building the Rust core: a few minutes the first time, seconds after that"

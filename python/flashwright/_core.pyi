@@ -412,6 +412,27 @@ def simulate_drive(
     first are done in no time before it begins.
     """
 
+def simulate_array(
+    profile: str,
+    requests: Requests,
+    *,
+    drives: int = 2,
+    reads: str = "home",
+    hedge_after: float = 0.95,
+    state: str = "filled",
+    overwrites: float = 2.0,
+    seed: int = 1,
+    most_requests: int = 1_000_000,
+    warm_up_requests: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Play requests, at their own times, on several simulated drives that hold the same data.
+
+    A read goes to the drive of its address ("home"), to another if that one would let it wait for
+    its own work ("fail_fast"), or to another, too, after the share hedge_after of reads lately
+    ("hedged").
+    """
+
 # Block devices, and experiments on them
 
 @final
@@ -684,6 +705,68 @@ def replay_layers(
 
     The figures of `replay`, and `layers`.
     """
+
+# Volumes
+
+def create_volume(
+    device: str,
+    stack: str,
+    *,
+    facts: dict[str, Any] | None = None,
+    seed: int = 1,
+    destroy: bool = False,
+) -> dict[str, Any]:
+    """Make a volume with this stack of layers on a device, and close it again.
+
+    Its header, and `capacity_bytes`.
+    """
+
+def volume_about(device: str) -> dict[str, Any]:
+    """Tell what volume is on a device, which is only read: its header, `device_bytes`, `notes`."""
+
+def destroy_volume(device: str) -> dict[str, Any]:
+    """Overwrite both headers of the volume on a device."""
+
+def check_volume(device: str, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Open the volume in memory and read all of it; nothing is written to the device.
+
+    `about`, `recovery_sectors`, `read_bytes`, `bad_bytes`, and `bad`: (first byte, bytes, reason).
+    """
+
+def allocate_file(path: _Path, bytes: int) -> None:
+    """Make a file of so many bytes, a multiple of 4096, with room for all of them."""
+
+@final
+class Volume:
+    """A volume that is open, at work on a thread of its own. Any thread may use it."""
+
+    def __new__(cls, device: str, *, queue_depth: int = 128, bare: bool = False) -> Volume:
+        """Open the volume on a device; it is recovered if it was not closed.
+
+        With `bare` the device is taken as it is, without header or layers: an emulated drive.
+        """
+    def about(self) -> dict[str, Any]:
+        """Give its header, `capacity_bytes` and `notes`."""
+    def read(self, offset: int, length: int) -> bytes:
+        """Read any bytes."""
+    def write(self, offset: int, data: bytes, *, fua: bool = False) -> None:
+        """Write any bytes; with `fua` they are durable when it returns."""
+    def zero(self, offset: int, length: int) -> None:
+        """Write zeros."""
+    def trim(self, offset: int, length: int) -> None:
+        """Tell that bytes are not needed any more."""
+    def flush(self) -> None:
+        """Make durable all that was written before."""
+    def metrics(self) -> str:
+        """Give what it has done since it was opened, as Prometheus reads it."""
+    def broken(self) -> str | None:
+        """Tell what happened first that makes it of no use."""
+    def keep_metrics(self, path: _Path, every_s: float) -> None:
+        """Keep a file of metrics until the volume is closed."""
+    def mount(self, directory: _Path) -> None:
+        """Show the volume as a file in an empty directory (FUSE), until it is closed."""
+    def close(self) -> None:
+        """Take the file away, write back all that is held back, and mark the volume clean."""
 
 # The models of MULTILOG. Those of one number take a float and give a float, or take an array and
 # give one of the same shape.

@@ -25,9 +25,10 @@ STEPS = (
     {"layers", "devices"},
     {"prober", "replay", "transactions", "faults"},
     {"servers"},
-    {"bindings"},
+    {"bindings", "nbdkit"},
 )
-MAY_BE_UNSAFE = {"devices", "servers", "prober"}
+PLUGINS = ("nbdkit",)
+MAY_BE_UNSAFE = {"devices", "servers", "nbdkit", "prober"}
 # Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
 # with.
 PURE = {"units", "registry", "block", "models", "placement", "player", "ssd", "layers"}
@@ -369,3 +370,29 @@ def test_the_scanner_finds_unsafe_and_io() -> None:
 
 def test_paths_of_this_file_are_right() -> None:
     assert (Path(ROOT) / "crates" / "units").is_dir()
+
+
+def _features(crate: str) -> dict[str, set[str]]:
+    """Give the features of all that a crate is built of: others for what runs while it is built."""
+    cargo = find_program("cargo")
+    command = [cargo, "tree", "--offline", "-p", crate, "-e", "no-dev", "--prefix", "none"]
+    done = subprocess.run(
+        [*command, "--format", "{p} [{f}]"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found: dict[str, set[str]] = {}
+    for line in filter(None, done.stdout.splitlines()):
+        package, _, features = line.removesuffix(" (*)").partition(" [")
+        found.setdefault(package, set()).add(features)
+    return found
+
+
+def test_plugins_share_what_the_extension_is_built_of() -> None:
+    """With other features the simulators would be compiled a second time, which takes minutes."""
+    extension = _features("flashwright-bindings")
+    for plugin in PLUGINS:
+        differ = {
+            package: (features, extension[package])
+            for package, features in _features(f"flashwright-{plugin}").items()
+            if package in extension and not features <= extension[package]
+        }
+        assert not differ, f"{plugin}: add these features to crates/{plugin}/Cargo.toml: {differ}"

@@ -27,6 +27,7 @@ READ_ONLY = {
     r"^flashwright path": "minutes each: test_cli_path",
     r"--db postgres|^flashwright run tpcc$": "a server, and minutes: test_cli_run",
     r"--against runs/": "an earlier run's folder: test_cli_replay",
+    r"^flashwright (emulate|volume serve)": "servers, which go on: test_volumes",
     r"tpcc_postgres_data.parquet|--limit 100k": "minutes: measured for docs/results",
 }
 """Commands that are not run here, with what tests them."""
@@ -34,6 +35,7 @@ SMALLER = (
     (r"/dev/sdb --write", "disk --write"),
     (r"/dev/sdb", "disk"),
     (r"requests=100k", "requests=2k"),
+    (r"--size 8G", "--size 64M"),
     (r"--warm-up 9M --requests 10M", "--warm-up 9k --requests 10k"),
     (r"--requests 1M", "--requests 10k"),
     (r"--warm-up 20k --transactions 20k", "--warm-up 1k --transactions 1k"),

@@ -261,7 +261,7 @@ fn picos_of_seconds(seconds: Option<f64>) -> PyResult<Picos> {
     }
 }
 
-fn run_failed(error: RunError) -> PyErr {
+pub fn run_failed(error: RunError) -> PyErr {
     match error {
         RunError::Cancelled(cancelled) => errors::cancelled(cancelled),
         RunError::Audit(_) | RunError::Sink(_) => errors::run_error(error),

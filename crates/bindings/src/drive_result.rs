@@ -128,7 +128,10 @@ fn by_op<'py>(
     Ok(dict)
 }
 
-fn latency_dict<'py>(py: Python<'py>, latency: &LatencySummary) -> PyResult<Bound<'py, PyDict>> {
+pub fn latency_dict<'py>(
+    py: Python<'py>,
+    latency: &LatencySummary,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("count", latency.count)?;
     dict.set_item("mean", latency.mean)?;
@@ -139,7 +142,7 @@ fn latency_dict<'py>(py: Python<'py>, latency: &LatencySummary) -> PyResult<Boun
     Ok(dict)
 }
 
-fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<'py, PyDict>> {
+pub fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     for (delay, found) in Delay::ALL.into_iter().zip(summary.delays.0) {
         let DelaySummary {

@@ -2,6 +2,7 @@
 //!
 //! One file a crate that it opens to Python; each adds itself to the module in `register`.
 
+mod array;
 mod devices;
 mod drive;
 mod drive_logs;
@@ -23,6 +24,7 @@ mod stats;
 mod synth;
 mod traces;
 mod transactions;
+mod volumes;
 mod workload;
 
 use pyo3::prelude::*;
@@ -46,9 +48,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     python_policy::register(module)?;
     requests::register(module)?;
     drive::register(module)?;
+    array::register(module)?;
     devices::register(module)?;
     layers::register(module)?;
     probe::register(module)?;
     replay::register(module)?;
-    transactions::register(module)
+    transactions::register(module)?;
+    volumes::register(module)
 }

@@ -1,5 +1,7 @@
 //! What takes commands, on a clock of its own.
 
+use std::sync::Arc;
+
 use thiserror::Error;
 use units::{IoOp, Nanos};
 
@@ -167,6 +169,9 @@ pub enum BlockError {
     },
 }
 
+/// Wakes the thread that waits for a device, from any other.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
 /// Whoever takes commands and replies to them, on a clock of its own, by the [contract](crate).
 pub trait BlockDevice: Send {
     /// What it is.
@@ -215,6 +220,12 @@ pub trait BlockDevice: Send {
     fn signal(&mut self, signal: Signal) {
         let _ = signal;
     }
+
+    /// What makes a [`BlockDevice::wait`] that is under way, or else the next one, return early,
+    /// though nothing may be completed. `None` where nothing does.
+    fn waker(&mut self) -> Option<Waker> {
+        None
+    }
 }
 
 /// Passes all on to another.
@@ -259,6 +270,10 @@ macro_rules! pass_on {
 
             fn signal(&mut self, signal: Signal) {
                 (**self).signal(signal);
+            }
+
+            fn waker(&mut self) -> Option<Waker> {
+                (**self).waker()
             }
         }
     )+};

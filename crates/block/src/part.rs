@@ -4,23 +4,24 @@ use units::{IoOp, Nanos};
 
 use crate::{
     BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWork, Signal,
+    Waker,
 };
 
 /// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,
 /// where they may not have all of it.
-pub struct Part<'a> {
-    device: &'a mut dyn BlockDevice,
+pub struct Part<D> {
+    device: D,
     offset: u64,
     info: DeviceInfo,
 }
 
-impl<'a> Part<'a> {
+impl<D: BlockDevice> Part<D> {
     /// So many bytes of a device from an offset on.
     ///
     /// # Panics
     /// If they are not of whole sectors, none, or not all on the device.
     #[must_use]
-    pub fn new(device: &'a mut dyn BlockDevice, offset: u64, length: u64) -> Self {
+    pub fn new(device: D, offset: u64, length: u64) -> Self {
         let mut info = device.info().clone();
         let sector = u64::from(info.limits.sector_bytes);
         let end = offset.checked_add(length).expect("an end of 64 bits");
@@ -35,9 +36,14 @@ impl<'a> Part<'a> {
         info.limits.capacity_bytes = length;
         Self { device, offset, info }
     }
+
+    /// The whole device again.
+    pub fn into_inner(self) -> D {
+        self.device
+    }
 }
 
-impl BlockDevice for Part<'_> {
+impl<D: BlockDevice> BlockDevice for Part<D> {
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -76,6 +82,10 @@ impl BlockDevice for Part<'_> {
 
     fn signal(&mut self, signal: Signal) {
         self.device.signal(signal);
+    }
+
+    fn waker(&mut self) -> Option<Waker> {
+        self.device.waker()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Block devices that there are: a real one, a file, memory, a simulated drive. Whoever uses a
 //! [`block::BlockDevice`] cannot tell which it is, but for what its [`block::DeviceInfo`] says.
 //!
-//! [`open`] takes a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`. A
-//! simulated drive is made of a profile instead ([`Simulated::new`]).
+//! [`open`] takes a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`,
+//! `emulated(profile=nvme-tlc,size=8Gi)`. A simulated drive in virtual time is made of a profile
+//! instead ([`Simulated::new`]); an emulated one is such a drive on the wall clock, with data.
 //!
 //! ```no_run
 //! use block::{BlockDevice, Command};
@@ -40,6 +41,7 @@ mod clock;
 mod content;
 mod control;
 mod copies;
+mod emulated;
 mod error;
 mod health;
 mod memory;
@@ -49,7 +51,8 @@ mod ring;
 mod simulated;
 
 pub use copies::copy_work;
+pub use emulated::{Emulated, Lateness};
 pub use error::DeviceError;
 pub use memory::Memory;
-pub use open::{Access, Opening, create_file, open, open_watched};
+pub use open::{Access, Opening, allocate_file, create_file, open, open_emulated, open_watched};
 pub use simulated::{Simulated, SimulatedSettings};

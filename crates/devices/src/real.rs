@@ -11,17 +11,20 @@
 #![allow(unsafe_code, reason = "the kernel reads and writes the memory of requests")]
 
 use std::fs::File;
+use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use block::{BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Reply};
+use block::{
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Reply, Waker,
+};
 use io_uring::{opcode, squeue, types};
 use units::{IoOp, Nanos};
 
 use crate::buffers::{Place, Pool};
 use crate::clock::{AWAKE, Clock};
 use crate::health::Health;
-use crate::ring::Ring;
+use crate::ring::{EventFd, Ring};
 use crate::{DeviceError, control};
 
 /// How often it is looked whether the device is still there. A file that was truncated would take
@@ -64,6 +67,8 @@ pub(crate) struct Real {
     clock: Clock,
     /// Of the thread that uses it.
     ring: Ring,
+    /// Raised by others to wake the thread that waits.
+    wakes: Option<Arc<EventFd>>,
     thread: ThreadId,
     /// None only while it is dropped. It must not go before the ring.
     pool: Option<Pool>,
@@ -107,6 +112,7 @@ impl Real {
             is_polled,
             clock: Clock::start(),
             ring,
+            wakes: None,
             thread: thread::current().id(),
             pool: Some(pool),
             slots: vec![nothing; depth],
@@ -130,6 +136,9 @@ impl Real {
         assert!(self.in_ring == 0, "a device goes to another thread only with nothing outstanding");
         self.ring = Ring::new(&self.file, self.info.queue_depth, self.is_polled)
             .map_err(|error| self.gone(format!("setting up io_uring: {error}")))?;
+        if let Some(wakes) = &self.wakes {
+            self.ring.wake_by(wakes.clone());
+        }
         self.thread = thread;
         self.pool.as_mut().expect("it is open").forget_registered(self.ring.io());
         Ok(())
@@ -183,21 +192,20 @@ impl Real {
     }
 
     /// Takes what is completed, waiting up to this time for it, and sends again what is to be tried
-    /// again.
+    /// again. Whether somebody woke it.
     fn turn(
         &mut self,
         now: Nanos,
         until: Nanos,
         completed: &mut Vec<Completion>,
-    ) -> Result<(), BlockError> {
+    ) -> Result<bool, BlockError> {
         let left = until.saturating_sub(now);
         if left > AWAKE {
             self.enter(Some(Duration::from_nanos((left - AWAKE).min(LONGEST_SLEEP))))?;
         } else if self.ring.has_unsent() || self.ring.has_news() {
             self.enter(None)?;
         }
-        self.reap(completed);
-        Ok(())
+        Ok(self.reap(completed))
     }
 
     fn enter(&mut self, time: Option<Duration>) -> Result<(), BlockError> {
@@ -206,12 +214,12 @@ impl Real {
             .map_err(|error| self.gone(format!("sending requests through io_uring: {error}")))
     }
 
-    fn reap(&mut self, completed: &mut Vec<Completion>) {
+    fn reap(&mut self, completed: &mut Vec<Completion>) -> bool {
         let completed_at = self.clock.now();
         let before = completed.len();
         let Self { slots, free, ring, in_ring, pool, info, .. } = self;
         let mut odd: Vec<(u32, i32)> = Vec::new();
-        ring.reap(|number, result| {
+        let is_woken = ring.reap(|number, result| {
             let slot = &slots[number as usize];
             let Command { id, op, length, .. } = slot.command;
             let expected = if matches!(op, IoOp::Read | IoOp::Write) { length as i32 } else { 0 };
@@ -237,6 +245,7 @@ impl Real {
             self.last_completion = completed_at;
         }
         odd.into_iter().for_each(|(number, result)| self.odd(number, result));
+        is_woken
     }
 
     /// A command that did not simply succeed: it is sent again, done in another way, or has failed.
@@ -378,21 +387,37 @@ impl BlockDevice for Real {
             "something is waited for"
         );
         if self.in_ring == 0 {
-            if completed.len() == before {
-                self.clock.sleep_until(until);
+            match self.wakes {
+                Some(_) if completed.len() == before => self.own()?,
+                None if completed.len() == before => self.clock.sleep_until(until),
+                _ => {}
             }
-            return self.check_health(self.clock.now());
+            if self.wakes.is_none() || completed.len() > before {
+                return self.check_health(self.clock.now());
+            }
         }
+        let was_idle = self.in_ring == 0;
         loop {
             let now = self.clock.now();
             let has_some = completed.len() > before;
-            self.turn(now, if has_some { now } else { until }, completed)?;
+            let is_woken = self.turn(now, if has_some { now } else { until }, completed)?;
             completed.append(&mut self.done);
             self.check_health(now)?;
-            if completed.len() > before || now >= until || self.in_ring == 0 {
+            let is_over = completed.len() > before || now >= until || is_woken;
+            if is_over || (self.in_ring == 0 && !was_idle) {
                 return Ok(());
             }
         }
+    }
+
+    fn waker(&mut self) -> Option<Waker> {
+        if self.wakes.is_none() && !self.is_polled {
+            let wakes = Arc::new(EventFd::new().ok()?);
+            self.ring.wake_by(wakes.clone());
+            self.wakes = Some(wakes);
+        }
+        let wakes = self.wakes.clone()?;
+        Some(Arc::new(move || wakes.raise()))
     }
 }
 
@@ -427,8 +452,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_request_that_is_alone_is_sent_by_the_call_that_waits_for_it() {
+    /// A file of 1 MiB of zeros.
+    fn file_device() -> Real {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         let info = DeviceInfo {
@@ -442,8 +467,37 @@ mod tests {
             is_virtual: false,
             holds_data: false,
         };
-        let mut device =
-            Real::new(Opened { info, file, is_loop: false, is_polled: false }).unwrap();
+        Real::new(Opened { info, file, is_loop: false, is_polled: false }).unwrap()
+    }
+
+    /// A wait for ever ends: whoever serves others has to hear of what they ask.
+    #[test]
+    fn who_waits_is_woken_by_another_thread() {
+        let mut device = file_device();
+        let waker = device.waker().expect("a file's device can be woken");
+        let mut completed = Vec::new();
+        for _ in 0..3 {
+            let waker = waker.clone();
+            let other = thread::spawn(move || {
+                thread::sleep(Duration::from_millis(5));
+                waker();
+            });
+            device.wait(Nanos::MAX - 1, &mut completed).unwrap();
+            other.join().unwrap();
+        }
+        waker();
+        device.wait(Nanos::MAX - 1, &mut completed).unwrap();
+        assert!(completed.is_empty(), "nothing was sent");
+        device.submit(Command::new(7, IoOp::Read, 0, 4096));
+        while completed.is_empty() {
+            device.wait(Nanos::MAX, &mut completed).unwrap();
+        }
+        assert_eq!(completed[0].reply.id, 7);
+    }
+
+    #[test]
+    fn a_request_that_is_alone_is_sent_by_the_call_that_waits_for_it() {
+        let mut device = file_device();
         let read = |id| Command::new(id, IoOp::Read, 0, 4096);
         let mut completed = Vec::new();
         device.submit(read(0));

@@ -4,23 +4,64 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::types::{self, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, opcode, squeue};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 /// Number of the timer that wakes whoever waits now and then: no request has it.
 const BEAT: u64 = u64::MAX;
+/// Number of the watch for somebody who wakes whoever waits.
+const WOKEN: u64 = u64::MAX - 1;
 /// How often it does, in nanoseconds. To set a timer for each wait of a request instead would take
 /// some per cent of its processor time.
 const BEAT_EVERY: u32 = 50_000_000;
+
+/// A counter of the kernel, raised by any thread to wake the one that waits.
+pub(crate) struct EventFd(OwnedFd);
+
+impl EventFd {
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// It can only fail where the counter is full: then it is raised already.
+    pub fn raise(&self) {
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Begins anew.
+    pub fn lower(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+
+    /// Waits until it is raised, at most so long.
+    pub fn wait(&self, time: Duration) {
+        let time = rustix::event::Timespec {
+            tv_sec: time.as_secs() as i64,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
+        // An interrupted wait is only a short one.
+        let _ = poll(&mut watched, Some(&time));
+    }
+
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
 
 pub(crate) struct Ring {
     inner: IoUring,
     is_polled: bool,
     /// The timer is under way.
     is_beating: bool,
+    /// The counter that wakes, and whether it is watched.
+    wakes: Option<Arc<EventFd>>,
+    is_watching: bool,
     /// In a place of its own, as the kernel reads it when the entry is sent.
     beat: Box<Timespec>,
 }
@@ -28,13 +69,15 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring with this file as its registered file 0. It belongs to the thread that makes it.
     pub fn new(file: &File, depth: u32, is_polled: bool) -> io::Result<Self> {
-        // One entry more for the timer.
-        let inner = build(depth + 1, is_polled)?;
+        // One entry more for the timer, and one for who wakes.
+        let inner = build(depth + 2, is_polled)?;
         inner.submitter().register_files(&[file.as_raw_fd()])?;
         Ok(Self {
             inner,
             is_polled,
             is_beating: false,
+            wakes: None,
+            is_watching: false,
             beat: Box::new(Timespec::new().nsec(BEAT_EVERY)),
         })
     }
@@ -63,6 +106,9 @@ impl Ring {
     /// passed; without a time it does not wait. It may come back early. Sending and waiting are one
     /// call of the kernel, which at depth 1 is half of all.
     pub fn enter(&mut self, time: Option<Duration>) -> io::Result<()> {
+        if time.is_some() {
+            self.watch();
+        }
         let Some(time) = time.filter(|_| !self.is_polled && self.inner.completion().is_empty())
         else {
             // A polling ring knows no time limit: the caller asks again.
@@ -80,6 +126,23 @@ impl Ring {
         }
         self.start_beat();
         without_retries(self.inner.submitter().submit_and_wait(1))
+    }
+
+    /// From now on a wait ends when this counter is raised, too. A polling ring sees it when its
+    /// caller asks again.
+    pub fn wake_by(&mut self, wakes: Arc<EventFd>) {
+        self.wakes = Some(wakes);
+    }
+
+    /// Watches the counter, if there is one and it is not watched.
+    fn watch(&mut self) {
+        if let Some(wakes) = self.wakes.as_ref().filter(|_| !self.is_watching && !self.is_polled) {
+            let events = libc::POLLIN as u32;
+            let entry =
+                opcode::PollAdd::new(types::Fd(wakes.as_raw_fd()), events).build().user_data(WOKEN);
+            // SAFETY: it names no memory, and the counter stays open as long as the ring.
+            self.is_watching = unsafe { self.inner.submission().push(&entry) }.is_ok();
+        }
     }
 
     /// Sets the timer, if it is not under way.
@@ -103,13 +166,20 @@ impl Ring {
         let _ = self.inner.submitter().unregister_files();
     }
 
-    /// Hands over what is completed: the number given with the request, and the result.
-    pub fn reap(&mut self, mut each: impl FnMut(u64, i32)) {
-        let Self { inner, is_beating, .. } = self;
+    /// Hands over what is completed: the number given with the request, and the result. Whether
+    /// somebody woke who waits.
+    pub fn reap(&mut self, mut each: impl FnMut(u64, i32)) -> bool {
+        let Self { inner, is_beating, is_watching, wakes, .. } = self;
+        let mut is_woken = false;
         inner.completion().for_each(|entry| match entry.user_data() {
             BEAT => *is_beating = false,
+            WOKEN => {
+                (*is_watching, is_woken) = (false, true);
+                wakes.iter().for_each(|wakes| wakes.lower());
+            }
             number => each(number, entry.result()),
         });
+        is_woken
     }
 }
 

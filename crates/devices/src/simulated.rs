@@ -56,6 +56,8 @@ trait AnyDrive: Send {
     /// Carries out all events up to `until`, or up to the first completion.
     fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>);
     fn outstanding(&self) -> u32;
+    /// When something happens next; none if nothing does.
+    fn next_time(&self) -> Option<Picos>;
     fn worn_out(&self) -> Option<String>;
     fn take_refused(&mut self) -> Vec<(u32, ZoneError)>;
     fn media(&self) -> &MediaCounters;
@@ -86,6 +88,10 @@ impl<S: Scheme> AnyDrive for Drive<S> {
 
     fn outstanding(&self) -> u32 {
         Self::outstanding(self)
+    }
+
+    fn next_time(&self) -> Option<Picos> {
+        Self::next_time(self)
     }
 
     fn take_refused(&mut self) -> Vec<(u32, ZoneError)> {
@@ -170,6 +176,14 @@ impl Simulated {
         let (queues, page_bytes) = (profile.interface.queues, profile.media.page_bytes);
         let (done, refused) = (Vec::with_capacity(64), Vec::new());
         Ok(Self { info, drive, now: 0, done, refused, queues, sent: 0, page_bytes, before })
+    }
+
+    /// When it has something to do next, in nanoseconds on its clock, rounded up.
+    pub(crate) fn next_time(&self) -> Option<Nanos> {
+        if !self.done.is_empty() || !self.refused.is_empty() {
+            return Some(self.now.div_ceil(PICOS_PER_NANO));
+        }
+        self.drive.next_time().map(|at| at.div_ceil(PICOS_PER_NANO))
     }
 
     fn hand_over(&mut self, completed: &mut Vec<Completion>) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use block::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWork, Reply, Signal,
+    FlashWork, Reply, Signal, Waker,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
@@ -98,6 +98,11 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
     /// The device below.
     pub const fn device_mut(&mut self) -> &mut D {
         &mut self.device
+    }
+
+    /// What wakes it from [`Driver::hear`], if something does.
+    pub fn device_waker(&mut self) -> Option<Waker> {
+        self.device.waker()
     }
 
     /// The layers.
@@ -356,6 +361,10 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
     fn signal(&mut self, signal: Signal) {
         self.tell(signal, None);
         self.carry_out();
+    }
+
+    fn waker(&mut self) -> Option<Waker> {
+        self.device.waker()
     }
 }
 

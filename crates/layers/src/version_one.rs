@@ -1,11 +1,11 @@
 //! Volumes that the first version of each format left behind: made by the code before the second
-//! version, by the test that is ignored below at that time, and opened by all later ones.
+//! version (by the test `make` of revision 54a103c), and opened by all later ones.
 
 use std::io::Read as _;
 
-use block::{BlockDevice, Immediate, Store};
+use block::{Immediate, Store};
 
-use crate::driver::{Driver, through};
+use crate::driver::through;
 use crate::{Facts, Limits, Stack};
 
 const LIMITS: Limits =
@@ -31,7 +31,9 @@ pub const BUFFER: Old = Old {
 
 /// What page `page` holds since write `number`.
 pub fn content(page: u64, number: u64) -> Vec<u8> {
-    (0..PAGE / 8).flat_map(|word| (page << 40 | number << 8 | (word % 4)).to_le_bytes()).collect()
+    (0..PAGE / 8)
+        .flat_map(|word| ((page << 40) | (number << 8) | (word % 4)).to_le_bytes())
+        .collect()
 }
 
 /// The number of the last write of each page, and whether it was trimmed after it.
@@ -66,36 +68,6 @@ pub fn expected(capacity_bytes: u64) -> Vec<u8> {
         number => content(page, number),
     };
     (0..).zip(written(capacity_bytes / PAGE)).flat_map(page).collect()
-}
-
-#[test]
-#[ignore = "makes the images: only with code that writes version 1"]
-fn make() {
-    for (old, name) in [(&LOG, "log_volume"), (&BUFFER, "stable_buffer")] {
-        let mut device = Immediate::sparse(LIMITS);
-        crate::format(old.stack, &Facts::default(), 1, &mut device).unwrap();
-        let stack = crate::open(old.stack, &Facts::default(), 1, &mut device).unwrap();
-        let pages = stack.limits().capacity_bytes / PAGE;
-        let mut driver = Driver::new(&mut device, stack);
-        let mut store = Store::new(&mut driver);
-        for number in 1..=WRITES {
-            let page = number * number * 7 % pages;
-            store.write(page * PAGE, &content(page, number)).unwrap();
-            if number % 40 == 0 {
-                store.flush().unwrap();
-            }
-        }
-        store.trim((pages - 1) * PAGE, PAGE as u32).unwrap();
-        store.flush().unwrap();
-        driver.settle().unwrap();
-        let mut bytes = vec![0; device.info().limits.capacity_bytes as usize];
-        Store::new(&mut device).read(0, &mut bytes).unwrap();
-        let path = format!("{}/src/version_one/{name}.img.gz", env!("CARGO_MANIFEST_DIR"));
-        let file = std::fs::File::create(path).unwrap();
-        let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::best());
-        std::io::Write::write_all(&mut gz, &bytes).unwrap();
-        gz.finish().unwrap();
-    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ from flashwright._core import (
 from flashwright.cli.compare import compare
 from flashwright.cli.demo import demo
 from flashwright.cli.device import device
+from flashwright.cli.emulate import emulate
 from flashwright.cli.layers import layers
 from flashwright.cli.listing import listing
 from flashwright.cli.model import model
@@ -36,6 +37,7 @@ from flashwright.cli.run import run
 from flashwright.cli.simulate import simulate
 from flashwright.cli.trace import trace
 from flashwright.cli.transactions import transactions
+from flashwright.cli.volume import volume
 from flashwright.cli.waterfall import waterfall
 from flashwright.progress import StoppedError
 
@@ -73,6 +75,8 @@ def cli() -> None:
                                                       what a layer would gain
       flashwright transactions tpcc --device replication-table-2
                                                       what a drive does to transactions
+      flashwright volume create /dev/sdb --stack log_volume
+                                                      layers under a real database
 
     SOURCE is a trace file (its content says in which format; .gz, .zst and .xz are read too; .u32
     is a plain list of pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a
@@ -92,6 +96,8 @@ for command in (
     replay,
     layers,
     transactions,
+    volume,
+    emulate,
     path,
     device,
     model,

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from flashwright.cli.output import print_table, write_json
-from flashwright.reproduce.figures import layers, prober, transactions
+from flashwright.reproduce.figures import layers, prober, read_tails, transactions
 from flashwright.reproduce.pages import one_line_errors
 from flashwright.reproduce.registry import Part, Request, Set, chosen
 from flashwright.reproduce.validations import (
@@ -33,6 +33,7 @@ SETS: Sequence[Set[Any]] = (
     prober.SET,
     layers.SET,
     transactions.SET,
+    read_tails.SET,
     replay.SET,
     recording.SET,
 )

@@ -127,24 +127,7 @@ fn alignment(opening: &Opening, file: &File) -> Result<u32, DeviceError> {
 /// [`DeviceError::Cancelled`]. The unfinished file is removed.
 pub fn create_file(path: &Path, bytes: u64, progress: &Progress) -> Result<(), DeviceError> {
     let opening = Opening::new(&path.to_string_lossy(), Access::Write);
-    if bytes == 0 || !bytes.is_multiple_of(4096) {
-        return Err(
-            opening.wrong(format!("a size of {bytes} bytes is not a multiple of 4096 above 0"))
-        );
-    }
-    let made =
-        OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(path);
-    let file = match made {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(opening.refused("there is such a file already"));
-        }
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            // It was made all the same, and is empty.
-            let _ = fs::remove_file(path);
-            return Err(opening.wrong(NO_DIRECT));
-        }
-        other => other.map_err(opening.failed("making it"))?,
-    };
+    let file = make(&opening, path, bytes)?;
     let filled = alignment(&opening, &file).and_then(|_| fill(&opening, &file, bytes, progress));
     if filled.is_err() {
         // What went wrong is told; that an unfinished file could not be removed either would only
@@ -152,6 +135,45 @@ pub fn create_file(path: &Path, bytes: u64, progress: &Progress) -> Result<(), D
         let _ = fs::remove_file(path);
     }
     filled
+}
+
+/// Makes an empty file that is to have so many bytes.
+fn make(opening: &Opening, path: &Path, bytes: u64) -> Result<File, DeviceError> {
+    if bytes == 0 || !bytes.is_multiple_of(4096) {
+        return Err(
+            opening.wrong(format!("a size of {bytes} bytes is not a multiple of 4096 above 0"))
+        );
+    }
+    let made =
+        OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(path);
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(opening.refused("there is such a file already"))
+        }
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            // It was made all the same, and is empty.
+            let _ = fs::remove_file(path);
+            Err(opening.wrong(NO_DIRECT))
+        }
+        other => other.map_err(opening.failed("making it")),
+    }
+}
+
+/// Makes a file of so many bytes with room for all of them, so that no write to it can fail for
+/// lack of space. They read as zeros.
+///
+/// # Errors
+/// As [`create_file`]; also where the file system cannot reserve space.
+pub fn allocate_file(path: &Path, bytes: u64) -> Result<(), DeviceError> {
+    let opening = Opening::new(&path.to_string_lossy(), Access::Write);
+    let file = make(&opening, path, bytes)?;
+    let reserved = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)
+        .map_err(|error| opening.failed("getting space for it")(error.into()))
+        .and_then(|()| file.sync_all().map_err(opening.failed("making it durable")));
+    if reserved.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    reserved
 }
 
 fn fill(

@@ -17,9 +17,10 @@ use ::block::BlockDevice;
 use registry::Spec;
 use units::Progress;
 
-pub use file::create_file;
+pub use file::{allocate_file, create_file};
 
 use crate::DeviceError;
+use crate::emulated::{self, Emulated};
 use crate::memory::{self, Memory};
 use crate::real::Real;
 
@@ -96,12 +97,12 @@ impl Opening {
 }
 
 /// Tries again while a device is in use, for a while: the kernel lets go of one some time after its
-/// last user has closed it.
+/// last user has closed it, or was killed with requests under way.
 fn patiently<T>(
     mut attempt: impl FnMut() -> io::Result<T>,
     is_in_use: impl Fn(&io::Error) -> bool,
 ) -> io::Result<T> {
-    for _ in 0..20 {
+    for _ in 0..80 {
         match attempt() {
             Err(error) if is_in_use(&error) => std::thread::sleep(Duration::from_millis(25)),
             other => return other,
@@ -164,6 +165,9 @@ pub fn open_watched(
         let args = memory::INFO.accept(&spec).map_err(|error| opening.wrong(error.to_string()))?;
         return Ok(Box::new(Memory::open(opening, &args)?));
     }
+    if emulated_args(opening)?.is_some() {
+        return Ok(Box::new(open_emulated(opening, progress)?));
+    }
     let path = Path::new(spec);
     let data = std::fs::metadata(path).map_err(|error| unnamed(opening, error))?;
     let opened = if data.file_type().is_block_device() {
@@ -182,6 +186,27 @@ pub fn open_watched(
         )));
     }
     Ok(Box::new(Real::new(opened)?))
+}
+
+/// An emulated drive, by its spec: for who wants to know how exactly it answers.
+///
+/// # Errors
+/// [`DeviceError::Spec`] if it is not one, [`DeviceError::Refused`] if its file of data is in use
+/// or of another size, [`DeviceError::Cancelled`].
+pub fn open_emulated(opening: &Opening, progress: &Progress) -> Result<Emulated, DeviceError> {
+    let args = emulated_args(opening)?.ok_or_else(|| opening.wrong("it is no emulated drive"))?;
+    Emulated::open(opening, &args, progress)
+}
+
+/// The parameters of an emulated drive; none if the spec names something else.
+fn emulated_args(opening: &Opening) -> Result<Option<registry::Args>, DeviceError> {
+    match Spec::parse(opening.spec.trim()) {
+        Ok(spec) if emulated::INFO.is_called(&spec.name) => {
+            let args = emulated::INFO.accept(&spec);
+            args.map(Some).map_err(|error| opening.wrong(error.to_string()))
+        }
+        _ => Ok(None),
+    }
 }
 
 fn unnamed(opening: &Opening, error: io::Error) -> DeviceError {

@@ -65,8 +65,8 @@ impl Form {
     const COPIES: u16 = 2;
 
     fn flags(self) -> u16 {
-        u16::from(self.keeps_checksums) * Self::CHECKSUMS
-            + u16::from(self.copies_roots) * Self::COPIES
+        (u16::from(self.keeps_checksums) * Self::CHECKSUMS)
+            | (u16::from(self.copies_roots) * Self::COPIES)
     }
 
     const fn from_flags(flags: u16) -> Option<Self> {

@@ -138,6 +138,7 @@ impl<V: DriveVisitor> Builder<'_, V> {
             per_program: media.pages_per_program,
             multi_plane: media.multi_plane,
             parity: self.profile.ftl.parity_dies,
+            group: self.profile.ftl.stripe_dies,
         };
         let is_bad = |block: EraseBlockId| endurance.get(block.index()) == Some(&0);
         let stripes = Stripes::new(&self.layout, together, is_bad);
@@ -310,6 +311,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         let (stripes, name) = (self.builder.stripes(), &self.builder.profile.ftl.placement);
         let scheme = SuperblockMapped::new(&settings, slc, stripes, name, policy, victims)
             .map_err(|error| self.builder.of_policy(error))?;
+        let scheme = scheme.using_parity(self.builder.profile);
         Ok(self.builder.drive(scheme))
     }
 

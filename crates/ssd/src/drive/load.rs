@@ -19,6 +19,50 @@ pub fn flow(source: Box<dyn RequestSource>, pace: Pace) -> Flow {
     Flow::new(Lookahead::new(source, CHUNK), pace)
 }
 
+/// What requests are sent to, in virtual time: a drive, or several as one.
+pub trait Target {
+    /// The time of the event at hand.
+    fn now(&self) -> Picos;
+
+    /// As [`Drive::submit`].
+    fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<Completion>);
+
+    /// Loads what has to be looked up for requests that come soon.
+    fn fetch(&self, _requests: &[IoRequest]) {}
+
+    /// As [`Drive::next_time`].
+    fn next_time(&self) -> Option<Picos>;
+
+    /// As [`Drive::step_at`].
+    fn step_at(&mut self, next: Picos, completed: &mut Vec<Completion>);
+}
+
+impl<S: Scheme> Target for Drive<S> {
+    #[inline]
+    fn now(&self) -> Picos {
+        self.now()
+    }
+
+    #[inline]
+    fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<Completion>) {
+        self.submit(at, submission, completed);
+    }
+
+    fn fetch(&self, requests: &[IoRequest]) {
+        self.fetch(requests);
+    }
+
+    #[inline]
+    fn next_time(&self) -> Option<Picos> {
+        self.next_time()
+    }
+
+    #[inline]
+    fn step_at(&mut self, next: Picos, completed: &mut Vec<Completion>) {
+        self.step_at(next, completed);
+    }
+}
+
 /// All flows of a run.
 pub struct Load {
     flows: Flows<Lookahead, PICOS_PER_NANO>,
@@ -50,7 +94,7 @@ impl Load {
     ///
     /// # Errors
     /// If a source cannot be read on.
-    pub fn start<S: Scheme>(&mut self, drive: &mut Drive<S>) -> Result<(), SourceError> {
+    pub fn start<T: Target>(&mut self, drive: &mut T) -> Result<(), SourceError> {
         let now = drive.now();
         self.flows.start(now)?;
         self.send_ready(drive, now)
@@ -58,11 +102,7 @@ impl Load {
 
     /// Sends what waits for no time.
     #[inline]
-    fn send_ready<S: Scheme>(
-        &mut self,
-        drive: &mut Drive<S>,
-        now: Picos,
-    ) -> Result<(), SourceError> {
+    fn send_ready<T: Target>(&mut self, drive: &mut T, now: Picos) -> Result<(), SourceError> {
         while self.flows.is_ready() {
             let Turn::Send(flow, request, _) = self.flows.next_ready(now, true, true)? else {
                 break;
@@ -73,13 +113,7 @@ impl Load {
     }
 
     #[inline]
-    fn send<S: Scheme>(
-        &mut self,
-        drive: &mut Drive<S>,
-        now: Picos,
-        flow: u32,
-        request: &IoRequest,
-    ) {
+    fn send<T: Target>(&mut self, drive: &mut T, now: Picos, flow: u32, request: &IoRequest) {
         let submission = Submission {
             op: request.op,
             offset: request.offset,
@@ -102,7 +136,7 @@ impl Load {
     /// until the drive has nothing left to clean.
     #[inline]
     #[must_use]
-    pub fn next_time<S: Scheme>(&self, drive: &Drive<S>) -> Picos {
+    pub fn next_time<T: Target>(&self, drive: &T) -> Picos {
         if !self.completed.is_empty() {
             return drive.now();
         }
@@ -118,11 +152,11 @@ impl Load {
     /// # Errors
     /// If a source cannot be read on.
     #[inline]
-    pub fn step<S: Scheme>(
+    pub fn step<T: Target>(
         &mut self,
-        drive: &mut Drive<S>,
+        drive: &mut T,
         next: Picos,
-        mut each: impl FnMut(&Drive<S>, &Completion),
+        mut each: impl FnMut(&T, &Completion),
     ) -> Result<(), SourceError> {
         if !self.completed.is_empty() {
             // The first requests may have been done at once, when nobody was there to be told.

@@ -4,6 +4,7 @@
 //! [`schemes::Scheme`] over [`media::Media`]. [`run::simulate`] puts it into a [`state::State`],
 //! plays requests on it at a [`load::Pace`], and [`measure`]s.
 
+pub mod array;
 mod build;
 mod counters;
 pub mod device;

@@ -13,9 +13,9 @@ use super::load::{Load, Pace, flow};
 use super::logs::{EnduranceGroup, FdpStatistics};
 use super::measure::{
     BusyTime, DieShare, Energy, Latencies, MeasuredRequest, OverTime, RequestSink, TimeWindow,
-    Timeline, in_nanos,
+    Timeline, busy_times, in_nanos,
 };
-use super::media::{Cause, FlashOp, MediaCounters};
+use super::media::{FlashOp, MediaCounters};
 use super::profile::Profile;
 use super::schemes::replicated::ReplicationFigures;
 use super::schemes::{FdpCounts, Scheme, SchemeCounters, WornOut, ZoneCounts, ZoneError};
@@ -376,7 +376,7 @@ impl Meter {
             replication: drive.scheme().replication(drive.media()),
             media: *drive.media().counters(),
             drive: *drive.counters(),
-            dies: busy_times(drive),
+            dies: busy_times(drive.media()),
             channels: channel_times(drive),
         }
     }
@@ -396,7 +396,7 @@ impl Meter {
         let scheme = scheme.since(&self.scheme);
         let of_drive = drive.counters().since(&self.drive);
         let media = drive.media().counters().since(&self.media);
-        let mut dies = busy_times(drive);
+        let mut dies = busy_times(drive.media());
         for (now, before) in dies.iter_mut().zip(&self.dies) {
             now.iter_mut()
                 .flatten()
@@ -496,12 +496,6 @@ impl Outcome {
     fn per_second(&self, count: u64) -> f64 {
         if self.elapsed == 0 { 0.0 } else { count as f64 / self.simulated_seconds() }
     }
-}
-
-fn busy_times<S: Scheme>(drive: &Drive<S>) -> Vec<BusyTime> {
-    let media = drive.media();
-    let of_die = |die| FlashOp::ALL.map(|op| Cause::ALL.map(|cause| media.time_on(die, op, cause)));
-    (0..media.layout().dies()).map(of_die).collect()
 }
 
 fn channel_times<S: Scheme>(drive: &Drive<S>) -> Vec<Picos> {

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use ssd::drive::measure::Energy;
 use ssd::drive::media::FlashOp;
-use ssd::drive::profile::{EnergyConfig, Profile, SlcCacheKind};
+use ssd::drive::profile::{CleaningPace, EnergyConfig, Profile, SlcCacheKind};
 use ssd::drive::schemes::SCHEMES;
 use units::IoOp;
 
@@ -442,6 +442,7 @@ proptest! {
         streams in pick(&["none", "separate", "dac", "multi_log"]),
         cache in pick(&["none", "dynamic", "static"]),
         parity: bool,
+        tails in (pick(&["none", "cleaning", "busy"]), any::<[bool; 3]>()),
     ) {
         let (per_read, per_program, bits) = together;
         let pages = 12 * per_program.parse::<u32>().unwrap();
@@ -469,6 +470,17 @@ proptest! {
         if parity && dies > 1 && (m.multi_plane || m.planes_per_die == 1) {
             changes.push(("ftl.parity_dies", "1"));
             plain.set("ftl.parity_dies", "1").unwrap();
+            let (rule, [turns, in_groups, _]) = tails;
+            changes.push(("ftl.parity_reads", rule));
+            changes.push(("cleaning.rotates", if turns { "true" } else { "false" }));
+            if in_groups && dies.is_multiple_of(2) {
+                changes.push(("ftl.stripe_dies", "2"));
+                plain.set("ftl.stripe_dies", "2").unwrap();
+            }
+        }
+        if tails.1[2] && plain.cleaning.pace == CleaningPace::Burst {
+            changes.push(("cleaning.window_period_us", "5000"));
+            changes.push(("cleaning.window_share", "0.4"));
         }
         plain.set("slc_cache.kind", "dynamic").unwrap();
         let three =

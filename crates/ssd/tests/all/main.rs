@@ -4,6 +4,7 @@
 
 mod conformance;
 mod drive;
+mod drive_array;
 mod drive_bug_bench;
 mod drive_closed_forms;
 mod drive_determinism;
@@ -20,6 +21,7 @@ mod drive_replication;
 mod drive_retries;
 mod drive_slc;
 mod drive_superblocks;
+mod drive_tails;
 mod drive_trims;
 mod drive_zones;
 mod golden;

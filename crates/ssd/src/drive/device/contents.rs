@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use units::{Lpn, Ppn};
+use units::Lpn;
 
 use super::ops::{Op, OpKind};
 use super::{Drive, RequestSlot, Submission};
 use crate::drive::dram::Admission;
-use crate::drive::media::{Content, INITIAL, NOTHING, TRANSLATION};
+use crate::drive::media::{Command, Content, INITIAL, NOTHING, TRANSLATION};
 use crate::drive::schemes::{ReadPath, Scheme};
 
 /// Sectors are told apart 128 to a page: 512 bytes in pages up to 64 KiB.
@@ -266,9 +266,9 @@ impl<S: Scheme> Drive<S> {
     /// The rest of a page that was written in part is known: from the flash, from memory, or there
     /// is none.
     #[cold]
-    pub(super) fn follow_fill(&mut self, op: &Op, page: Option<Ppn>, path: ReadPath) {
-        let rest = match page {
-            Some(page) => self.content_on_flash(page),
+    pub(super) fn follow_fill(&mut self, op: &Op, read: Option<&Command>, path: ReadPath) {
+        let rest = match read {
+            Some(read) => self.content_on_flash(read),
             None => self.held_by_scheme(op.lpn, path),
         };
         let contents = self.followed();
@@ -305,15 +305,15 @@ impl<S: Scheme> Drive<S> {
 
     /// A read has a page from flash; where the buffer held sectors of it, these are newer.
     #[cold]
-    pub(super) fn follow_read(&mut self, op: &Op, page: Ppn) {
-        let content = self.content_on_flash(page);
+    pub(super) fn follow_read(&mut self, op: &Op, read: &Command) {
+        let content = self.content_on_flash(read);
         self.follow_found(op.request, op.lpn, content);
     }
 
     /// A page was put into the read cache.
     #[cold]
-    pub(super) fn follow_caching(&mut self, lpn: Lpn, page: Ppn) {
-        let content = self.content_on_flash(page);
+    pub(super) fn follow_caching(&mut self, lpn: Lpn, read: &Command) {
+        let content = self.content_on_flash(read);
         self.followed().cached.insert(lpn.0, content);
     }
 
@@ -347,9 +347,9 @@ impl<S: Scheme> Drive<S> {
 
     /// A read that waited for read-ahead has its page.
     #[cold]
-    pub(super) fn follow_expected(&mut self, slot: RequestSlot, lpn: Lpn, page: Option<Ppn>) {
-        let content = match page {
-            Some(page) => self.content_on_flash(page),
+    pub(super) fn follow_expected(&mut self, slot: RequestSlot, lpn: Lpn, read: Option<&Command>) {
+        let content = match read {
+            Some(read) => self.content_on_flash(read),
             None => self.followed().cached[&lpn.0],
         };
         self.follow_found(slot, lpn, content);
@@ -371,7 +371,7 @@ impl<S: Scheme> Drive<S> {
         contents.found.push(Found { handle, lpn, content });
     }
 
-    fn content_on_flash(&self, page: Ppn) -> Content {
-        self.media.witness().expect("the media are followed too").content(page)
+    fn content_on_flash(&self, read: &Command) -> Content {
+        self.media.witness().expect("the media are followed too").brought_by(read)
     }
 }

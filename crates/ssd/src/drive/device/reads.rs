@@ -8,6 +8,7 @@ use super::{Completion, Drive, RequestSlot};
 use crate::drive::dram::Lookup;
 use crate::drive::media::Done;
 use crate::drive::schemes::{ReadPath, Scheme};
+use crate::drive::time::Picos;
 
 /// A page of a read that waits for read-ahead.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +91,27 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
+    /// Whether the drive reclaims space now, by its windows, and until when that holds; `None` if it
+    /// has no windows. It reclaims space beyond them where writes wait for it.
+    #[must_use]
+    pub fn window(&self) -> Option<(bool, Picos)> {
+        let (windows, now) = (self.scheme.windows()?, self.media.now());
+        Some((windows.is_busy(now), windows.ends_at(now)))
+    }
+
+    /// How long a read that came now would wait for what the drive does for itself on one of its
+    /// dies, as far as is known; `None` if it would not. The longest of its pages: what a drive
+    /// tells with a read that it fails on request rather than let it wait (IODA 3.2).
+    #[must_use]
+    pub fn would_wait(&self, offset: u64, length: u32) -> Option<Picos> {
+        let (first, pages) = self.pages_of(offset, length);
+        (first.0..first.0 + pages)
+            .map(Lpn)
+            .filter(|&lpn| !self.buffer.contains(lpn) && !self.cache.contains(lpn))
+            .filter_map(|lpn| self.scheme.waits_for_own_work(lpn, &self.media))
+            .max()
+    }
+
     /// A page of a read is in the drive's memory.
     #[inline(always)]
     fn page_at_hand(&mut self, slot: RequestSlot, bytes: u32, completed: &mut Vec<Completion>) {
@@ -107,13 +129,13 @@ impl<S: Scheme> Drive<S> {
     pub(super) fn page_read(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         Self::tell_delays(&mut self.requests[op.request as usize].delays, &op, done);
         if self.is_followed() {
-            self.follow_read(&op, done.command.page);
+            self.follow_read(&op, &done.command);
         }
         if self.cache.capacity() > 0 && done.command.bytes == self.page_bytes && self.is_newest(&op)
         {
             self.cache.insert(op.lpn);
             if self.is_followed() {
-                self.follow_caching(op.lpn, done.command.page);
+                self.follow_caching(op.lpn, &done.command);
             }
         }
         self.page_at_hand(op.request, done.command.bytes, completed);
@@ -150,7 +172,7 @@ impl<S: Scheme> Drive<S> {
     #[inline(never)]
     pub(super) fn page_fetched(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         if self.is_followed() && self.cache.is_expected(op.lpn) {
-            self.follow_caching(op.lpn, done.command.page);
+            self.follow_caching(op.lpn, &done.command);
         }
         self.cache.arrived(op.lpn);
         self.serve_expecting(op.lpn, Some(done), completed);
@@ -167,7 +189,7 @@ impl<S: Scheme> Drive<S> {
             // In order: who came first is served first.
             self.expecting.remove(index);
             if self.is_followed() {
-                self.follow_expected(slot, lpn, done.map(|done| done.command.page));
+                self.follow_expected(slot, lpn, done.map(|done| &done.command));
             }
             if let Some(done) =
                 done.filter(|done| done.issued_at >= self.requests[slot as usize].submitted_at)

@@ -319,7 +319,7 @@ impl<S: Scheme> Drive<S> {
     pub(super) fn page_filled(&mut self, op: Op, done: &Done) {
         let lpn = op.lpn;
         if self.is_followed() {
-            self.follow_fill(&op, Some(done.command.page), ReadPath::Flash);
+            self.follow_fill(&op, Some(&done.command), ReadPath::Flash);
         }
         self.partial.filling.remove(&lpn.0);
         let since = self.media.now();

@@ -1,11 +1,18 @@
 //! What the dies spent their time on.
 
-use crate::drive::media::{Cause, FlashOp};
+use crate::drive::media::{Cause, FlashOp, Media};
 use crate::drive::time::Picos;
 
 /// Picoseconds that a die was busy, by [`FlashOp`] and [`Cause`]. Time in which several planes of a
 /// die work counts once.
 pub type BusyTime = [[Picos; Cause::ALL.len()]; FlashOp::ALL.len()];
+
+/// What each die has done so far.
+#[must_use]
+pub fn busy_times(media: &Media) -> Vec<BusyTime> {
+    let of_die = |die| FlashOp::ALL.map(|op| Cause::ALL.map(|cause| media.time_on(die, op, cause)));
+    (0..media.layout().dies()).map(of_die).collect()
+}
 
 /// Shares of the time of a die, or of all dies, 0 ... 1, which add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,7 +105,8 @@ mod tests {
         die[FlashOp::Erase as usize][Cause::Cleaning as usize] = 125;
         die[FlashOp::CopyBack as usize][Cause::WearLevelling as usize] = 25;
         die[FlashOp::Read as usize][Cause::Mapping as usize] = 100;
-        let expected = DieShare { by_cause: [0.25, 0.1, 0.125, 0.025, 0.0, 0.0, 0.0], idle: 0.5 };
+        let expected =
+            DieShare { by_cause: [0.25, 0.1, 0.125, 0.025, 0.0, 0.0, 0.0, 0.0], idle: 0.5 };
         let found = DieShare::of(&die, 1000);
         assert_eq!(found, expected);
         assert!((found.busy() - 0.5).abs() < 1e-12 && (found.internal() - 0.25).abs() < 1e-12);
@@ -123,7 +131,7 @@ mod tests {
         #[test]
         fn shares_add_up(
             dies in prop::collection::vec(
-                prop::array::uniform4(prop::array::uniform7(0..1_u64 << 57)),
+                prop::array::uniform4(prop::array::uniform8(0..1_u64 << 57)),
                 0..20,
             ),
         ) {

@@ -457,8 +457,8 @@ mod tests {
 
     #[test]
     fn names_and_order_agree() {
-        let json =
-            serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])).unwrap();
+        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]))
+            .unwrap();
         let expected: Vec<_> = Delay::ALL
             .iter()
             .map(|delay| format!("\"{}\":{}", delay.name(), delay.number()))
@@ -473,6 +473,7 @@ mod tests {
             "parity",
             "folding",
             "replication",
+            "reconstruction",
             "erase",
             "service",
             "buffer",
@@ -536,30 +537,36 @@ mod tests {
 
     #[test]
     fn the_rest_around_a_flash_command_is_queue() {
-        let flash = Delays { die: [1, 2, 3, 0, 0, 0, 4], channel: 5, retry: 0, service: 6 };
+        let flash = Delays { die: [1, 2, 3, 0, 0, 0, 0, 4], channel: 5, retry: 0, service: 6 };
         let found = RequestDelays::around(30, &flash, 0);
         assert_eq!(
             RequestDelays::around(30, &flash, 25),
-            ByDelay([5, 5, 1, 2, 3, 0, 0, 0, 4, 6, 4, 0, 0])
+            ByDelay([5, 5, 1, 2, 3, 0, 0, 0, 0, 4, 6, 4, 0, 0])
         );
-        assert_eq!(found, ByDelay([9, 5, 1, 2, 3, 0, 0, 0, 4, 6, 0, 0, 0]));
+        assert_eq!(found, ByDelay([9, 5, 1, 2, 3, 0, 0, 0, 0, 4, 6, 0, 0, 0]));
         assert_eq!(
             RequestDelays::around(30, &Delays::default(), 0),
-            ByDelay([30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+            ByDelay([30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
         );
     }
 
     #[test]
     fn a_flush_is_its_own_cause_beside_what_the_drive_did_for_itself() {
-        let last = Delays { die: [1, 2, 3, 0, 0, 0, 4], channel: 5, retry: 0, service: 6 };
+        let last = Delays { die: [1, 2, 3, 0, 0, 0, 0, 4], channel: 5, retry: 0, service: 6 };
         let around = RequestDelays::around(30, &Delays::default(), 0);
-        assert_eq!(around.with_flush(25, &last), ByDelay([5, 0, 0, 2, 3, 0, 0, 0, 4, 0, 0, 16, 0]));
+        assert_eq!(
+            around.with_flush(25, &last),
+            ByDelay([5, 0, 0, 2, 3, 0, 0, 0, 0, 4, 0, 0, 16, 0])
+        );
         assert_eq!(
             around.with_flush(25, &Delays::default()),
-            ByDelay([5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0])
+            ByDelay([5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0])
         );
         // What the page waited for before the flush came is not the flush's.
-        assert_eq!(around.with_flush(4, &last), ByDelay([26, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(
+            around.with_flush(4, &last),
+            ByDelay([26, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+        );
     }
 
     #[test]

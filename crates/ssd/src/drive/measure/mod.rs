@@ -10,7 +10,7 @@ mod latency;
 mod over_time;
 mod requests;
 
-pub use die_share::{BusyTime, DieShare};
+pub use die_share::{BusyTime, DieShare, busy_times};
 pub use energy::Energy;
 pub use latency::{
     ByDelay, Delay, DelaySummary, Latencies, LatencySummary, OpSummary, RequestDelays,

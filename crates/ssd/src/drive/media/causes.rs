@@ -103,6 +103,8 @@ causes! {
         Folding "folding";
         /// Copies of pages on other dies, written there and read from there.
         Replication "replication";
+        /// Pages of a stripe that are read to rebuild one whose die is busy.
+        Reconstruction "reconstruction";
     }
 }
 
@@ -110,7 +112,7 @@ impl Cause {
     /// Whether a request may wait for it, so that its time is recorded part by part.
     #[inline]
     pub(super) const fn may_be_waited_for(self) -> bool {
-        matches!(self, Self::Host | Self::Replication)
+        matches!(self, Self::Host | Self::Replication | Self::Reconstruction)
     }
 
     /// Whether it may have a die for itself.
@@ -133,11 +135,29 @@ mod tests {
         assert!(Class::ALL.iter().enumerate().all(|(number, &class)| class as usize == number));
         assert_eq!(
             Cause::ALL.map(Cause::name),
-            ["host", "mapping", "cleaning", "wear_levelling", "parity", "folding", "replication"]
+            [
+                "host",
+                "mapping",
+                "cleaning",
+                "wear_levelling",
+                "parity",
+                "folding",
+                "replication",
+                "reconstruction"
+            ]
         );
         assert_eq!(
             Class::ALL.map(Class::name),
-            ["die_busy", "cleaning", "wear_levelling", "parity", "folding", "replication", "erase"]
+            [
+                "die_busy",
+                "cleaning",
+                "wear_levelling",
+                "parity",
+                "folding",
+                "replication",
+                "reconstruction",
+                "erase"
+            ]
         );
         assert_eq!(Cause::WearLevelling.summary(), "Moves that only even out wear.");
     }

@@ -84,12 +84,22 @@ pub struct Command {
     /// The page; of an erase, the first page of the erase block; of a copy-back, the page that is
     /// programmed.
     pub page: Ppn,
-    /// The page that a copy-back reads. Otherwise not looked at.
+    /// The page that a copy-back reads; of a read that is part of rebuilding a page, that page.
+    /// Otherwise not looked at.
     pub from: Ppn,
     /// Bytes sent over the channel: a read may fetch part of a page.
     pub bytes: u32,
     /// Who is told.
     pub tag: Tag,
+}
+
+impl Command {
+    /// Whether it is one of several reads that bring another page together.
+    #[inline]
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.op == FlashOp::Read && matches!(self.cause, Cause::Reconstruction)
+    }
 }
 
 /// Where the time of a command went, in picoseconds.

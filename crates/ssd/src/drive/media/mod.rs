@@ -129,7 +129,7 @@ impl Features {
     const fn overtakes(&self, command: &Command) -> bool {
         self.reads_first
             && matches!(command.op, FlashOp::Read)
-            && matches!(command.cause, Cause::Host)
+            && matches!(command.cause, Cause::Host | Cause::Reconstruction)
     }
 
     /// Pages of a plane that one command of this kind is about; 1 for those that are alone.
@@ -534,7 +534,7 @@ impl Media {
         self.hash.mix(self.now);
         self.hash
             .mix(u64::from(command.page.0) << 8 | (command.op as u64) << 4 | command.cause as u64);
-        if !self.apart.is_empty() && self.ends_in_vain(slot) {
+        if !self.apart.is_empty() && self.ends_unheard(slot) {
             return;
         }
         let entry = self.slots.get(slot);

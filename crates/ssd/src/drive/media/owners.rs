@@ -1,7 +1,10 @@
-//! Commands whose owner changes its mind: it gives one up, or lets several race for the same end.
+//! Commands whose owner changes its mind, or has several: it gives one up, lets several race for the
+//! same end, or waits for the last of several.
 //!
 //! Neither costs a command anything that has a plain owner: [`Media::finish`] looks here only while
 //! the list is not empty.
+
+use units::Ppn;
 
 use super::Media;
 use super::command::{Command, FlashOp, Tag};
@@ -49,6 +52,8 @@ enum Role {
     GivenUp,
     /// It races with the others of this number.
     Rival { race: u32, loser: Loser },
+    /// It is done when all of this number are.
+    Part { whole: u32 },
 }
 
 impl Media {
@@ -149,12 +154,42 @@ impl Media {
         id
     }
 
+    /// Gives reads for [`super::Cause::Reconstruction`] that together bring the page `wanted`: the owner
+    /// hears of the one that is done last, with its delays.
+    ///
+    /// # Panics
+    /// If one is not such a read.
+    pub fn submit_parts(&mut self, wanted: Ppn, commands: impl IntoIterator<Item = Command>) {
+        self.races = self.races.wrapping_add(1);
+        let whole = self.races;
+        if let Some(witness) = &mut self.witness {
+            witness.is_rebuilt(wanted);
+        }
+        for command in commands {
+            assert!(command.is_part(), "only reads for it rebuild a page");
+            let command = Command { from: wanted, ..command };
+            // None is done before time passes, so that none is missed.
+            let slot = self.submit_named(command).slot;
+            self.apart.push(Apart { slot, role: Role::Part { whole } });
+        }
+    }
+
     /// A command is done that may be apart. Whether nobody hears of it.
     #[cold]
     #[inline(never)]
-    pub(super) fn ends_in_vain(&mut self, slot: CommandSlot) -> bool {
+    pub(super) fn ends_unheard(&mut self, slot: CommandSlot) -> bool {
         match self.take_apart(slot) {
             None => false,
+            Some(Role::Part { whole }) => {
+                let is_of =
+                    |apart: &Apart| matches!(apart.role, Role::Part { whole: of } if of == whole);
+                let is_last = !self.apart.iter().any(is_of);
+                let &Entry { command, issued_at, .. } = self.slots.get(slot);
+                if !is_last && let Some(witness) = &mut self.witness {
+                    witness.done(&command, &self.layout, issued_at, self.now);
+                }
+                !is_last
+            }
             Some(Role::Rival { race, .. }) => {
                 self.end_race(race);
                 false

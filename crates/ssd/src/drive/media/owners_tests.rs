@@ -125,6 +125,24 @@ fn tag(number: u32) -> Tag {
     Tag::drive(number)
 }
 
+/// The owner of parts hears once, of the last; the idea taken out, it would hear of each.
+#[test]
+fn of_parts_the_last_is_reported() {
+    let mut bench = Bench::new(&config());
+    // The second die is busy with another read first.
+    let before = bench.read(1, 1, tag(9));
+    let wanted = Ppn(bench.written[0].0 + 5);
+    let part = |die| Command { cause: Cause::Reconstruction, ..bench.reading(die, 2, tag(1)) };
+    let parts = [part(0), part(1)];
+    bench.media.submit_parts(wanted, parts);
+    assert_eq!(bench.media.stage(before), Stage::Running);
+    assert_eq!(bench.ends(), [(tag(9), READ), (tag(1), 2 * READ)]);
+    assert_eq!((bench.media.counters().of(FlashOp::Read), bench.in_vain()), (3, 0));
+    let witness = bench.media.witness().unwrap();
+    let parts = witness.commands().iter().filter(|carried| carried.command.is_part());
+    assert!(parts.clone().all(|carried| carried.command.from == wanted) && parts.count() == 2);
+}
+
 #[test]
 fn one_that_waits_vanishes_and_what_is_behind_it_moves_up() {
     let mut bench = Bench::new(&config());

@@ -48,6 +48,9 @@ pub struct Witness {
     left: BTreeMap<u32, Content>,
     /// What the scheme has read, by page.
     read: BTreeMap<u32, Content>,
+    /// What pages held when they were last rebuilt from others: by the time that is done they may
+    /// be erased.
+    rebuilt: BTreeMap<u32, Content>,
     commands: Vec<Carried>,
     most_commands: usize,
 }
@@ -61,6 +64,7 @@ impl Witness {
             brought: BTreeMap::new(),
             left: BTreeMap::new(),
             read: BTreeMap::new(),
+            rebuilt: BTreeMap::new(),
             commands: Vec::new(),
             most_commands,
         }
@@ -86,6 +90,22 @@ impl Witness {
     #[must_use]
     pub fn content(&self, page: Ppn) -> Content {
         self.pages[page.index()]
+    }
+
+    /// What a read brings.
+    #[must_use]
+    pub fn brought_by(&self, read: &Command) -> Content {
+        if read.is_part() { self.rebuilt[&read.from.0] } else { self.content(read.page) }
+    }
+
+    /// A page is rebuilt from others from now on.
+    ///
+    /// # Panics
+    /// If it holds nothing.
+    pub(super) fn is_rebuilt(&mut self, page: Ppn) {
+        let content = self.content(page);
+        assert!(content != NOTHING, "page {} is rebuilt, and is erased", page.0);
+        self.rebuilt.insert(page.0, content);
     }
 
     /// What all pages hold.
@@ -141,7 +161,12 @@ impl Witness {
         let page = command.page.index();
         let content = match command.op {
             FlashOp::Read => {
-                assert!(self.pages[page] != NOTHING, "page {page} is read, and is erased");
+                // What a program was padded with is part of a stripe.
+                let may_be_padding = command.is_part();
+                assert!(
+                    may_be_padding || self.pages[page] != NOTHING,
+                    "page {page} is read, and is erased"
+                );
                 if command.tag.is_scheme() {
                     self.read.insert(command.page.0, self.pages[page]);
                 }

@@ -309,28 +309,8 @@ impl Profile {
         at.require(!costs || ftl.trim != TrimRule::Free, "ftl.trim", "free", || {
             "must be at_once or lazy where ftl.trim_us or ftl.trim_page_us is above 0".to_owned()
         })?;
-        self.check_parity(at)
-    }
-
-    fn check_parity(&self, at: &At<'_>) -> Checked {
-        let (m, parity) = (&self.media, self.ftl.parity_dies);
-        at.range("ftl.parity_dies", parity, 0..=1)?;
-        if parity == 0 {
-            return Ok(());
-        }
-        at.require(self.is_of_superblocks(), "ftl.parity_dies", parity, || {
-            "must be 0 unless ftl.scheme is superblock_mapped".to_owned()
-        })?;
-        let dies = m.channels * m.packages_per_channel * m.dies_per_package;
-        at.require(dies > 1, "ftl.parity_dies", parity, || {
-            "must be 0 on a drive of one die: parity is of other dies".to_owned()
-        })?;
-        let in_step = m.multi_plane || m.planes_per_die == 1;
-        at.require(in_step, "ftl.parity_dies", parity, || {
-            "must be 0 unless media.multi_plane is true: otherwise units are planes, and parity may \
-             lie on a die whose data it is of"
-                .to_owned()
-        })
+        self.check_parity(at)?;
+        self.check_windows(at)
     }
 
     pub(super) fn is_of_superblocks(&self) -> bool {

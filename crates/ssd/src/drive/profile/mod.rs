@@ -4,7 +4,9 @@
 
 mod check;
 mod check_placement;
+mod cleaning;
 mod error;
+mod parity;
 mod replication;
 mod schema;
 mod set;
@@ -12,7 +14,9 @@ mod slc;
 #[cfg(test)]
 mod tests;
 
+pub use cleaning::{CleaningConfig, CleaningPace};
 pub use error::ProfileError;
+pub use parity::ParityReads;
 pub use replication::{CountedBy, ReplicationConfig, ReplicationPolicy};
 pub use schema::*;
 pub use slc::SlcBlocks;
@@ -108,7 +112,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 46] = [
+const LATER: [(&str, &str); 52] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
@@ -130,7 +134,13 @@ const LATER: [(&str, &str); 46] = [
     ("cleaning", "occupies_die = false"),
     ("cleaning", "pace = \"burst\""),
     ("cleaning", "burst_stripes = 0.0"),
+    ("cleaning", "rotates = false"),
+    ("cleaning", "window_period_us = 0.0"),
+    ("cleaning", "window_share = 0.5"),
+    ("cleaning", "window_start = 0.0"),
     ("ftl", "parity_dies = 0"),
+    ("ftl", "stripe_dies = 0"),
+    ("ftl", "parity_reads = \"none\""),
     ("ftl", "trim = \"free\""),
     ("ftl", "trim_us = 0.0"),
     ("ftl", "trim_page_us = 0.0"),
@@ -240,8 +250,7 @@ impl Profile {
     }
 
     fn pages_without_parity(&self) -> u64 {
-        let m = &self.media;
-        let dies = u64::from(m.channels * m.packages_per_channel * m.dies_per_package);
+        let dies = self.group_dies();
         self.physical_pages() / dies * (dies - u64::from(self.ftl.parity_dies).min(dies))
     }
 

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ReplicationConfig;
+use super::{CleaningConfig, ParityReads, ReplicationConfig};
 
 /// A drive: everything that the simulator needs to know of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -413,6 +413,12 @@ pub struct FtlConfig {
     /// `superblock_mapped`.
     #[serde(default)]
     pub parity_dies: u32,
+    /// Dies of each group of a stripe that has parity of its own: 0 for all of the stripe.
+    #[serde(default)]
+    pub stripe_dies: u32,
+    /// Which reads are answered from the rest of their stripe.
+    #[serde(default)]
+    pub parity_reads: ParityReads,
     /// What a TRIM costs the controller, and when.
     #[serde(default)]
     pub trim: TrimRule,
@@ -440,41 +446,6 @@ pub enum TrimRule {
     /// Its time before it is acknowledged; that of its pages whenever the controller has nothing
     /// else to do.
     Lazy,
-}
-
-/// When space is reclaimed. Fractions are of the erase blocks of a plane.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct CleaningConfig {
-    /// Cleaning starts when less than this fraction of a plane's erase blocks is free, and host
-    /// writes go on meanwhile; 0 for only when there is no other way.
-    pub start_below_free: f64,
-    /// In idle time cleaning starts below this fraction; 0 for never.
-    pub background_below_free: f64,
-    /// How long a die has to be idle before that, in microseconds: at least 1.
-    pub idle_us: f64,
-    /// Whether a die whose erase block is being cleaned serves nothing else until that is clean,
-    /// as in DiskSim's SSD extension (Agrawal et al., USENIX ATC 2008), or commands take turns.
-    /// Only of `page_mapped`.
-    pub occupies_die: bool,
-    /// Whether cleaning that has started goes as fast as it can, or keeps step with the host.
-    pub pace: CleaningPace,
-    /// With `pace = "credits"`, how much is cleaned at a time, in stripes (one program on each
-    /// die): credits are saved up until they are enough for it; 0 for page by page.
-    pub burst_stripes: f64,
-}
-
-/// How fast erase blocks are cleaned, once cleaning has started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CleaningPace {
-    /// As fast as the scheme can, until the erase block is clean.
-    #[default]
-    Burst,
-    /// Each page that the host writes allows so many to be relocated, the more the less is free:
-    /// none at `start_below_free`, in the middle between that and the reserve as many as the host's
-    /// writes use up, at the reserve twice as many. Only of `superblock_mapped`.
-    Credits,
 }
 
 /// How wear is evened out (REPLICATION 5.1).

@@ -37,6 +37,8 @@ pub(super) struct LaneCleaning {
 pub(super) struct Lane {
     pub(super) job: LaneCleaning,
     pub(super) waiting: VecDeque<Waiting>,
+    /// The cleaning waits for its window.
+    pub(super) is_paused: bool,
     /// When to look whether the die is idle enough for background cleaning.
     pub(super) wake_at: Picos,
 }

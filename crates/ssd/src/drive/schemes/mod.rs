@@ -27,12 +27,14 @@ mod superblock;
 pub mod superblock_mapped;
 mod watch;
 mod wear;
+mod windows;
 pub mod zoned;
 
 use registry::Info;
 use units::{Lpn, PageOp};
 
 pub use fdp::{FdpCounts, FdpEvents, HandleCounts};
+pub use windows::Windows;
 
 use crate::drive::counters::counters;
 use crate::drive::media::{Done, Media, Tag};
@@ -74,6 +76,8 @@ counters! {
         mapping_page_writes,
         /// Pages of parity written (`ftl.parity_dies`).
         parity_page_writes,
+        /// Pages that were rebuilt from the rest of their stripe (`ftl.parity_reads`).
+        rebuilt_pages,
         /// Copies of pages written to other dies (`replication.policy`).
         replica_page_writes,
         /// Translations that were in the cache of the map (DFTL).
@@ -322,6 +326,17 @@ pub trait Scheme: Send {
 
     /// A command with a tag of [`Tag::scheme`] is done.
     fn completed(&mut self, done: &Done, media: &mut Media);
+
+    /// When it reclaims space, if it does so in windows alone.
+    fn windows(&self) -> Option<&Windows> {
+        None
+    }
+
+    /// How long a read of a page that came now would wait for what its die does for the drive
+    /// itself, as far as is known; `None` if it would not, or the scheme does not tell.
+    fn waits_for_own_work(&self, _lpn: Lpn, _media: &Media) -> Option<Picos> {
+        None
+    }
 
     /// When the scheme wants to be woken, if it does: for what it does in idle time.
     fn next_wake(&self) -> Option<Picos> {

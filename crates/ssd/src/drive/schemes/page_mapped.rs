@@ -2,6 +2,7 @@
 //! frontiers and its own cleaning.
 
 mod elsewhere;
+mod in_windows;
 
 use std::collections::VecDeque;
 
@@ -13,6 +14,7 @@ use super::allocation::Allocation;
 use super::lane::{Lane, LaneCleaning, Thresholds, Waiting};
 use super::watch::Watch;
 use super::wear::StaticWear;
+use super::windows::{Windows, own_work};
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
 use crate::drive::profile::{CleaningConfig, FdpConfig, StaticRule, WearLevellingConfig};
@@ -89,6 +91,7 @@ pub struct PageMappedScheme<P, W = ()> {
     /// One bit a logical page: whether its newest version waits for room.
     waits: Vec<u64>,
     waiting_writes: u32,
+    windows: Option<Windows>,
     cleaning_lanes: u32,
     next_wake: Picos,
     wear_moves: u64,
@@ -141,6 +144,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         let lane = |_| Lane {
             job: LaneCleaning::default(),
             waiting: VecDeque::new(),
+            is_paused: false,
             wake_at: Picos::MAX,
         };
         let scheme = Self {
@@ -157,6 +161,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             page_bytes: layout.page_bytes,
             waits: vec![0; (settings.logical_pages as usize).div_ceil(64)],
             waiting_writes: 0,
+            windows: Windows::new(settings.cleaning),
             cleaning_lanes: 0,
             next_wake: Picos::MAX,
             wear_moves: 0,
@@ -347,7 +352,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         if self.lanes[lane as usize].job.cleaning.victim().is_some()
             || self.is_occupied(lane, media)
         {
-            return;
+            return self.resume(lane, media);
         }
         let free = self.ftl.lanes().free(lane);
         let must = !self.lanes[lane as usize].waiting.is_empty();
@@ -359,7 +364,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             return;
         }
         if must || (free < self.thresholds.start_below && self.gains(lane)) {
-            self.start(lane, media);
+            if self.may_clean(lane, media) {
+                self.start(lane, media);
+            }
         } else if free < self.thresholds.background_below {
             self.wake_later(lane, media.now());
         }
@@ -434,6 +441,10 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
 
     /// Gives the next command of a cleaning.
     fn go_on(&mut self, lane: u32, media: &mut Media) {
+        if !self.may_clean(lane, media) {
+            self.lanes[lane as usize].is_paused = true;
+            return;
+        }
         let job = &mut self.lanes[lane as usize].job;
         let cause = job.cause.expect("a cleaning has a cause");
         if let Some((number, Survivor { from, .. })) = job.cleaning.next(&self.ftl) {
@@ -589,6 +600,17 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
         }
     }
 
+    fn windows(&self) -> Option<&Windows> {
+        self.windows.as_ref()
+    }
+
+    fn waits_for_own_work(&self, lpn: Lpn, media: &Media) -> Option<Picos> {
+        match self.locate(lpn, media) {
+            Place::Flash(page) => own_work(media.layout().die_of(page), media),
+            Place::Memory | Place::Nowhere => None,
+        }
+    }
+
     fn next_wake(&self) -> Option<Picos> {
         (self.next_wake != Picos::MAX).then_some(self.next_wake)
     }
@@ -600,6 +622,13 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
                 continue;
             }
             self.lanes[lane as usize].wake_at = Picos::MAX;
+            if self.windows.is_some() {
+                if self.lanes[lane as usize].is_paused || self.may_clean(lane, media) {
+                    self.consider(lane, media);
+                } else {
+                    continue;
+                }
+            }
             let needs = self.lanes[lane as usize].job.cleaning.victim().is_none()
                 && self.ftl.lanes().free(lane) < self.thresholds.background_below;
             if !needs || !self.gains(lane) {

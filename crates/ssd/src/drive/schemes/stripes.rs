@@ -15,8 +15,10 @@ pub struct Together {
     pub per_program: u32,
     /// Whether one command works on all planes of a die.
     pub multi_plane: bool,
-    /// Units of each stripe that hold parity: 0 or 1.
+    /// Units of each group of a stripe that hold parity: 0 or 1.
     pub parity: u32,
+    /// Units of a group, which divide those of a stripe; 0 for all.
+    pub group: u32,
 }
 
 /// The order of a superblock's pages.
@@ -29,8 +31,9 @@ pub struct Together {
 ///
 /// Superblock `n` is the `n`-th erase block of each plane that is not bad from the factory.
 ///
-/// With parity, one unit of each stripe holds the exclusive or of the others: on the next die with
-/// each stripe, as in RAID 5, so that reads use all dies alike.
+/// With parity, one unit of each group of a stripe holds the exclusive or of the others: on the next
+/// die of the group with each stripe, as in RAID 5, so that reads use all dies alike. Groups are
+/// dies in a row, so that they lie on as many channels as can be.
 #[derive(Clone, Debug)]
 pub struct Stripes {
     /// Of a superblock, without parity.
@@ -50,13 +53,17 @@ pub struct Stripes {
     superblocks: u32,
     /// Units of a stripe: dies, or planes where those do not work together.
     units: u32,
-    /// Of them for parity.
+    /// Of a group of them, which has parity of its own.
+    group: u32,
+    /// Of a group for parity.
     parity: u32,
     /// The erase blocks of each superblock: die by die in the order of a stripe, plane by plane.
     blocks: Vec<EraseBlockId>,
     by_superblock: Divider,
     /// By the units of a stripe that hold data.
     by_die: Divider,
+    /// By those of a group.
+    by_group: Divider,
     by_plane: Divider,
 }
 
@@ -92,7 +99,7 @@ impl Shape {
 impl Stripes {
     /// Of drives with this layout. `is_bad` names the erase blocks that are bad from the factory.
     pub fn new(layout: &Layout, together: Together, is_bad: impl Fn(EraseBlockId) -> bool) -> Self {
-        let Together { per_read, per_program, multi_plane, parity } = together;
+        let Together { per_read, per_program, multi_plane, parity, group } = together;
         let planes = if multi_plane { layout.planes_per_die } else { 1 };
         let rounds = layout.planes_per_die / planes;
         let dies = (0..layout.dies_per_channel).flat_map(|die| {
@@ -116,7 +123,9 @@ impl Stripes {
         let unit_pages = whole.unit_pages;
         let least_pages = if per_read == per_program { per_program } else { unit_pages };
         let units = layout.dies() * rounds;
-        let pages = layout.pages_per_block * planes * (units - parity);
+        let group = if group == 0 { units } else { group };
+        let data_units = units - parity * (units / group);
+        let pages = layout.pages_per_block * planes * data_units;
         Self {
             pages,
             unit_pages,
@@ -127,10 +136,12 @@ impl Stripes {
             pages_per_block: layout.pages_per_block,
             superblocks: superblocks as u32,
             units,
+            group,
             parity,
             blocks: blocks.collect(),
             by_superblock: Divider::new(pages),
-            by_die: Divider::new(units - parity),
+            by_die: Divider::new(data_units),
+            by_group: Divider::new(group - parity),
             by_plane: Divider::new(planes),
         }
     }
@@ -146,7 +157,7 @@ impl Stripes {
 
     /// Data pages of a superblock with one bit a cell.
     pub fn slc_pages(&self, slc: SlcBlocks) -> u32 {
-        slc.word_lines * self.shapes[1].unit_pages * (self.units - self.parity)
+        slc.word_lines * self.shapes[1].unit_pages * self.data_units()
     }
 
     /// From now on a superblock is written with one bit a cell, or with all.
@@ -182,7 +193,24 @@ impl Stripes {
 
     /// Pages of a stripe, without parity.
     pub fn stripe_pages(&self) -> u32 {
-        self.unit_pages * (self.units - self.parity)
+        self.unit_pages * self.data_units()
+    }
+
+    /// Units of a stripe that hold data.
+    fn data_units(&self) -> u32 {
+        self.units - self.parity * (self.units / self.group)
+    }
+
+    /// Units of a group.
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+
+    /// The dies in the order of a stripe, those of a group in a row. Only where a unit is a die.
+    pub fn dies(&self, layout: &Layout) -> impl Iterator<Item = u32> + use<'_> {
+        let (layout, planes) = (layout.clone(), self.planes as usize);
+        let count = self.units as usize * planes;
+        self.blocks.iter().take(count).step_by(planes).map(move |&b| layout.die_of_block(b))
     }
 
     /// The superblock that a page of the FTL lies in, and its place there.
@@ -203,10 +231,10 @@ impl Stripes {
         self.shape(superblock).by_least.split(offset + 1).1 == 0
     }
 
-    /// The unit of a stripe that holds its parity.
+    /// The unit of each group of a stripe that holds its parity.
     #[inline]
     fn parity_unit(&self, superblock: u32, stripe: u32) -> u32 {
-        (superblock + stripe) % self.units
+        (superblock + stripe) % self.group
     }
 
     /// Where a data unit lies, by its number in the stripe.
@@ -215,7 +243,22 @@ impl Stripes {
         if self.parity == 0 {
             return number;
         }
-        number + u32::from(number >= self.parity_unit(superblock, stripe))
+        let (group, number) = self.by_group.split(number);
+        let within = number + u32::from(number >= self.parity_unit(superblock, stripe));
+        group * self.group + within
+    }
+
+    /// The pages on the media that a page of the FTL is the exclusive or of, if there is parity:
+    /// those at its place in the other units of its group.
+    pub fn rest_of_group(&self, page: Ppn) -> impl Iterator<Item = Ppn> + use<'_> {
+        let (superblock, offset) = self.split(page);
+        let (unit, within) = self.shape(superblock).by_unit.split(offset);
+        let (stripe, number) = self.by_die.split(unit);
+        let own = self.die_of(superblock, stripe, number);
+        let first = own / self.group * self.group;
+        (first..first + self.group)
+            .filter(move |&die| die != own)
+            .map(move |die| self.in_unit(superblock, stripe, die, within))
     }
 
     /// Where a page of the FTL lies on the media.
@@ -239,20 +282,22 @@ impl Stripes {
         Ppn(block * self.pages_per_block + place)
     }
 
-    /// The pages on the media that hold the parity of a stripe, if the page of the FTL at this place
-    /// is the last of its data.
+    /// The pages on the media that hold the parity of a group of a stripe, if the page of the FTL at
+    /// this place is the last of its data.
     pub fn parity_after(
         &self,
         superblock: u32,
         offset: u32,
     ) -> impl Iterator<Item = Ppn> + use<'_> {
         let shape = self.shape(superblock);
-        let (units, rest) = shape.by_unit.split(offset + 1);
-        let (stripes, number) = self.by_die.split(units);
-        let pages = if self.parity > 0 && rest == 0 && number == 0 { shape.unit_pages } else { 0 };
+        let (unit, within) = shape.by_unit.split(offset);
+        let (stripe, number) = self.by_die.split(unit);
+        let (group, number) = self.by_group.split(number);
+        let is_last = within + 1 == shape.unit_pages && number + 1 == self.group - self.parity;
+        let pages = if self.parity > 0 && is_last { shape.unit_pages } else { 0 };
         (0..pages).map(move |within| {
-            let stripe = stripes - 1;
-            self.in_unit(superblock, stripe, self.parity_unit(superblock, stripe), within)
+            let die = group * self.group + self.parity_unit(superblock, stripe);
+            self.in_unit(superblock, stripe, die, within)
         })
     }
 
@@ -269,12 +314,21 @@ impl Stripes {
         let (stripes, dies) = self.by_die.split(units);
         let planes = rest / whole.per_program;
         let (by_plane, per_program) = (self.by_plane, whole.per_program);
-        // Dies before it hold a unit of the last stripe, and it holds a part of one.
-        let last = self.die_of(superblock, stripes, dies);
         let parity = (self.parity > 0).then(|| self.parity_unit(superblock, stripes));
+        let (group, of_group) = (self.group, self.group - self.parity);
         self.blocks_of(superblock).iter().zip(0..).map(move |(&block, place)| {
             let (die, plane) = by_plane.split(place);
-            let is_written = parity != Some(die) && (die < last || (die == last && plane < planes));
+            // By the number of its unit among those of data: those before it are written, and of
+            // it a part; parity once those of its group are.
+            let within = die % group;
+            let number = die / group * of_group + within;
+            let is_written = match parity {
+                Some(parity) if parity == within => (die / group + 1) * of_group <= dies,
+                parity => {
+                    let number = number - u32::from(parity.is_some_and(|parity| parity < within));
+                    number < dies || (number == dies && plane < planes)
+                }
+            };
             (block, (stripes + u32::from(is_written)) * per_program)
         })
     }
@@ -292,7 +346,7 @@ mod tests {
     }
 
     const TOGETHER: Together =
-        Together { per_read: 2, per_program: 6, multi_plane: true, parity: 0 };
+        Together { per_read: 2, per_program: 6, multi_plane: true, parity: 0, group: 0 };
 
     #[test]
     fn every_page_has_a_place_of_its_own_in_its_superblock() {
@@ -361,12 +415,70 @@ mod tests {
         assert_eq!(parity_dies, [0, 2, 2, 1, 1, 3]);
     }
 
+    /// Groups of two dies of the four: as many units for data as for parity.
+    #[test]
+    fn groups_have_parity_of_their_own() {
+        let (layout, _) = stripes();
+        let together = Together { parity: 1, group: 2, ..TOGETHER };
+        let stripes = Stripes::new(&layout, together, |_| false);
+        assert_eq!((stripes.pages, stripes.stripe_pages(), stripes.group()), (48, 24, 2));
+        assert_eq!(stripes.dies(&layout).collect::<Vec<_>>(), [0, 2, 1, 3]);
+        let mut seen = vec![false; layout.physical_pages() as usize];
+        for page in 0..3 * stripes.pages {
+            let (superblock, offset) = stripes.split(Ppn(page));
+            let own = stripes.on_media(Ppn(page));
+            let parity: Vec<Ppn> = stripes.parity_after(superblock, offset).collect();
+            assert_eq!(parity.len(), if (offset + 1) % 12 == 0 { 12 } else { 0 });
+            let [other] = stripes.rest_of_group(Ppn(page)).collect::<Vec<_>>()[..] else {
+                panic!("a group is of two")
+            };
+            let groups = [own, other].map(|page| layout.die_of(page) % 2);
+            assert_eq!(groups[0], groups[1]);
+            for page in std::iter::once(own).chain(parity) {
+                assert!(!std::mem::replace(&mut seen[page.index()], true));
+            }
+        }
+        assert!(seen.iter().all(|&seen| seen), "data and parity fill the media");
+    }
+
+    /// The idea of parity: each page is the exclusive or of the rest of its group. So the sets of
+    /// pages that belong together are the same whichever of them is asked for.
+    #[test]
+    fn the_rest_of_a_group_and_the_page_are_one_set() {
+        let (layout, _) = stripes();
+        for group in [0, 2] {
+            let together = Together { parity: 1, group, ..TOGETHER };
+            let stripes = Stripes::new(&layout, together, |_| false);
+            let mut sets = std::collections::BTreeMap::new();
+            for page in (0..3 * stripes.pages).map(Ppn) {
+                let own = stripes.on_media(page);
+                let mut set: Vec<u32> = stripes.rest_of_group(page).map(|page| page.0).collect();
+                set.push(own.0);
+                set.sort_unstable();
+                assert_eq!(set.len() as u32, stripes.group());
+                assert!(
+                    set.windows(2)
+                        .all(|pair| { layout.die_of(Ppn(pair[0])) != layout.die_of(Ppn(pair[1])) })
+                );
+                *sets.entry(set).or_insert(0) += 1;
+            }
+            assert!(sets.values().all(|&count| count == stripes.group() - 1));
+        }
+    }
+
     #[test]
     fn what_is_written_is_programmed_with_its_parity() {
+        for group in [0, 2] {
+            written_with_parity(group);
+        }
+    }
+
+    fn written_with_parity(group: u32) {
         let (layout, _) = stripes();
-        let stripes = Stripes::new(&layout, Together { parity: 1, ..TOGETHER }, |_| false);
+        let together = Together { parity: 1, group, ..TOGETHER };
+        let stripes = Stripes::new(&layout, together, |_| false);
         for superblock in 0..3 {
-            for units in 0..=6 {
+            for units in 0..=stripes.pages / stripes.unit_pages {
                 let mut expected = std::collections::BTreeMap::new();
                 for offset in 0..units * stripes.unit_pages {
                     let page = stripes.on_media(Ppn(superblock * stripes.pages + offset));

@@ -12,22 +12,27 @@ use super::lane::{Thresholds, Waiting};
 use super::pace::Pace;
 use super::page_mapped::{Place, SchemeSettings};
 use super::stripes::Stripes;
+use super::windows::{Windows, own_work};
 use super::{FdpCounts, ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
-use crate::drive::profile::StaticRule;
+use crate::drive::profile::{Profile, StaticRule};
 use crate::drive::time::{Picos, picos_of_micros};
 use crate::ftl::PageMapped;
 
 mod cleaning;
 mod handles;
+mod rebuild;
 mod slc;
+mod turns;
 
 pub use handles::ByHandle;
 pub use slc::SlcSettings;
 
 use cleaning::{Ending, Job, MOST_ENDING};
 use handles::Record;
+use rebuild::Rebuild;
 use slc::Slc;
+use turns::Turns;
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -110,6 +115,20 @@ pub struct SuperblockMapped<P> {
     worn_out: Option<WornOut>,
     /// Of placement by the host, where there is any.
     handles: Option<Box<Record>>,
+    /// Kept where dies take turns, or pages are rebuilt.
+    turns: Option<Box<Turns>>,
+    rebuild: Option<Rebuild>,
+    rebuilt_pages: u64,
+    windows: Option<Windows>,
+}
+
+/// Gives a command: one of the scheme's own when it is the turn of its die.
+#[inline]
+fn give(command: Command, is_own: bool, turns: &mut Option<Box<Turns>>, media: &mut Media) {
+    match turns {
+        Some(turns) if is_own => turns.give(command, media),
+        _ => media.submit(command),
+    }
 }
 
 /// Whether the policy has room beside a static cache, and beside the open superblock of any.
@@ -195,6 +214,10 @@ impl<P: Placement> SuperblockMapped<P> {
             worn_out: None,
             handles: P::HAS_HANDLES.then(|| Box::new(Record::new(settings.fdp))),
             bad_blocks: settings.endurance.iter().filter(|&&cycles| cycles == 0).count() as u64,
+            turns: None,
+            rebuild: None,
+            rebuilt_pages: 0,
+            windows: Windows::new(settings.cleaning),
             ftl,
             stripes,
         };
@@ -203,6 +226,18 @@ impl<P: Placement> SuperblockMapped<P> {
             scheme.use_slc(&slc, stream, keep);
         }
         Ok(scheme)
+    }
+
+    /// Uses the parity for reads, and lets dies take turns in cleaning, as the profile says.
+    #[must_use]
+    pub fn using_parity(mut self, profile: &Profile) -> Self {
+        self.rebuild = Rebuild::new(profile.ftl.parity_reads, &profile.media);
+        let rotates = profile.cleaning.rotates;
+        if rotates || self.rebuild.is_some() {
+            let turns = Turns::new(rotates, &self.stripes, &profile.layout());
+            self.turns = Some(Box::new(turns));
+        }
+        self
     }
 
     /// Whether what the host may write still has room.
@@ -275,21 +310,39 @@ impl<P: Placement> SuperblockMapped<P> {
         let (superblock, first) = self.stripes.split(filling.first);
         let last = first + filling.pages.len() as u32 - 1;
         media.hold();
+        let mut is_own = self.is_in_turn(filling.has_relocated, filling.first, media);
         for (place, (from, tag)) in (filling.first.0..).zip(filling.pages.drain(..)) {
             let page = self.stripes.on_media(Ppn(place));
-            media.submit(match from {
+            let command = match from {
                 Some(from) => Command::copy(from, page, self.page_bytes, self.cause_of(tag), tag),
                 None => Command::program(page, self.page_bytes, Cause::Host, tag),
-            });
+            };
+            give(command, is_own, &mut self.turns, media);
         }
         for page in self.stripes.parity_after(superblock, last) {
             self.parity_pages += 1;
-            let tag = Tag::scheme(cleaning::PARITY);
-            media.submit(Command::program(page, self.page_bytes, Cause::Parity, tag));
+            is_own |= self.holds_program_of(page, media);
+            let tag = Tag::scheme(if is_own { cleaning::OWN_PARITY } else { cleaning::PARITY });
+            let command = Command::program(page, self.page_bytes, Cause::Parity, tag);
+            give(command, is_own, &mut self.turns, media);
         }
         media.release();
         (filling.has_relocated, filling.since) = (false, 0);
         self.empty.push(filling);
+    }
+
+    /// Whether programs of a unit wait for the turn of its die: those of cleaning, and what has to
+    /// come after such.
+    #[inline]
+    fn is_in_turn(&self, has_relocated: bool, first: Ppn, media: &Media) -> bool {
+        self.turns.is_some()
+            && (has_relocated || self.holds_program_of(self.stripes.on_media(first), media))
+    }
+
+    #[inline]
+    fn holds_program_of(&self, page: Ppn, media: &Media) -> bool {
+        let block = media.layout().block_of(page);
+        self.turns.as_ref().is_some_and(|turns| turns.holds_program_of(block, media))
     }
 
     /// Pads a unit, and carries it out. What is left of an erase block that was closed early stays
@@ -379,7 +432,11 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath {
         match self.locate(lpn, media) {
             Place::Flash(page) => {
-                media.submit(Command::read(page, bytes, Cause::Host, tag));
+                if self.rebuild.is_none()
+                    || !self.ftl.lookup(lpn).is_some_and(|at| self.rebuilds(at, bytes, tag, media))
+                {
+                    media.submit(Command::read(page, bytes, Cause::Host, tag));
+                }
                 ReadPath::Flash
             }
             Place::Memory => ReadPath::Memory,
@@ -428,12 +485,26 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     }
 
     fn completed(&mut self, done: &Done, media: &mut Media) {
+        if self.turns.is_some() {
+            self.end_of_turn(done, media);
+        }
         match done.command.op {
             FlashOp::Read => self.relocate(done.command.tag.number(), media),
             FlashOp::Program if done.command.cause == Cause::Parity => {}
             FlashOp::Program => self.relocated(done.command.tag, media),
             FlashOp::Erase => self.erased(done.command.tag, media),
             FlashOp::CopyBack => unreachable!("superblocks are not copied back"),
+        }
+    }
+
+    fn windows(&self) -> Option<&Windows> {
+        self.windows.as_ref()
+    }
+
+    fn waits_for_own_work(&self, lpn: Lpn, media: &Media) -> Option<Picos> {
+        match self.locate(lpn, media) {
+            Place::Flash(page) => own_work(media.layout().die_of(page), media),
+            Place::Memory | Place::Nowhere => None,
         }
     }
 
@@ -453,6 +524,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
                 self.wake_at = self.wake_at.min(filling.since + after);
             }
         }
+        self.clean_in_window(media);
         self.clean_in_idle_time(media);
         self.fold_in_idle_time(media);
     }
@@ -490,7 +562,9 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     }
 
     fn is_quiet(&self) -> bool {
-        self.waiting.is_empty() && !self.is_cleaning()
+        self.waiting.is_empty()
+            && !self.is_cleaning()
+            && self.turns.as_ref().is_none_or(|turns| turns.is_quiet())
     }
 
     fn streams_left_out(&self) -> usize {
@@ -505,6 +579,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
             relocated_pages: counters.relocated_pages,
             trimmed_pages: counters.trimmed_pages,
             parity_page_writes: self.parity_pages,
+            rebuilt_pages: self.rebuilt_pages,
             slc_page_writes: self.slc.as_ref().map_or(0, |slc| slc.pages),
             folded_pages: self.slc.as_ref().map_or(0, |slc| slc.folded),
             erases: counters.erases * blocks,

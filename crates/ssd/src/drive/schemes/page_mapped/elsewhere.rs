@@ -14,7 +14,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         let planes = media.layout().planes_per_die;
         self.cleaning_lanes > 0
             && (die * planes..(die + 1) * planes)
-                .any(|lane| self.lanes[lane as usize].job.cleaning.victim().is_some())
+                .map(|lane| &self.lanes[lane as usize])
+                .any(|lane| lane.job.cleaning.victim().is_some() && !lane.is_paused)
     }
 
     /// Copies never wait for room, and so never make any: cleaning starts two erase blocks earlier,

@@ -3,8 +3,8 @@
 use placement::Placement;
 use units::{EraseBlockId, StreamId};
 
-use super::SuperblockMapped;
-use crate::drive::media::{Cause, Command, Media, Tag};
+use super::{SuperblockMapped, give};
+use crate::drive::media::{Cause, Command, Done, Media, Tag};
 use crate::ftl::Cleaning;
 
 /// Victims at a time of which something is under way, at most.
@@ -16,6 +16,8 @@ const RELOCATED: u32 = (1 << 31) - MOST_ENDING as u32;
 const ERASED: u32 = RELOCATED - MOST_ENDING as u32;
 /// Nobody waits for it.
 pub(super) const PARITY: u32 = ERASED - 1;
+/// The same, where it waits for the turn of its die.
+pub(super) const OWN_PARITY: u32 = PARITY - 1;
 
 /// The victim whose survivors are read.
 #[derive(Debug, Default)]
@@ -71,18 +73,33 @@ impl<P: Placement> SuperblockMapped<P> {
         self.ending[(tag.number() - RELOCATED) as usize].cause()
     }
 
+    /// A command of the scheme's is done.
+    #[inline(never)]
+    pub(super) fn end_of_turn(&mut self, done: &Done, media: &mut Media) {
+        if let Some(turns) = &mut self.turns
+            && done.command.tag != Tag::scheme(PARITY)
+        {
+            turns.done(&done.command, media);
+        }
+    }
+
     /// Starts cleaning, or goes on with it, after something has changed.
     #[inline]
     pub(super) fn consider(&mut self, media: &mut Media) {
+        if let Some(turns) = &mut self.turns {
+            turns.press(!self.waiting.is_empty(), media);
+        }
         if self.job.cleaning.victim().is_some() {
             // One that was out of credits goes on for whoever waits for room.
-            let may = self.pace.is_paced() || self.job.is_fold;
+            let may = self.pace.is_paced() || self.job.is_fold || self.windows.is_some();
             if may && self.has_to_go_on() {
                 self.go_on(media);
             }
             self.plan_folding(media);
         } else if self.is_due() {
-            self.start(media);
+            if self.may_clean(media) {
+                self.start(media);
+            }
         } else if self.is_below(self.thresholds.background_below) {
             self.wake_at = self.wake_at.min(media.now() + self.thresholds.idle);
         }
@@ -150,7 +167,7 @@ impl<P: Placement> SuperblockMapped<P> {
     pub(super) fn clean_in_idle_time(&mut self, media: &mut Media) {
         let has_victim = self.job.cleaning.victim().is_some();
         let can = if has_victim { self.pace.is_paced() } else { self.gains() };
-        if !can || !self.is_below(self.thresholds.background_below) {
+        if !can || !self.is_below(self.thresholds.background_below) || !self.may_clean(media) {
             return;
         }
         let is_idle = is_idle(media);
@@ -215,6 +232,27 @@ impl<P: Placement> SuperblockMapped<P> {
         self.go_on(media);
     }
 
+    /// Whether space may be reclaimed now: in a window for it, or for writes that wait. If not, the
+    /// scheme is woken when it may.
+    #[inline]
+    fn may_clean(&mut self, media: &Media) -> bool {
+        let Some(windows) = &self.windows else { return true };
+        let may = windows.is_busy(media.now()) || !self.waiting.is_empty();
+        if !may {
+            self.wake_at = self.wake_at.min(windows.ends_at(media.now()));
+        }
+        may
+    }
+
+    /// A window for cleaning may have begun.
+    pub(super) fn clean_in_window(&mut self, media: &mut Media) {
+        if self.windows.is_some() {
+            (0..MOST_ENDING).for_each(|place| self.erase_if_left(place, media));
+            self.go_on(media);
+            self.consider(media);
+        }
+    }
+
     /// Whether the victim at hand is cleaned as fast as can be: for whoever waits, or as one of the
     /// cache in idle time, or in the way of others that have to be cleaned.
     fn has_to_go_on(&self) -> bool {
@@ -225,7 +263,7 @@ impl<P: Placement> SuperblockMapped<P> {
 
     /// Gives the next reads of a cleaning, or ends it.
     pub(super) fn go_on(&mut self, media: &mut Media) {
-        if self.job.cleaning.victim().is_none() {
+        if self.job.cleaning.victim().is_none() || !self.may_clean(media) {
             return;
         }
         let cause = self.ending[self.job.place].cause();
@@ -243,7 +281,8 @@ impl<P: Placement> SuperblockMapped<P> {
             self.job.reads += 1;
             let from = self.stripes.on_media(survivor.from);
             let tag = Tag::scheme(number as u32);
-            media.submit(Command::read(from, self.page_bytes, cause, tag));
+            let command = Command::read(from, self.page_bytes, cause, tag);
+            give(command, true, &mut self.turns, media);
         }
         media.release();
         if self.job.cleaning.is_done(&self.ftl) {
@@ -258,7 +297,7 @@ impl<P: Placement> SuperblockMapped<P> {
         self.ftl.hold(victim);
         let place = self.job.place;
         self.ending[place].is_empty = true;
-        if self.is_due() {
+        if self.is_due() && self.may_clean(media) {
             self.start(media);
         }
         if self.job.cleaning.victim().is_none() {
@@ -279,13 +318,18 @@ impl<P: Placement> SuperblockMapped<P> {
         if !ending.is_empty || ending.unprogrammed > 0 || ending.erases_left > 0 {
             return;
         }
+        if !self.may_clean(media) {
+            return;
+        }
+        let ending = &mut self.ending[place];
         let (Some(victim), cause) = (ending.victim, ending.cause()) else { return };
         let blocks = self.stripes.blocks_of(victim.0);
         ending.erases_left = blocks.len() as u32;
         media.hold();
         for &block in blocks {
             let page = media.layout().page_at(block, 0);
-            media.submit(Command::erase(page, cause, Tag::scheme(ERASED + place as u32)));
+            let command = Command::erase(page, cause, Tag::scheme(ERASED + place as u32));
+            give(command, true, &mut self.turns, media);
         }
         media.release();
     }

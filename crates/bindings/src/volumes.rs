@@ -1,0 +1,269 @@
+//! Volumes: made, looked at, served.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::servers::fuse::{self, Mounted};
+use ::servers::{
+    About, Creating, Found, Header, MetricsFile, Opening, Request, Service, VolumeError, prometheus,
+};
+use bytes::Bytes;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::errors;
+use crate::layers::facts_of;
+use crate::progress::{self, Progress};
+
+fn volume_error(error: VolumeError) -> PyErr {
+    match error {
+        VolumeError::Device(devices::DeviceError::Cancelled(cancelled)) => {
+            errors::cancelled(cancelled)
+        }
+        error if error.is_wrong_use() => errors::input_error(error),
+        error => errors::run_error(error),
+    }
+}
+
+fn header_dict<'py>(py: Python<'py>, header: &Header) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("uuid", header.uuid.to_string())?;
+    dict.set_item("stack", &header.stack)?;
+    dict.set_item("is_clean", header.is_clean)?;
+    dict.set_item("openings", header.openings)?;
+    dict.set_item("generation", header.generation)?;
+    dict.set_item("sector_bytes", header.sector_bytes)?;
+    dict.set_item("made_on_bytes", header.device_bytes)?;
+    dict.set_item("data_offset", header.data_offset)?;
+    dict.set_item("data_bytes", header.data_bytes)?;
+    dict.set_item("seed", header.seed)?;
+    dict.set_item("created_unix_s", header.created_unix_s)?;
+    dict.set_item("facts", header.facts_text())?;
+    Ok(dict)
+}
+
+fn about_dict<'py>(py: Python<'py>, about: &About) -> PyResult<Bound<'py, PyDict>> {
+    let dict = header_dict(py, &about.header)?;
+    dict.set_item("device_bytes", about.device_bytes)?;
+    dict.set_item("notes", &about.notes)?;
+    Ok(dict)
+}
+
+/// Makes a volume with this stack of layers on a device, and closes it again: its header as a dict,
+/// and `capacity_bytes`. `destroy` allows what the device holds to be lost. Raises InputError,
+/// RunError.
+#[pyfunction]
+#[pyo3(signature = (device, stack, *, facts=None, seed=1, destroy=false))]
+fn create_volume<'py>(
+    py: Python<'py>,
+    device: &str,
+    stack: &str,
+    facts: Option<&Bound<'_, PyDict>>,
+    seed: u64,
+    destroy: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let creating = Creating {
+        device: device.to_owned(),
+        stack: stack.to_owned(),
+        facts: facts_of(facts)?,
+        seed,
+        destroys: destroy,
+    };
+    let made = py.detach(|| {
+        let volume = ::servers::Volume::create(&creating)?;
+        let (header, capacity_bytes) = (volume.header().clone(), volume.capacity_bytes());
+        volume.close()?;
+        Ok((header, capacity_bytes))
+    });
+    let (header, capacity_bytes) = made.map_err(volume_error)?;
+    let dict = header_dict(py, &header)?;
+    dict.set_item("capacity_bytes", capacity_bytes)?;
+    Ok(dict)
+}
+
+/// What is on a device, which is only read: the header of its volume as a dict, `device_bytes` and
+/// `notes` on what is odd. Raises InputError if there is no volume.
+#[pyfunction]
+fn volume_about<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyDict>> {
+    let about = py.detach(|| ::servers::about(device)).map_err(volume_error)?;
+    about_dict(py, &about)
+}
+
+/// Overwrites both headers of the volume on a device. Raises InputError if there is none.
+#[pyfunction]
+fn destroy_volume<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyDict>> {
+    let about = py.detach(|| ::servers::destroy(device)).map_err(volume_error)?;
+    about_dict(py, &about)
+}
+
+/// Opens the volume on a device in memory and reads all of it; nothing is written to the device.
+/// A dict: `about`, `recovery_sectors`, `read_bytes`, `bad_bytes` and `bad`, a list of (first byte,
+/// bytes, reason). Progress counts bytes. Raises InputError, RunError, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (device, *, progress=None))]
+fn check_volume<'py>(
+    py: Python<'py>,
+    device: &str,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let progress = progress::shared(progress);
+    let found = py.detach(|| ::servers::check(device, &progress)).map_err(volume_error)?;
+    let Found { about, recovery_sectors, read_bytes, bad_bytes, bad } = found;
+    let dict = PyDict::new(py);
+    dict.set_item("about", about_dict(py, &about)?)?;
+    dict.set_item("recovery_sectors", recovery_sectors)?;
+    dict.set_item("read_bytes", read_bytes)?;
+    dict.set_item("bad_bytes", bad_bytes)?;
+    dict.set_item("bad", bad)?;
+    Ok(dict)
+}
+
+/// Makes a file of so many bytes, a multiple of 4096, with room for all of them. Raises InputError
+/// if there is one already, or no room.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
+fn allocate_file(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<()> {
+    py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
+}
+
+/// A volume that is open, at work on a thread of its own. Any thread may use it.
+#[pyclass(frozen, module = "flashwright._core")]
+pub struct Volume {
+    service: Arc<Service>,
+    mounted: Mutex<Vec<Mounted>>,
+    metrics: Mutex<Vec<MetricsFile>>,
+}
+
+impl Volume {
+    fn call<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyBytes>> {
+        let data = py.detach(|| self.service.call(request)).map_err(errors::run_error)?;
+        Ok(PyBytes::new(py, &data.joined().unwrap_or_default()))
+    }
+}
+
+#[pymethods]
+impl Volume {
+    /// Opens the volume on a device, with at most `queue_depth` commands outstanding there. It is
+    /// recovered if it was not closed. With `bare` the device is taken as it is, without header or
+    /// layers: an emulated drive. Raises InputError, RunError.
+    #[new]
+    #[pyo3(signature = (device, *, queue_depth=128, bare=false))]
+    fn new(py: Python<'_>, device: &str, queue_depth: u32, bare: bool) -> PyResult<Self> {
+        let opening = Opening { device: device.to_owned(), queue_depth };
+        let open = move || match bare {
+            true => ::servers::Volume::bare(&opening),
+            false => ::servers::Volume::open(&opening),
+        };
+        let service = py.detach(|| Service::start(open));
+        let service = Arc::new(service.map_err(volume_error)?);
+        Ok(Self { service, mounted: Mutex::default(), metrics: Mutex::default() })
+    }
+
+    /// Its header as a dict, `capacity_bytes` and `notes` on what was odd.
+    fn about<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = header_dict(py, self.service.header())?;
+        dict.set_item("capacity_bytes", self.service.capacity_bytes())?;
+        dict.set_item("notes", self.service.notes())?;
+        Ok(dict)
+    }
+
+    /// Reads any bytes. Raises RunError.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        offset: u64,
+        length: u32,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.call(py, Request::Read { offset, length })
+    }
+
+    /// Writes any bytes; with `fua` they are durable when it returns. Raises RunError.
+    #[pyo3(signature = (offset, data, *, fua=false))]
+    fn write(&self, py: Python<'_>, offset: u64, data: &[u8], fua: bool) -> PyResult<()> {
+        let data = Bytes::copy_from_slice(data);
+        self.call(py, Request::Write { offset, data, is_fua: fua }).map(|_| ())
+    }
+
+    /// Writes zeros. Raises RunError.
+    fn zero(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
+        let request = Request::Zero { offset, length, is_fua: false, unmaps: true };
+        self.call(py, request).map(|_| ())
+    }
+
+    /// Tells that bytes are not needed any more. Raises RunError.
+    fn trim(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
+        self.call(py, Request::Trim { offset, length, is_fua: false }).map(|_| ())
+    }
+
+    /// Makes durable all that was written before. Raises RunError.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.call(py, Request::Flush).map(|_| ())
+    }
+
+    /// What it has done since it was opened, as Prometheus reads it. Raises RunError once it is
+    /// closed.
+    fn metrics(&self, py: Python<'_>) -> PyResult<String> {
+        let figures = py.detach(|| self.service.figures());
+        figures
+            .map(|figures| prometheus(&figures))
+            .ok_or_else(|| errors::run_error("the volume was closed"))
+    }
+
+    /// What happened first that makes it of no use; None if nothing did.
+    fn broken(&self, py: Python<'_>) -> Option<String> {
+        match py.detach(|| self.service.figures()) {
+            Some(figures) => figures.broken,
+            None => Some("the volume was closed".to_owned()),
+        }
+    }
+
+    /// Keeps a file of metrics, written every so many seconds until the volume is closed. Raises
+    /// RunError.
+    fn keep_metrics(&self, py: Python<'_>, path: PathBuf, every_s: f64) -> PyResult<()> {
+        let every = Duration::from_secs_f64(every_s.max(0.01));
+        let kept = py.detach(|| MetricsFile::keep(&self.service, path, every));
+        let kept = kept.map_err(volume_error)?;
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+        Ok(())
+    }
+
+    /// Puts the volume as a file by the name of `volume` into an empty directory (FUSE), until it
+    /// is closed. Raises RunError.
+    #[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
+    fn mount(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        let mounted = py.detach(|| fuse::mount(self.service.clone(), &directory));
+        let mounted = mounted.map_err(volume_error)?;
+        self.mounted.lock().unwrap_or_else(PoisonError::into_inner).push(mounted);
+        Ok(())
+    }
+
+    /// Takes the file away, writes back all that is held back, and marks the volume clean. Raises
+    /// RunError.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let take = |held: &Mutex<Vec<Mounted>>| {
+            std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let (mounted, service) = (take(&self.mounted), self.service.clone());
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        py.detach(|| {
+            // What is still asked through the file has to come to its end first.
+            let unmounted: Result<Vec<()>, _> = mounted.into_iter().map(Mounted::unmount).collect();
+            let closed = service.close().map_err(volume_error);
+            closed.and(unmounted.map(|_| ()).map_err(errors::run_error))
+        })
+    }
+}
+
+/// Adds everything to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Volume>()?;
+    module.add_function(wrap_pyfunction!(create_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(volume_about, module)?)?;
+    module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(check_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(allocate_file, module)?)
+}

@@ -1,0 +1,311 @@
+//! A volume over NBD, as a plugin of nbdkit: the protocol, TLS, sockets and connections are
+//! nbdkit's.
+//!
+//! `nbdkit --unix SOCKET libflashwright_nbdkit.so volume=/dev/sdb`
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use block::{Data, Failure};
+use bytes::Bytes;
+use layers::Facts;
+use nbdkit::{CacheFlags, Error, Flags, FuaFlags, Result, Server, ThreadModel};
+use servers::{Creating, MetricsFile, Opening, Request, Service, Volume, VolumeError};
+
+/// How often the file of metrics is written.
+const METRICS_EVERY: Duration = Duration::from_secs(10);
+
+/// What the command line says.
+#[derive(Clone, Debug, Default)]
+struct Settings {
+    device: Option<String>,
+    stack: Option<String>,
+    queue_depth: Option<u32>,
+    metrics: Option<PathBuf>,
+    is_bare: bool,
+}
+
+/// What is served, from the fork on.
+struct Serving {
+    service: Arc<Service>,
+    _metrics: Option<MetricsFile>,
+}
+
+static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
+static SERVING: Mutex<Option<Serving>> = Mutex::new(None);
+
+/// One connection.
+struct Connection {
+    service: Arc<Service>,
+    is_read_only: bool,
+}
+
+fn settings() -> Settings {
+    SETTINGS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+}
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::new(libc::EINVAL, message.into())
+}
+
+fn failed(error: &VolumeError) -> Error {
+    Error::new(libc::EIO, error.to_string())
+}
+
+impl Settings {
+    /// Memory holds nothing from an earlier run: a volume there is made each time.
+    fn is_memory(&self) -> bool {
+        self.device.as_ref().is_some_and(|device| device.trim_start().starts_with("memory"))
+    }
+
+    /// Whether the device has to hold a volume already.
+    fn has_volume(&self) -> bool {
+        !self.is_memory() && !self.is_bare
+    }
+
+    fn open(self) -> std::result::Result<Volume, VolumeError> {
+        let is_memory = self.is_memory();
+        let device = self.device.unwrap_or_default();
+        if is_memory {
+            return Volume::create(&Creating {
+                device,
+                stack: self.stack.unwrap_or_default(),
+                facts: Facts::default(),
+                seed: 1,
+                destroys: false,
+            });
+        }
+        let mut opening = Opening::new(&device);
+        opening.queue_depth = self.queue_depth.unwrap_or(opening.queue_depth);
+        if self.is_bare { Volume::bare(&opening) } else { Volume::open(&opening) }
+    }
+}
+
+impl Connection {
+    fn call(&self, request: Request) -> Result<Data> {
+        self.service.call(request).map_err(|failure| {
+            let errno = match &failure {
+                // What lies behind the end is asked by nobody: nbdkit knows the size.
+                Failure::Io { .. } => libc::EIO,
+                Failure::Poisoned { .. } => libc::ESHUTDOWN,
+            };
+            Error::new(errno, failure.to_string())
+        })
+    }
+}
+
+impl Server for Connection {
+    fn name() -> &'static str {
+        "flashwright"
+    }
+
+    fn longname() -> Option<&'static str> {
+        Some("Flashwright volume")
+    }
+
+    fn version() -> Option<&'static str> {
+        Some(env!("CARGO_PKG_VERSION"))
+    }
+
+    fn description() -> Option<&'static str> {
+        Some("A volume that `flashwright volume create` has made, as a block device over NBD.")
+    }
+
+    fn config_help() -> Option<&'static str> {
+        Some(
+            "volume=DEVICE  (required) the device or file with the volume; or memory(bytes=SIZE)\n\
+             stack=LAYERS   the stack of a volume in memory, such as log_volume\n\
+             depth=N        most commands outstanding at the device (128)\n\
+             bare=yes       serve the device as it is, without a volume on it\n\
+             metrics=FILE   what Prometheus' node exporter reads, written every ten seconds",
+        )
+    }
+
+    fn magic_config_key() -> Option<&'static str> {
+        Some("volume")
+    }
+
+    fn thread_model() -> Result<ThreadModel> {
+        Ok(ThreadModel::Parallel)
+    }
+
+    fn config(key: &str, value: &str) -> Result<()> {
+        let mut held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
+        let settings = held.get_or_insert_default();
+        match key {
+            "volume" => settings.device = Some(value.to_owned()),
+            "stack" => settings.stack = Some(value.to_owned()),
+            "depth" => {
+                let depth = value.parse().ok().filter(|depth| (1..=4096).contains(depth));
+                let wrong = || wrong(format!("depth={value}: it must be within 1 ... 4096"));
+                settings.queue_depth = Some(depth.ok_or_else(wrong)?);
+            }
+            "bare" => match value {
+                "yes" => settings.is_bare = true,
+                "no" => settings.is_bare = false,
+                _ => return Err(wrong(format!("bare={value}: it must be yes or no"))),
+            },
+            "metrics" => {
+                let path = std::path::absolute(value);
+                let wrong = |error| wrong(format!("metrics={value}: {error}"));
+                settings.metrics = Some(path.map_err(wrong)?);
+            }
+            other => {
+                return Err(wrong(format!(
+                    "unknown parameter `{other}`; known are volume, stack, depth, bare, metrics"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn config_complete() -> Result<()> {
+        let settings = settings();
+        match &settings.device {
+            None => Err(wrong("volume=DEVICE is missing")),
+            Some(_) if settings.stack.is_some() && !settings.is_memory() => {
+                Err(wrong("stack=... is for volumes in memory; one on a device knows its stack"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// What can be said while somebody still looks at the terminal is said now.
+    fn get_ready() -> Result<()> {
+        let settings = settings();
+        if let Some(device) = settings.device.as_ref().filter(|_| settings.has_volume()) {
+            servers::about(device).map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Threads do not survive a fork.
+    fn after_fork() -> Result<()> {
+        let settings = settings();
+        let metrics = settings.metrics.clone();
+        let service = Service::start(move || settings.open()).map_err(|error| failed(&error))?;
+        let service = Arc::new(service);
+        let metrics = metrics.map(|path| MetricsFile::keep(&service, path, METRICS_EVERY));
+        let serving = Serving { service, _metrics: metrics.transpose().map_err(|e| failed(&e))? };
+        *SERVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
+        Ok(())
+    }
+
+    fn unload() {
+        let serving = SERVING.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(serving) = serving
+            && let Err(error) = serving.service.close()
+        {
+            #[allow(clippy::print_stderr, reason = "nbdkit is past taking errors")]
+            {
+                eprintln!("flashwright: the volume was not closed: {error}");
+            }
+        }
+    }
+
+    fn open(is_read_only: bool) -> Result<Box<dyn Server>> {
+        let held = SERVING.lock().unwrap_or_else(PoisonError::into_inner);
+        let serving = held.as_ref().ok_or_else(|| wrong("the volume is not open"))?;
+        Ok(Box::new(Self { service: serving.service.clone(), is_read_only }))
+    }
+
+    fn get_size(&self) -> Result<i64> {
+        Ok(self.service.capacity_bytes() as i64)
+    }
+
+    fn can_write(&self) -> Result<bool> {
+        Ok(!self.is_read_only)
+    }
+
+    fn can_flush(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn can_fua(&self) -> Result<FuaFlags> {
+        Ok(FuaFlags::Native)
+    }
+
+    fn can_trim(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn can_zero(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn can_fast_zero(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn can_cache(&self) -> Result<CacheFlags> {
+        Ok(CacheFlags::None)
+    }
+
+    /// All connections ask the same thread: a flush of one covers what the others were told.
+    fn can_multi_conn(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn is_rotational(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let length = buffer.len() as u32;
+        self.call(Request::Read { offset, length })?.copy_to(buffer);
+        Ok(())
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64, flags: Flags) -> Result<()> {
+        let is_fua = flags.contains(Flags::FUA);
+        let data = Bytes::copy_from_slice(buffer);
+        self.call(Request::Write { offset, data, is_fua }).map(|_| ())
+    }
+
+    fn zero(&self, count: u32, offset: u64, flags: Flags) -> Result<()> {
+        let (is_fua, unmaps) = (flags.contains(Flags::FUA), flags.contains(Flags::MAY_TRIM));
+        let length = u64::from(count);
+        self.call(Request::Zero { offset, length, is_fua, unmaps }).map(|_| ())
+    }
+
+    fn trim(&self, count: u32, offset: u64, flags: Flags) -> Result<()> {
+        let is_fua = flags.contains(Flags::FUA);
+        self.call(Request::Trim { offset, length: u64::from(count), is_fua }).map(|_| ())
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.call(Request::Flush).map(|_| ())
+    }
+}
+
+/// The entry point that nbdkit looks for.
+#[allow(missing_docs, reason = "the macro makes it")]
+mod entry {
+    use nbdkit::plugin;
+
+    use super::Connection;
+
+    // Everything that the trait has and that is implemented above, but for what every plugin has.
+    plugin!(Connection {
+        after_fork,
+        can_cache,
+        can_fast_zero,
+        can_flush,
+        can_fua,
+        can_multi_conn,
+        can_trim,
+        can_write,
+        can_zero,
+        config,
+        config_complete,
+        flush,
+        get_ready,
+        is_rotational,
+        thread_model,
+        trim,
+        unload,
+        write_at,
+        zero
+    });
+}

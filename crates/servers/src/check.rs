@@ -1,0 +1,93 @@
+//! Looking whether a volume is whole, without changing it.
+
+use block::{BlockDevice, Immediate, Part, Store};
+use devices::Access;
+use layers::Driver;
+use units::{Cancelled, Progress};
+
+use crate::overlay::Overlay;
+use crate::volume::{find, layers_failed};
+use crate::{About, VolumeError};
+
+/// Bytes that are read at a time.
+const STEP_BYTES: u64 = 1 << 20;
+/// Places that are named one by one; more are only counted.
+const MOST_NAMED: usize = 100;
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The volume.
+    pub about: About,
+    /// Sectors of the device that recovery would write: 0 where the volume was closed.
+    pub recovery_sectors: u64,
+    /// Bytes that its users have, all of which were read.
+    pub read_bytes: u64,
+    /// Bytes of them that could not be read.
+    pub bad_bytes: u64,
+    /// What cannot be read: first byte, length, why. At most 100 places.
+    pub bad: Vec<(u64, u64, String)>,
+}
+
+/// Opens the volume as if it were recovered, in memory, and reads all of it: whatever its layers
+/// have checksums of is verified. The device is only read, and must not be in use meanwhile. The
+/// progress counts bytes.
+///
+/// # Errors
+/// [`VolumeError`] if it cannot be opened at all.
+pub fn check(device: &str, progress: &Progress) -> Result<Found, VolumeError> {
+    let mut opening = devices::Opening::new(device, Access::ReadOnly);
+    opening.holds_data = true;
+    opening.queue_depth = 32;
+    let mut device = devices::open_watched(&opening, progress)?;
+    let about = find(&mut *device)?;
+    let header = &about.header;
+    let name = device.info().name.clone();
+    let mut part = Part::new(device, header.data_offset, header.data_bytes);
+    let mut over = Immediate::new(Overlay::new(&mut part));
+    let stack = layers::open(&header.stack, &header.facts, header.seed, &mut over)
+        .map_err(|error| layers_failed(&name, error))?;
+    let mut driver = Driver::new(&mut over, stack);
+    let capacity = driver.info().limits.capacity_bytes;
+    progress.set_total(capacity);
+    let mut found =
+        Found { about, recovery_sectors: 0, read_bytes: 0, bad_bytes: 0, bad: Vec::new() };
+    while found.read_bytes < capacity {
+        let length = STEP_BYTES.min(capacity - found.read_bytes);
+        read(&mut driver, found.read_bytes, length, &mut found);
+        found.read_bytes += length;
+        progress.advance(length).map_err(|Cancelled| devices::DeviceError::Cancelled(Cancelled))?;
+    }
+    drop(driver);
+    found.recovery_sectors = over.changed_sectors();
+    Ok(found)
+}
+
+/// Reads a range; where that fails, its halves, down to sectors.
+fn read(device: &mut dyn BlockDevice, offset: u64, length: u64, found: &mut Found) {
+    let mut bytes = vec![0; length as usize];
+    let Err(failure) = Store::new(device).read(offset, &mut bytes) else { return };
+    let sector = u64::from(device.info().limits.sector_bytes);
+    // What is poisoned answers nothing more: to ask for each sector would tell nothing.
+    let is_whole = length <= sector || matches!(failure, block::Failure::Poisoned { .. });
+    if !is_whole {
+        let half = (length / sector).div_ceil(2) * sector;
+        read(device, offset, half, found);
+        if half < length {
+            read(device, offset + half, length - half, found);
+        }
+        return;
+    }
+    found.bad_bytes += length;
+    let reason = failure.reason();
+    match found.bad.last_mut() {
+        Some((first, bytes, why)) if *first + *bytes == offset && *why == reason => {
+            *bytes += length;
+        }
+        _ => {
+            if found.bad.len() < MOST_NAMED {
+                found.bad.push((offset, length, reason));
+            }
+        }
+    }
+}

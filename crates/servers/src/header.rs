@@ -1,0 +1,263 @@
+//! The header of a volume, byte by byte as in `docs/formats/volume.md`.
+
+use layers::Facts;
+use twox_hash::XxHash3_64;
+use uuid::Uuid;
+
+use crate::facts;
+
+/// Bytes of one copy.
+pub const HEADER_BYTES: usize = 4096;
+
+const MAGIC: [u8; 8] = *b"FWVOLUME";
+const VERSION: u16 = 1;
+/// Where the text of the stack begins, and that of the facts behind it.
+const TEXT: usize = 136;
+/// Longest stack and facts together, in bytes.
+const MOST_TEXT: usize = HEADER_BYTES - TEXT;
+/// Bits of what a program has to know to open a volume: none yet.
+const KNOWN_INCOMPATIBLE: u64 = 0;
+/// Bits of what it has to know to write to it: none yet.
+const KNOWN_READ_ONLY: u64 = 0;
+
+/// What a volume is, as it says itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// Drawn when it was made.
+    pub uuid: Uuid,
+    /// Grows with each time that the header is written: the copy with the greater one holds.
+    pub generation: u64,
+    /// How often it was opened for writing.
+    pub openings: u64,
+    /// Everything that was acknowledged is in its place, and nothing has to be recovered.
+    pub is_clean: bool,
+    /// Features without which it cannot be opened.
+    pub incompatible: u64,
+    /// Features without which it can only be read.
+    pub read_only_compatible: u64,
+    /// Bytes of a sector of the device.
+    pub sector_bytes: u32,
+    /// Bytes of the device when it was made; the copy at the end stands before them.
+    pub device_bytes: u64,
+    /// Where the stack's part of the device begins, in bytes.
+    pub data_offset: u64,
+    /// Bytes of that part.
+    pub data_bytes: u64,
+    /// Seed of whatever the layers draw.
+    pub seed: u64,
+    /// Seconds since 1970 when it was made.
+    pub created_unix_s: u64,
+    /// The layers, as `flashwright layers` takes them; `direct` for none.
+    pub stack: String,
+    /// What they know of the device.
+    pub facts: Facts,
+}
+
+/// Why bytes are no header that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoHeader {
+    /// Something else is there, or nothing.
+    Foreign(&'static str),
+    /// A header was there, and it is damaged.
+    Damaged(String),
+    /// A newer program made it.
+    TooNew(String),
+}
+
+impl NoHeader {
+    /// In words.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Foreign(reason) => reason,
+            Self::Damaged(reason) | Self::TooNew(reason) => reason,
+        }
+    }
+}
+
+impl Header {
+    /// Whether stack and facts fit in a header; otherwise by how many bytes they do not.
+    ///
+    /// # Errors
+    /// The bytes that are too many.
+    pub fn room(stack: &str, about: &Facts) -> Result<(), usize> {
+        let length = stack.len() + facts::to_text(about).len();
+        if length > MOST_TEXT { Err(length - MOST_TEXT) } else { Ok(()) }
+    }
+
+    /// One copy: `is_last` for the one at the end of the device.
+    ///
+    /// # Panics
+    /// If [`Header::room`] has none.
+    #[must_use]
+    pub fn encode(&self, is_last: bool) -> [u8; HEADER_BYTES] {
+        let about = facts::to_text(&self.facts);
+        let mut bytes = [0; HEADER_BYTES];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(8, &MAGIC);
+        put(16, &VERSION.to_le_bytes());
+        put(18, &u16::from(is_last).to_le_bytes());
+        put(20, &self.sector_bytes.to_le_bytes());
+        put(24, self.uuid.as_bytes());
+        put(40, &self.incompatible.to_le_bytes());
+        put(48, &self.read_only_compatible.to_le_bytes());
+        put(56, &self.generation.to_le_bytes());
+        put(64, &self.openings.to_le_bytes());
+        put(72, &self.device_bytes.to_le_bytes());
+        put(80, &self.data_offset.to_le_bytes());
+        put(88, &self.data_bytes.to_le_bytes());
+        put(96, &self.seed.to_le_bytes());
+        put(104, &self.created_unix_s.to_le_bytes());
+        put(112, &u64::from(self.is_clean).to_le_bytes());
+        put(120, &(self.stack.len() as u32).to_le_bytes());
+        put(124, &(about.len() as u32).to_le_bytes());
+        put(TEXT, self.stack.as_bytes());
+        put(TEXT + self.stack.len(), about.as_bytes());
+        let checksum = XxHash3_64::oneshot(&bytes[8..]);
+        bytes[..8].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The header in these bytes, which were found at the begin or, `is_last`, at the end.
+    ///
+    /// # Errors
+    /// [`NoHeader`].
+    pub fn decode(bytes: &[u8; HEADER_BYTES], is_last: bool) -> Result<Self, NoHeader> {
+        let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
+        let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
+        let two = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two"));
+        if bytes[8..16] != MAGIC {
+            let is_empty = bytes.iter().all(|&byte| byte == 0);
+            return Err(NoHeader::Foreign(if is_empty { "zeros" } else { "other data" }));
+        }
+        if eight(0) != XxHash3_64::oneshot(&bytes[8..]) {
+            return Err(NoHeader::Damaged("a header whose checksum does not fit".to_owned()));
+        }
+        let (version, incompatible) = (two(16), eight(40));
+        if version != VERSION || incompatible & !KNOWN_INCOMPATIBLE != 0 {
+            return Err(NoHeader::TooNew(format!(
+                "a header of version {version} with features {incompatible:#x}, and this program \
+                 knows version {VERSION} and features {KNOWN_INCOMPATIBLE:#x}: use a newer one"
+            )));
+        }
+        let odd = |what: &str| Err(NoHeader::Damaged(format!("a header with {what}")));
+        if two(18) != u16::from(is_last) {
+            return odd("the mark of the other copy: the device was moved or cut");
+        }
+        let (stack_bytes, facts_bytes) = (four(120) as usize, four(124) as usize);
+        if stack_bytes.saturating_add(facts_bytes) > MOST_TEXT {
+            return odd("texts longer than itself");
+        }
+        let text = |from: usize, length: usize| std::str::from_utf8(&bytes[from..from + length]);
+        let (Ok(stack), Ok(about)) =
+            (text(TEXT, stack_bytes), text(TEXT + stack_bytes, facts_bytes))
+        else {
+            return odd("texts that are not UTF-8");
+        };
+        let about = match facts::from_text(about) {
+            Ok(about) => about,
+            Err(error) => return odd(&format!("facts that cannot be read ({error})")),
+        };
+        Ok(Self {
+            uuid: Uuid::from_bytes(bytes[24..40].try_into().expect("sixteen")),
+            generation: eight(56),
+            openings: eight(64),
+            is_clean: eight(112) == 1,
+            incompatible,
+            read_only_compatible: eight(48),
+            sector_bytes: four(20),
+            device_bytes: eight(72),
+            data_offset: eight(80),
+            data_bytes: eight(88),
+            seed: eight(96),
+            created_unix_s: eight(104),
+            stack: stack.to_owned(),
+            facts: about,
+        })
+    }
+
+    /// What the layers know of the device, as text: JSON.
+    #[must_use]
+    pub fn facts_text(&self) -> String {
+        facts::to_text(&self.facts)
+    }
+
+    /// Features that this program does not know, and without which it may only read.
+    #[must_use]
+    pub const fn unknown_for_writing(&self) -> u64 {
+        self.read_only_compatible & !KNOWN_READ_ONLY
+    }
+
+    /// Where the copy at the end of a device of so many bytes begins.
+    #[must_use]
+    pub const fn last_place(device_bytes: u64) -> u64 {
+        (device_bytes / HEADER_BYTES as u64 - 1) * HEADER_BYTES as u64
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub fn sample() -> Header {
+        Header {
+            uuid: Uuid::from_u128(0x1234_5678_9abc_def0_1122_3344_5566_7788),
+            generation: 7,
+            openings: 3,
+            is_clean: true,
+            incompatible: 0,
+            read_only_compatible: 0,
+            sector_bytes: 512,
+            device_bytes: 1 << 30,
+            data_offset: 1 << 20,
+            data_bytes: (1 << 30) - (2 << 20),
+            seed: 1,
+            created_unix_s: 1_790_000_000,
+            stack: "scheduler(defer)|log_volume".to_owned(),
+            facts: Facts { write_bytes: Some(32768), ..Facts::default() },
+        }
+    }
+
+    #[test]
+    fn a_header_comes_back_as_it_was() {
+        for is_last in [false, true] {
+            let bytes = sample().encode(is_last);
+            assert_eq!(Header::decode(&bytes, is_last), Ok(sample()));
+            let error = Header::decode(&bytes, !is_last).unwrap_err();
+            assert!(error.reason().contains("other copy"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_byte_anywhere_is_found() {
+        let bytes = sample().encode(false);
+        for at in 0..HEADER_BYTES {
+            let mut flipped = bytes;
+            flipped[at] ^= 1 << (at % 8);
+            assert!(Header::decode(&flipped, false).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn what_is_newer_is_told_from_what_is_damaged() {
+        let mut newer = sample();
+        newer.incompatible = 4;
+        let error = Header::decode(&newer.encode(false), false).unwrap_err();
+        assert!(matches!(&error, NoHeader::TooNew(why) if why.contains("0x4")), "{error:?}");
+        newer = sample();
+        newer.read_only_compatible = 1;
+        let read = Header::decode(&newer.encode(false), false).unwrap();
+        assert_eq!(read.unknown_for_writing(), 1, "it may still be read");
+        let zeros = Header::decode(&[0; HEADER_BYTES], false).unwrap_err();
+        assert_eq!(zeros.reason(), "zeros");
+    }
+
+    /// Of version 1, as it was written once: volumes of users look like this.
+    #[test]
+    fn the_bytes_of_version_1_stay_what_they_are() {
+        let bytes = sample().encode(false);
+        assert_eq!(&bytes[8..24], b"FWVOLUME\x01\0\0\0\0\x02\0\0");
+        assert_eq!(&bytes[TEXT..TEXT + 27], b"scheduler(defer)|log_volume");
+        assert_eq!(&bytes[TEXT + 27..TEXT + 48], br#"{"write_bytes":32768}"#);
+        assert_eq!(XxHash3_64::oneshot(&bytes), 11_938_973_502_558_382_556);
+    }
+}

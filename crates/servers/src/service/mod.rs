@@ -1,0 +1,256 @@
+//! A volume at work: one thread drives it, any number of clients ask.
+
+mod jobs;
+mod work;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use block::{Data, Failure, Waker};
+use bytes::Bytes;
+use units::IoOp;
+
+use crate::{Figures, Header, Volume, VolumeError};
+use work::{Message, Work};
+
+/// Requests that wait for the thread to take them; who asks more waits, too.
+const MOST_WAITING: usize = 1024;
+
+/// What a client asks: any bytes, not only whole sectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Brings bytes.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u32,
+    },
+    /// Writes bytes.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// What is written.
+        data: Bytes,
+        /// It is done only when it is durable.
+        is_fua: bool,
+    },
+    /// Writes zeros.
+    Zero {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// It is done only when it is durable.
+        is_fua: bool,
+        /// What is below need not keep room for them, if it can do without.
+        unmaps: bool,
+    },
+    /// Tells that bytes are not needed any more. What they hold then is any of what they held, or
+    /// zeros. Parts of sectors are left alone.
+    Trim {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// It is done only when it is durable.
+        is_fua: bool,
+    },
+    /// Makes durable all that was replied to before.
+    Flush,
+}
+
+impl Request {
+    /// As what it is counted; zeros count as written.
+    pub(crate) const fn op(&self) -> IoOp {
+        match self {
+            Self::Read { .. } => IoOp::Read,
+            Self::Write { .. } | Self::Zero { .. } => IoOp::Write,
+            Self::Trim { .. } => IoOp::Trim,
+            Self::Flush => IoOp::Flush,
+        }
+    }
+
+    /// First byte, and bytes.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        match self {
+            Self::Read { offset, length } => (*offset, u64::from(*length)),
+            Self::Write { offset, data, .. } => (*offset, data.len() as u64),
+            Self::Zero { offset, length, .. } | Self::Trim { offset, length, .. } => {
+                (*offset, *length)
+            }
+            Self::Flush => (0, 0),
+        }
+    }
+}
+
+/// What a request came to: what was read, or nothing.
+pub type Outcome = Result<Data, Failure>;
+/// Told, on the volume's thread, what a request came to.
+pub type Done = Box<dyn FnOnce(Outcome) + Send>;
+
+/// Where a client that waits finds what its request came to.
+#[derive(Debug, Default)]
+pub struct Ticket {
+    outcome: Mutex<Option<Outcome>>,
+    is_there: Condvar,
+}
+
+impl Ticket {
+    fn put(&self, outcome: Outcome) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.is_there.notify_one();
+    }
+
+    fn wait(&self) -> Outcome {
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(outcome) = outcome.take() {
+                return outcome;
+            }
+            outcome = self.is_there.wait(outcome).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// What clients and the thread share.
+#[derive(Default)]
+struct Shared {
+    /// The thread waits, or is about to: whoever sends something wakes it.
+    is_asleep: AtomicBool,
+}
+
+/// A volume that a thread of its own works on. Any thread may ask, through a shared reference.
+///
+/// Dropped without [`Service::close`] it stops where it is, as if the process had been killed.
+pub struct Service {
+    sender: SyncSender<Message>,
+    shared: Arc<Shared>,
+    waker: Option<Waker>,
+    header: Header,
+    notes: Vec<String>,
+    capacity_bytes: u64,
+    thread: Mutex<Option<JoinHandle<Result<(), VolumeError>>>>,
+}
+
+impl Service {
+    /// Opens a volume on a thread of its own, by `open`, and lets it work.
+    ///
+    /// # Errors
+    /// That of `open`, or that there is no thread.
+    pub fn start(
+        open: impl FnOnce() -> Result<Volume, VolumeError> + Send + 'static,
+    ) -> Result<Self, VolumeError> {
+        let (sender, receiver) = mpsc::sync_channel(MOST_WAITING);
+        let (told, opened) = mpsc::channel();
+        let shared = Arc::new(Shared::default());
+        let of_thread = shared.clone();
+        let run = move || {
+            let mut volume = match open() {
+                Ok(volume) => volume,
+                Err(error) => {
+                    let _ = told.send(Err(error));
+                    return Ok(());
+                }
+            };
+            let waker = volume.driver.device_waker();
+            let about = (volume.header().clone(), volume.notes().to_vec(), volume.capacity_bytes());
+            let can_be_woken = waker.is_some();
+            let _ = told.send(Ok((waker, about)));
+            Work::new(volume, receiver, of_thread, can_be_woken).run()
+        };
+        let failed = |source| VolumeError::System { action: "starting a thread".into(), source };
+        let thread = thread::Builder::new()
+            .name("flashwright-volume".to_owned())
+            .spawn(run)
+            .map_err(failed)?;
+        let (waker, (header, notes, capacity_bytes)) =
+            opened.recv().unwrap_or_else(|_| panic!("the volume's thread died while it opened"))?;
+        let thread = Mutex::new(Some(thread));
+        Ok(Self { sender, shared, waker, header, notes, capacity_bytes, thread })
+    }
+
+    /// What the volume says of itself.
+    #[must_use]
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What was odd when it was opened.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Bytes that users have.
+    #[must_use]
+    pub const fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// Asks, and goes on: `done` is told what came of it. It runs on the volume's thread and must
+    /// not wait.
+    pub fn submit(&self, request: Request, done: Done) {
+        if let Err(error) = self.send(Message::Request(request, done)) {
+            let Message::Request(request, done) = error else { return };
+            done(Err(ended(&request)));
+        }
+    }
+
+    /// Asks, and waits for what comes of it.
+    ///
+    /// # Errors
+    /// [`Failure`] of the request.
+    pub fn call(&self, request: Request) -> Outcome {
+        let ticket = Arc::new(Ticket::default());
+        let other = ticket.clone();
+        self.submit(request, Box::new(move |outcome| other.put(outcome)));
+        ticket.wait()
+    }
+
+    /// What it has done so far; none if its thread is gone.
+    #[must_use]
+    pub fn figures(&self) -> Option<Figures> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::Figures(sender)).ok()?;
+        receiver.recv().ok()
+    }
+
+    /// Lets all that was asked come to its end, writes back what is held back, and closes the
+    /// volume.
+    ///
+    /// # Errors
+    /// As [`Volume::close`]; also why the volume had become of no use.
+    pub fn close(&self) -> Result<(), VolumeError> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return Ok(()) };
+        let _ = self.send(Message::Close);
+        thread.join().unwrap_or_else(|_| panic!("the volume's thread died"))
+    }
+
+    fn send(&self, message: Message) -> Result<(), Message> {
+        self.sender.send(message).map_err(|error| error.0)?;
+        if self.shared.is_asleep.swap(false, Ordering::SeqCst)
+            && let Some(waker) = &self.waker
+        {
+            waker();
+        }
+        Ok(())
+    }
+}
+
+/// A request that came too late.
+fn ended(request: &Request) -> Failure {
+    let (offset, length) = request.range();
+    Failure::Io {
+        op: request.op(),
+        offset,
+        length: length.min(u64::from(u32::MAX)) as u32,
+        reason: "the volume was closed".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! The thread of a volume: takes requests, drives the stack, tells what came of them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::Duration;
+
+use block::{BlockDevice, BlockError, Completion, Failure};
+use slab::Slab;
+use units::Nanos;
+
+use super::jobs::{Job, Next, Part, Takes};
+use super::{Done, Outcome, Request, Shared};
+use crate::metrics::{OpFigures, of_layers};
+use crate::{Figures, Volume, VolumeError};
+
+/// What the thread is told.
+pub enum Message {
+    Request(Request, Done),
+    Figures(Sender<Figures>),
+    Close,
+}
+
+/// Longest wait: then it is looked whether the device is still there.
+const LONGEST_WAIT: Nanos = 1_000_000_000;
+/// Longest wait for a device that nobody can wake.
+const POLL_EVERY: Nanos = 50_000;
+
+pub struct Work {
+    volume: Volume,
+    takes: Takes,
+    queue_depth: usize,
+    receiver: Receiver<Message>,
+    shared: Arc<Shared>,
+    can_be_woken: bool,
+    jobs: Slab<Job>,
+    /// Of each command that the stack has: its job, and its place in the step.
+    commands: Slab<(usize, u32)>,
+    /// Commands that wait for others to end.
+    backlog: VecDeque<(usize, Part)>,
+    /// Requests that touch sectors which a partial write, or they themselves, must have alone.
+    deferred: VecDeque<Job>,
+    /// Partial writes under way.
+    partial: usize,
+    replies: Vec<Completion>,
+    requests: [OpFigures; 4],
+    /// Why nothing can be done any more.
+    gone: Option<BlockError>,
+    is_closing: bool,
+}
+
+impl Work {
+    pub fn new(
+        volume: Volume,
+        receiver: Receiver<Message>,
+        shared: Arc<Shared>,
+        can_be_woken: bool,
+    ) -> Self {
+        let info = volume.driver.info();
+        Self {
+            takes: Takes { limits: info.limits, unmap_bytes: volume.unmap_bytes() },
+            queue_depth: info.queue_depth as usize,
+            volume,
+            receiver,
+            shared,
+            can_be_woken,
+            jobs: Slab::new(),
+            commands: Slab::new(),
+            backlog: VecDeque::new(),
+            deferred: VecDeque::new(),
+            partial: 0,
+            replies: Vec::new(),
+            requests: [OpFigures::default(); 4],
+            gone: None,
+            is_closing: false,
+        }
+    }
+
+    /// Works until it is told to close, or nobody can ask any more.
+    pub fn run(mut self) -> Result<(), VolumeError> {
+        loop {
+            let was_told = self.take_messages();
+            let has_ended = self.drive();
+            if was_told || has_ended {
+                continue;
+            }
+            if self.is_closing && self.jobs.is_empty() {
+                break;
+            }
+            if let Err(error) = self.wait() {
+                self.give_up(error);
+            }
+        }
+        match self.gone {
+            Some(error) => Err(error.into()),
+            None => self.volume.close(),
+        }
+    }
+
+    /// Whether there was one. Whoever dropped the service without closing it wants the volume to
+    /// stop where it is; nobody is left to be told.
+    fn take_messages(&mut self) -> bool {
+        let mut was_told = false;
+        loop {
+            match self.receiver.try_recv() {
+                Ok(message) => self.take(message),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return was_told,
+            }
+            was_told = true;
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Request(request, done) => {
+                let now = self.volume.driver.now();
+                let job = Job::new(request, done, now, self.takes.limits);
+                match self.refusal(&job) {
+                    Some(failure) => self.end(job, Err(failure)),
+                    None if self.has_to_wait(&job) => self.deferred.push_back(job),
+                    None => self.begin(job),
+                }
+            }
+            Message::Figures(to) => {
+                let _ = to.send(self.figures());
+            }
+            Message::Close => self.is_closing = true,
+        }
+    }
+
+    fn refusal(&self, job: &Job) -> Option<Failure> {
+        match &self.gone {
+            Some(error) => Some(job.failed(&error.to_string())),
+            None if self.is_closing => Some(job.failed("the volume is being closed")),
+            None => job.refusal(self.takes.limits),
+        }
+    }
+
+    /// A partial write reads sectors and writes them again: nobody else may write there meanwhile.
+    /// What is deferred keeps its order with what came after it.
+    fn has_to_wait(&self, job: &Job) -> bool {
+        if !job.is_partial && self.partial == 0 && self.deferred.is_empty() {
+            return false;
+        }
+        let excludes = |other: &Job| (job.is_partial || other.is_partial) && job.overlaps(other);
+        self.jobs.iter().any(|(_, other)| excludes(other))
+            || self.deferred.iter().any(|other| job.overlaps(other))
+    }
+
+    fn begin(&mut self, mut job: Job) {
+        let next = job.begin(self.takes);
+        self.partial += usize::from(job.is_partial);
+        let number = self.jobs.insert(job);
+        self.follow(number, next);
+    }
+
+    fn follow(&mut self, number: usize, next: Next) {
+        match next {
+            Next::Wait => {}
+            Next::Send(parts) => {
+                self.backlog.extend(parts.into_iter().map(|part| (number, part)));
+            }
+            Next::End(outcome) => {
+                let job = self.jobs.remove(number);
+                self.partial -= usize::from(job.is_partial);
+                self.end(job, outcome);
+                self.begin_deferred();
+            }
+        }
+    }
+
+    /// Begins what was deferred and has not to wait any more.
+    fn begin_deferred(&mut self) {
+        for _ in 0..self.deferred.len() {
+            let Some(job) = self.deferred.pop_front() else { return };
+            // Those before it that wait on are behind it in the queue now, in their order.
+            if self.waits_on(&job) { self.deferred.push_back(job) } else { self.begin(job) }
+        }
+    }
+
+    fn waits_on(&self, job: &Job) -> bool {
+        let excludes = |other: &Job| (job.is_partial || other.is_partial) && job.overlaps(other);
+        self.jobs.iter().any(|(_, other)| excludes(other))
+    }
+
+    fn end(&mut self, job: Job, outcome: Outcome) {
+        let took = self.volume.driver.now().saturating_sub(job.since);
+        let (_, bytes) = job.request.range();
+        self.requests[job.request.op() as usize].ended(bytes, took, outcome.is_err());
+        (job.done)(outcome);
+    }
+
+    /// Does all that can be done without waiting. Whether a request ended.
+    fn drive(&mut self) -> bool {
+        if self.gone.is_some() {
+            return false;
+        }
+        let mut has_ended = false;
+        loop {
+            while self.commands.len() < self.queue_depth
+                && let Some((number, Part { mut command, order })) = self.backlog.pop_front()
+            {
+                command.id = self.commands.insert((number, order)) as u32;
+                self.volume.driver.accept(command);
+            }
+            while self.volume.driver.send_next().is_some() {}
+            let mut replies = std::mem::take(&mut self.replies);
+            self.volume.driver.take_replies(&mut replies);
+            let is_over = replies.is_empty();
+            for completion in replies.drain(..) {
+                let (number, order) = self.commands.remove(completion.reply.id as usize);
+                let next = self.jobs[number].replied(order, completion.reply, self.takes);
+                has_ended |= matches!(next, Next::End(_));
+                self.follow(number, next);
+            }
+            self.replies = replies;
+            if is_over {
+                return has_ended;
+            }
+        }
+    }
+
+    /// Waits until the device has ended something, a layer wants to be woken, or somebody asks.
+    fn wait(&mut self) -> Result<(), BlockError> {
+        if self.gone.is_some() {
+            // Nothing is left to wait for but who asks.
+            return self.wait_for_message(LONGEST_WAIT);
+        }
+        if self.volume.driver.wake() {
+            return Ok(());
+        }
+        let now = self.volume.driver.now();
+        if self.can_be_woken {
+            self.shared.is_asleep.store(true, Ordering::SeqCst);
+            // Who sent something before it could see that has not woken anybody.
+            let message = self.receiver.try_recv();
+            let outcome = match message {
+                Err(TryRecvError::Empty) => self.volume.driver.hear(now + LONGEST_WAIT),
+                Err(TryRecvError::Disconnected) => self.disconnected(),
+                Ok(message) => {
+                    self.take(message);
+                    Ok(())
+                }
+            };
+            self.shared.is_asleep.store(false, Ordering::SeqCst);
+            return outcome;
+        }
+        if self.volume.driver.device_mut().outstanding() > 0 {
+            return self.volume.driver.hear(now + POLL_EVERY);
+        }
+        let until = self.volume.driver.stack().wakes_at().unwrap_or(Nanos::MAX);
+        self.wait_for_message(until.saturating_sub(now).min(LONGEST_WAIT))
+    }
+
+    fn wait_for_message(&mut self, nanos: Nanos) -> Result<(), BlockError> {
+        match self.receiver.recv_timeout(Duration::from_nanos(nanos)) {
+            Ok(message) => self.take(message),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return self.disconnected(),
+        }
+        Ok(())
+    }
+
+    /// The service was dropped: it stops where it is.
+    fn disconnected(&mut self) -> Result<(), BlockError> {
+        self.is_closing = true;
+        Err(BlockError::Gone {
+            name: self.volume.driver.info().name.clone(),
+            reason: "the service of its volume was dropped without being closed".to_owned(),
+        })
+    }
+
+    /// All requests fail, and all that come.
+    fn give_up(&mut self, error: BlockError) {
+        let reason = error.to_string();
+        self.gone = Some(error);
+        self.commands.clear();
+        self.backlog.clear();
+        self.partial = 0;
+        let jobs: Vec<Job> = self.jobs.drain().chain(self.deferred.drain(..)).collect();
+        for job in jobs {
+            let failure = job.failed(&reason);
+            self.end(job, Err(failure));
+        }
+    }
+
+    fn figures(&mut self) -> Figures {
+        let open_ns = self.volume.driver.now();
+        let driver = &self.volume.driver;
+        let failure = driver.failure().map(ToString::to_string);
+        Figures {
+            header: self.volume.header().clone(),
+            capacity_bytes: self.takes.limits.capacity_bytes,
+            open_ns,
+            requests: self.requests,
+            outstanding: self.jobs.len() as u64,
+            below: driver.watch().below,
+            layers: of_layers(driver.stack()),
+            flash: driver.flash_work(),
+            broken: self.gone.as_ref().map(ToString::to_string).or(failure),
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! A volume on a device: made, opened, closed.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use block::{BlockDevice, Failure, Part, Store};
+use devices::Access;
+use layers::{Driver, Facts, LayerError, Stack};
+use units::Progress;
+use uuid::Uuid;
+
+use crate::header::NoHeader;
+use crate::metrics::Gauge;
+use crate::{HEADER_BYTES, Header, VolumeError};
+
+/// The stack's part begins and ends at multiples of it, so that pages of layers are not split over
+/// sectors, flash pages or, as a rule, stripes of the device below.
+const ALIGN_BYTES: u64 = 1 << 20;
+/// A device has room for both headers and some data.
+const LEAST_BYTES: u64 = 4 * ALIGN_BYTES;
+
+/// What a volume is made of.
+#[derive(Clone, Debug)]
+pub struct Creating {
+    /// The device, as [`devices::open`] takes it.
+    pub device: String,
+    /// The layers, from the top to the bottom; `direct` for none.
+    pub stack: String,
+    /// What is known of the device.
+    pub facts: Facts,
+    /// Seed of whatever the layers draw.
+    pub seed: u64,
+    /// What the device holds may be destroyed.
+    pub destroys: bool,
+}
+
+/// How a volume is opened.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The device, as [`devices::open`] takes it.
+    pub device: String,
+    /// Most commands outstanding at the device, 1 ... 4096.
+    pub queue_depth: u32,
+}
+
+impl Opening {
+    /// Up to 128 commands at a time.
+    #[must_use]
+    pub fn new(device: &str) -> Self {
+        Self { device: device.to_owned(), queue_depth: 128 }
+    }
+}
+
+/// What was found on a device, without opening the volume.
+#[derive(Clone, Debug, PartialEq)]
+pub struct About {
+    /// The header that holds.
+    pub header: Header,
+    /// Bytes of the device now.
+    pub device_bytes: u64,
+    /// What a reader should know: a damaged copy, a device of another size.
+    pub notes: Vec<String>,
+}
+
+pub(crate) type Below = Part<Box<dyn BlockDevice>>;
+pub(crate) type VolumeDriver = Driver<Below, Stack, Gauge>;
+
+/// A volume that was opened: the stack over its part of the device.
+pub struct Volume {
+    pub(crate) driver: VolumeDriver,
+    header: Header,
+    notes: Vec<String>,
+    /// There is no header on the device.
+    is_bare: bool,
+}
+
+impl Volume {
+    /// A device as it is, without header or layers: to serve an emulated drive. What it says of
+    /// itself is made up.
+    ///
+    /// # Errors
+    /// [`VolumeError`]: above all if the device is in use.
+    pub fn bare(opening: &Opening) -> Result<Self, VolumeError> {
+        let device = open_device(&opening.device, Access::DestroyData, opening.queue_depth)?;
+        let limits = device.info().limits;
+        let header = Header {
+            uuid: Uuid::new_v4(),
+            generation: 0,
+            openings: 0,
+            is_clean: false,
+            incompatible: 0,
+            read_only_compatible: 0,
+            sector_bytes: limits.sector_bytes,
+            device_bytes: limits.capacity_bytes,
+            data_offset: 0,
+            data_bytes: limits.capacity_bytes,
+            seed: 0,
+            created_unix_s: 0,
+            stack: "direct".to_owned(),
+            facts: Facts::default(),
+        };
+        let part = Part::new(device, 0, limits.capacity_bytes);
+        let driver = Driver::watched(part, Stack::new(limits), Gauge::default());
+        Ok(Self { driver, header, notes: Vec::new(), is_bare: true })
+    }
+
+    /// Makes a volume, and opens it.
+    ///
+    /// # Errors
+    /// [`VolumeError`]: above all if the device holds something and may not be destroyed, is too
+    /// small, or the stack does not fit.
+    pub fn create(creating: &Creating) -> Result<Self, VolumeError> {
+        let access = if creating.destroys { Access::DestroyData } else { Access::Write };
+        let mut device = open_device(&creating.device, access, Opening::new("").queue_depth)?;
+        let header = plan(creating, &*device)?;
+        let mut part = Part::new(&mut *device, header.data_offset, header.data_bytes);
+        layers::format(&header.stack, &header.facts, header.seed, &mut part)
+            .map_err(|error| layers_failed(&creating.device, error))?;
+        write_header(&mut *device, &header)?;
+        Self::open_on(device, header, Vec::new())
+    }
+
+    /// Opens the volume on a device, which is recovered if it was not closed.
+    ///
+    /// # Errors
+    /// [`VolumeError`]: above all if there is none, or the device has become too small for it.
+    pub fn open(opening: &Opening) -> Result<Self, VolumeError> {
+        let mut device = open_device(&opening.device, Access::DestroyData, opening.queue_depth)?;
+        let About { header, notes, .. } = find(&mut *device)?;
+        let unknown = header.unknown_for_writing();
+        if unknown != 0 {
+            return Err(refused(
+                &*device,
+                format!(
+                    "it has features {unknown:#x} that this program does not know, and may only \
+                     be read by it: use a newer one"
+                ),
+            ));
+        }
+        Self::open_on(device, header, notes)
+    }
+
+    /// The header says first that it is open, so that a crash from then on is known.
+    fn open_on(
+        mut device: Box<dyn BlockDevice>,
+        mut header: Header,
+        notes: Vec<String>,
+    ) -> Result<Self, VolumeError> {
+        header.generation += 1;
+        header.openings += 1;
+        header.is_clean = false;
+        write_header(&mut *device, &header)?;
+        let name = device.info().name.clone();
+        let mut part = Part::new(device, header.data_offset, header.data_bytes);
+        let stack = layers::open(&header.stack, &header.facts, header.seed, &mut part)
+            .map_err(|error| layers_failed(&name, error))?;
+        let driver = Driver::watched(part, stack, Gauge::default());
+        Ok(Self { driver, header, notes, is_bare: false })
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What was odd when it was opened.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Bytes that its users have.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        self.driver.info().limits.capacity_bytes
+    }
+
+    /// Bytes whose multiples a trim turns to zeros, if it does: a log volume forgets pages, the
+    /// largest of which have so many. Layers above it may keep what was trimmed for a while.
+    pub(crate) fn unmap_bytes(&self) -> Option<u64> {
+        let top = self.driver.stack().layers().first()?;
+        (top.name() == "log_volume").then_some(1 << 16)
+    }
+
+    /// The stack as a device, for who works on it alone: tests, and copies into it.
+    pub fn device(&mut self) -> &mut dyn BlockDevice {
+        &mut self.driver
+    }
+
+    /// Writes back all that is held back, makes it durable, and marks the volume clean.
+    ///
+    /// # Errors
+    /// [`VolumeError`] if that fails: the volume is not marked then, and the next opening recovers
+    /// what was durable.
+    pub fn close(mut self) -> Result<(), VolumeError> {
+        self.driver.drain(&mut || true)?;
+        let name = self.driver.info().name.clone();
+        Store::new(&mut self.driver)
+            .flush()
+            .map_err(|failure| VolumeError::Failed { device: name, failure })?;
+        self.driver.settle()?;
+        if self.is_bare {
+            return Ok(());
+        }
+        let mut device = self.driver.into_parts().0.into_inner();
+        self.header.generation += 1;
+        self.header.is_clean = true;
+        write_header(&mut *device, &self.header)
+    }
+}
+
+/// What is on a device, which is only read.
+///
+/// # Errors
+/// [`VolumeError`].
+pub fn about(device: &str) -> Result<About, VolumeError> {
+    find(&mut *open_device(device, Access::ReadOnly, 1)?)
+}
+
+/// Makes both headers unreadable: what the volume held is lost. The rest of the device is left.
+///
+/// # Errors
+/// [`VolumeError`]: also if there is no volume, so that nothing else is destroyed.
+pub fn destroy(device: &str) -> Result<About, VolumeError> {
+    let mut device = open_device(device, Access::DestroyData, 1)?;
+    let about = find(&mut *device)?;
+    for place in [0, Header::last_place(about.header.device_bytes)] {
+        if place + HEADER_BYTES as u64 <= about.device_bytes {
+            write(&mut *device, place, &[0; HEADER_BYTES])?;
+        }
+    }
+    Ok(about)
+}
+
+fn open_device(
+    spec: &str,
+    access: Access,
+    queue_depth: u32,
+) -> Result<Box<dyn BlockDevice>, VolumeError> {
+    let mut opening = devices::Opening::new(spec, access);
+    opening.holds_data = true;
+    opening.queue_depth = queue_depth;
+    Ok(devices::open_watched(&opening, &Progress::default())?)
+}
+
+/// Where everything lies.
+fn plan(creating: &Creating, device: &dyn BlockDevice) -> Result<Header, VolumeError> {
+    let limits = device.info().limits;
+    let (device_bytes, sector_bytes) = (limits.capacity_bytes, limits.sector_bytes);
+    if sector_bytes as usize > HEADER_BYTES {
+        return Err(refused(
+            device,
+            format!("sectors of {sector_bytes} bytes; at most {HEADER_BYTES} are possible"),
+        ));
+    }
+    // An erase block of an odd size is none to begin at.
+    let erase_block = creating.facts.erase_block_bytes.filter(|bytes| {
+        bytes.is_power_of_two() && (ALIGN_BYTES..=device_bytes / 64).contains(bytes)
+    });
+    let data_offset = erase_block.unwrap_or(ALIGN_BYTES);
+    if device_bytes < LEAST_BYTES {
+        return Err(refused(
+            device,
+            format!("{device_bytes} bytes; a volume needs {LEAST_BYTES} or more"),
+        ));
+    }
+    let end = Header::last_place(device_bytes) / ALIGN_BYTES * ALIGN_BYTES;
+    let stack = match creating.stack.trim() {
+        "" => "direct",
+        stack => stack,
+    };
+    if let Err(excess) = Header::room(stack, &creating.facts) {
+        return Err(refused(
+            device,
+            format!(
+                "stack and facts are {excess} bytes too long for the header; leave out facts that \
+                 its layers do not need"
+            ),
+        ));
+    }
+    Ok(Header {
+        uuid: Uuid::new_v4(),
+        generation: 1,
+        openings: 0,
+        is_clean: true,
+        incompatible: 0,
+        read_only_compatible: 0,
+        sector_bytes,
+        device_bytes,
+        data_offset,
+        data_bytes: end - data_offset,
+        seed: creating.seed,
+        created_unix_s: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+        stack: stack.to_owned(),
+        facts: creating.facts.clone(),
+    })
+}
+
+/// Looks for the headers at both ends: the newer one that is whole holds.
+pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
+    let device_bytes = device.info().limits.capacity_bytes;
+    let name = device.info().name.clone();
+    if device_bytes < LEAST_BYTES {
+        let reason = format!("it has {device_bytes} bytes");
+        return Err(VolumeError::NoVolume { device: name, reason });
+    }
+    let first = read_header(device, 0, false)?;
+    // Where the device has grown, only the first copy knows where the last one is.
+    let made_with = first.as_ref().map_or(device_bytes, |header| header.device_bytes);
+    let last_place = Header::last_place(made_with.max(LEAST_BYTES));
+    let last = if last_place + HEADER_BYTES as u64 <= device_bytes {
+        read_header(device, last_place, true)?
+    } else {
+        Err(NoHeader::Damaged("nothing: the device ends before it".to_owned()))
+    };
+    let mut notes = Vec::new();
+    let header = match (first, last) {
+        (Ok(first), Ok(last)) if first.uuid == last.uuid => {
+            if first.generation >= last.generation {
+                first
+            } else {
+                last
+            }
+        }
+        (Ok(first), Ok(last)) => {
+            notes.push(format!(
+                "the header at byte {last_place} is of another volume, {}",
+                last.uuid
+            ));
+            first
+        }
+        (Ok(header), Err(error)) => {
+            notes.push(format!("at byte {last_place} should be a header: {}", error.reason()));
+            header
+        }
+        (Err(error), Ok(header)) => {
+            notes.push(format!("at byte 0 should be a header: {}", error.reason()));
+            header
+        }
+        (Err(first), Err(last)) => {
+            let reason =
+                format!("at byte 0: {}; at byte {last_place}: {}", first.reason(), last.reason());
+            return Err(VolumeError::NoVolume { device: name, reason });
+        }
+    };
+    judge(device, &header, &mut notes)?;
+    Ok(About { header, device_bytes, notes })
+}
+
+/// Whether a header fits the device on which it was found.
+fn judge(
+    device: &dyn BlockDevice,
+    header: &Header,
+    notes: &mut Vec<String>,
+) -> Result<(), VolumeError> {
+    let limits = device.info().limits;
+    let sector = u64::from(limits.sector_bytes);
+    let end = header.data_offset.checked_add(header.data_bytes);
+    if header.sector_bytes != limits.sector_bytes {
+        return Err(refused(
+            device,
+            format!(
+                "it was made with sectors of {} bytes, and the device has {sector} now: attach it \
+                 with the same logical sector size (of a loop device: --sector-size)",
+                header.sector_bytes
+            ),
+        ));
+    }
+    let Some(end) = end.filter(|_| {
+        header.data_bytes > 0
+            && header.data_offset.is_multiple_of(sector)
+            && header.data_bytes.is_multiple_of(sector)
+    }) else {
+        return Err(refused(device, "its header says that its data lies nowhere".to_owned()));
+    };
+    if limits.capacity_bytes < end {
+        return Err(refused(
+            device,
+            format!(
+                "the device has shrunk from {} to {} bytes, and the volume's data ends at {end}: \
+                 give the device its size back",
+                header.device_bytes, limits.capacity_bytes
+            ),
+        ));
+    }
+    if limits.capacity_bytes != header.device_bytes {
+        notes.push(format!(
+            "the device had {} bytes when the volume was made and has {} now; the volume keeps \
+             its size",
+            header.device_bytes, limits.capacity_bytes
+        ));
+    }
+    Ok(())
+}
+
+fn read_header(
+    device: &mut dyn BlockDevice,
+    place: u64,
+    is_last: bool,
+) -> Result<Result<Header, NoHeader>, VolumeError> {
+    let mut bytes = [0; HEADER_BYTES];
+    let name = device.info().name.clone();
+    match Store::new(device).read(place, &mut bytes) {
+        Ok(()) => Ok(Header::decode(&bytes, is_last)),
+        // The other copy may be readable.
+        Err(failure @ Failure::Io { .. }) => Ok(Err(NoHeader::Damaged(failure.to_string()))),
+        Err(failure) => Err(VolumeError::Failed { device: name, failure }),
+    }
+}
+
+/// Writes both copies, one after the other, so that one is whole whatever happens. Where the
+/// device has shrunk since, the last one has no place.
+fn write_header(device: &mut dyn BlockDevice, header: &Header) -> Result<(), VolumeError> {
+    let last = Header::last_place(header.device_bytes);
+    if last + HEADER_BYTES as u64 <= device.info().limits.capacity_bytes {
+        write(device, last, &header.encode(true))?;
+    }
+    write(device, 0, &header.encode(false))
+}
+
+/// Durable when it returns.
+fn write(device: &mut dyn BlockDevice, place: u64, bytes: &[u8]) -> Result<(), VolumeError> {
+    let name = device.info().name.clone();
+    let mut store = Store::new(device);
+    store
+        .write(place, bytes)
+        .and_then(|()| store.flush())
+        .map_err(|failure| VolumeError::Failed { device: name, failure })
+}
+
+fn refused(device: &dyn BlockDevice, reason: String) -> VolumeError {
+    VolumeError::Refused { device: device.info().name.clone(), reason }
+}
+
+pub(crate) fn layers_failed(device: &str, error: LayerError) -> VolumeError {
+    VolumeError::Layers { device: device.to_owned(), error }
+}
+
+#[cfg(test)]
+#[path = "volume_tests.rs"]
+mod tests;

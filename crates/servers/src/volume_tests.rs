@@ -1,0 +1,161 @@
+//! Headers that are lost, devices of another size, devices that hold something else.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use layers::Facts;
+
+use super::*;
+
+struct OnFile {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl OnFile {
+    /// A volume on a file of 8 MiB.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device");
+        std::fs::File::create(&path).unwrap().set_len(8 << 20).unwrap();
+        let made = Self { _folder: folder, path };
+        Volume::create(&made.creating()).unwrap().close().unwrap();
+        made
+    }
+
+    fn device(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+
+    fn creating(&self) -> Creating {
+        Creating {
+            device: self.device().to_owned(),
+            stack: "log_volume(segment=64Ki)".to_owned(),
+            facts: Facts::default(),
+            seed: 1,
+            destroys: false,
+        }
+    }
+
+    fn open(&self) -> Result<Volume, VolumeError> {
+        Volume::open(&Opening::new(self.device()))
+    }
+}
+
+fn overwrite(path: &Path, place: u64, bytes: &[u8]) {
+    OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, place).unwrap();
+}
+
+fn resize(path: &Path, bytes: u64) {
+    OpenOptions::new().write(true).open(path).unwrap().set_len(bytes).unwrap();
+}
+
+const LAST: u64 = (8 << 20) - HEADER_BYTES as u64;
+
+#[test]
+fn one_of_both_headers_is_enough_and_is_mended() {
+    for place in [0, LAST] {
+        let on = OnFile::new();
+        overwrite(&on.path, place, &[0xee; HEADER_BYTES]);
+        let about = about(on.device()).unwrap();
+        assert!(about.notes[0].contains(&format!("at byte {place} ")), "{:?}", about.notes);
+        on.open().unwrap().close().unwrap();
+        assert_eq!(super::about(on.device()).unwrap().notes, [""; 0], "it was written again");
+    }
+    let on = OnFile::new();
+    overwrite(&on.path, 0, &[0xee; HEADER_BYTES]);
+    overwrite(&on.path, LAST, &[0; HEADER_BYTES]);
+    let error = on.open().map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("at byte 0: other data") && error.contains(": zeros"), "{error}");
+}
+
+/// A crash between the two writes of a header leaves an older copy.
+#[test]
+fn the_newer_of_two_headers_holds() {
+    for place in [0, LAST] {
+        let on = OnFile::new();
+        let mut newer = about(on.device()).unwrap().header;
+        newer.generation += 1;
+        newer.openings = 99;
+        overwrite(&on.path, place, &newer.encode(place > 0));
+        assert_eq!(about(on.device()).unwrap().header.openings, 99);
+    }
+}
+
+#[test]
+fn a_device_that_grew_keeps_its_volume() {
+    let on = OnFile::new();
+    let before = on.open().unwrap().capacity_bytes();
+    resize(&on.path, 12 << 20);
+    let volume = on.open().unwrap();
+    assert_eq!(volume.capacity_bytes(), before);
+    assert!(volume.notes()[0].contains("8388608 bytes when"), "{:?}", volume.notes());
+    volume.close().unwrap();
+}
+
+#[test]
+fn a_device_that_shrank_is_told() {
+    let on = OnFile::new();
+    // Only the last header's place and unused bytes are missing.
+    resize(&on.path, LAST);
+    on.open().unwrap().close().unwrap();
+    resize(&on.path, 6 << 20);
+    let error = on.open().map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("has shrunk from 8388608 to 6291456 bytes"), "{error}");
+    resize(&on.path, 8 << 20);
+    on.open().unwrap().close().unwrap();
+}
+
+#[test]
+fn what_a_device_holds_is_not_destroyed_by_accident() {
+    let on = OnFile::new();
+    let error = Volume::create(&on.creating()).map(|_| ()).unwrap_err();
+    assert!(error.is_wrong_use() && error.to_string().contains("not written to"), "{error}");
+    let before = about(on.device()).unwrap().header.uuid;
+    let destroying = Creating { destroys: true, ..on.creating() };
+    Volume::create(&destroying).unwrap().close().unwrap();
+    assert_ne!(about(on.device()).unwrap().header.uuid, before);
+    destroy(on.device()).unwrap();
+    let error = destroy(on.device()).unwrap_err();
+    assert!(matches!(error, VolumeError::NoVolume { .. }), "{error}");
+    let plain = on.path.with_file_name("plain");
+    std::fs::write(&plain, vec![7; 5 << 20]).unwrap();
+    let error = Volume::open(&Opening::new(plain.to_str().unwrap())).map(|_| ()).unwrap_err();
+    assert!(matches!(error, VolumeError::NoVolume { .. }), "{error}");
+    assert_eq!(std::fs::read(&plain).unwrap(), vec![7; 5 << 20], "nothing was written");
+}
+
+#[test]
+fn what_cannot_be_made_says_what_would_be_right() {
+    let error = |device: &str, stack: &str| {
+        let creating = Creating {
+            device: device.to_owned(),
+            stack: stack.to_owned(),
+            facts: Facts::default(),
+            seed: 1,
+            destroys: true,
+        };
+        Volume::create(&creating).map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(error("memory(bytes=1Mi)", "direct").contains("a volume needs 4194304 or more"));
+    assert!(error("memory(bytes=8Mi)", "logvolume").contains("log_volume"));
+    assert!(error("memory(bytes=8Mi)", "log_volume(segment=64Mi)").contains("log_volume"));
+    assert!(error("/nowhere/at/all", "direct").contains("no such file"));
+}
+
+#[test]
+fn the_stack_begins_at_a_multiple_of_the_erase_block() {
+    let creating = Creating {
+        device: "memory(bytes=1Gi)".to_owned(),
+        stack: String::new(),
+        facts: Facts { erase_block_bytes: Some(16 << 20), ..Facts::default() },
+        seed: 1,
+        destroys: false,
+    };
+    let volume = Volume::create(&creating).unwrap();
+    let header = volume.header();
+    assert_eq!((header.data_offset, header.stack.as_str()), (16 << 20, "direct"));
+    assert_eq!(header.data_bytes % (1 << 20), 0);
+    assert!(header.data_offset + header.data_bytes <= Header::last_place(header.device_bytes));
+}

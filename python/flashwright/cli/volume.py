@@ -1,0 +1,355 @@
+"""`flashwright volume`: layers on a device as a volume that databases use."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from flashwright.cli.options import Size, option, takes
+from flashwright.cli.output import Json, print_table, say
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a volume, or an emulated drive, is reached."""
+
+    fuse: Path | None = option(
+        "Show it as a file by the name of `volume` in this empty directory.",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        metavar="DIR",
+    )
+    nbd: Path | None = option(
+        "Serve NBD on this Unix socket, by nbdkit.",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="SOCKET",
+    )
+    nbdkit: tuple[str, ...] = option(
+        "An option for nbdkit, such as --tls=require. Again for each.",
+        multiple=True,
+        metavar="OPTION",
+    )
+
+
+def serve_by(ways: Ways, device: str, depth: int, metrics: Path | None, *, bare: bool) -> None:
+    """Serve a device in the way that was chosen, until we are stopped.
+
+    Raises click.UsageError if none was, or both.
+    """
+    from flashwright.volumes import serving
+
+    if (ways.fuse is None) == (ways.nbd is None):
+        raise click.UsageError("give either --fuse or --nbd")
+    if ways.nbdkit and ways.nbd is None:
+        raise click.UsageError("--nbdkit is for --nbd")
+    how = serving.Serving(device, depth, metrics, bare)
+    if ways.nbd is not None:
+        serving.serve_nbd(how, ways.nbd, ways.nbdkit)
+    elif ways.fuse is not None:
+        serving.serve_fuse(how, ways.fuse)
+
+
+depth_option = click.option(
+    "--depth",
+    type=click.IntRange(1, 4096),
+    default=128,
+    show_default=True,
+    metavar="N",
+    help="Most commands outstanding at the device.",
+)
+metrics_option = click.option(
+    "--metrics",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Keep a file for the textfile collector of Prometheus' node exporter.",
+)
+
+
+@click.group(short_help="Run layers on a device as a volume for a real database.")
+def volume() -> None:
+    """Make a volume of a device and layers, and use it as a file system or over NBD.
+
+    \b
+    Examples:
+      flashwright volume create /dev/sdb --stack 'scheduler(coalesce)|log_volume'
+      flashwright volume create volume.img --size 8G --stack log_volume
+      sudo flashwright volume mount volume.img /mnt/db --mkfs ext4
+      sudo flashwright volume umount /mnt/db
+      flashwright volume serve volume.img --nbd /tmp/db.sock
+      flashwright volume check volume.img
+
+    A volume tells itself what it is made of: nothing but the device has to be named again. What it
+    promises is in docs/volumes.md.
+    """
+
+
+@volume.command()
+@click.argument("device")
+@click.option(
+    "--stack",
+    default="direct",
+    show_default=True,
+    help="Layers from the top to the bottom with | between them; see `flashwright list layer`.",
+)
+@click.option(
+    "--size",
+    type=Size(),
+    help="First make DEVICE a file of this size, with room for all of it.",
+)
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="What the layers know of the device: the run folder of `flashwright probe`.  [default: "
+    "nothing]",
+)
+@click.option("--seed", default=1, show_default=True, help="Seed of whatever the layers draw.")
+@click.option(
+    "--destroy-data",
+    metavar="DEVICE",
+    help="Confirm that what the device holds is lost, by repeating its path.",
+)
+@takes(Json, "to")
+def create(
+    device: str,
+    *,
+    stack: str,
+    size: int | None,
+    facts: Path | None,
+    seed: int,
+    destroy_data: str | None,
+    to: Json,
+) -> None:
+    """Make a volume on DEVICE, a block device or a file.
+
+    What the device holds is looked at first; a device in use is refused in any case.
+    """
+    from flashwright import _core
+    from flashwright.layering import facts as of_devices
+
+    if destroy_data not in {None, device}:
+        raise click.UsageError(
+            f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
+        )
+    _core.check_stack(stack)
+    known = of_devices.of_folder(facts).values if facts is not None else {}
+    if size is not None:
+        _core.allocate_file(Path(device), -(-size // 4096) * 4096)
+    try:
+        made = _core.create_volume(
+            device, stack, facts=known, seed=seed, destroy=destroy_data is not None
+        )
+    except BaseException:
+        if size is not None:
+            Path(device).unlink(missing_ok=True)
+        raise
+    to.write(made)
+    to.say(
+        f"{device}: volume {made['uuid']}, {_size(made['capacity_bytes'])} for its users, "
+        f"stack {made['stack']}"
+    )
+
+
+@volume.command()
+@click.argument("device")
+@takes(Json, "to")
+def info(device: str, *, to: Json) -> None:
+    """Tell what volume is on DEVICE, which is only read."""
+    from flashwright import _core
+
+    about = _core.volume_about(device)
+    to.write(about)
+    if to.is_only_json:
+        return
+    rows = [
+        ["UUID", about["uuid"]],
+        ["stack", about["stack"]],
+        ["what the layers know of the device", about["facts"]],
+        ["closed", "yes" if about["is_clean"] else "no: it is in use, or will be recovered"],
+        ["opened", f"{about['openings']} times"],
+        ["made", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(about["created_unix_s"]))],
+        ["device", f"{_size(about['device_bytes'])}, sectors of {about['sector_bytes']} bytes"],
+        ["the stack's part", f"{_size(about['data_bytes'])} from byte {about['data_offset']}"],
+    ]
+    print_table([("", "left"), ("", "left")], rows, f"{device}: volume")
+    for note in about["notes"]:
+        say(f"Note: {note}")
+
+
+@volume.command()
+@click.argument("device")
+@takes(Json, "to")
+def check(device: str, *, to: Json) -> None:
+    """Read all of the volume on DEVICE and verify what has checksums; nothing is changed.
+
+    A volume that was not closed is recovered in memory. It must not be in use meanwhile. Exit code
+    1 if something cannot be read.
+    """
+    from flashwright import _core
+    from flashwright._core import RunError
+    from flashwright.progress import work
+
+    found = work(
+        f"Reading {device}",
+        "bytes",
+        lambda progress: _core.check_volume(device, progress=progress),
+    )
+    to.write(found)
+    about = found["about"]
+    for note in about["notes"]:
+        to.say(f"Note: {note}")
+    recovery = found["recovery_sectors"] * about["sector_bytes"]
+    to.say(
+        f"{device}: {_size(found['read_bytes'])} were read"
+        + (f"; opening it will write {_size(recovery)} to recover it" if recovery else "")
+    )
+    for offset, length, why in found["bad"]:
+        to.say(f"byte {offset}, {length} bytes: {why}")
+    if found["bad_bytes"]:
+        raise RunError(f"{device}: {_size(found['bad_bytes'])} cannot be read")
+
+
+@volume.command()
+@click.argument("device")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option(
+    "--mkfs", help="Make this file system if the volume holds none: ext4, ext2, xfs, btrfs."
+)
+@click.option("--options", default="noatime", show_default=True, help="Options of mount.")
+@depth_option
+@metrics_option
+def mount(
+    device: str,
+    directory: Path,
+    *,
+    mkfs: str | None,
+    options: str,
+    depth: int,
+    metrics: Path | None,
+) -> None:
+    """Mount the file system on the volume of DEVICE at DIRECTORY. Needs root.
+
+    A server of its own goes on in the background, with the volume as a file in FUSE and a loop
+    device over it; `umount` takes all of that away. What a crash left is taken away first.
+    """
+    from flashwright.volumes import mounting
+
+    if mkfs is not None and mkfs not in mounting.FILE_SYSTEMS:
+        known = ", ".join(mounting.FILE_SYSTEMS)
+        raise click.UsageError(f"--mkfs {mkfs}: it must be one of {known}")
+    plan = mounting.MountPlan(device, directory, mkfs, options, depth, metrics)
+    mounted = mounting.mount(plan)
+    say(f"{device}: mounted at {mounted.directory}, over {mounted.loop}")
+
+
+@volume.command()
+@click.argument("target")
+@click.option(
+    "--timeout",
+    type=float,
+    default=120.0,
+    show_default=True,
+    metavar="S",
+    help="How long the server may take to write back what it holds.",
+)
+def umount(target: str, *, timeout: float) -> None:
+    """Unmount a volume, named by its directory, device or UUID, and close it. Needs root.
+
+    Also after a crash: what is left is taken away.
+    """
+    from flashwright.recording.tools import need_root
+    from flashwright.volumes import mounting, places
+
+    need_root("unmounting a volume")
+    mounted = places.find(target)
+    mounting.unmount(mounted, timeout)
+    say(f"{mounted.device}: unmounted")
+
+
+@volume.command(name="list")
+@takes(Json, "to")
+def list_mounted(*, to: Json) -> None:
+    """Tell which volumes are mounted."""
+    from dataclasses import asdict
+
+    from flashwright.volumes import places
+
+    every = places.all_mounted()
+    to.write([{**asdict(one), "is_served": one.is_served} for one in every])
+    if to.is_only_json:
+        return
+    rows = [
+        [one.device, one.directory, one.loop, str(one.pid), "yes" if one.is_served else "no"]
+        for one in every
+    ]
+    columns = ["device", "directory", "loop device", "server", "lives"]
+    print_table([(name, "left") for name in columns], rows, "Mounted volumes")
+
+
+@volume.command()
+@click.argument("device")
+@takes(Ways, "ways")
+@depth_option
+@metrics_option
+def serve(device: str, *, ways: Ways, depth: int, metrics: Path | None) -> None:
+    """Serve the volume on DEVICE until Ctrl-C or SIGTERM, then close it.
+
+    No root is needed if the device may be opened. Nothing listens on the network. The log, a line
+    of JSON for each event, goes to standard error.
+    """
+    serve_by(ways, device, depth, metrics, bare=False)
+
+
+@volume.command()
+@click.argument("device")
+@click.option(
+    "--destroy-data",
+    metavar="DEVICE",
+    required=True,
+    help="Confirm that what the volume holds is lost, by repeating its path.",
+)
+def destroy(device: str, *, destroy_data: str) -> None:
+    """Make the volume on DEVICE unreadable."""
+    from flashwright import _core
+
+    if destroy_data != device:
+        raise click.UsageError(
+            f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
+        )
+    gone = _core.destroy_volume(device)
+    say(f"{device}: volume {gone['uuid']} is gone")
+
+
+@volume.command()
+@click.argument("device")
+@click.option(
+    "--mount",
+    "directory",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Mount it there at each start.",
+)
+@click.option(
+    "--nbd",
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help="Serve it over NBD, in a sandbox.",
+)
+def unit(device: str, *, directory: Path | None, nbd: Path | None) -> None:
+    """Print a unit of systemd for the volume on DEVICE."""
+    from flashwright.volumes import units
+
+    if directory is not None and nbd is None:
+        say(units.of_mount(device, directory).rstrip())
+    elif nbd is not None and directory is None:
+        say(units.of_nbd(device, nbd).rstrip())
+    else:
+        raise click.UsageError("give either --mount or --nbd")
+
+
+def _size(value: int) -> str:
+    from flashwright._text import size
+
+    return size(value)

@@ -1,0 +1,213 @@
+"""From a device with a volume to a directory with files, and back.
+
+A server with the volume as a file in FUSE, a loop device over the file, a file system on it. Each
+step is noted before the next, so that `unmount` finds what there is, whatever happened meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flashwright import _core
+from flashwright._core import InputError, RunError
+from flashwright.recording.tools import need, need_root, tool
+
+from . import places
+from .places import Mounted, Place, process_began
+
+_LOOK_SECONDS = 0.02
+STOP_SECONDS = 120.0
+"""How long the server has to write back what it holds, unless told otherwise."""
+_MAKE = {
+    # Nothing is there that would have to be discarded, and the loop device would write zeros.
+    "ext4": ("mkfs.ext4", "-q", "-E", "nodiscard"),
+    "ext2": ("mkfs.ext2", "-q", "-E", "nodiscard"),
+    "xfs": ("mkfs.xfs", "-q", "-K"),
+    "btrfs": ("mkfs.btrfs", "-q", "--nodiscard"),
+}
+FILE_SYSTEMS = tuple(_MAKE)
+
+
+@dataclass(frozen=True)
+class MountPlan:
+    """What is mounted, where and how."""
+
+    device: str
+    directory: Path
+    make: str | None = None
+    """File system to make if there is none."""
+    options: str = "noatime"
+    queue_depth: int = 128
+    metrics: Path | None = None
+
+
+def mount(plan: MountPlan) -> Mounted:
+    """Serve the volume, and mount the file system on it.
+
+    Raises:
+        InputError: no root, no volume, no file system on it, a directory that is not there, or the
+        volume is mounted already.
+        RunError: a program failed. Nothing is left behind then.
+    """
+    need_root("mounting a volume")
+    for program in ("losetup", "mount", "blkid"):
+        need(program)
+    directory = plan.directory.absolute()
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such directory; make it first")
+    if os.path.ismount(directory):
+        raise InputError(f"{directory}: something is mounted there already")
+    about = _core.volume_about(plan.device)
+    # An emulated drive has no path.
+    device = plan.device if "(" in plan.device else str(Path(plan.device).absolute())
+    place = Place(about["uuid"])
+    for one in places.all_mounted():
+        if one.uuid == about["uuid"]:
+            if one.is_served:
+                raise InputError(f"{device}: it is mounted at {one.directory} already")
+            # A crash left it.
+            unmount(one)
+    place.make()
+    mounted = Mounted(about["uuid"], device, str(directory), "", 0, 0)
+    try:
+        mounted = _serve(plan, mounted)
+        loop = tool(
+            *("losetup", "--find", "--show", "--direct-io=on"),
+            *("--sector-size", str(about["sector_bytes"]), place.file),
+        )
+        mounted = replace(mounted, loop=loop)
+        mounted.write()
+        _file_system(plan, loop)
+        tool("mount", "-o", plan.options, loop, directory)
+    except BaseException:
+        with contextlib.suppress(RunError):
+            unmount(mounted)
+        raise
+    return mounted
+
+
+def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
+    """Start the server, and wait until the volume is there: its recovery may take long."""
+    place = mounted.place
+    words = [sys.executable, "-m", "flashwright", "volume", "serve", mounted.device]
+    words += ["--fuse", str(place.fuse), "--depth", str(plan.queue_depth)]
+    if plan.metrics is not None:
+        words += ["--metrics", str(plan.metrics.absolute())]
+    with place.log.open("a") as log:
+        server = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    mounted = replace(mounted, pid=server.pid, process_began=process_began(server.pid))
+    mounted.write()
+    while not place.file.exists():
+        if server.poll() is not None:
+            said = place.log.read_text().strip().splitlines()
+            last = said[-1] if said else "nothing"
+            wrong = InputError if server.returncode == 2 else RunError
+            raise wrong(last.removeprefix("flashwright: error: "))
+        time.sleep(_LOOK_SECONDS)
+    return mounted
+
+
+def _file_system(plan: MountPlan, loop: str) -> None:
+    """Make sure that there is one."""
+    found = subprocess.run(
+        ["blkid", "-p", "-o", "value", "-s", "TYPE", loop],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    if found and plan.make is not None and found != plan.make:
+        raise InputError(f"{plan.device}: it holds {found}, and --mkfs {plan.make} was asked")
+    if found:
+        return
+    if plan.make is None:
+        raise InputError(
+            f"{plan.device}: the volume holds no file system; --mkfs ext4 makes one (whatever else "
+            "it holds is lost)"
+        )
+    tool(*_MAKE[plan.make], loop)
+
+
+def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:
+    """Take away what `mount` has made, as far as it is there, and wait until the volume is closed.
+
+    Raises:
+        RunError: the directory is in use, or the server did not close the volume well.
+    """
+    served = mounted.is_served
+    if os.path.ismount(mounted.directory) and _is_ours(mounted):
+        # Without its server it can only be taken away at once, with what was not written.
+        lazily = [] if served else ["--lazy"]
+        tool("umount", *lazily, mounted.directory)
+    _detach(mounted)
+    if served:
+        _stop(mounted, seconds)
+    if os.path.ismount(mounted.place.fuse) or not _answers(mounted.place.fuse):
+        tool("umount", "--lazy", mounted.place.fuse)
+    said = _last_words(mounted.place)
+    mounted.place.remove()
+    if served and '"closed"' not in said:
+        raise RunError(f"{mounted.device}: the server did not close the volume: {said}")
+
+
+def _is_ours(mounted: Mounted) -> bool:
+    """Whether what is mounted there is the volume's loop device."""
+    table = Path("/proc/self/mounts").read_text().splitlines()
+    return any(
+        line.split()[:2] == [mounted.loop, mounted.directory.replace(" ", "\\040")]
+        for line in table
+    )
+
+
+def _detach(mounted: Mounted) -> None:
+    """Detach the loop device, if it still is over our file."""
+    if not mounted.loop:
+        return
+    backing = Path("/sys/block") / Path(mounted.loop).name / "loop" / "backing_file"
+    with contextlib.suppress(OSError):
+        if backing.read_text().strip().removesuffix(" (deleted)") == str(mounted.place.file):
+            tool("losetup", "--detach", mounted.loop)
+    # The kernel lets go of the file a moment later.
+    end = time.monotonic() + 5
+    while backing.exists() and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
+
+
+def _stop(mounted: Mounted, seconds: float) -> None:
+    os.kill(mounted.pid, signal.SIGTERM)
+    end = time.monotonic() + seconds
+    while mounted.is_served:
+        if time.monotonic() > end:
+            raise RunError(
+                f"{mounted.device}: the server (process {mounted.pid}) has not written back all "
+                f"within {seconds:g} s; ask again, or look into {mounted.place.log}"
+            )
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(mounted.pid, os.WNOHANG)
+        time.sleep(_LOOK_SECONDS)
+
+
+def _answers(directory: Path) -> bool:
+    """Whether a directory is no FUSE file system whose server is gone."""
+    try:
+        directory.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _last_words(place: Place) -> str:
+    try:
+        return place.log.read_text().strip().splitlines()[-1]
+    except (OSError, IndexError):
+        return "it said nothing"

@@ -1,0 +1,142 @@
+"""Where running volumes are noted, so that any later command finds them, also after a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from flashwright._core import InputError, RunError
+
+FILE_NAME = "volume"
+"""The name of the file that FUSE shows."""
+
+
+def _root() -> Path:
+    """Give the folder of all notes: root's, or the user's own."""
+    if os.geteuid() == 0:
+        return Path("/run/flashwright")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime or tempfile.gettempdir()) / f"flashwright-{os.geteuid()}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder of one running volume: only its owner may look into it."""
+
+    uuid: str
+
+    @property
+    def folder(self) -> Path:
+        """What all else lies in."""
+        return _root() / self.uuid
+
+    @property
+    def fuse(self) -> Path:
+        """Where the FUSE file system is mounted."""
+        return self.folder / "fuse"
+
+    @property
+    def file(self) -> Path:
+        """The volume as a file."""
+        return self.fuse / FILE_NAME
+
+    @property
+    def log(self) -> Path:
+        """What the server says."""
+        return self.folder / "server.log"
+
+    @property
+    def socket(self) -> Path:
+        """The default socket of NBD."""
+        return self.folder / "nbd.sock"
+
+    def make(self) -> None:
+        """Make the folder, for its owner alone.
+
+        Raises RunError if somebody else could look into it.
+        """
+        for folder in (_root(), self.folder, self.fuse):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        for folder in (_root(), self.folder):
+            found = folder.stat(follow_symlinks=False)
+            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+                raise RunError(
+                    f"{folder}: it belongs to another user, or others may look into it; right would"
+                    " be a folder of our own with mode 0700"
+                )
+
+    def remove(self) -> None:
+        """Remove the folder; nothing is mounted there any more."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """What one `mount` has made, for `umount` to take away."""
+
+    uuid: str
+    device: str
+    directory: str
+    loop: str
+    pid: int
+    process_began: int
+    """When the server began, in ticks since the machine did: another process may get its number."""
+
+    @property
+    def place(self) -> Place:
+        """Its folder."""
+        return Place(self.uuid)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the server lives."""
+        return process_began(self.pid) == self.process_began
+
+    def write(self) -> None:
+        """Keep it: readers see all of it or nothing."""
+        path = self.place.folder / "mounted.json"
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        new.replace(path)
+
+
+def process_began(pid: int) -> int:
+    """Tell when a process began, in ticks since the machine did; 0 if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    # The name before it is in brackets, and may have any characters.
+    fields = stat.rpartition(")")[2].split()
+    return 0 if fields[0] == "Z" else int(fields[19])
+
+
+def all_mounted() -> list[Mounted]:
+    """Give all that was mounted and not taken away."""
+    found = []
+    for path in sorted(_root().glob("*/mounted.json")):
+        try:
+            found.append(Mounted(**json.loads(path.read_text())))
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(f"{path}: it cannot be read ({error}); remove {path.parent}") from error
+    return found
+
+
+def find(named: str) -> Mounted:
+    """Give the mounted volume of a directory, device or UUID.
+
+    Raises InputError if there is none.
+    """
+    every = all_mounted()
+    path = str(Path(named).absolute())
+    for one in every:
+        if named == one.uuid or path in {one.directory, one.device}:
+            return one
+    there = "; ".join(f"{one.device} at {one.directory}" for one in every) or "none"
+    raise InputError(
+        f"{named}: no mounted volume has this directory, device or UUID; there: {there}"
+    )

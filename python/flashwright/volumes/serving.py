@@ -1,0 +1,169 @@
+"""The process that serves a volume until it is told to stop."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from flashwright import _core
+from flashwright._core import InputError, RunError
+
+PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
+METRICS_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
+"""How often it is looked whether the volume is still of use."""
+_FIRST_PASSED = 3
+"""The first descriptor that systemd, and who does as it does, hands over."""
+_PR_SET_IO_FLUSHER = 57
+_THREADS = 32
+"""Requests of one NBD connection that are under way at a time."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What is served, and how."""
+
+    device: str
+    queue_depth: int = 128
+    metrics: Path | None = None
+    bare: bool = False
+    """The device as it is, without header or layers."""
+
+
+def say(event: str, **facts: object) -> None:
+    """Write one line of JSON for the log."""
+    line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, **facts}
+    sys.stderr.write(json.dumps(line) + "\n")
+    sys.stderr.flush()
+
+
+def serve_fuse(serving: Serving, directory: Path) -> None:
+    """Show the volume as a file in `directory` until SIGTERM or Ctrl-C, then close it.
+
+    Raises:
+        InputError: there is no volume, or it is in use.
+        RunError: it became of no use, or could not be closed.
+    """
+    stop = threading.Event()
+
+    def stopped(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, stopped)
+    signal.signal(signal.SIGINT, stopped)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # The kernel must not wait for this process to write, while this process waits for memory that
+    # the kernel makes free by writing. Threads that begin later inherit it. Only root may.
+    ctypes.CDLL(None).prctl(_PR_SET_IO_FLUSHER, 1, 0, 0, 0)
+    began = time.monotonic()
+    volume = _core.Volume(serving.device, queue_depth=serving.queue_depth, bare=serving.bare)
+    about = volume.about()
+    say(
+        "opened",
+        device=serving.device,
+        uuid=about["uuid"],
+        stack=about["stack"],
+        openings=about["openings"],
+        capacity_bytes=about["capacity_bytes"],
+        notes=about["notes"],
+        seconds=round(time.monotonic() - began, 3),
+    )
+    broken: str | None = None
+    try:
+        if serving.metrics is not None:
+            volume.keep_metrics(serving.metrics, METRICS_SECONDS)
+        volume.mount(directory)
+        say("mounted", directory=str(directory))
+        _notify("READY=1")
+        while not stop.wait(_LOOK_SECONDS):
+            now = volume.broken()
+            if now is not None and broken is None:
+                say("broken", reason=now)
+                broken = now
+    finally:
+        _notify("STOPPING=1")
+        say("closing")
+        began = time.monotonic()
+        volume.close()
+        say("closed", seconds=round(time.monotonic() - began, 3))
+    if broken is not None:
+        raise RunError(f"{serving.device}: {broken}")
+
+
+def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
+    """Become nbdkit, which serves the volume on a Unix socket that only its owner may use.
+
+    `more` are options of nbdkit, such as those of TLS.
+
+    Raises InputError if nbdkit or the plugin is missing, or there is no volume.
+    """
+    if shutil.which("nbdkit") is None:
+        raise InputError("nbdkit is not installed (Debian: apt-get install nbdkit)")
+    if not PLUGIN.is_file():
+        raise InputError(f"{PLUGIN}: the plugin was not built; right would be `make build`")
+    if not (serving.bare or serving.device.startswith("memory")):
+        # Said in one line here; nbdkit would say more.
+        _core.volume_about(serving.device)
+    settings = [f"volume={serving.device}", f"depth={serving.queue_depth}"]
+    if serving.bare:
+        settings.append("bare=yes")
+    if serving.metrics is not None:
+        settings.append(f"metrics={serving.metrics.absolute()}")
+    words = ["nbdkit", "--foreground", "--threads", str(_THREADS)]
+    _hand_over(_listen(where))
+    os.execvp("nbdkit", [*words, *more, str(PLUGIN), *settings])  # noqa: S606
+
+
+def _listen(where: Path) -> socket.socket:
+    """Make a socket that only its owner may use; nbdkit itself would let others look at it.
+
+    Raises InputError if it cannot be made, or somebody listens there.
+    """
+    path = str(where.absolute())
+    try:
+        if where.is_socket():
+            with socket.socket(socket.AF_UNIX) as other:
+                if other.connect_ex(path) == 0:
+                    raise InputError(f"{where}: another server listens there")
+            # A server that is gone has left it.
+            where.unlink()
+        listening = socket.socket(socket.AF_UNIX)
+        before = os.umask(0o177)
+        try:
+            listening.bind(path)
+        finally:
+            os.umask(before)
+        listening.listen()
+    except OSError as error:
+        raise InputError(f"{where}: no socket can be made there: {error.strerror}") from error
+    return listening
+
+
+def _hand_over(listening: socket.socket) -> None:
+    """Leave a socket to the program that this process becomes, as systemd does."""
+    os.dup2(listening.fileno(), _FIRST_PASSED, inheritable=True)
+    if listening.fileno() == _FIRST_PASSED:
+        os.set_inheritable(_FIRST_PASSED, True)  # noqa: FBT003
+        listening.detach()
+    os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+
+
+def _notify(state: str) -> None:
+    """Tell systemd, if it started us and wants to know."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+            to.connect("\0" + address[1:] if address.startswith("@") else address)
+            to.sendall(state.encode())

@@ -1,0 +1,415 @@
+"""Volumes for real: FUSE, loop devices, file systems, nbdkit and its clients, SQLite on top."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from flashwright import _core
+from flashwright._core import InputError, RunError
+from flashwright.volumes import mounting, places, units
+from support import Cli, find_program
+from volume_lives import JOURNALS, STACKS, live
+
+MEBIBYTE = 1 << 20
+
+
+def made(folder: Path, stack: str = "log_volume(segment=256Ki)", mebibytes: int = 64) -> str:
+    """Make a volume on a file."""
+    device = folder / "device"
+    _core.allocate_file(device, mebibytes * MEBIBYTE)
+    _core.create_volume(str(device), stack)
+    return str(device)
+
+
+@pytest.fixture
+def can_mount() -> None:
+    """Mounting needs root, FUSE and loop devices: CI has all of them."""
+    find_program("losetup")
+    find_program("mkfs.ext4")
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
+        message = "mounting needs root and /dev/fuse"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+@contextmanager
+def mounted(device: str, directory: Path, make: str | None = "ext4") -> Iterator[places.Mounted]:
+    """Mount a volume, and unmount it at the end, whatever happens."""
+    directory.mkdir(exist_ok=True)
+    one = mounting.mount(mounting.MountPlan(device, directory, make))
+    try:
+        yield one
+    finally:
+        if any(other.uuid == one.uuid for other in places.all_mounted()):
+            mounting.unmount(one)
+
+
+# The command line
+
+
+def test_a_volume_is_made_looked_at_checked_and_destroyed(cli: Cli, tmp_path: Path) -> None:
+    device = str(tmp_path / "device")
+    done = cli("volume", "create", device, "--size", "16M", "--stack", "log_volume(segment=64Ki)")
+    assert "stack log_volume(segment=64Ki)" in done.stdout
+    about = json.loads(cli("volume", "info", device, "--json", "-").stdout)
+    assert (about["is_clean"], about["openings"], about["notes"]) == (True, 1, [])
+    assert about["uuid"] in done.stdout
+    assert about["uuid"] in cli("volume", "info", device).stdout
+    found = json.loads(cli("volume", "check", device, "--json", "-").stdout)
+    assert (found["bad_bytes"], found["about"]["uuid"]) == (0, about["uuid"])
+    refused = cli("volume", "destroy", device, "--destroy-data", "other", code=2)
+    assert "repeat the path" in refused.stderr
+    assert about["uuid"] in cli("volume", "destroy", device, "--destroy-data", device).stdout
+    refused = cli("volume", "info", device, code=2)
+    assert "no volume is there" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["create", "device", "--stack", "logvolume"], "log_volume"),
+        (["create", "/nowhere/at/all"], "no such file"),
+        (["create", "full"], "it holds"),
+        (["create", "device", "--size", "1G"], "there is such a file already"),
+        (["create", "device", "--destroy-data", "other"], "repeat the path"),
+        (["serve", "device"], "either --fuse or --nbd"),
+        (["serve", "device", "--nbd", "s"], "no volume is there"),
+        (["serve", "device", "--fuse", "d", "--nbdkit", "--tls=on"], "--nbdkit is for --nbd"),
+        (["mount", "device", "d", "--mkfs", "ntfs"], "ext4, ext2, xfs, btrfs"),
+        (["umount", "nothing"], "no mounted volume"),
+        (["unit", "device", "--mount", "/mnt"], "give the whole path"),
+        (["unit", "/dev/sdb"], "either --mount or --nbd"),
+        (["create", "emulated(profile=sd-car)"], "sd-card"),
+        (["create", "emulated(profile=sd-card,size=1T)"], "cannot be made larger"),
+    ],
+)
+def test_wrong_use_is_one_line(cli: Cli, tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "device").write_bytes(bytes(8 * MEBIBYTE))
+    (tmp_path / "full").write_bytes(b"\x07" * 8 * MEBIBYTE)
+    (tmp_path / "d").mkdir()
+    done = cli("volume", *words, code=2)
+    assert said in done.stderr
+    assert done.stderr.startswith("flashwright: error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_units_of_systemd_name_the_device_and_nothing_else() -> None:
+    text = units.of_nbd("/dev/sdb", Path("/run/db/nbd.sock"))
+    assert "DeviceAllow=/dev/sdb rw" in text
+    assert "PrivateNetwork=yes" in text
+    assert "ReadWritePaths=/run/db\n" in text
+    text = units.of_mount("/dev/sdb", Path("/mnt/db"))
+    assert "volume mount /dev/sdb /mnt/db" in text
+    assert "Protect" not in text, "what is mounted has to be seen by all"
+
+
+# The library
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_volume_in_python_keeps_any_bytes(tmp_path: Path, stack: str) -> None:
+    device = made(tmp_path, stack)
+    draw = random.Random(stack)
+    plain = bytearray(MEBIBYTE)
+    volume = _core.Volume(device)
+    volume.zero(0, len(plain))
+    for _ in range(200):
+        offset = draw.randrange(len(plain))
+        data = draw.randbytes(min(draw.choice((1, 100, 4096, 50_000)), len(plain) - offset))
+        plain[offset : offset + len(data)] = data
+        volume.write(offset, data, fua=draw.random() < 0.1)
+    assert volume.read(0, len(plain)) == plain
+    assert "flashwright_volume_requests_total" in volume.metrics()
+    with pytest.raises(InputError, match=r"locked|in use"):
+        _core.Volume(device)
+    volume.close()
+    with pytest.raises(RunError, match="closed"):
+        volume.read(0, 1)
+    again = _core.Volume(device)
+    assert again.read(0, len(plain)) == plain
+    again.close()
+    assert _core.check_volume(device)["bad_bytes"] == 0
+
+
+# Mounted
+
+
+@pytest.mark.usefixtures("can_mount")
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_database_lives_on_a_mounted_volume(tmp_path: Path, stack: str) -> None:
+    device, directory = made(tmp_path, stack), tmp_path / "mount"
+    with mounted(device, directory) as one:
+        assert one.is_served
+        with pytest.raises(InputError, match="mounted at"):
+            mounting.mount(mounting.MountPlan(device, directory.parent))
+        base = sqlite3.connect(directory / "db")
+        base.execute("create table t (n integer primary key, text)")
+        for _ in range(5):
+            with base:
+                base.executemany("insert into t (text) values (?)", [("x" * 500,)] * 500)
+        base.close()
+        subprocess.run(["fstrim", directory], check=True)
+    assert not places.Place(one.uuid).folder.exists()
+    assert _core.volume_about(device)["is_clean"]
+    with mounted(device, directory, None):
+        base = sqlite3.connect(directory / "db")
+        assert base.execute("pragma integrity_check").fetchone() == ("ok",)
+        assert base.execute("select count(*), sum(length(text)) from t").fetchone() == (
+            2500,
+            1_250_000,
+        )
+        base.close()
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_what_a_killed_server_leaves_is_taken_away(tmp_path: Path) -> None:
+    device, directory = made(tmp_path), tmp_path / "mount"
+    with mounted(device, directory) as one:
+        (directory / "kept").write_text("kept")
+        os.sync()
+        os.kill(one.pid, signal.SIGKILL)
+        os.waitpid(one.pid, 0)
+        assert not one.is_served
+        assert not _core.volume_about(device)["is_clean"]
+        again = mounting.mount(mounting.MountPlan(device, _other(tmp_path)))
+        assert (tmp_path / "other" / "kept").read_text() == "kept"
+        assert not directory.is_mount()
+        mounting.unmount(again)
+    loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
+    assert one.uuid not in loops
+    assert one.uuid not in Path("/proc/self/mounts").read_text()
+
+
+def _other(parent: Path) -> Path:
+    other = parent / "other"
+    other.mkdir()
+    return other
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_a_volume_without_a_file_system_is_said_and_left_alone(tmp_path: Path) -> None:
+    device, directory = made(tmp_path), tmp_path / "mount"
+    with (
+        pytest.raises(InputError, match="--mkfs ext4 makes one"),
+        mounted(device, directory, None),
+    ):
+        pass
+    assert _core.volume_about(device)["is_clean"]
+    assert not [one for one in places.all_mounted() if one.device == device]
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_the_file_has_no_writes_behind_its_end_and_holes_read_as_zeros(tmp_path: Path) -> None:
+    for number, stack in enumerate(STACKS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        volume = _core.Volume(made(folder, stack))
+        fuse = folder / "fuse"
+        fuse.mkdir()
+        volume.mount(fuse)
+        try:
+            path = fuse / places.FILE_NAME
+            size = path.stat().st_size
+            assert size == volume.about()["capacity_bytes"]
+            with path.open("r+b", buffering=0) as file:
+                file.write(b"\x05" * MEBIBYTE)
+                os.fdatasync(file.fileno())
+                subprocess.run(
+                    ["fallocate", "--punch-hole", "-o", "100000", "-l", "500000", path], check=True
+                )
+                file.seek(0)
+                expected = bytearray(b"\x05" * MEBIBYTE)
+                expected[100_000:600_000] = bytes(500_000)
+                assert file.read(MEBIBYTE) == expected, stack
+                file.seek(size)
+                with pytest.raises(OSError, match="No space left"):
+                    file.write(b"x")
+            with pytest.raises(PermissionError):
+                path.open("wb")
+        finally:
+            volume.close()
+
+
+@pytest.mark.usefixtures("can_mount")
+@pytest.mark.parametrize("by_cut", [False, True])
+def test_no_acknowledged_commit_is_lost(tmp_path: Path, by_cut: bool) -> None:
+    for number, stack in enumerate(STACKS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        journal = JOURNALS[number % len(JOURNALS)]
+        life = live(folder, stack, journal, 2, by_cut=by_cut, seed=number)
+        assert life.acknowledged > 0 or by_cut
+
+
+# Over NBD
+
+
+@contextmanager
+def served(device: str, socket: Path, *more: str) -> Iterator[str]:
+    """Serve a volume over NBD; gives its URI."""
+    find_program("nbdkit")
+    words = [sys.executable, "-m", "flashwright", "volume", "serve", device, "--nbd", str(socket)]
+    server = subprocess.Popen([*words, *more], stderr=subprocess.PIPE, text=True)
+    try:
+        end = time.monotonic() + 60
+        while not socket.exists():
+            assert server.poll() is None, server.stderr.read() if server.stderr else ""
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert socket.stat().st_mode & 0o077 == 0
+        yield f"nbd+unix:///?socket={socket}"
+    finally:
+        server.terminate()
+        assert server.wait(60) == 0
+
+
+@pytest.mark.parametrize("stack", [STACKS[0], STACKS[-1]])
+def test_clients_of_nbd_find_what_they_wrote(tmp_path: Path, stack: str) -> None:
+    nbdinfo, nbdcopy = find_program("nbdinfo"), find_program("nbdcopy")
+    qemu = find_program("qemu-io")
+    device, socket = made(tmp_path, stack), tmp_path / "nbd.sock"
+    opened = _core.Volume(device)
+    size = opened.about()["capacity_bytes"]
+    opened.close()
+    image = tmp_path / "image"
+    image.write_bytes(random.Random(1).randbytes(20 * MEBIBYTE))
+    with served(device, socket, "--metrics", str(tmp_path / "volume.prom")) as uri:
+        about = json.loads(
+            subprocess.run([nbdinfo, "--json", uri], capture_output=True, check=True).stdout
+        )["exports"][0]
+        assert about["export-size"] == size
+        for can in ("can_flush", "can_fua", "can_multi_conn", "can_trim", "can_zero"):
+            assert about[can], can
+        assert not about["is_read_only"]
+        subprocess.run([nbdcopy, "--flush", image, uri], check=True)
+        script = ["write -P 7 -f 4096 8192", "read -P 7 4096 8192", "write -z 1000 5000"]
+        script += ["read -P 0 1000 5000", "flush", "discard 65536 65536", "aio_write -P 9 3M 1M"]
+        script += ["aio_flush", "read -P 9 3M 1M"]
+        words = [word for line in script for word in ("-c", line)]
+        done = subprocess.run(
+            [qemu, "-f", "raw", *words, uri], capture_output=True, text=True, check=True
+        )
+        assert "verification failed" not in done.stdout + done.stderr
+        assert "flashwright_volume" in (tmp_path / "volume.prom").read_text()
+    assert not (tmp_path / "volume.prom").exists()
+    assert _core.volume_about(device)["is_clean"]
+    volume = _core.Volume(device)
+    held = volume.read(8 * MEBIBYTE, MEBIBYTE)
+    volume.close()
+    with image.open("rb") as file:
+        file.seek(8 * MEBIBYTE)
+        assert held == file.read(MEBIBYTE)
+
+
+def test_fio_verifies_what_it_wrote_over_nbd(tmp_path: Path) -> None:
+    fio = find_program("fio")
+    engines = subprocess.run([fio, "--enghelp"], capture_output=True, text=True, check=True).stdout
+    if "nbd" not in engines:
+        pytest.skip("this fio has no engine for NBD")
+    device, socket = made(tmp_path, mebibytes=96), tmp_path / "nbd.sock"
+    with served(device, socket) as uri:
+        subprocess.run(
+            [
+                *(fio, "--name=verify", "--ioengine=nbd", f"--uri={uri}", "--rw=randwrite"),
+                *("--bsrange=512-64k", "--size=32M", "--iodepth=16", "--verify=crc32c"),
+                *("--verify_fatal=1", "--verify_state_save=0", "--fsync=50", "--randseed=1"),
+                "--blockalign=512",
+            ],
+            check=True,
+            capture_output=True,
+            cwd=tmp_path,
+        )
+
+
+def test_a_killed_server_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
+    for number, stack in enumerate(STACKS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        device = made(folder, stack)
+        draw = random.Random(number)
+        durable: dict[int, int] = {}
+        for life in range(4):
+            worker = subprocess.Popen(
+                [sys.executable, "-c", _WORKER, device, str(life)],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert worker.stdout is not None
+            reported: list[str] = []
+            wanted = draw.randrange(3, 30)
+            for line in worker.stdout:
+                reported.append(line)
+                if len(reported) >= wanted:
+                    worker.send_signal(signal.SIGKILL)
+                    break
+            reported += worker.stdout.readlines()
+            worker.wait()
+            for line in reported:
+                if line.endswith("\n"):
+                    durable.update(json.loads(line, object_pairs_hook=_numbers))
+            volume = _core.Volume(device)
+            for page, stamp in durable.items():
+                held = volume.read(page * 4096, 4096)
+                newest = int.from_bytes(held[:8], "little")
+                assert newest >= stamp, (stack, life, page)
+                assert held == newest.to_bytes(8, "little") * 512, (stack, life, page)
+            volume.close()
+
+
+def _numbers(pairs: list[tuple[str, int]]) -> dict[int, int]:
+    return {int(page): stamp for page, stamp in pairs}
+
+
+_WORKER = """
+import json, random, sys
+from flashwright import _core
+device, life = sys.argv[1], int(sys.argv[2])
+volume, draw, written = _core.Volume(device), random.Random(life), {}
+stamp = life * 1_000_000
+while True:
+    for _ in range(20):
+        page, stamp = draw.randrange(2000), stamp + 1
+        volume.write(page * 4096, stamp.to_bytes(8, "little") * 512)
+        written[page] = stamp
+    volume.flush()
+    print(json.dumps(written), flush=True)
+    written = {}
+"""
+
+
+def test_an_emulated_drive_is_a_block_device_that_says_what_its_flash_does(tmp_path: Path) -> None:
+    find_program("nbdkit")
+    nbdcopy = find_program("nbdcopy")
+    socket, image = tmp_path / "drive.sock", tmp_path / "image"
+    image.write_bytes(random.Random(2).randbytes(4 * MEBIBYTE))
+    words = [sys.executable, "-m", "flashwright", "emulate", "intel-x25e", "--size", "1G"]
+    words += ["--state", "fresh", "--data", str(tmp_path / "drive"), "--nbd", str(socket)]
+    drive = subprocess.Popen([*words, "--metrics", str(tmp_path / "prom")])
+    try:
+        end = time.monotonic() + 60
+        while not socket.exists():
+            assert drive.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        uri = f"nbd+unix:///?socket={socket}"
+        subprocess.run([nbdcopy, "--flush", image, uri], check=True)
+        assert "flashwright_flash_page_programs_total" in (tmp_path / "prom").read_text()
+    finally:
+        drive.terminate()
+        assert drive.wait(60) == 0
+    with (tmp_path / "drive").open("rb") as file:
+        assert file.read(4 * MEBIBYTE) == image.read_bytes()

@@ -1,0 +1,174 @@
+"""Lives of a database on a mounted volume, each ended by force, and what is there afterwards.
+
+As a script it is the long campaign: `python tests/python/volume_lives.py --kills 200 --cuts 200`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flashwright import _core
+from flashwright._core import FlashwrightError
+from flashwright.volumes import mounting
+
+STACKS = (
+    "direct",
+    "scheduler(coalesce)",
+    "stable_buffer(size=1Mi,page=4Ki)",
+    "log_volume(segment=256Ki)",
+    "scheduler(coalesce)|log_volume(segment=256Ki)",
+)
+JOURNALS = ("delete", "wal")
+_COMMITS = """
+import sqlite3, sys
+path, journal, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
+base = sqlite3.connect(path, isolation_level=None)
+base.execute(f"pragma journal_mode={journal}")
+# With `full` a rollback journal's removal, which is the commit, may still be undone by a power cut.
+base.execute("pragma synchronous=extra")
+while True:
+    base.execute("begin")
+    base.execute("insert into t values (?, ?)", (number, bytes([number % 251]) * (number % 9000)))
+    base.execute("update t set body = body where n = ?", (number // 2,))
+    base.execute("commit")
+    print(number, flush=True)
+    number += 1
+"""
+
+
+@dataclass
+class Life:
+    """A database on a volume, from one violent end to the next."""
+
+    folder: Path
+    stack: str
+    journal: str
+    seed: int
+    acknowledged: int = 0
+    """The last commit that the database's client was told of."""
+    ends: list[str] = field(default_factory=list)
+
+    def device(self, cut_after: int = 0) -> str:
+        """Give the volume's device: a drive whose power may be cut, or a file."""
+        data = self.folder / "drive"
+        return (
+            f"emulated(profile=intel-x25e,size=1Gi,state=fresh,data={data},seed={self.seed},"
+            f"cut_after={cut_after})"
+        )
+
+    def begin(self) -> None:
+        """Make the volume, the file system and the database."""
+        _core.create_volume(self.device(), self.stack, seed=self.seed)
+        directory = self.folder / "mount"
+        directory.mkdir()
+        mounted = mounting.mount(mounting.MountPlan(self.device(), directory, "ext4"))
+        base = sqlite3.connect(directory / "db")
+        base.execute("create table t (n integer primary key, body blob)")
+        base.commit()
+        base.close()
+        mounting.unmount(mounted)
+
+    def end(self, *, by_cut: bool, draw: random.Random) -> None:
+        """Let clients commit until the server is killed, or its drive loses power, and look."""
+        # A cut while the volume is opened or the file system is mounted is one, too.
+        cut_after = draw.randrange(1, 3000) if by_cut else 0
+        plan = mounting.MountPlan(self.device(cut_after), self.folder / "mount")
+        try:
+            mounted = mounting.mount(plan)
+        except FlashwrightError as error:
+            if not by_cut:
+                raise
+            self.ends.append(f"while it was mounted: {error}")
+        else:
+            self._commit_until_the_end(mounted.pid, None if by_cut else draw.randrange(1, 60))
+            mounting.unmount(mounted)
+            self.ends.append("under load")
+        self._look()
+
+    def _commit_until_the_end(self, server: int, commits: int | None) -> None:
+        path = self.folder / "mount" / "db"
+        words = [
+            sys.executable,
+            "-c",
+            _COMMITS,
+            str(path),
+            self.journal,
+            str(self.acknowledged + 1),
+        ]
+        client = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert client.stdout is not None
+        seen = 0
+        for line in client.stdout:
+            if line.endswith("\n"):
+                self.acknowledged = int(line)
+                seen += 1
+            if seen == commits:
+                os.kill(server, signal.SIGKILL)
+        # Without its server it gets an error from the system, and ends.
+        client.wait(60)
+
+    def _look(self) -> None:
+        """Mount it again: the database is whole, and every acknowledged commit is there."""
+        mounted = mounting.mount(mounting.MountPlan(self.device(), self.folder / "mount"))
+        base = sqlite3.connect(self.folder / "mount" / "db")
+        try:
+            said = base.execute("pragma integrity_check").fetchone()[0]
+            assert said == "ok", (self, said)
+            count, last = base.execute("select count(*), coalesce(max(n), 0) from t").fetchone()
+            assert count == last, (self, count, last)
+            assert last >= self.acknowledged, f"{self}: acknowledged commits are lost, after {last}"
+            for number, body in base.execute("select n, body from t"):
+                assert body == bytes([number % 251]) * (number % 9000), (self, number)
+            # A commit that was under way may be there, too.
+            self.acknowledged = last
+        finally:
+            base.close()
+            mounting.unmount(mounted)
+
+
+def live(folder: Path, stack: str, journal: str, ends: int, *, by_cut: bool, seed: int) -> Life:
+    """Let a database live and end so many times; raises AssertionError if something is lost."""
+    life = Life(folder, stack, journal, seed)
+    life.begin()
+    draw = random.Random(f"{stack} {journal} {by_cut} {seed}")
+    for _ in range(ends):
+        life.end(by_cut=by_cut, draw=draw)
+    return life
+
+
+def main() -> None:
+    """Run the campaign."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--cuts", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    given = parser.parse_args()
+    pairs = [(stack, journal) for stack in STACKS for journal in JOURNALS]
+    for by_cut, wanted in ((False, given.kills), (True, given.cuts)):
+        for number, (stack, journal) in enumerate(pairs):
+            ends = wanted // len(pairs) + (number < wanted % len(pairs))
+            with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+                life = live(Path(folder), stack, journal, ends, by_cut=by_cut, seed=given.seed)
+            what = "power cuts" if by_cut else "kills"
+            loaded = sum(end == "under load" for end in life.ends)
+            sys.stdout.write(
+                f"{stack}, journal {journal}: {ends} {what}, {loaded} of them under load, "
+                f"{life.acknowledged} commits, none lost\n"
+            )
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ STEPS = (
     {"bindings", "nbdkit"},
 )
 PLUGINS = ("nbdkit",)
-MAY_BE_UNSAFE = {"devices", "servers", "nbdkit", "prober"}
+MAY_BE_UNSAFE = {"devices", "servers", "prober"}
 # Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
 # with.
 PURE = {"units", "registry", "block", "models", "placement", "player", "ssd", "layers"}

@@ -1,6 +1,6 @@
 //! What can go wrong with a volume as a whole.
 
-use block::{BlockError, Failure};
+use block::BlockError;
 use devices::DeviceError;
 use layers::LayerError;
 use thiserror::Error;
@@ -19,17 +19,9 @@ pub enum VolumeError {
         /// Why.
         error: LayerError,
     },
-    /// A command of the volume's own failed.
-    #[error("{device}: {failure}")]
-    Failed {
-        /// The device below.
-        device: String,
-        /// Which, and why.
-        failure: Failure,
-    },
-    /// The device went.
+    /// A command of the volume's own failed, or the device went.
     #[error(transparent)]
-    Gone(#[from] BlockError),
+    Block(#[from] BlockError),
     /// There is no volume on the device.
     #[error(
         "{device}: no volume is there: {reason}; `flashwright volume create` makes one (and \

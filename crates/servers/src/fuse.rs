@@ -14,8 +14,9 @@ use fuser::{
     ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite,
     Request as Asked, SessionACL, TimeOrNow, WriteFlags,
 };
+use rustix::process::{getegid, geteuid};
 
-use crate::{Request, Service, VolumeError};
+use crate::{Done, Request, Service, VolumeError};
 
 /// The name of the file.
 pub const FILE_NAME: &str = "volume";
@@ -91,8 +92,8 @@ impl OneFile {
             kind,
             perm,
             nlink,
-            uid: owner().0,
-            gid: owner().1,
+            uid: geteuid().as_raw(),
+            gid: getegid().as_raw(),
             rdev: 0,
             blksize: 4096,
             flags: 0,
@@ -100,13 +101,7 @@ impl OneFile {
     }
 }
 
-fn owner() -> (u32, u32) {
-    #![allow(unsafe_code, reason = "calls of the system without arguments")]
-    // SAFETY: they take nothing, cannot fail, and only tell.
-    unsafe { (libc::geteuid(), libc::getegid()) }
-}
-
-fn empty(reply: ReplyEmpty) -> crate::service::Done {
+fn empty(reply: ReplyEmpty) -> Done {
     Box::new(move |outcome| match outcome {
         Ok(_) => reply.ok(),
         Err(_) => reply.error(Errno::EIO),

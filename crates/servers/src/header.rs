@@ -187,7 +187,7 @@ impl Header {
         self.read_only_compatible & !KNOWN_READ_ONLY
     }
 
-    /// Where the copy at the end of a device of so many bytes begins.
+    /// Where the copy at the end of a device of this size begins.
     #[must_use]
     pub const fn last_place(device_bytes: u64) -> u64 {
         (device_bytes / HEADER_BYTES as u64 - 1) * HEADER_BYTES as u64

@@ -1,6 +1,6 @@
 //! Volumes: a device, the layers on it, and ways in for those who use it.
 //!
-//! A volume is made once ([`Volume::create`]) and tells from then on itself what it is made of: its
+//! A volume is made once ([`Volume::create`]) and says from then on itself what it is made of: its
 //! header (`docs/formats/volume.md`) has the text of its stack and what the layers know of the
 //! device, so that [`Volume::open`] needs nothing but the device. A [`Service`] lets one thread
 //! work on it for any number of clients: the nbdkit plugin, a file in FUSE ([`fuse`]), SQLite.
@@ -23,7 +23,7 @@ mod volume;
 pub use check::{Found, check};
 pub use error::VolumeError;
 pub use header::{HEADER_BYTES, Header};
-pub use metrics::{Figures, OpFigures, prometheus};
+pub use metrics::{Figures, LayerFigure, OpFigures, prometheus};
 pub use metrics_file::MetricsFile;
-pub use service::{Request, Service, Ticket};
+pub use service::{Done, Outcome, Request, Service};
 pub use volume::{About, Creating, Opening, Volume, about, destroy};

@@ -1,6 +1,6 @@
 //! What a volume has done, as numbers and as the text that Prometheus reads.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use block::{Completion, FlashWork};
 use layers::{LAYERS, Stack, Watch};
@@ -122,89 +122,105 @@ pub(crate) fn of_layers(stack: &Stack) -> Vec<LayerFigure> {
 /// The text format of Prometheus, version 0.0.4.
 #[must_use]
 pub fn prometheus(figures: &Figures) -> String {
-    let mut text = String::new();
-    let volume = figures.header.uuid;
-    let mut line = |name: &str, labels: &str, value: &dyn std::fmt::Display| {
-        let separator = if labels.is_empty() { "" } else { "," };
-        let _ = writeln!(text, "{name}{{volume=\"{volume}\"{separator}{labels}}} {value}");
-    };
-    line("flashwright_volume_capacity_bytes", "", &figures.capacity_bytes);
-    line("flashwright_volume_openings_total", "", &figures.header.openings);
-    line("flashwright_volume_open_seconds", "", &seconds(figures.open_ns));
-    line("flashwright_volume_requests_outstanding", "", &figures.outstanding);
-    line("flashwright_volume_broken", "", &u8::from(figures.broken.is_some()));
-    let kinds = [("request", &figures.requests), ("device", &figures.below)];
-    for (kind, all) in kinds {
-        for op in IoOp::ALL {
-            let (one, labels) = (&all[op as usize], format!("op=\"{}\"", op.name()));
-            line(&format!("flashwright_volume_{kind}s_total"), &labels, &one.count);
-            line(&format!("flashwright_volume_{kind}_bytes_total"), &labels, &one.bytes);
-            line(&format!("flashwright_volume_{kind}_failures_total"), &labels, &one.failed);
-            let name = format!("flashwright_volume_{kind}_seconds");
-            let mut below = 0;
-            for (bucket, count) in one.by_time[..BUCKETS - 1].iter().enumerate() {
-                below += count;
-                let labels = format!("{labels},le=\"{}\"", (1_u64 << bucket) as f64 / 1e6);
-                line(&format!("{name}_bucket"), &labels, &below);
-            }
-            let all = one.count + one.failed;
-            line(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), &all);
-            line(&format!("{name}_sum"), &labels, &seconds(one.latency_ns));
-            line(&format!("{name}_count"), &labels, &all);
-        }
-    }
+    let mut text = Text { volume: figures.header.uuid.to_string(), families: Vec::new() };
+    let gauges: [(&str, &str, &dyn Display); 5] = [
+        ("volume_capacity_bytes", "Bytes that users have.", &figures.capacity_bytes),
+        ("volume_open_seconds", "Since it was opened.", &seconds(figures.open_ns)),
+        ("volume_requests_outstanding", "Requests under way.", &figures.outstanding),
+        ("volume_broken", "1 if it is of no use any more.", &u8::from(figures.broken.is_some())),
+        ("volume_openings", "How often it was opened.", &figures.header.openings),
+    ];
+    gauges.iter().for_each(|(name, help, value)| text.put(name, "gauge", help, "", value));
+    text.put_ops("request", "Requests of clients", &figures.requests);
+    text.put_ops("device", "Commands to the device", &figures.below);
     if let Some(work) = figures.flash {
-        line("flashwright_flash_page_bytes", "", &work.page_bytes);
-        line("flashwright_flash_page_reads_total", "", &work.page_reads);
-        line("flashwright_flash_page_programs_total", "", &work.page_programs);
-        line("flashwright_flash_erases_total", "", &work.erases);
+        text.put("flash_page_bytes", "gauge", "Bytes of a flash page.", "", &work.page_bytes);
+        let sums = [
+            ("flash_page_reads_total", "Flash pages read.", work.page_reads),
+            ("flash_page_programs_total", "Flash pages programmed.", work.page_programs),
+            ("flash_erases_total", "Erase blocks erased.", work.erases),
+        ];
+        sums.iter().for_each(|(name, help, sum)| text.put(name, "counter", help, "", sum));
     }
     for one in &figures.layers {
         let labels = format!("layer=\"{}\",level=\"{}\"", one.layer, one.level);
-        let total = if one.is_level { "" } else { "_total" };
-        line(&format!("flashwright_layer_{}{total}", one.name), &labels, &one.value);
+        let (kind, end) = if one.is_level { ("gauge", "") } else { ("counter", "_total") };
+        text.put(&format!("layer_{}{end}", one.name), kind, one.help, &labels, &one.value);
     }
-    typed(&text)
+    text.joined()
 }
 
 fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// Puts a line with its type before the first line of each metric, and all lines of one together,
-/// as the format asks.
-fn typed(text: &str) -> String {
-    let family = |line: &str| {
-        let name = line.split('{').next().unwrap_or_default();
-        let of_histogram = ["_bucket", "_sum", "_count"]
-            .iter()
-            .find_map(|end| name.strip_suffix(end))
-            .filter(|stem| stem.ends_with("_seconds"));
-        of_histogram.unwrap_or(name).to_owned()
-    };
-    let mut families: Vec<(String, Vec<&str>)> = Vec::new();
-    for line in text.lines() {
-        let name = family(line);
-        match families.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, lines)) => lines.push(line),
-            None => families.push((name, vec![line])),
+/// Lines by metric, as the format wants those of one together.
+struct Text {
+    volume: String,
+    /// Name, and its lines.
+    families: Vec<(String, String)>,
+}
+
+impl Text {
+    /// One value of a metric.
+    fn put(&mut self, name: &str, kind: &str, help: &str, labels: &str, value: &dyn Display) {
+        self.put_part(name, "", kind, help, labels, value);
+    }
+
+    /// One value of a metric that has several, by the `end` of their names.
+    fn put_part(
+        &mut self,
+        name: &str,
+        end: &str,
+        kind: &str,
+        help: &str,
+        labels: &str,
+        value: &dyn Display,
+    ) {
+        let name = format!("flashwright_{name}");
+        let known = self.families.iter().position(|(known, _)| *known == name);
+        let number = known.unwrap_or_else(|| {
+            let head = format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+            self.families.push((name.clone(), head));
+            self.families.len() - 1
+        });
+        let (volume, comma) = (&self.volume, if labels.is_empty() { "" } else { "," });
+        let lines = &mut self.families[number].1;
+        let _ = writeln!(lines, "{name}{end}{{volume=\"{volume}\"{comma}{labels}}} {value}");
+    }
+
+    /// What was done of each kind.
+    fn put_ops(&mut self, what: &str, which: &str, all: &[OpFigures; IoOp::ALL.len()]) {
+        for op in IoOp::ALL {
+            let (one, labels) = (&all[op as usize], format!("op=\"{}\"", op.name()));
+            let sums = [
+                ("s_total", format!("{which} that succeeded."), one.count),
+                ("_bytes_total", "Its bytes; zeros count as written.".to_owned(), one.bytes),
+                ("_failures_total", format!("{which} that failed."), one.failed),
+            ];
+            for (end, help, sum) in sums {
+                self.put(&format!("volume_{what}{end}"), "counter", &help, &labels, &sum);
+            }
+            let (name, help) = (format!("volume_{what}_seconds"), format!("Times of: {which}."));
+            let mut put = |end: &str, labels: &str, value: &dyn Display| {
+                self.put_part(&name, end, "histogram", &help, labels, value);
+            };
+            let mut below = 0;
+            for (bucket, count) in one.by_time[..BUCKETS - 1].iter().enumerate() {
+                below += count;
+                let limit = (1_u64 << bucket) as f64 / 1e6;
+                put("_bucket", &format!("{labels},le=\"{limit}\""), &below);
+            }
+            let all = one.count + one.failed;
+            put("_bucket", &format!("{labels},le=\"+Inf\""), &all);
+            put("_sum", &labels, &seconds(one.latency_ns));
+            put("_count", &labels, &all);
         }
     }
-    let mut whole = String::with_capacity(text.len() * 2);
-    for (name, lines) in families {
-        let kind = if lines[0].starts_with(&format!("{name}_bucket")) {
-            "histogram"
-        } else if name.ends_with("_total") {
-            "counter"
-        } else {
-            "gauge"
-        };
-        let _ = writeln!(whole, "# TYPE {name} {kind}");
-        for line in lines {
-            let _ = writeln!(whole, "{line}");
-        }
+
+    fn joined(self) -> String {
+        self.families.into_iter().map(|(_, lines)| lines).collect()
     }
-    whole
 }
 
 #[cfg(test)]
@@ -238,7 +254,7 @@ mod tests {
         };
         figures.requests[IoOp::Write as usize].ended(4096, 3_000, false);
         let text = prometheus(&figures);
-        let types: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+        let types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let mut unique = types.clone();
         unique.dedup();
         unique.sort_unstable();

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::{Service, VolumeError, prometheus};
 
-/// A file that is written anew now and then, as long as this lives. At the end it is removed, as
-/// what it tells is not true any more.
+/// A file that is replaced now and then, as long as this lives. At the end it is removed, as what
+/// stands in it is not true any more.
 pub struct MetricsFile {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use block::{BlockDevice, Failure, Part, Store};
+use block::{BlockDevice, BlockError, Failure, Part, Store};
 use devices::Access;
 use layers::{Driver, Facts, LayerError, Stack};
 use units::Progress;
@@ -175,8 +175,8 @@ impl Volume {
         self.driver.info().limits.capacity_bytes
     }
 
-    /// Bytes whose multiples a trim turns to zeros, if it does: a log volume forgets pages, the
-    /// largest of which have so many. Layers above it may keep what was trimmed for a while.
+    /// Bytes whose multiples a trim turns to zeros, if it does: a log volume forgets pages, and
+    /// these are the largest. Layers above it may keep what was trimmed for a while.
     pub(crate) fn unmap_bytes(&self) -> Option<u64> {
         let top = self.driver.stack().layers().first()?;
         (top.name() == "log_volume").then_some(1 << 16)
@@ -197,7 +197,7 @@ impl Volume {
         let name = self.driver.info().name.clone();
         Store::new(&mut self.driver)
             .flush()
-            .map_err(|failure| VolumeError::Failed { device: name, failure })?;
+            .map_err(|failure| BlockError::Failed { name, failure })?;
         self.driver.settle()?;
         if self.is_bare {
             return Ok(());
@@ -406,7 +406,7 @@ fn read_header(
         Ok(()) => Ok(Header::decode(&bytes, is_last)),
         // The other copy may be readable.
         Err(failure @ Failure::Io { .. }) => Ok(Err(NoHeader::Damaged(failure.to_string()))),
-        Err(failure) => Err(VolumeError::Failed { device: name, failure }),
+        Err(failure) => Err(BlockError::Failed { name, failure }.into()),
     }
 }
 
@@ -424,10 +424,8 @@ fn write_header(device: &mut dyn BlockDevice, header: &Header) -> Result<(), Vol
 fn write(device: &mut dyn BlockDevice, place: u64, bytes: &[u8]) -> Result<(), VolumeError> {
     let name = device.info().name.clone();
     let mut store = Store::new(device);
-    store
-        .write(place, bytes)
-        .and_then(|()| store.flush())
-        .map_err(|failure| VolumeError::Failed { device: name, failure })
+    let written = store.write(place, bytes).and_then(|()| store.flush());
+    Ok(written.map_err(|failure| BlockError::Failed { name, failure })?)
 }
 
 fn refused(device: &dyn BlockDevice, reason: String) -> VolumeError {

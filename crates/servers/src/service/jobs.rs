@@ -27,7 +27,7 @@ pub struct Job {
 #[derive(Clone, Copy, Debug)]
 pub struct Takes {
     pub limits: Limits,
-    /// Trims of multiples of so many bytes make zeros of them; none where they promise nothing.
+    /// Trims of multiples of these bytes make zeros of them; none where they promise nothing.
     pub unmap_bytes: Option<u64>,
 }
 
@@ -266,7 +266,7 @@ impl Job {
     }
 }
 
-/// A range in pieces of at most so many bytes.
+/// A range in pieces of at most `most` bytes.
 fn pieces(first: u64, end: u64, most: u64) -> impl Iterator<Item = (u64, u32)> {
     (first..end).step_by(most as usize).map(move |at| (at, most.min(end - at) as u32))
 }
@@ -283,7 +283,7 @@ const MOST_TRIMMED: u64 = 1 << 30;
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// So many zeros that take no memory of their own.
+/// Zeros that take no memory of their own.
 fn zeros(bytes: u32) -> Data {
     let zeros = Bytes::from_static(&ZEROS);
     let mut left = bytes as usize;

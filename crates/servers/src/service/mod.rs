@@ -88,12 +88,12 @@ impl Request {
 
 /// What a request came to: what was read, or nothing.
 pub type Outcome = Result<Data, Failure>;
-/// Told, on the volume's thread, what a request came to.
+/// Called on the volume's thread with what a request came to.
 pub type Done = Box<dyn FnOnce(Outcome) + Send>;
 
 /// Where a client that waits finds what its request came to.
 #[derive(Debug, Default)]
-pub struct Ticket {
+struct Ticket {
     outcome: Mutex<Option<Outcome>>,
     is_there: Condvar,
 }
@@ -115,19 +115,13 @@ impl Ticket {
     }
 }
 
-/// What clients and the thread share.
-#[derive(Default)]
-struct Shared {
-    /// The thread waits, or is about to: whoever sends something wakes it.
-    is_asleep: AtomicBool,
-}
-
 /// A volume that a thread of its own works on. Any thread may ask, through a shared reference.
 ///
 /// Dropped without [`Service::close`] it stops where it is, as if the process had been killed.
 pub struct Service {
     sender: SyncSender<Message>,
-    shared: Arc<Shared>,
+    /// The thread waits, or is about to: whoever sends something wakes it.
+    is_asleep: Arc<AtomicBool>,
     waker: Option<Waker>,
     header: Header,
     notes: Vec<String>,
@@ -144,21 +138,21 @@ impl Service {
         open: impl FnOnce() -> Result<Volume, VolumeError> + Send + 'static,
     ) -> Result<Self, VolumeError> {
         let (sender, receiver) = mpsc::sync_channel(MOST_WAITING);
-        let (told, opened) = mpsc::channel();
-        let shared = Arc::new(Shared::default());
-        let of_thread = shared.clone();
+        let (to_caller, opened) = mpsc::channel();
+        let is_asleep = Arc::new(AtomicBool::new(false));
+        let of_thread = is_asleep.clone();
         let run = move || {
             let mut volume = match open() {
                 Ok(volume) => volume,
                 Err(error) => {
-                    let _ = told.send(Err(error));
+                    let _ = to_caller.send(Err(error));
                     return Ok(());
                 }
             };
             let waker = volume.driver.device_waker();
             let about = (volume.header().clone(), volume.notes().to_vec(), volume.capacity_bytes());
             let can_be_woken = waker.is_some();
-            let _ = told.send(Ok((waker, about)));
+            let _ = to_caller.send(Ok((waker, about)));
             Work::new(volume, receiver, of_thread, can_be_woken).run()
         };
         let failed = |source| VolumeError::System { action: "starting a thread".into(), source };
@@ -169,7 +163,7 @@ impl Service {
         let (waker, (header, notes, capacity_bytes)) =
             opened.recv().unwrap_or_else(|_| panic!("the volume's thread died while it opened"))?;
         let thread = Mutex::new(Some(thread));
-        Ok(Self { sender, shared, waker, header, notes, capacity_bytes, thread })
+        Ok(Self { sender, is_asleep, waker, header, notes, capacity_bytes, thread })
     }
 
     /// What the volume says of itself.
@@ -190,8 +184,8 @@ impl Service {
         self.capacity_bytes
     }
 
-    /// Asks, and goes on: `done` is told what came of it. It runs on the volume's thread and must
-    /// not wait.
+    /// Asks, and goes on: `done` gets what came of it. It runs on the volume's thread and must not
+    /// wait.
     pub fn submit(&self, request: Request, done: Done) {
         if let Err(error) = self.send(Message::Request(request, done)) {
             let Message::Request(request, done) = error else { return };
@@ -232,7 +226,7 @@ impl Service {
 
     fn send(&self, message: Message) -> Result<(), Message> {
         self.sender.send(message).map_err(|error| error.0)?;
-        if self.shared.is_asleep.swap(false, Ordering::SeqCst)
+        if self.is_asleep.swap(false, Ordering::SeqCst)
             && let Some(waker) = &self.waker
         {
             waker();

@@ -42,14 +42,14 @@ fn write(offset: u64, bytes: &[u8]) -> Request {
     Request::Write { offset, data: Bytes::copy_from_slice(bytes), is_fua: false }
 }
 
-/// A file of so many MiB.
+/// A file of zeros.
 fn file(path: &Path, mebibytes: u64) -> String {
     let file = std::fs::File::create(path).unwrap();
     file.set_len(mebibytes << 20).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// What is asked in a property test, on the first so many bytes.
+/// Requests of a property test lie on the first bytes.
 const SPAN: u64 = 300_000;
 
 /// First byte, the byte behind, where the outcome comes, and what a read has to bring.

@@ -1,8 +1,8 @@
-//! The thread of a volume: takes requests, drives the stack, tells what came of them.
+//! The thread of a volume: takes requests, drives the stack, replies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use slab::Slab;
 use units::Nanos;
 
 use super::jobs::{Job, Next, Part, Takes};
-use super::{Done, Outcome, Request, Shared};
+use super::{Done, Outcome, Request};
 use crate::metrics::{OpFigures, of_layers};
 use crate::{Figures, Volume, VolumeError};
 
-/// What the thread is told.
+/// What others want of the thread.
 pub enum Message {
     Request(Request, Done),
     Figures(Sender<Figures>),
@@ -32,7 +32,7 @@ pub struct Work {
     takes: Takes,
     queue_depth: usize,
     receiver: Receiver<Message>,
-    shared: Arc<Shared>,
+    is_asleep: Arc<AtomicBool>,
     can_be_woken: bool,
     jobs: Slab<Job>,
     /// Of each command that the stack has: its job, and its place in the step.
@@ -54,7 +54,7 @@ impl Work {
     pub fn new(
         volume: Volume,
         receiver: Receiver<Message>,
-        shared: Arc<Shared>,
+        is_asleep: Arc<AtomicBool>,
         can_be_woken: bool,
     ) -> Self {
         let info = volume.driver.info();
@@ -63,7 +63,7 @@ impl Work {
             queue_depth: info.queue_depth as usize,
             volume,
             receiver,
-            shared,
+            is_asleep,
             can_be_woken,
             jobs: Slab::new(),
             commands: Slab::new(),
@@ -77,12 +77,12 @@ impl Work {
         }
     }
 
-    /// Works until it is told to close, or nobody can ask any more.
+    /// Works until it is asked to close, or nobody can ask any more.
     pub fn run(mut self) -> Result<(), VolumeError> {
         loop {
-            let was_told = self.take_messages();
+            let has_message = self.take_messages();
             let has_ended = self.drive();
-            if was_told || has_ended {
+            if has_message || has_ended {
                 continue;
             }
             if self.is_closing && self.jobs.is_empty() {
@@ -98,16 +98,15 @@ impl Work {
         }
     }
 
-    /// Whether there was one. Whoever dropped the service without closing it wants the volume to
-    /// stop where it is; nobody is left to be told.
+    /// Whether there was one.
     fn take_messages(&mut self) -> bool {
-        let mut was_told = false;
+        let mut has_message = false;
         loop {
             match self.receiver.try_recv() {
                 Ok(message) => self.take(message),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return was_told,
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return has_message,
             }
-            was_told = true;
+            has_message = true;
         }
     }
 
@@ -172,16 +171,13 @@ impl Work {
 
     /// Begins what was deferred and has not to wait any more.
     fn begin_deferred(&mut self) {
-        for _ in 0..self.deferred.len() {
-            let Some(job) = self.deferred.pop_front() else { return };
-            // Those before it that wait on are behind it in the queue now, in their order.
-            if self.waits_on(&job) { self.deferred.push_back(job) } else { self.begin(job) }
+        for job in std::mem::take(&mut self.deferred) {
+            if self.has_to_wait(&job) {
+                self.deferred.push_back(job);
+            } else {
+                self.begin(job);
+            }
         }
-    }
-
-    fn waits_on(&self, job: &Job) -> bool {
-        let excludes = |other: &Job| (job.is_partial || other.is_partial) && job.overlaps(other);
-        self.jobs.iter().any(|(_, other)| excludes(other))
     }
 
     fn end(&mut self, job: Job, outcome: Outcome) {
@@ -232,7 +228,7 @@ impl Work {
         }
         let now = self.volume.driver.now();
         if self.can_be_woken {
-            self.shared.is_asleep.store(true, Ordering::SeqCst);
+            self.is_asleep.store(true, Ordering::SeqCst);
             // Who sent something before it could see that has not woken anybody.
             let message = self.receiver.try_recv();
             let outcome = match message {
@@ -243,7 +239,7 @@ impl Work {
                     Ok(())
                 }
             };
-            self.shared.is_asleep.store(false, Ordering::SeqCst);
+            self.is_asleep.store(false, Ordering::SeqCst);
             return outcome;
         }
         if self.volume.driver.device_mut().outstanding() > 0 {

@@ -85,10 +85,9 @@ impl Form {
     }
 }
 
-/// What never changes after formatting.
+/// What a volume was made with: all else follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Superblock {
-    pub volume: u64,
+pub(super) struct Sizes {
     pub page_bytes: u32,
     pub pages_per_segment: u32,
     pub segments: u32,
@@ -97,18 +96,25 @@ pub(super) struct Superblock {
     pub form: Form,
 }
 
+/// What never changes after formatting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Superblock {
+    pub volume: u64,
+    pub sizes: Sizes,
+}
+
 impl Superblock {
     pub fn encode(&self, to: &mut [u8]) {
         let mut at = &mut to[8..SUPERBLOCK_BYTES];
         at.put_u64_le(SUPERBLOCK_MAGIC);
         at.put_u16_le(VERSION);
-        at.put_u16_le(self.form.flags());
-        at.put_u32_le(self.page_bytes);
+        at.put_u16_le(self.sizes.form.flags());
+        at.put_u32_le(self.sizes.page_bytes);
         at.put_u64_le(self.volume);
-        at.put_u32_le(self.pages_per_segment);
-        at.put_u32_le(self.segments);
-        at.put_u32_le(self.logical_pages);
-        at.put_u32_le(self.ring_pages);
+        at.put_u32_le(self.sizes.pages_per_segment);
+        at.put_u32_le(self.sizes.segments);
+        at.put_u32_le(self.sizes.logical_pages);
+        at.put_u32_le(self.sizes.ring_pages);
         at.fill(0);
         seal(0, &mut to[..SUPERBLOCK_BYTES]);
     }
@@ -136,8 +142,7 @@ impl Superblock {
             .ok_or_else(|| format!("its form is {flags:#06x}, which is unknown"))?;
         let page_bytes = at.get_u32_le();
         let volume = at.get_u64_le();
-        let superblock = Self {
-            volume,
+        let sizes = Sizes {
             page_bytes,
             pages_per_segment: at.get_u32_le(),
             segments: at.get_u32_le(),
@@ -145,7 +150,7 @@ impl Superblock {
             ring_pages: at.get_u32_le(),
             form,
         };
-        Ok((superblock, is_first))
+        Ok((Self { volume, sizes }, is_first))
     }
 }
 
@@ -408,8 +413,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut page = vec![7; 512];
-        let superblock = Superblock {
-            volume: 5,
+        let sizes = Sizes {
             page_bytes: 512,
             pages_per_segment: 16,
             segments: 20,
@@ -417,6 +421,7 @@ mod tests {
             ring_pages: 8,
             form: Form { keeps_checksums: true, copies_roots: false },
         };
+        let superblock = Superblock { volume: 5, sizes };
         superblock.encode(&mut page);
         assert_eq!(Superblock::decode(&page), Ok((superblock, false)));
         let root = Root {

@@ -6,7 +6,7 @@ use units::Geometry;
 
 use super::NAME;
 use super::disk::{
-    Form, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_HEADER_BYTES,
+    Form, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_HEADER_BYTES, Sizes,
     TABLE_HEADER_BYTES,
 };
 use super::settings::VolumeSettings;
@@ -16,7 +16,7 @@ use crate::{LayerError, Limits};
 const MOST_PAGES: u64 = (1 << 31) - 16;
 const MOST_PAGES_PER_SEGMENT: u64 = 32_768;
 
-/// The sizes that a superblock tells, and what follows from them. Offsets are in bytes from the
+/// The sizes in a superblock, and what follows from them. Offsets are in bytes from the
 /// start of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VolumeLayout {
@@ -41,14 +41,9 @@ pub(super) struct VolumeLayout {
 
 impl VolumeLayout {
     /// What follows from the sizes. All are above 0 and within their limits.
-    pub fn of(
-        page_bytes: u32,
-        pages_per_segment: u32,
-        segments: u32,
-        logical_pages: u32,
-        ring_pages: u32,
-        form: Form,
-    ) -> Self {
+    pub fn of(sizes: Sizes) -> Self {
+        let Sizes { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form } =
+            sizes;
         let page = u64::from(page_bytes);
         let map_tables = logical_pages.div_ceil(per_page(
             page_bytes,
@@ -79,6 +74,14 @@ impl VolumeLayout {
             ring_at,
             data_at,
         }
+    }
+
+    /// The sizes that it follows from.
+    pub const fn sizes(&self) -> Sizes {
+        let Self {
+            page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form, ..
+        } = *self;
+        Sizes { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form }
     }
 
     /// The largest volume that a device holds.
@@ -119,14 +122,14 @@ impl VolumeLayout {
             if logical_pages == 0 {
                 break;
             }
-            let layout = Self::of(
-                settings.page_bytes,
-                pages_per_segment as u32,
+            let layout = Self::of(Sizes {
+                page_bytes: settings.page_bytes,
+                pages_per_segment: pages_per_segment as u32,
                 segments,
                 logical_pages,
                 ring_pages,
                 form,
-            );
+            });
             if layout.end() <= below.capacity_bytes {
                 return Ok(layout);
             }
@@ -140,15 +143,9 @@ impl VolumeLayout {
     }
 
     /// Whether sizes that were read from a device make sense there.
-    pub fn is_sound(
-        page_bytes: u32,
-        pages_per_segment: u32,
-        segments: u32,
-        logical_pages: u32,
-        ring_pages: u32,
-        form: Form,
-        below: Limits,
-    ) -> bool {
+    pub fn is_sound(sizes: Sizes, below: Limits) -> bool {
+        let Sizes { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, .. } =
+            sizes;
         let pages = u64::from(segments) * u64::from(pages_per_segment);
         page_bytes.is_power_of_two()
             && (512..=65_536).contains(&page_bytes)
@@ -159,9 +156,7 @@ impl VolumeLayout {
             && pages <= MOST_PAGES
             && (1..pages).contains(&u64::from(logical_pages))
             && (8..=1 << 24).contains(&ring_pages)
-            && Self::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form)
-                .end()
-                <= below.capacity_bytes
+            && Self::of(sizes).end() <= below.capacity_bytes
     }
 
     pub fn geometry(&self) -> Geometry {

@@ -114,25 +114,8 @@ fn write_superblock(
     volume: u64,
     store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
-    let VolumeLayout {
-        page_bytes,
-        pages_per_segment,
-        segments,
-        logical_pages,
-        ring_pages,
-        form,
-        ..
-    } = *layout;
-    let superblock = Superblock {
-        volume,
-        page_bytes,
-        pages_per_segment,
-        segments,
-        logical_pages,
-        ring_pages,
-        form,
-    };
-    let mut page = vec![0; page_bytes as usize];
+    let superblock = Superblock { volume, sizes: layout.sizes() };
+    let mut page = vec![0; layout.page_bytes as usize];
     superblock.encode(&mut page);
     store.write(0, &page)?;
     Ok(store.flush()?)
@@ -197,31 +180,14 @@ pub(super) fn recover(
     let mut bytes = vec![0; first];
     store.read(0, &mut bytes)?;
     let (found, is_first_version) = Superblock::decode(&bytes).map_err(unformatted)?;
-    let Superblock {
-        volume,
-        page_bytes,
-        pages_per_segment,
-        segments,
-        logical_pages,
-        ring_pages,
-        form,
-    } = found;
-    if !VolumeLayout::is_sound(
-        page_bytes,
-        pages_per_segment,
-        segments,
-        logical_pages,
-        ring_pages,
-        form,
-        limits,
-    ) {
+    let Superblock { volume, sizes } = found;
+    if !VolumeLayout::is_sound(sizes, limits) {
         return Err(unformatted(format!(
-            "its superblock tells of a volume that is none, or does not fit {} bytes",
+            "its superblock describes a volume that is none, or does not fit {} bytes",
             limits.capacity_bytes
         )));
     }
-    let layout =
-        VolumeLayout::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form);
+    let layout = VolumeLayout::of(sizes);
     let old = newest_root(&layout, volume, store)?;
     let mut replay = Replay::from(&layout, volume, &old, keeps_checksums, store)?;
     replay.run(&old, store)?;

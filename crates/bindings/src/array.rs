@@ -2,7 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use ssd::drive::array::{ArrayConfig, ArrayOutcome, ArrayReads, simulate_array as simulate};
+use ssd::drive::array::{
+    ArrayConfig, ArrayError, ArrayOutcome, ArrayReads, simulate_array as simulate,
+};
 use ssd::drive::load::{Pace, flow};
 use ssd::drive::media::Cause;
 use ssd::drive::profile;
@@ -10,7 +12,7 @@ use ssd::drive::run::RunSettings;
 use ssd::drive::time::Picos;
 use units::IoOp;
 
-use crate::drive::state_of;
+use crate::drive::{run_failed, state_of};
 use crate::drive_result::{delays_dict, latency_dict};
 use crate::errors;
 use crate::progress::{self, Progress};
@@ -19,8 +21,8 @@ use crate::requests::Requests;
 /// Plays requests, at their own times, on several simulated drives of one profile that hold the
 /// same data.
 ///
-/// `profile` is the TOML of a device profile; of its windows each drive has others. `reads` says how
-/// a read finds its drive: "home" (by its address), "fail_fast" (another one if that would let it
+/// `profile` is the TOML of a device profile; of its windows each drive has others. `reads` says
+/// how a read finds its drive: "home" (by its address), "fail_fast" (another one if that would let it
 /// wait for its own work) or "hedged" (another one, too, if it takes longer than the share
 /// `hedge_after` of reads lately). `state` and `overwrites` are as of `simulate_drive`. The first
 /// `warm_up_requests` are left out of every figure.
@@ -51,7 +53,6 @@ fn simulate_array<'py>(
         errors::input_error(format!("reads is `{reads}`: right are home, fail_fast, hedged"))
     })?;
     let config = ArrayConfig { drives, reads };
-    config.check().map_err(errors::input_error)?;
     let capacity = profile.capacity_bytes();
     let settings = RunSettings {
         state: state_of(state, overwrites, profile.logical_pages())?,
@@ -69,8 +70,12 @@ fn simulate_array<'py>(
     let progress = progress::shared(progress);
     progress.set_total(most_requests);
     let outcome = py.detach(|| {
-        simulate(&settings, config, vec![flow(source, Pace::OPEN)], &progress)
-            .map_err(crate::drive::run_failed)
+        simulate(&settings, config, vec![flow(source, Pace::OPEN)], &progress).map_err(|error| {
+            match error {
+                ArrayError::Run(error) => run_failed(error),
+                other => errors::input_error(other),
+            }
+        })
     })?;
     result(py, &outcome)
 }

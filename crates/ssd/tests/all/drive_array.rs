@@ -10,7 +10,7 @@ use ssd::drive::profile::Profile;
 use ssd::drive::state::State;
 use units::{IoOp, IoRequest, Progress, VecRequests};
 
-use crate::drive::{SplitMix, profile, settings};
+use crate::drive::{SplitMix, page_request, profile, settings};
 
 /// Four dies a drive, which erase for long, in windows of half of the time.
 fn member(changes: &[(&str, &str)]) -> Profile {
@@ -36,15 +36,9 @@ fn run(profile: &Profile, reads: ArrayReads, writes: u32) -> ArrayOutcome {
     let mut random = SplitMix(11);
     let count = 40_000_u64;
     let requests: Arc<[IoRequest]> = (0..count)
-        .map(|number| IoRequest {
-            time_ns: number * 300_000,
-            op: if random.below(100) < writes { IoOp::Write } else { IoOp::Read },
-            offset: u64::from(random.below(profile.logical_pages())) * 4096,
-            length: 4096,
-            stream: 0,
-            latency_ns: None,
-            handle: 0,
-            is_fua: false,
+        .map(|number| {
+            let op = if random.below(100) < writes { IoOp::Write } else { IoOp::Read };
+            page_request(op, random.below(profile.logical_pages()), number * 300_000)
         })
         .collect();
     let mut settings = settings(profile, State::Aged { overwrites: 2.0 }, 1, u64::MAX);
@@ -122,7 +116,7 @@ fn drives_that_do_not_clean_are_read_as_they_are() {
 
 #[test]
 fn arrays_that_cannot_be_are_refused() {
-    let told = |drives, reads| ArrayConfig { drives, reads }.check().unwrap_err().to_string();
-    assert!(told(1, ArrayReads::Home).contains("2 to 16"));
-    assert!(told(2, ArrayReads::Hedged(1.0)).contains("below 1"));
+    let said = |drives, reads| ArrayConfig { drives, reads }.check().unwrap_err().to_string();
+    assert!(said(1, ArrayReads::Home).contains("2 to 16"));
+    assert!(said(2, ArrayReads::Hedged(1.0)).contains("below 1"));
 }

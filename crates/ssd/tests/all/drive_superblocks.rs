@@ -11,7 +11,7 @@ use ssd::drive::run::simulate_flows;
 use ssd::drive::state::State;
 use units::{Geometry, IoOp, IoRequest, Lpn, PageOp, Progress, VecRequests, VecSource};
 
-use crate::drive::{Endless, SplitMix, assert_within, profile, run, settings};
+use crate::drive::{Endless, SplitMix, assert_within, page_request, profile, run, settings};
 
 /// Four channels of two dies of four planes; three chip pages of 16 KiB a program.
 const TLC: [(&str, &str); 17] = [
@@ -323,16 +323,7 @@ fn data_that_lies_is_moved_and_the_space_in_it_freed() {
         let mut random = SplitMix(7);
         let hot = pages / 10;
         let requests: std::sync::Arc<[IoRequest]> = (0..6 * u64::from(pages))
-            .map(|_| IoRequest {
-                time_ns: 0,
-                op: IoOp::Write,
-                offset: u64::from(random.below(hot)) * 10 * 4096,
-                length: 4096,
-                stream: 0,
-                latency_ns: None,
-                handle: 0,
-                is_fua: false,
-            })
+            .map(|_| page_request(IoOp::Write, random.below(hot) * 10, 0))
             .collect();
         let mut settings = settings(&profile, State::Filled, 64, u64::MAX);
         settings.untimed_requests = 11 * u64::from(pages) / 2;

@@ -16,7 +16,7 @@ use ssd::drive::time::{Picos, picos_of_micros};
 use units::{IoOp, IoRequest, Progress, VecRequests};
 
 use crate::drive::player::{Ask, Played, play};
-use crate::drive::{SplitMix, oracle, profile, settings};
+use crate::drive::{SplitMix, oracle, page_request, profile, settings};
 
 /// Eight dies in two groups of four, which erase for long; what survives lies apart.
 const KEYS: [(&str, &str); 15] = [
@@ -45,15 +45,9 @@ fn striped(changes: &[(&str, &str)]) -> Profile {
 fn mixed(profile: &Profile, count: u64, gap_us: u64) -> Flow {
     let mut random = SplitMix(11);
     let requests: Arc<[IoRequest]> = (0..count)
-        .map(|number| IoRequest {
-            time_ns: number * gap_us * 1000,
-            op: if random.below(4) == 0 { IoOp::Write } else { IoOp::Read },
-            offset: u64::from(random.below(profile.logical_pages())) * 4096,
-            length: 4096,
-            stream: 0,
-            latency_ns: None,
-            handle: 0,
-            is_fua: false,
+        .map(|number| {
+            let op = if random.below(4) == 0 { IoOp::Write } else { IoOp::Read };
+            page_request(op, random.below(profile.logical_pages()), number * gap_us * 1000)
         })
         .collect();
     flow(Box::new(VecRequests::new(requests)), Pace::OPEN)
@@ -247,8 +241,8 @@ fn keys_that_need_others_say_so() {
     assert!(answer(&[("ftl.stripe_dies", "3")]).contains("divide the dies, 8"));
     let none = [("ftl.parity_dies", "0"), ("ftl.stripe_dies", "0")];
     for (key, value) in REBUILDS {
-        let told = answer(&[&none[..], &[(key, value)]].concat());
-        assert!(told.contains(key) && told.contains("without ftl.parity_dies"), "{told}");
+        let said = answer(&[&none[..], &[(key, value)]].concat());
+        assert!(said.contains(key) && said.contains("without ftl.parity_dies"), "{said}");
     }
     assert!(
         answer(&[("cleaning.window_period_us", "5"), ("cleaning.pace", "credits")])

@@ -17,6 +17,7 @@ use super::device::{Completion, Drive, Submission};
 use super::load::Target;
 use super::measure::{BusyTime, Delay, busy_times};
 use super::profile::Profile;
+use super::run::RunError;
 use super::schemes::{Scheme, SchemeCounters};
 use super::time::{Picos, picos_of_micros};
 use super::timers::{TimerId, Timers};
@@ -27,8 +28,8 @@ pub enum ArrayReads {
     /// It goes to the drive of its address, whatever that does.
     Home,
     /// A drive fails it at once rather than let it wait for what the drive does for itself; then it
-    /// goes to the drive that has nothing of that kind in its way, or to the one that tells the
-    /// shortest rest of it (Li et al., IODA, SOSP '21, sections 3.2 and 3.4: fast-failing reads and
+    /// goes to the drive that has nothing of that kind in its way, or to the one with the shortest
+    /// rest of it (Li et al., IODA, SOSP '21, sections 3.2 and 3.4: fast-failing reads and
     /// their busy remaining time). In the paper the others are those of a stripe with parity.
     FailFast,
     /// One that is not answered within this share of what reads of their own drive took lately, 0
@@ -46,8 +47,8 @@ pub struct ArrayConfig {
     pub reads: ArrayReads,
 }
 
-/// Why there can be no such array.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+/// Why a run of an array failed, or there can be no such array.
+#[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
     /// Too few or too many drives.
     #[error("an array has 2 to 16 drives, not {0}")]
@@ -55,6 +56,9 @@ pub enum ArrayError {
     /// No percentile.
     #[error("a read is hedged after a share of the others above 0 and below 1, not {0}")]
     Percentile(f64),
+    /// As of a single drive.
+    #[error(transparent)]
+    Run(#[from] RunError),
 }
 
 impl ArrayConfig {
@@ -95,7 +99,6 @@ pub(super) trait Member {
     fn next_time(&self) -> Option<Picos>;
     fn advance_to(&mut self, time: Picos);
     fn would_wait(&self, offset: u64, length: u32) -> Option<Picos>;
-    fn window(&self) -> Option<(bool, Picos)>;
     fn scheme_counters(&self) -> SchemeCounters;
     fn busy_times(&self) -> Vec<BusyTime>;
     fn event_hash(&self) -> u64;
@@ -118,10 +121,6 @@ impl<S: Scheme> Member for Drive<S> {
 
     fn would_wait(&self, offset: u64, length: u32) -> Option<Picos> {
         self.would_wait(offset, length)
-    }
-
-    fn window(&self) -> Option<(bool, Picos)> {
-        self.window()
     }
 
     fn scheme_counters(&self) -> SchemeCounters {
@@ -218,12 +217,6 @@ impl Array {
     #[must_use]
     pub fn counters(&self) -> &ArrayCounters {
         &self.counters
-    }
-
-    /// Which drives reclaim space now by their windows, if they have any: what a host may ask.
-    #[must_use]
-    pub fn busy(&self) -> Vec<bool> {
-        self.drives.iter().map(|drive| drive.window().is_some_and(|(is_busy, _)| is_busy)).collect()
     }
 
     /// The drive that a read goes to first: pages in turn.

@@ -75,14 +75,14 @@ fn profile_of(profile: &Profile, drive: u32, drives: u32) -> Profile {
 /// are. Untimed requests and timelines are of single drives alone.
 ///
 /// # Errors
-/// [`RunError`].
+/// [`ArrayError`].
 pub fn simulate_array(
     settings: &RunSettings,
     config: ArrayConfig,
     flows: Vec<Flow>,
     progress: &Progress,
-) -> Result<ArrayOutcome, RunError> {
-    config.check().map_err(|error: ArrayError| RunError::Sink(error.to_string()))?;
+) -> Result<ArrayOutcome, ArrayError> {
+    config.check()?;
     let drives = (0..config.drives).map(|drive| {
         let profile = profile_of(&settings.profile, drive, config.drives);
         let seed = settings.seed + u64::from(drive);

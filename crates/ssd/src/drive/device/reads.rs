@@ -91,17 +91,9 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// Whether the drive reclaims space now, by its windows, and until when that holds; `None` if it
-    /// has no windows. It reclaims space beyond them where writes wait for it.
-    #[must_use]
-    pub fn window(&self) -> Option<(bool, Picos)> {
-        let (windows, now) = (self.scheme.windows()?, self.media.now());
-        Some((windows.is_busy(now), windows.ends_at(now)))
-    }
-
     /// How long a read that came now would wait for what the drive does for itself on one of its
     /// dies, as far as is known; `None` if it would not. The longest of its pages: what a drive
-    /// tells with a read that it fails on request rather than let it wait (IODA 3.2).
+    /// adds to a read that it fails on request rather than let it wait (IODA 3.2).
     #[must_use]
     pub fn would_wait(&self, offset: u64, length: u32) -> Option<Picos> {
         let (first, pages) = self.pages_of(offset, length);

@@ -135,3 +135,18 @@ pub struct Done {
     /// for others.
     pub delays: Delays,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads of hybrid schemes, which leave `from` as it is, were taken for parts once.
+    #[test]
+    fn only_reads_for_reconstruction_are_parts_of_a_page() {
+        for cause in Cause::ALL {
+            let read = Command::read(Ppn(3), 4096, cause, Tag::drive(1));
+            assert_eq!(read.is_part(), cause == Cause::Reconstruction, "{}", cause.name());
+            assert!(!Command::program(Ppn(3), 4096, cause, Tag::drive(1)).is_part());
+        }
+    }
+}

@@ -1,5 +1,5 @@
-//! Commands whose owner changes its mind, or has several: it gives one up, lets several race for the
-//! same end, or waits for the last of several.
+//! Commands whose owner changes its mind, or has several: it gives one up, lets several race for
+//! the same end, or waits for the last of several.
 //!
 //! Neither costs a command anything that has a plain owner: [`Media::finish`] looks here only while
 //! the list is not empty.
@@ -154,8 +154,8 @@ impl Media {
         id
     }
 
-    /// Gives reads for [`super::Cause::Reconstruction`] that together bring the page `wanted`: the owner
-    /// hears of the one that is done last, with its delays.
+    /// Gives reads for [`super::Cause::Reconstruction`] that together bring the page `wanted`: the
+    /// owner hears of the one that is done last, with its delays.
     ///
     /// # Panics
     /// If one is not such a read.

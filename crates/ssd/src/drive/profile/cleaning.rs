@@ -58,8 +58,8 @@ pub enum CleaningPace {
     /// As fast as the scheme can, until the erase block is clean.
     #[default]
     Burst,
-    /// Each page that the host writes allows so many to be relocated, the more the less is free:
-    /// none at `start_below_free`, in the middle between that and the reserve as many as the host's
+    /// Each page that the host writes allows some to be relocated, the more the less is free: none
+    /// at `start_below_free`, in the middle between that and the reserve as many as the host's
     /// writes use up, at the reserve twice as many. Only of `superblock_mapped`.
     Credits,
 }

@@ -37,8 +37,8 @@ impl Profile {
         })?;
         let in_step = m.multi_plane || m.planes_per_die == 1;
         at.require(in_step, "ftl.parity_dies", parity, || {
-            "must be 0 unless media.multi_plane is true: otherwise units are planes, and parity may \
-             lie on a die whose data it is of"
+            "must be 0 unless media.multi_plane is true: otherwise units are planes, and parity \
+             may lie on a die whose data it is of"
                 .to_owned()
         })
     }

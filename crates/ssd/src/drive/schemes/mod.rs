@@ -327,11 +327,6 @@ pub trait Scheme: Send {
     /// A command with a tag of [`Tag::scheme`] is done.
     fn completed(&mut self, done: &Done, media: &mut Media);
 
-    /// When it reclaims space, if it does so in windows alone.
-    fn windows(&self) -> Option<&Windows> {
-        None
-    }
-
     /// How long a read of a page that came now would wait for what its die does for the drive
     /// itself, as far as is known; `None` if it would not, or the scheme does not tell.
     fn waits_for_own_work(&self, _lpn: Lpn, _media: &Media) -> Option<Picos> {

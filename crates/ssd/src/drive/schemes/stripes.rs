@@ -31,9 +31,9 @@ pub struct Together {
 ///
 /// Superblock `n` is the `n`-th erase block of each plane that is not bad from the factory.
 ///
-/// With parity, one unit of each group of a stripe holds the exclusive or of the others: on the next
-/// die of the group with each stripe, as in RAID 5, so that reads use all dies alike. Groups are
-/// dies in a row, so that they lie on as many channels as can be.
+/// With parity, one unit of each group of a stripe holds the exclusive or of the others: on the
+/// next die of the group with each stripe, as in RAID 5, so that reads use all dies alike. Groups
+/// are dies in a row, so that they lie on as many channels as can be.
 #[derive(Clone, Debug)]
 pub struct Stripes {
     /// Of a superblock, without parity.
@@ -282,8 +282,8 @@ impl Stripes {
         Ppn(block * self.pages_per_block + place)
     }
 
-    /// The pages on the media that hold the parity of a group of a stripe, if the page of the FTL at
-    /// this place is the last of its data.
+    /// The pages on the media that hold the parity of a group of a stripe, if the page of the FTL
+    /// at this place is the last of its data.
     pub fn parity_after(
         &self,
         superblock: u32,

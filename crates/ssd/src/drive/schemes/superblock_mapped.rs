@@ -497,10 +497,6 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         }
     }
 
-    fn windows(&self) -> Option<&Windows> {
-        self.windows.as_ref()
-    }
-
     fn waits_for_own_work(&self, lpn: Lpn, media: &Media) -> Option<Picos> {
         match self.locate(lpn, media) {
             Place::Flash(page) => own_work(media.layout().die_of(page), media),

@@ -77,6 +77,20 @@ impl SplitMix {
     }
 }
 
+/// A request for one page of 4 KiB.
+pub fn page_request(op: IoOp, page: u32, time_ns: u64) -> IoRequest {
+    IoRequest {
+        time_ns,
+        op,
+        offset: u64::from(page) * 4096,
+        length: 4096,
+        stream: 0,
+        latency_ns: None,
+        handle: 0,
+        is_fua: false,
+    }
+}
+
 /// Uniform random pages, or all in order, without end.
 pub struct Endless {
     pub op: IoOp,

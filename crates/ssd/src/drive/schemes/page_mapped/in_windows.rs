@@ -7,8 +7,8 @@ use super::PageMappedScheme;
 use crate::drive::media::Media;
 
 impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
-    /// Whether a lane may reclaim space now: in a window for it, or for writes that wait. If not, it
-    /// is woken when it may.
+    /// Whether a lane may reclaim space now: in a window for it, or for writes that wait. If not,
+    /// it is woken when it may.
     #[inline]
     pub(super) fn may_clean(&mut self, lane: u32, media: &Media) -> bool {
         let Some(windows) = &self.windows else { return true };

@@ -36,7 +36,8 @@ impl Rebuild {
     }
 
     /// How long a read would wait for a die, as far as is known: for what it is at, and for what
-    /// waits before the read, of which reads are told from the rest only where they overtake.
+    /// waits before the read, of which reads are distinguished from the rest only where they
+    /// overtake.
     fn wait(&self, die: u32, media: &Media) -> Picos {
         let state = media.die_state(die);
         let Some((op, ..)) = state.work else { return 0 };

@@ -8,8 +8,8 @@ use units::EraseBlockId;
 use crate::drive::media::{Command, FlashOp, Media};
 use crate::drive::schemes::stripes::Stripes;
 
-/// The commands of cleaning by die. Where dies take turns, one die of each group at a time has some;
-/// those for the others are held until it is done with them.
+/// The commands of cleaning by die. Where dies take turns, one die of each group at a time has
+/// some; those for the others are held until it is done with them.
 ///
 /// The paper's groups are the planes of equal number on all chips, each of which cleans one erase
 /// block by copies within the plane. Here a superblock is cleaned on all its dies, and what comes

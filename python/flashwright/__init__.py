@@ -14,6 +14,8 @@ fw.layers("my.blktrace.0", "sd-card", ["scheduler(defer,coalesce)"], limit=2000)
 with fw.record("/var/lib/postgresql", "runs/mine"): ...
 fw.waterfall("runs/tpcc", "samsung-mcbqe32g")
 fw.open_run("runs/mine")                            # what a command wrote
+fw.create_volume("/dev/sdb", "log_volume")          # layers on a device, that hold data
+fw.Volume("/dev/sdb").write(4096, b"any bytes", fua=True)
 
 A trace is an Arrow stream: pyarrow.RecordBatchReader.from_stream(fw.open_trace("my.blktrace.0")).
 """
@@ -29,8 +31,10 @@ from flashwright._core import (
     InputWarning,
     Progress,
     RunError,
+    Volume,
     __version__,
     convert_trace,
+    create_volume,
     load_workload,
     open_trace,
     registry,
@@ -90,10 +94,12 @@ __all__ = [
     "Result",
     "RunError",
     "Table",
+    "Volume",
     "__version__",
     "check_placement",
     "compare",
     "convert_trace",
+    "create_volume",
     "layers",
     "load_workload",
     "models",

@@ -734,7 +734,7 @@ def check_volume(device: str, *, progress: Progress | None = None) -> dict[str, 
     """
 
 def allocate_file(path: _Path, bytes: int) -> None:
-    """Make a file of so many bytes, a multiple of 4096, with room for all of them."""
+    """Make a file of this size, a multiple of 4096, with room for all of it."""
 
 @final
 class Volume:

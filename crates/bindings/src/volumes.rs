@@ -119,7 +119,7 @@ fn check_volume<'py>(
     Ok(dict)
 }
 
-/// Makes a file of so many bytes, a multiple of 4096, with room for all of them. Raises InputError
+/// Makes a file of this size, a multiple of 4096, with room for all of it. Raises InputError
 /// if there is one already, or no room.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
@@ -218,7 +218,7 @@ impl Volume {
         }
     }
 
-    /// Keeps a file of metrics, written every so many seconds until the volume is closed. Raises
+    /// Keeps a file of metrics, written every `every_s` seconds until the volume is closed. Raises
     /// RunError.
     fn keep_metrics(&self, py: Python<'_>, path: PathBuf, every_s: f64) -> PyResult<()> {
         let every = Duration::from_secs_f64(every_s.max(0.01));

@@ -1,6 +1,7 @@
 //! How exactly an emulated drive answers: response times beside those of the simulated drive.
 //!
-//! `cargo run --release -p flashwright-devices --example emulated_timing -- 'emulated(profile=a16,size=256Mi)'`
+//! `cargo run --release -p flashwright-devices --example emulated_timing -- DRIVE`, where DRIVE is
+//! such as `emulated(profile=a16,size=256Mi)`
 
 use block::{BlockDevice, Command, Data};
 use devices::{Access, Opening, open_emulated};
@@ -35,7 +36,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let late = device.lateness();
         println!(
-            "{spec}, depth {depth}: {} of {} answers within 20 us or 2 % ({:.2} %), the latest {} us",
+            "{spec}, depth {depth}: {} of {} answers within 20 us or 2 % ({:.2} %), the latest \
+             {} us",
             late.in_time,
             late.commands,
             100.0 * late.in_time as f64 / late.commands as f64,

@@ -54,8 +54,8 @@ pub(crate) const INFO: Info = Info {
             name: "state",
             kind: ParamKind::Choice(&["fresh", "filled", "aged"]),
             default: "filled",
-            help: "the drive before the first request; aged: then each page was written twice more, \
-                   at random",
+            help: "the drive before the first request; aged: filled, then each page was written \
+                   twice more, at random",
         },
         Param {
             name: "seed",
@@ -255,6 +255,11 @@ impl BlockDevice for Emulated {
     }
 
     fn submit(&mut self, command: Command) {
+        assert!(
+            self.outstanding() < self.info.queue_depth,
+            "at most {} commands are outstanding",
+            self.info.queue_depth
+        );
         // A drive that is gone says so to who waits.
         let _ = self.catch_up();
         if let Some(failure) = self.info.refuses(&command) {

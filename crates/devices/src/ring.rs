@@ -33,7 +33,7 @@ impl EventFd {
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Begins anew.
+    /// Counts from zero again.
     pub fn lower(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }

@@ -5,7 +5,7 @@
 //!     [flips=10000] [seed=1] [only=PART OF A STACK'S NAME] [stack=STACK]
 //! ```
 //!
-//! `flips` are in all, divided among the stacks. A fault is told with the seed that shows it again,
+//! `flips` are in all, divided among the stacks. A fault is printed with the seed that shows it again,
 //! with `flips=1` and its stack.
 
 use std::process::ExitCode;
@@ -49,9 +49,9 @@ fn main() -> ExitCode {
             wrong = rot(subject, number, &mut tally).err().map(|Wrong(text)| (text, number));
             number += 1;
         }
-        let Rotten { flips, told, refused, poisoned, sectors_judged, failed } = tally;
+        let Rotten { flips, noticed, refused, poisoned, sectors_judged, failed } = tally;
         println!(
-            "{subject}: {flips} flips, {told} told ({refused} volumes refused, {poisoned} \
+            "{subject}: {flips} flips, {noticed} noticed ({refused} volumes refused, {poisoned} \
              poisoned, {failed} commands failed), {sectors_judged} sectors judged: {}",
             wrong.as_ref().map_or_else(
                 || "no fault".to_owned(),
@@ -62,10 +62,10 @@ fn main() -> ExitCode {
         sum.add(&tally);
     }
     println!(
-        "{} flips over {} stacks, {} told, {} sectors judged in {:.0} s: {faults} with faults",
+        "{} flips over {} stacks, {} noticed, {} sectors judged in {:.0} s: {faults} with faults",
         sum.flips,
         all.len(),
-        sum.told,
+        sum.noticed,
         sum.sectors_judged,
         began.elapsed().as_secs_f64()
     );

@@ -8,8 +8,8 @@
 //! # What is not asked
 //! - The destinations of a stable buffer have no checksums: where nothing above it keeps any, its
 //!   own area alone is changed.
-//! - After a kill, a slot of a stable buffer that changed cannot be told from one that a power cut
-//!   tore: an older version of what was written may be read, and nothing that never was.
+//! - After a kill, a slot of a stable buffer that changed cannot be distinguished from one that a
+//!   power cut tore: an older version of what was written may be read, and nothing that never was.
 //! - After a kill, the same holds for what the last commit of a log volume made durable: nothing on
 //!   the device says yet that it did. So a few sectors are written last, and may be older.
 
@@ -39,7 +39,7 @@ pub struct Rotten {
     /// Bytes that were changed.
     pub flips: u64,
     /// Of those volumes, the ones of which something failed.
-    pub told: u64,
+    pub noticed: u64,
     /// Those that were not opened any more.
     pub refused: u64,
     /// Those of which a layer took nothing any more.
@@ -54,7 +54,7 @@ impl Rotten {
     /// Adds another.
     pub const fn add(&mut self, other: &Self) {
         self.flips += other.flips;
-        self.told += other.told;
+        self.noticed += other.noticed;
         self.refused += other.refused;
         self.poisoned += other.poisoned;
         self.sectors_judged += other.sectors_judged;
@@ -116,7 +116,7 @@ struct Life<'a> {
     tally: Rotten,
 }
 
-/// Whether a byte that changes is told by a stack at all.
+/// Whether a stack notices a byte that changes at all.
 #[must_use]
 pub fn is_checked(subject: &Subject) -> bool {
     let SubjectKind::Registered(text) = &subject.kind else { return false };
@@ -134,7 +134,7 @@ pub fn rot(subject: &Subject, seed: u64, tally: &mut Rotten) -> Result<(), Wrong
     let mut life = Life::begin(subject, dice.seed())?;
     let moment = dice.pick(&[Moment::InUse, Moment::Drained, Moment::Killed]);
     let lived = life.live(moment, &mut dice);
-    life.tally.told = u64::from(life.tally.failed + life.tally.refused > 0);
+    life.tally.noticed = u64::from(life.tally.failed + life.tally.refused > 0);
     tally.add(&life.tally);
     lived.map_err(|wrong| Wrong(format!("{moment:?}: {}", wrong.0)))
 }

@@ -242,7 +242,7 @@ impl Server for Connection {
         Ok(CacheFlags::None)
     }
 
-    /// All connections ask the same thread: a flush of one covers what the others were told.
+    /// All connections ask the same thread: a flush of one covers what the others have written.
     fn can_multi_conn(&self) -> Result<bool> {
         Ok(true)
     }

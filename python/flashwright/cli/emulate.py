@@ -57,7 +57,7 @@ def emulate(
     What its flash does is in the metrics: flashwright_flash_page_programs_total and others. A
     volume can lie on such a drive, too: `flashwright volume create
     'emulated(profile=sd-card,size=2Gi,data=drive.img)' --stack log_volume`; its bytes stay in the
-    file, and the drive inside begins anew each time that it is opened, in the state that is given.
+    file, and the drive inside starts again each time that it is opened, in the state that is given.
     """
     words = [f"profile={profile}", f"state={state}", f"seed={seed}"]
     if size is not None:

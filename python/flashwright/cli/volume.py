@@ -80,7 +80,7 @@ def volume() -> None:
       flashwright volume serve volume.img --nbd /tmp/db.sock
       flashwright volume check volume.img
 
-    A volume tells itself what it is made of: nothing but the device has to be named again. What it
+    A volume knows what it is made of: nothing but the device has to be named again. What it
     promises is in docs/volumes.md.
     """
 

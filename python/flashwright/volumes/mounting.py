@@ -24,7 +24,7 @@ from .places import Mounted, Place, process_began
 
 _LOOK_SECONDS = 0.02
 STOP_SECONDS = 120.0
-"""How long the server has to write back what it holds, unless told otherwise."""
+"""How long the server has to write back what it holds, unless another time is given."""
 _MAKE = {
     # Nothing is there that would have to be discarded, and the loop device would write zeros.
     "ext4": ("mkfs.ext4", "-q", "-E", "nodiscard"),

@@ -134,7 +134,7 @@ def find(named: str) -> Mounted:
     every = all_mounted()
     path = str(Path(named).absolute())
     for one in every:
-        if named == one.uuid or path in {one.directory, one.device}:
+        if named in {one.uuid, one.device} or path in {one.directory, one.device}:
             return one
     there = "; ".join(f"{one.device} at {one.directory}" for one in every) or "none"
     raise InputError(

@@ -1,4 +1,4 @@
-"""The process that serves a volume until it is told to stop."""
+"""The process that serves a volume until it is asked to stop."""
 
 from __future__ import annotations
 

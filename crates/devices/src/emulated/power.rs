@@ -16,7 +16,7 @@ struct Change {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChangeState {
     UnderWay,
-    /// Replied to, when so many flushes had come.
+    /// Replied to, and how many flushes had come by then.
     Acknowledged(u64),
     Durable,
 }

@@ -137,7 +137,7 @@ pub fn create_file(path: &Path, bytes: u64, progress: &Progress) -> Result<(), D
     filled
 }
 
-/// Makes an empty file that is to have so many bytes.
+/// Makes an empty file that is to have this size.
 fn make(opening: &Opening, path: &Path, bytes: u64) -> Result<File, DeviceError> {
     if bytes == 0 || !bytes.is_multiple_of(4096) {
         return Err(
@@ -159,8 +159,8 @@ fn make(opening: &Opening, path: &Path, bytes: u64) -> Result<File, DeviceError>
     }
 }
 
-/// Makes a file of so many bytes with room for all of them, so that no write to it can fail for
-/// lack of space. They read as zeros.
+/// Makes a file of this size with room for all of it, so that no write to it can fail for lack of
+/// space. It reads as zeros.
 ///
 /// # Errors
 /// As [`create_file`]; also where the file system cannot reserve space.

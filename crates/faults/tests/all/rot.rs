@@ -6,7 +6,7 @@ use faults::{Subject, subjects};
 const FLIPS: u64 = 30;
 
 #[test]
-fn a_byte_that_changes_is_told_or_changes_nothing() {
+fn a_byte_that_changes_is_noticed_or_changes_nothing() {
     let mut sum = Rotten::default();
     for subject in subjects().iter().filter(|subject| is_checked(subject)) {
         let mut tally = Rotten::default();
@@ -17,7 +17,7 @@ fn a_byte_that_changes_is_told_or_changes_nothing() {
         }
         sum.add(&tally);
     }
-    assert!(sum.flips > 500 && sum.told > sum.flips / 10, "{sum:?}");
+    assert!(sum.flips > 500 && sum.noticed > sum.flips / 10, "{sum:?}");
 }
 
 /// With the idea taken out: without checksums wrong bytes are given.

@@ -29,9 +29,9 @@
 //! The checksum of each page is kept with the map, and every page that is read from the device is
 //! held against it: for the host, whole where it wants a part; to complete a part that the host
 //! writes; and to be moved. What does not fit is never given, written or moved: the command that
-//! needs it fails. A page that cleaning cannot read, or reads and does not fit, three times over, is
-//! *lost*: it gives up its place, so that the segment can be emptied, and reads of it fail until the
-//! host writes or trims it, also when the volume was closed and opened meanwhile ([`checks`]).
+//! needs it fails. A page that cleaning cannot read, or that does not fit, three times over, is
+//! *lost*: it gives up its place, so that the segment can be emptied, and reads of it fail until
+//! the host writes or trims it, also when the volume was closed and opened meanwhile ([`checks`]).
 //!
 //! # Summaries
 //! LFS writes a segment's summary into the segment. Here all summaries go to a ring of their own,

@@ -28,7 +28,7 @@ pub(super) struct Scrub {
 }
 
 impl Scrub {
-    /// A pass over all pages; one that goes on begins anew.
+    /// A pass over all pages; one that goes on begins again.
     pub fn begin(&mut self) {
         self.next = Some(0);
     }
@@ -61,7 +61,7 @@ impl<P: Placement> LogVolume<P> {
             && let Some(read) = self.next_to_scrub()
         {
             self.scrub.reads += 1;
-            // If a page of it is lost, an entry tells.
+            // A page of it that is lost takes an entry.
             self.log.promise(read.pages as usize);
             self.segments.pin(self.layout.segment_of(read.ppn));
             let (at, length) = (self.layout.page(read.ppn), read.pages * self.layout.page_bytes);

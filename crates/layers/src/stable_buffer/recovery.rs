@@ -79,7 +79,7 @@ fn read_superblocks(
     let mut last = vec![0; limits.sector_bytes as usize];
     store.read(offset, &mut last)?;
     let at_end = Superblock::from_sector(&last, limits);
-    // The one at the end tells where the other is, but if it was damaged the parameters do, too.
+    // The one at the end says where the other is, but if it was damaged the parameters do, too.
     let begin = match &at_end {
         Ok(superblock) => superblock.geometry,
         Err(_) => Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?,
@@ -177,7 +177,7 @@ fn scan(superblock: &Superblock, store: &mut Store<'_>) -> Result<Vec<Found>, La
 }
 
 /// A power cut tears no sector, so a header is always one that was written. One that is not may
-/// have been that of any page: no older version of any could be told from the newest.
+/// have been that of any page: no older version of any could be distinguished from the newest.
 fn unreadable(geometry: &Geometry, slot: u32) -> LayerError {
     LayerError::Corrupt {
         layer: NAME,

@@ -211,6 +211,14 @@ def play(kind: Kind, technique: Technique, load: float) -> dict[str, Any]:
     return found
 
 
+def kept_up(kind: Kind, technique: Technique, load: float) -> float:
+    """Give the share of the load that was answered as it came: below 1 the queue grows.
+
+    Times are then those of the length of the run, and of nothing else.
+    """
+    return float(play(kind, technique, load)["iops"]) / (load * highest(kind))
+
+
 def _tail(path: Path) -> dict[str, float]:
     """Give the mean of each delay in nanoseconds over the slowest percent of reads."""
     table = pq.read_table(path)

@@ -41,8 +41,10 @@ HEADINGS = (
     "dies: idle",
     "slowest percent waits for",
 )
+KEPT_UP = 0.98
+"""Share of a load below which a drive is overloaded; what is offered varies by 0.2 % itself."""
 LEAST = 0.05
-"""Share of the time of the slowest reads below which a cause is not told."""
+"""Share of the time of the slowest reads below which a cause is left out."""
 
 
 def _causes(found: Mapping[str, Any]) -> str:
@@ -56,12 +58,15 @@ def _causes(found: Mapping[str, Any]) -> str:
         return ", ".join(f"{percent(share)} of reads {name}" for name, share in parts if share)
     whole = sum(found["tail"].values())
     by_size = sorted(found["tail"].items(), key=lambda delay: -delay[1])
-    told = [(name, time) for name, time in by_size if time >= LEAST * whole]
-    return ", ".join(f"{name} {short_time(time)}" for name, time in told)
+    large = [(name, time) for name, time in by_size if time >= LEAST * whole]
+    return ", ".join(f"{name} {short_time(time)}" for name, time in large)
 
 
 def _row(kind: runs.Kind, technique: runs.Technique, load: float) -> list[str]:
     found, tail = runs.play(kind, technique, load), runs.tail(kind, technique, load)
+    kept_up, causes = runs.kept_up(kind, technique, load), _causes(found)
+    if kept_up < KEPT_UP:
+        causes = f"overloaded ({percent(kept_up)} of the load): {causes}"
     return [
         technique.name,
         short_time(tail.p99),
@@ -70,13 +75,13 @@ def _row(kind: runs.Kind, technique: runs.Technique, load: float) -> list[str]:
         significant(tail.p999_ratio, 3),
         percent(found["die_share"]["cleaning"]),
         percent(found["die_share"]["idle"]),
-        _causes(found),
+        causes,
     ]
 
 
 def _document(kind: runs.Kind, technique: runs.Technique, load: float) -> dict[str, Any]:
     found = runs.play(kind, technique, load)
-    told = (
+    kept = (
         "latency_ns",
         "delays",
         "die_share",
@@ -91,7 +96,7 @@ def _document(kind: runs.Kind, technique: runs.Technique, load: float) -> dict[s
         "load": load,
         "keys": runs.keys_of(kind, technique),
         **asdict(runs.tail(kind, technique, load)),
-        **{name: found[name] for name in told if name in found},
+        **{name: found[name] for name in kept if name in found},
     }
 
 

@@ -1,4 +1,4 @@
-//! Bytes that are not those that were written: told, and never given, moved or made whole.
+//! Bytes that are not those that were written: said, and never given, moved or made whole.
 
 use std::collections::HashSet;
 
@@ -107,10 +107,10 @@ fn a_page_that_rots_fails_what_needs_it_and_nothing_else() {
     (0..8).for_each(|page| volume.write(page, 1));
     volume.flush();
     volume.rot(3, 1);
-    let (place, told) = (volume.place_of(2, 1) + PAGE, reason(volume.read(3)));
+    let (place, said) = (volume.place_of(2, 1) + PAGE, reason(volume.read(3)));
     assert!(
-        told.contains("page 3") && told.contains(&format!("byte {place}")) && told.contains("0x"),
-        "{told}"
+        said.contains("page 3") && said.contains(&format!("byte {place}")) && said.contains("0x"),
+        "{said}"
     );
     // The wrong byte lies in the second sector of the page: the first is not believed either.
     let part = volume.run(|store| store.read(3 * KIB, &mut [0; 512]));
@@ -142,8 +142,8 @@ fn cleaning_gives_no_fresh_checksum_to_what_rots() {
     assert!(volume.counter("bad_reads") >= 3, "it was tried three times");
     let last = |page: u64| content(page, 8);
     let all_right = |volume: &mut Volume| {
-        let told = reason(volume.read(9));
-        assert!(told.contains("page 9 is lost"), "{told}");
+        let said = reason(volume.read(9));
+        assert!(said.contains("page 9 is lost"), "{said}");
         assert!(volume.run(|store| store.write(9 * KIB, &[7; 512])).is_err(), "a part of it");
         for page in (0..volume.pages()).filter(|&page| page != 9) {
             assert!(volume.read(page).unwrap() == last(page), "page {page}");
@@ -217,7 +217,7 @@ fn what_is_read_wrong_once_is_read_again_by_cleaning() {
 /// Otherwise rot in what was written last would be taken for a write that a power cut took, and the
 /// version before would come back.
 #[test]
-fn after_a_drain_rot_is_told_though_nothing_was_written_since() {
+fn after_a_drain_rot_is_said_though_nothing_was_written_since() {
     let mut volume = Volume::new(VOLUME);
     (0..8).for_each(|page| volume.write(page, 1));
     volume.flush();
@@ -239,7 +239,7 @@ fn structures(disk: &Disk, magic: &[u8]) -> Vec<usize> {
 
 /// The entries behind it would be lost without a word, and older versions would come back.
 #[test]
-fn a_summary_that_rots_though_it_was_durable_is_told() {
+fn a_summary_that_rots_though_it_was_durable_is_said() {
     let mut volume = Volume::new(VOLUME);
     for version in 1..5 {
         (0..4).for_each(|page| volume.write(page, version));

@@ -1,4 +1,4 @@
-//! Slots that do not hold what was written: told, and never flushed.
+//! Slots that do not hold what was written: reported, and never flushed.
 
 use block::{BlockDevice as _, Immediate, Sparse};
 
@@ -112,8 +112,8 @@ fn a_slot_that_rots_fails_what_needs_its_page_and_nothing_else() {
         let mut buffer = Buffer::new(text);
         (0..6).for_each(|page| buffer.write(page, 1));
         buffer.rot(3, 1);
-        let told = reason(buffer.read(3));
-        assert!(told.contains("page 3") && told.contains("slot 3"), "{told}");
+        let said = reason(buffer.read(3));
+        assert!(said.contains("page 3") && said.contains("slot 3"), "{said}");
         // The wrong byte lies in the second sector of the page.
         assert!(buffer.run(|store| store.read(3 * PAGE, &mut [0; 512])).is_err());
         assert!(buffer.run(|store| store.read(0, &mut [0; 6 * PAGE as usize])).is_err());

@@ -231,6 +231,21 @@ fn writes_that_wait_for_room_wait_for_no_window() {
     }
 }
 
+/// What is below the level for idle time and can gain nothing is left alone: it was looked at again
+/// and again, without end.
+#[test]
+fn a_drive_with_windows_and_nothing_to_clean_becomes_quiet() {
+    for scheme in ["page_mapped", "superblock_mapped"] {
+        let keys =
+            [("cleaning.background_below_free", "1"), ("cleaning.idle_us", "100")];
+        let profile = windowed(scheme, &[&WINDOWS[..], &keys].concat());
+        let page = profile.media.page_bytes;
+        let asks: Vec<Ask> = (0..200).map(|lpn| Ask::pages(IoOp::Write, lpn, 1, page)).collect();
+        let played = play(&profile, 1, &asks, 4).unwrap();
+        assert_eq!(played.scheme.relocated_pages, 0, "{scheme}");
+    }
+}
+
 #[test]
 fn keys_that_need_others_say_so() {
     let answer = |changes: &[(&str, &str)]| {

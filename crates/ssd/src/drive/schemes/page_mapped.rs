@@ -346,13 +346,25 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
     }
 
-    /// Starts, goes on with, or ends cleaning in a lane, after something has changed there.
+    /// Starts, goes on with, or ends cleaning in a lane, after something has changed there; or
+    /// looks again when the lane may be idle.
     #[inline]
     fn consider(&mut self, lane: u32, media: &mut Media) {
+        if !self.clean_what_is_due(lane, media)
+            && self.ftl.lanes().free(lane) < self.thresholds.background_below
+        {
+            self.wake_later(lane, media.now());
+        }
+    }
+
+    /// Starts, goes on with, or ends cleaning in a lane; whether there was anything to do.
+    #[inline]
+    fn clean_what_is_due(&mut self, lane: u32, media: &mut Media) -> bool {
         if self.lanes[lane as usize].job.cleaning.victim().is_some()
             || self.is_occupied(lane, media)
         {
-            return self.resume(lane, media);
+            self.resume(lane, media);
+            return true;
         }
         let free = self.ftl.lanes().free(lane);
         let must = !self.lanes[lane as usize].waiting.is_empty();
@@ -361,15 +373,13 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             && let Some(other) = self.lane_to_take_over(lane)
         {
             self.hand_over(lane, other, media);
-            return;
+            return true;
         }
-        if must || (free < self.thresholds.start_below && self.gains(lane)) {
-            if self.may_clean(lane, media) {
-                self.start(lane, media);
-            }
-        } else if free < self.thresholds.background_below {
-            self.wake_later(lane, media.now());
+        let is_due = must || (free < self.thresholds.start_below && self.gains(lane));
+        if is_due && self.may_clean(lane, media) {
+            self.start(lane, media);
         }
+        is_due
     }
 
     /// A lane that can gain something, for the writes that wait in one that cannot: their older
@@ -620,7 +630,9 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
             self.lanes[lane as usize].wake_at = Picos::MAX;
             if self.windows.is_some() {
                 if self.lanes[lane as usize].is_paused || self.may_clean(lane, media) {
-                    self.consider(lane, media);
+                    // Another look in idle time is planned below, if it is of use: without that
+                    // the drive would look for ever.
+                    self.clean_what_is_due(lane, media);
                 } else {
                     continue;
                 }

@@ -107,6 +107,8 @@ struct Player<'a> {
 
 /// Commands beyond which a drive is thought to work without end.
 const MOST_COMMANDS: u64 = 6_000_000;
+/// Events one after the other, without a command to the media, beyond which it is thought so, too.
+const MOST_IDLE_STEPS: u32 = 1_000_000;
 
 /// The player at work.
 struct Log {
@@ -117,6 +119,9 @@ struct Log {
     outstanding: usize,
     last_sent: Picos,
     new: Vec<Completion>,
+    /// Commands to the media so far, and events since the last one.
+    commands: u64,
+    idle_steps: u32,
 }
 
 impl Log {
@@ -178,6 +183,13 @@ impl Log {
                         "{commands} commands for {} requests: the drive works without end",
                         self.asks.len()
                     );
+                    let is_idle = commands == self.commands;
+                    self.idle_steps = if is_idle { self.idle_steps + 1 } else { 0 };
+                    self.commands = commands;
+                    assert!(
+                        self.idle_steps < MOST_IDLE_STEPS,
+                        "{MOST_IDLE_STEPS} events without a command: the drive does not come to rest"
+                    );
                     drive.step(&mut self.new);
                     self.take_completions(drive);
                 }
@@ -203,6 +215,8 @@ impl DriveVisitor for Player<'_> {
             outstanding: 0,
             last_sent: 0,
             new: Vec::new(),
+            commands: 0,
+            idle_steps: 0,
         };
         log.play(&mut drive, self.asks, self.depth);
         let logical_pages = drive.scheme().logical_pages();

@@ -249,7 +249,11 @@ impl<P: Placement> SuperblockMapped<P> {
         if self.windows.is_some() {
             (0..MOST_ENDING).for_each(|place| self.erase_if_left(place, media));
             self.go_on(media);
-            self.consider(media);
+            // Another look in idle time is planned after this, if it is of use: to consider it
+            // here would be to look for ever.
+            if self.job.cleaning.victim().is_none() && self.is_due() && self.may_clean(media) {
+                self.start(media);
+            }
         }
     }
 

@@ -110,6 +110,33 @@ pub struct DieTime {
     pub dies: u32,
     /// For what they worked, by name, and the time of all dies together, in nanoseconds.
     pub by_cause: Vec<(&'static str, Nanos)>,
+    /// Of each die, time in which it worked for any cause, in nanoseconds.
+    pub busy: Vec<Nanos>,
+}
+
+impl DieTime {
+    /// What was spent since then.
+    #[must_use]
+    pub fn since(mut self, before: &Self) -> Self {
+        for ((_, now), (_, before)) in self.by_cause.iter_mut().zip(&before.by_cause) {
+            *now -= before;
+        }
+        for (now, before) in self.busy.iter_mut().zip(&before.busy) {
+            *now -= before;
+        }
+        self
+    }
+}
+
+/// How worn the flash of a device is, over its whole life.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlashWear {
+    /// Mean erases of an erase block.
+    pub erases_mean: f64,
+    /// Most erases of one.
+    pub erases_most: u32,
+    /// Erases that an erase block is rated for; 0 if nobody says.
+    pub erases_rated: u32,
 }
 
 /// What a device that keeps copies of pages did with them since it was opened, and what it keeps.
@@ -206,6 +233,11 @@ pub trait BlockDevice: Send {
         None
     }
 
+    /// How worn it is; `None` where nobody can tell. It looks at every erase block: ask seldom.
+    fn flash_wear(&self) -> Option<FlashWear> {
+        None
+    }
+
     /// What its dies did since it was opened; `None` where nobody can tell.
     fn die_time(&self) -> Option<DieTime> {
         None
@@ -258,6 +290,10 @@ macro_rules! pass_on {
 
             fn flash_work(&self) -> Option<FlashWork> {
                 (**self).flash_work()
+            }
+
+            fn flash_wear(&self) -> Option<FlashWear> {
+                (**self).flash_wear()
             }
 
             fn die_time(&self) -> Option<DieTime> {

@@ -37,8 +37,8 @@ mod with_data;
 pub use command::{Command, Failure, Limits, Reply, Signal};
 pub use data::Data;
 pub use device::{
-    BlockDevice, BlockError, Completion, CopyWork, DeviceInfo, DeviceKind, DieTime, FlashWork,
-    Waker,
+    BlockDevice, BlockError, Completion, CopyWork, DeviceInfo, DeviceKind, DieTime, FlashWear,
+    FlashWork, Waker,
 };
 pub use immediate::{Immediate, Serve, Sparse};
 pub use part::Part;

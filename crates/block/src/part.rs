@@ -3,7 +3,7 @@
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWork, Signal,
+    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWear, FlashWork, Signal,
     Waker,
 };
 
@@ -70,6 +70,10 @@ impl<D: BlockDevice> BlockDevice for Part<D> {
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.device.flash_work()
+    }
+
+    fn flash_wear(&self) -> Option<FlashWear> {
+        self.device.flash_wear()
     }
 
     fn die_time(&self) -> Option<DieTime> {

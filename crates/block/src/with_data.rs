@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWork,
+    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear, FlashWork,
     Serve, Signal, Sparse,
 };
 
@@ -71,6 +71,10 @@ impl<D: BlockDevice> BlockDevice for WithData<D> {
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.device.flash_work()
+    }
+
+    fn flash_wear(&self) -> Option<FlashWear> {
+        self.device.flash_wear()
     }
 
     fn die_time(&self) -> Option<DieTime> {

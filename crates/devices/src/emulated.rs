@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWork,
+    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear, FlashWork,
     Waker,
 };
 use memmap2::{MmapMut, MmapOptions};
@@ -302,6 +302,10 @@ impl BlockDevice for Emulated {
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.drive.flash_work()
+    }
+
+    fn flash_wear(&self) -> Option<FlashWear> {
+        self.drive.flash_wear()
     }
 
     fn die_time(&self) -> Option<DieTime> {

@@ -2,8 +2,9 @@
 
 use block::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DeviceKind, DieTime,
-    Failure, FlashWork, Limits, Reply,
+    Failure, FlashWear, FlashWork, Limits, Reply,
 };
+use ssd::counting::Wear;
 use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::{Cause, FlashOp, MediaCounters};
 use ssd::drive::profile::Profile;
@@ -37,6 +38,7 @@ pub struct Simulated {
     queues: u32,
     sent: u32,
     page_bytes: u32,
+    erases_rated: u32,
     /// Operations of the media that the state before the first request took.
     before: MediaCounters,
 }
@@ -61,8 +63,9 @@ trait AnyDrive: Send {
     fn worn_out(&self) -> Option<String>;
     fn take_refused(&mut self) -> Vec<(u32, ZoneError)>;
     fn media(&self) -> &MediaCounters;
-    /// Dies, and what they worked for each cause.
-    fn die_time(&self) -> (u32, [Picos; Cause::ALL.len()]);
+    /// Of each die, what it worked for each cause.
+    fn die_time(&self) -> Vec<[Picos; Cause::ALL.len()]>;
+    fn erase_counts(&self) -> &[u32];
     /// None where pages have no copies.
     fn copy_work(&self) -> Option<CopyWork>;
 }
@@ -102,12 +105,14 @@ impl<S: Scheme> AnyDrive for Drive<S> {
         Self::media(self).counters()
     }
 
-    fn die_time(&self) -> (u32, [Picos; Cause::ALL.len()]) {
+    fn die_time(&self) -> Vec<[Picos; Cause::ALL.len()]> {
         let media = Self::media(self);
-        let dies = media.layout().dies();
-        let on_die = |die, cause| FlashOp::ALL.map(|op| media.time_on(die, op, cause));
-        let of = |cause| (0..dies).flat_map(|die| on_die(die, cause)).sum();
-        (dies, Cause::ALL.map(of))
+        let of = |die, cause| FlashOp::ALL.iter().map(|&op| media.time_on(die, op, cause)).sum();
+        (0..media.layout().dies()).map(|die| Cause::ALL.map(|cause| of(die, cause))).collect()
+    }
+
+    fn erase_counts(&self) -> &[u32] {
+        self.scheme().erase_counts()
     }
 
     fn copy_work(&self) -> Option<CopyWork> {
@@ -175,7 +180,18 @@ impl Simulated {
         let before = *drive.media();
         let (queues, page_bytes) = (profile.interface.queues, profile.media.page_bytes);
         let (done, refused) = (Vec::with_capacity(64), Vec::new());
-        Ok(Self { info, drive, now: 0, done, refused, queues, sent: 0, page_bytes, before })
+        Ok(Self {
+            info,
+            drive,
+            now: 0,
+            done,
+            refused,
+            queues,
+            sent: 0,
+            page_bytes,
+            erases_rated: profile.media.endurance_cycles,
+            before,
+        })
     }
 
     /// When it has something to do next, in nanoseconds on its clock, rounded up.
@@ -260,11 +276,24 @@ impl BlockDevice for Simulated {
         })
     }
 
+    fn flash_wear(&self) -> Option<FlashWear> {
+        let wear = Wear::of(self.drive.erase_counts());
+        Some(FlashWear {
+            erases_mean: wear.erases_mean,
+            erases_most: wear.erases_max,
+            erases_rated: self.erases_rated,
+        })
+    }
+
     fn die_time(&self) -> Option<DieTime> {
-        let (dies, times) = self.drive.die_time();
-        let named = Cause::ALL.into_iter().zip(times);
-        let by_cause = named.map(|(cause, time)| (cause.name(), time / PICOS_PER_NANO)).collect();
-        Some(DieTime { dies, by_cause })
+        let times = self.drive.die_time();
+        let of_cause = |cause: Cause| times.iter().map(|die| die[cause as usize]).sum::<Picos>();
+        let named = |cause: Cause| (cause.name(), of_cause(cause) / PICOS_PER_NANO);
+        Some(DieTime {
+            dies: times.len() as u32,
+            by_cause: Cause::ALL.into_iter().map(named).collect(),
+            busy: times.iter().map(|die| die.iter().sum::<Picos>() / PICOS_PER_NANO).collect(),
+        })
     }
 
     fn copy_work(&self) -> Option<CopyWork> {

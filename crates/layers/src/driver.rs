@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use block::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWork, Reply, Signal, Waker,
+    FlashWear, FlashWork, Reply, Signal, Waker,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
@@ -348,6 +348,10 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
 
     fn flash_work(&self) -> Option<FlashWork> {
         self.device.flash_work()
+    }
+
+    fn flash_wear(&self) -> Option<FlashWear> {
+        self.device.flash_wear()
     }
 
     fn die_time(&self) -> Option<DieTime> {

@@ -3,6 +3,7 @@
 //!
 //! `nbdkit --unix SOCKET libflashwright_nbdkit.so volume=/dev/sdb`
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,8 +14,10 @@ use layers::Facts;
 use nbdkit::{CacheFlags, Error, Flags, FuaFlags, Result, Server, ThreadModel};
 use servers::{Creating, MetricsFile, Opening, Request, Service, Volume, VolumeError};
 
-/// How often the file of metrics is written.
+/// How often the file of metrics is written, unless it is told.
 const METRICS_EVERY: Duration = Duration::from_secs(10);
+/// Seconds that may be told.
+const METRICS_SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
 
 /// What the command line says.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +26,7 @@ struct Settings {
     stack: Option<String>,
     queue_depth: Option<u32>,
     metrics: Option<PathBuf>,
+    metrics_every: Option<Duration>,
     is_bare: bool,
 }
 
@@ -118,7 +122,8 @@ impl Server for Connection {
              stack=LAYERS   the stack of a volume in memory, such as log_volume\n\
              depth=N        most commands outstanding at the device (128)\n\
              bare=yes       serve the device as it is, without a volume on it\n\
-             metrics=FILE   what Prometheus' node exporter reads, written every ten seconds",
+             metrics=FILE   what Prometheus' node exporter reads\n\
+             metrics_every=S   seconds between two writes of it (10)",
         )
     }
 
@@ -151,9 +156,17 @@ impl Server for Connection {
                 let wrong = |error| wrong(format!("metrics={value}: {error}"));
                 settings.metrics = Some(path.map_err(wrong)?);
             }
+            "metrics_every" => {
+                let seconds = value.parse().ok().filter(|every| METRICS_SECONDS.contains(every));
+                let wrong =
+                    || wrong(format!("metrics_every={value}: it must be within 0.1 ... 86400"));
+                settings.metrics_every =
+                    Some(Duration::from_secs_f64(seconds.ok_or_else(wrong)?));
+            }
             other => {
                 return Err(wrong(format!(
-                    "unknown parameter `{other}`; known are volume, stack, depth, bare, metrics"
+                    "unknown parameter `{other}`; known are volume, stack, depth, bare, metrics, \
+                     metrics_every"
                 )));
             }
         }
@@ -184,9 +197,10 @@ impl Server for Connection {
     fn after_fork() -> Result<()> {
         let settings = settings();
         let metrics = settings.metrics.clone();
+        let every = settings.metrics_every.unwrap_or(METRICS_EVERY);
         let service = Service::start(move || settings.open()).map_err(|error| failed(&error))?;
         let service = Arc::new(service);
-        let metrics = metrics.map(|path| MetricsFile::keep(&service, path, METRICS_EVERY));
+        let metrics = metrics.map(|path| MetricsFile::keep(&service, path, every));
         let serving = Serving { service, _metrics: metrics.transpose().map_err(|e| failed(&e))? };
         *SERVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
         Ok(())

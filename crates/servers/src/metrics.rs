@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use block::{Completion, FlashWork};
+use block::{Completion, DieTime, FlashWear, FlashWork};
 use layers::{LAYERS, Stack, Watch};
 use units::{IoOp, Nanos};
 
@@ -78,6 +78,10 @@ pub struct Figures {
     pub layers: Vec<LayerFigure>,
     /// What the flash of the device did, where somebody can tell: an emulated drive.
     pub flash: Option<FlashWork>,
+    /// How worn that flash is, where somebody can tell.
+    pub wear: Option<FlashWear>,
+    /// What its dies did, where somebody can tell.
+    pub dies: Option<DieTime>,
     /// What happened first to make it of no use, if something did.
     pub broken: Option<String>,
 }
@@ -142,6 +146,12 @@ pub fn prometheus(figures: &Figures) -> String {
         ];
         sums.iter().for_each(|(name, help, sum)| text.put(name, "counter", help, "", sum));
     }
+    if let Some(wear) = figures.wear {
+        text.put_wear(wear);
+    }
+    if let Some(dies) = &figures.dies {
+        text.put_dies(dies);
+    }
     for one in &figures.layers {
         let labels = format!("layer=\"{}\",level=\"{}\"", one.layer, one.level);
         let (kind, end) = if one.is_level { ("gauge", "") } else { ("counter", "_total") };
@@ -187,6 +197,28 @@ impl Text {
         let (volume, comma) = (&self.volume, if labels.is_empty() { "" } else { "," });
         let lines = &mut self.families[number].1;
         let _ = writeln!(lines, "{name}{end}{{volume=\"{volume}\"{comma}{labels}}} {value}");
+    }
+
+    fn put_wear(&mut self, wear: FlashWear) {
+        let (mean, help) = (wear.erases_mean, "Mean erases of an erase block, since it was new.");
+        self.put("flash_wear_erases_mean", "gauge", help, "", &mean);
+        let help = "Most erases of an erase block, since it was new.";
+        self.put("flash_wear_erases_most", "gauge", help, "", &wear.erases_most);
+        if wear.erases_rated > 0 {
+            let help = "Erases that an erase block is rated for.";
+            self.put("flash_wear_erases_rated", "gauge", help, "", &wear.erases_rated);
+        }
+    }
+
+    fn put_dies(&mut self, dies: &DieTime) {
+        for (die, &busy) in dies.busy.iter().enumerate() {
+            let (labels, help) = (format!("die=\"{die}\""), "Time in which a die worked.");
+            self.put("flash_die_busy_seconds_total", "counter", help, &labels, &seconds(busy));
+        }
+        for &(cause, time) in &dies.by_cause {
+            let (labels, help) = (format!("cause=\"{cause}\""), "Time of all dies, by cause.");
+            self.put("flash_dies_seconds_total", "counter", help, &labels, &seconds(time));
+        }
     }
 
     /// What was done of each kind.
@@ -250,6 +282,8 @@ mod tests {
             below: Default::default(),
             layers: Vec::new(),
             flash: None,
+            wear: None,
+            dies: None,
             broken: None,
         };
         figures.requests[IoOp::Write as usize].ended(4096, 3_000, false);

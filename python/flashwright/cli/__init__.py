@@ -35,6 +35,7 @@ from flashwright.cli.replay import replay
 from flashwright.cli.report import report
 from flashwright.cli.run import run
 from flashwright.cli.simulate import simulate
+from flashwright.cli.top import top
 from flashwright.cli.trace import trace
 from flashwright.cli.transactions import transactions
 from flashwright.cli.volume import volume
@@ -98,6 +99,7 @@ for command in (
     transactions,
     volume,
     emulate,
+    top,
     path,
     device,
     model,

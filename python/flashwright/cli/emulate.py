@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from flashwright.cli.options import Size, takes
-from flashwright.cli.volume import Ways, depth_option, metrics_option, serve_by
+from flashwright.cli.volume import Metrics, Ways, depth_option, serve_by
 
 
 @click.command(short_help="A simulated drive as a block device that answers in its own time.")
@@ -33,7 +33,7 @@ from flashwright.cli.volume import Ways, depth_option, metrics_option, serve_by
 @click.option("--seed", default=1, show_default=True, help="Seed of its policies and its aging.")
 @takes(Ways, "ways")
 @depth_option
-@metrics_option
+@takes(Metrics, "metrics")
 def emulate(
     profile: str,
     *,
@@ -43,7 +43,7 @@ def emulate(
     seed: int,
     ways: Ways,
     depth: int,
-    metrics: Path | None,
+    metrics: Metrics,
 ) -> None:
     """Answer as the drive PROFILE would, on the wall clock, with data, until Ctrl-C.
 
@@ -54,10 +54,11 @@ def emulate(
       flashwright emulate intel-x25e --size 8G --data drive.img --nbd drive.sock
       flashwright emulate sd-card --size 2G --fuse /mnt/drive --metrics drive.prom
 
-    What its flash does is in the metrics: flashwright_flash_page_programs_total and others. A
-    volume can lie on such a drive, too: `flashwright volume create
-    'emulated(profile=sd-card,size=2Gi,data=drive.img)' --stack log_volume`; its bytes stay in the
-    file, and the drive inside starts again each time that it is opened, in the state that is given.
+    What its flash does is in the metrics: flashwright_flash_page_programs_total and others;
+    `flashwright top drive.prom` shows it live. A volume can lie on such a drive, too: `flashwright
+    volume create 'emulated(profile=sd-card,size=2Gi,data=drive.img)' --stack log_volume`; its bytes
+    stay in the file, and the drive inside starts again each time that it is opened, in the state
+    that is given.
     """
     words = [f"profile={profile}", f"state={state}", f"seed={seed}"]
     if size is not None:

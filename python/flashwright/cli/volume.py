@@ -33,7 +33,7 @@ class Ways:
     )
 
 
-def serve_by(ways: Ways, device: str, depth: int, metrics: Path | None, *, bare: bool) -> None:
+def serve_by(ways: Ways, device: str, depth: int, metrics: Metrics, *, bare: bool) -> None:
     """Serve a device in the way that was chosen, until we are stopped.
 
     Raises click.UsageError if none was, or both.
@@ -44,7 +44,7 @@ def serve_by(ways: Ways, device: str, depth: int, metrics: Path | None, *, bare:
         raise click.UsageError("give either --fuse or --nbd")
     if ways.nbdkit and ways.nbd is None:
         raise click.UsageError("--nbdkit is for --nbd")
-    how = serving.Serving(device, depth, metrics, bare)
+    how = serving.Serving(device, depth, metrics.metrics, metrics.metrics_every, bare)
     if ways.nbd is not None:
         serving.serve_nbd(how, ways.nbd, ways.nbdkit)
     elif ways.fuse is not None:
@@ -59,12 +59,24 @@ depth_option = click.option(
     metavar="N",
     help="Most commands outstanding at the device.",
 )
-metrics_option = click.option(
-    "--metrics",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Keep a file for the textfile collector of Prometheus' node exporter.",
-)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The file of metrics."""
+
+    metrics: Path | None = option(
+        "Keep a file for the textfile collector of Prometheus' node exporter; `flashwright top` "
+        "shows it live.",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+    )
+    metrics_every: float = option(
+        "Write it so often.",
+        type=click.FloatRange(min=0.1, max=86_400),
+        default=10.0,
+        metavar="S",
+    )
 
 
 @click.group(short_help="Run layers on a device as a volume for a real database.")
@@ -219,7 +231,7 @@ def check(device: str, *, to: Json) -> None:
 )
 @click.option("--options", default="noatime", show_default=True, help="Options of mount.")
 @depth_option
-@metrics_option
+@takes(Metrics, "metrics")
 def mount(
     device: str,
     directory: Path,
@@ -227,7 +239,7 @@ def mount(
     mkfs: str | None,
     options: str,
     depth: int,
-    metrics: Path | None,
+    metrics: Metrics,
 ) -> None:
     """Mount the file system on the volume of DEVICE at DIRECTORY. Needs root.
 
@@ -239,7 +251,9 @@ def mount(
     if mkfs is not None and mkfs not in mounting.FILE_SYSTEMS:
         known = ", ".join(mounting.FILE_SYSTEMS)
         raise click.UsageError(f"--mkfs {mkfs}: it must be one of {known}")
-    plan = mounting.MountPlan(device, directory, mkfs, options, depth, metrics)
+    plan = mounting.MountPlan(
+        device, directory, mkfs, options, depth, metrics.metrics, metrics.metrics_every
+    )
     mounted = mounting.mount(plan)
     say(f"{device}: mounted at {mounted.directory}, over {mounted.loop}")
 
@@ -292,8 +306,8 @@ def list_mounted(*, to: Json) -> None:
 @click.argument("device")
 @takes(Ways, "ways")
 @depth_option
-@metrics_option
-def serve(device: str, *, ways: Ways, depth: int, metrics: Path | None) -> None:
+@takes(Metrics, "metrics")
+def serve(device: str, *, ways: Ways, depth: int, metrics: Metrics) -> None:
     """Serve the volume on DEVICE until Ctrl-C or SIGTERM, then close it.
 
     No root is needed if the device may be opened. Nothing listens on the network. The log, a line

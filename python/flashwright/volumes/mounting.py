@@ -46,6 +46,9 @@ class MountPlan:
     options: str = "noatime"
     queue_depth: int = 128
     metrics: Path | None = None
+    """Another file of metrics, beside the one that `flashwright top` reads."""
+    metrics_every: float = 10.0
+    """Seconds between two writes of it."""
 
 
 def mount(plan: MountPlan) -> Mounted:
@@ -100,6 +103,7 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     words += ["--fuse", str(place.fuse), "--depth", str(plan.queue_depth)]
     if plan.metrics is not None:
         words += ["--metrics", str(plan.metrics.absolute())]
+        words += ["--metrics-every", f"{plan.metrics_every:g}"]
     with place.log.open("a") as log:
         server = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

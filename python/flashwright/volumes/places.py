@@ -50,6 +50,11 @@ class Place:
         return self.folder / "server.log"
 
     @property
+    def metrics(self) -> Path:
+        """Its metrics, as they are now: `flashwright top` reads them."""
+        return self.folder / "metrics.prom"
+
+    @property
     def socket(self) -> Path:
         """The default socket of NBD."""
         return self.folder / "nbd.sock"

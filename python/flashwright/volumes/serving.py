@@ -20,8 +20,11 @@ from typing import NoReturn
 from flashwright import _core
 from flashwright._core import InputError, RunError
 
+from .places import Place
+
 PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
-METRICS_SECONDS = 10.0
+_LIVE_SECONDS = 1.0
+"""Between two writes of what `flashwright top` reads."""
 _LOOK_SECONDS = 1.0
 """How often it is looked whether the volume is still of use."""
 _FIRST_PASSED = 3
@@ -38,6 +41,8 @@ class Serving:
     device: str
     queue_depth: int = 128
     metrics: Path | None = None
+    metrics_every: float = 10.0
+    """Seconds between two writes of that file."""
     bare: bool = False
     """The device as it is, without header or layers."""
 
@@ -83,7 +88,11 @@ def serve_fuse(serving: Serving, directory: Path) -> None:
     broken: str | None = None
     try:
         if serving.metrics is not None:
-            volume.keep_metrics(serving.metrics, METRICS_SECONDS)
+            volume.keep_metrics(serving.metrics, serving.metrics_every)
+        place = Place(about["uuid"])
+        if directory.absolute() == place.fuse:
+            # It is mounted with all that belongs to it: `flashwright top` looks there.
+            volume.keep_metrics(place.metrics, _LIVE_SECONDS)
         volume.mount(directory)
         say("mounted", directory=str(directory))
         _notify("READY=1")
@@ -121,6 +130,7 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
         settings.append("bare=yes")
     if serving.metrics is not None:
         settings.append(f"metrics={serving.metrics.absolute()}")
+        settings.append(f"metrics_every={serving.metrics_every:g}")
     words = ["nbdkit", "--foreground", "--threads", str(_THREADS)]
     _hand_over(_listen(where))
     os.execvp("nbdkit", [*words, *more, str(PLUGIN), *settings])  # noqa: S606

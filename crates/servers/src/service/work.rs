@@ -294,6 +294,8 @@ impl Work {
             below: driver.watch().below,
             layers: of_layers(driver.stack()),
             flash: driver.flash_work(),
+            wear: driver.flash_wear(),
+            dies: driver.die_time(),
             broken: self.gone.as_ref().map(ToString::to_string).or(failure),
         }
     }

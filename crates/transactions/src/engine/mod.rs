@@ -333,12 +333,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             self.waits(client, wait);
         }
         let dies = self.device.die_time().zip(self.dies_before.take());
-        self.measured.dies = dies.map(|(mut now, before)| {
-            for ((_, time), (_, earlier)) in now.by_cause.iter_mut().zip(before.by_cause) {
-                *time -= earlier;
-            }
-            now
-        });
+        self.measured.dies = dies.map(|(now, before)| now.since(&before));
         let flash = self.device.flash_work().zip(self.flash_before.take());
         self.measured.flash = flash.map(|(now, before)| FlashWork {
             page_bytes: now.page_bytes,

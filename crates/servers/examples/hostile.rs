@@ -1,0 +1,254 @@
+//! Opens volumes whose headers and structures somebody has changed on purpose, and asks them
+//! whatever a hostile client may ask: no panic, no hang, and memory is held.
+//!
+//! ```text
+//! cargo run --release -p flashwright-servers --example hostile -- [volumes=1000] [seed=1]
+//! ```
+//!
+//! Each volume is made with one of the stacks, gets a few requests, and is changed: bytes anywhere,
+//! or fields and texts of its header with a checksum that fits again. Then it is looked at, checked,
+//! opened, asked at random and closed. Each step may fail with an error; a step that takes more
+//! than ten seconds, or memory beyond the limit, is a fault as a panic is.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use layers::Facts;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use servers::{Creating, HEADER_BYTES, Header, Opening, Request, Service, Volume};
+use units::Progress;
+
+const STACKS: [&str; 6] = [
+    "direct",
+    "scheduler(coalesce)",
+    "log_volume(segment=64Ki)",
+    "stable_buffer(size=1Mi)",
+    "scheduler(coalesce)|log_volume(segment=64Ki)",
+    "stable_buffer(size=1Mi)|log_volume(segment=64Ki)",
+];
+const DEVICE_BYTES: u64 = 16 << 20;
+const LONGEST: Duration = Duration::from_secs(10);
+/// Above what a volume of 16 MiB takes by far.
+const MOST_MEMORY_KIB: u64 = 1 << 20;
+const REQUESTS: usize = 200;
+
+/// How many came how far.
+#[derive(Default)]
+struct Outcomes {
+    looked_at: u64,
+    checked: u64,
+    opened: u64,
+    answered: u64,
+    closed: u64,
+}
+
+fn main() -> ExitCode {
+    let (mut volumes, mut seed) = (1000, 1);
+    for argument in std::env::args().skip(1) {
+        let parsed = match argument.split_once('=') {
+            Some(("volumes", value)) => value.parse().map(|value| volumes = value).is_ok(),
+            Some(("seed", value)) => value.parse().map(|value| seed = value).is_ok(),
+            _ => false,
+        };
+        if !parsed {
+            eprintln!("`{argument}`: volumes=NUMBER or seed=NUMBER is needed");
+            return ExitCode::from(2);
+        }
+    }
+    let mut outcomes = Outcomes::default();
+    for number in 0..volumes {
+        // A panic ends the campaign, and says where; a seed of its own finds the volume again.
+        if let Err(error) = one(seed + number, &mut outcomes) {
+            println!("seed={}: {error}", seed + number);
+            return ExitCode::FAILURE;
+        }
+    }
+    let Outcomes { looked_at, checked, opened, answered, closed } = outcomes;
+    println!(
+        "{volumes} volumes, {looked_at} looked at, {checked} checked, {opened} opened, {answered} \
+         requests answered well, {closed} closed, {} MiB at most: no fault",
+        most_memory_kib() >> 10
+    );
+    ExitCode::SUCCESS
+}
+
+fn one(seed: u64, outcomes: &mut Outcomes) -> Result<(), Box<dyn Error>> {
+    let mut dice = Pcg64Mcg::seed_from_u64(seed);
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("device");
+    let device = path.to_str().ok_or("a path that is no text")?.to_owned();
+    make(&device, &mut dice)?;
+    let image = fs::read(&path)?;
+    fs::write(&path, changed(image, &mut dice))?;
+    in_time("looking at it", || servers::about(&device)).map(|found| {
+        outcomes.looked_at += u64::from(found.is_ok());
+    })?;
+    in_time("checking it", || servers::check(&device, &Progress::default())).map(|found| {
+        outcomes.checked += u64::from(found.is_ok());
+    })?;
+    let opening = Opening::new(&device);
+    if let Ok(service) =
+        in_time("opening it", || Service::start(move || Volume::open(&opening)))?
+    {
+        outcomes.opened += 1;
+        for _ in 0..REQUESTS {
+            let request = asked(service.capacity_bytes(), &mut dice);
+            outcomes.answered +=
+                u64::from(in_time("a request", || service.call(request))?.is_ok());
+        }
+        outcomes.closed += u64::from(in_time("closing it", || service.close())?.is_ok());
+    }
+    if most_memory_kib() > MOST_MEMORY_KIB {
+        return Err(format!("{} KiB of memory", most_memory_kib()).into());
+    }
+    Ok(())
+}
+
+fn in_time<T>(what: &str, act: impl FnOnce() -> T) -> Result<T, String> {
+    let began = Instant::now();
+    let found = act();
+    if began.elapsed() > LONGEST { Err(format!("{what} took {:?}", began.elapsed())) } else { Ok(found) }
+}
+
+/// A volume that was used a little, closed or not.
+fn make(device: &str, dice: &mut Pcg64Mcg) -> Result<(), Box<dyn Error>> {
+    devices::allocate_file(Path::new(device), DEVICE_BYTES)?;
+    let creating = Creating {
+        device: device.to_owned(),
+        stack: STACKS[dice.random_range(0..STACKS.len())].to_owned(),
+        facts: Facts::default(),
+        seed: 1,
+        destroys: false,
+    };
+    let service = Service::start(move || Volume::create(&creating))?;
+    for _ in 0..dice.random_range(0..200) {
+        let offset = dice.random_range(0..service.capacity_bytes() / 4096) * 4096;
+        let data = Bytes::from(vec![dice.random::<u8>(); 4096]);
+        service.call(Request::Write { offset, data, is_fua: dice.random_bool(0.1) })?;
+    }
+    if dice.random_bool(0.5) {
+        service.close()?;
+    }
+    Ok(())
+}
+
+/// The image as somebody hostile would leave it.
+fn changed(mut image: Vec<u8>, dice: &mut Pcg64Mcg) -> Vec<u8> {
+    if dice.random_bool(0.5) {
+        change_header(&mut image, dice);
+    }
+    for _ in 0..dice.random_range(0..4) {
+        // Structures are at the begins of areas more often than elsewhere.
+        let from = dice.random_range(0..image.len() >> 9) << 9;
+        let from = if dice.random_bool(0.5) { from } else { from & !((1 << 20) - 1) };
+        let length = dice.random_range(1..=512);
+        if dice.random_bool(0.3) {
+            image[from..from + length].fill(if dice.random_bool(0.5) { 0 } else { 0xff });
+        } else {
+            dice.fill_bytes(&mut image[from..from + length]);
+        }
+    }
+    if dice.random_bool(0.1) {
+        image.resize(image.len() / 2 + dice.random_range(0..image.len()), 0);
+    }
+    image
+}
+
+/// Both headers, or one, say something else, and their checksums fit.
+fn change_header(image: &mut [u8], dice: &mut Pcg64Mcg) {
+    let last = Header::last_place(image.len() as u64) as usize;
+    let bytes = image[..HEADER_BYTES].try_into().expect("as long");
+    let Ok(mut header) = Header::decode(bytes, false) else { return };
+    for _ in 0..dice.random_range(1..4) {
+        change_field(&mut header, dice);
+    }
+    if Header::room(&header.stack, &header.facts).is_err() {
+        return;
+    }
+    image[..HEADER_BYTES].copy_from_slice(&header.encode(false));
+    if dice.random_bool(0.8) {
+        image[last..].copy_from_slice(&header.encode(true));
+    }
+}
+
+fn change_field(header: &mut Header, dice: &mut Pcg64Mcg) {
+    let number = odd_number(dice);
+    match dice.random_range(0..12) {
+        0 => header.sector_bytes = number as u32,
+        1 => header.device_bytes = number,
+        2 => header.data_offset = number,
+        3 => header.data_bytes = number,
+        4 => header.generation = number,
+        5 => header.openings = number,
+        6 => header.seed = number,
+        7 => header.read_only_compatible = number,
+        8 => header.facts.write_bytes = Some(number as u32),
+        9 => header.facts.erase_block_bytes = Some(number),
+        10 => {
+            let stack = STACKS[dice.random_range(0..STACKS.len())];
+            stack.clone_into(&mut header.stack);
+        }
+        _ => header.stack = odd_stack(number, dice),
+    }
+}
+
+fn odd_stack(number: u64, dice: &mut Pcg64Mcg) -> String {
+    const SHAPES: [&str; 8] = [
+        "log_volume(segment=#)",
+        "log_volume(over_provisioning=#)",
+        "stable_buffer(size=#)",
+        "scheduler(coalesce,batch=#)",
+        "direct|direct",
+        "|",
+        "log_volume(((((",
+        "log_volume|log_volume|log_volume|stable_buffer(size=1Mi)|stable_buffer(size=1Mi)",
+    ];
+    SHAPES[dice.random_range(0..SHAPES.len())].replace('#', &number.to_string())
+}
+
+/// Near a power of two, near the end of what a number can be, or any.
+fn odd_number(dice: &mut Pcg64Mcg) -> u64 {
+    let near = dice.random_range(0..3) as u64;
+    match dice.random_range(0..4) {
+        0 => (1_u64 << dice.random_range(0..64)).wrapping_sub(near),
+        1 => u64::MAX - near,
+        2 => near,
+        _ => dice.random::<u64>() >> dice.random_range(0..64),
+    }
+}
+
+/// What a client may ask: mostly within the volume, sometimes anywhere.
+fn asked(capacity: u64, dice: &mut Pcg64Mcg) -> Request {
+    let offset = match dice.random_range(0..8) {
+        0 => odd_number(dice),
+        1 => capacity.saturating_sub(dice.random_range(0..8192)),
+        _ => dice.random_range(0..capacity.max(1)),
+    };
+    let few = dice.random_range(0..20_000);
+    let length = if dice.random_bool(0.1) { odd_number(dice) } else { few };
+    match dice.random_range(0..8) {
+        0..3 => Request::Read { offset, length: length.min(1 << 25) as u32 },
+        3..6 => Request::Write {
+            offset,
+            data: Bytes::from(vec![7; few as usize]),
+            is_fua: dice.random_bool(0.2),
+        },
+        6 if dice.random_bool(0.5) => {
+            Request::Trim { offset, length, is_fua: dice.random_bool(0.2) }
+        }
+        6 => Request::Zero { offset, length, is_fua: false, unmaps: dice.random_bool(0.5) },
+        _ => Request::Flush,
+    }
+}
+
+/// The most memory that this process ever had, in KiB.
+fn most_memory_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}

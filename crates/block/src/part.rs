@@ -3,8 +3,8 @@
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWear, FlashWork, Signal,
-    Waker,
+    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWear,
+    FlashWork, Signal, Waker,
 };
 
 /// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear, FlashWork,
-    Serve, Signal, Sparse,
+    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear,
+    FlashWork, Serve, Signal, Sparse,
 };
 
 /// A device that holds no data, such as a simulated drive, and beside it the bytes in memory:

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear, FlashWork,
-    Waker,
+    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear,
+    FlashWork, Waker,
 };
 use memmap2::{MmapMut, MmapOptions};
 use registry::{Args, Info, Param, ParamKind};

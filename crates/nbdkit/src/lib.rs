@@ -160,8 +160,7 @@ impl Server for Connection {
                 let seconds = value.parse().ok().filter(|every| METRICS_SECONDS.contains(every));
                 let wrong =
                     || wrong(format!("metrics_every={value}: it must be within 0.1 ... 86400"));
-                settings.metrics_every =
-                    Some(Duration::from_secs_f64(seconds.ok_or_else(wrong)?));
+                settings.metrics_every = Some(Duration::from_secs_f64(seconds.ok_or_else(wrong)?));
             }
             other => {
                 return Err(wrong(format!(

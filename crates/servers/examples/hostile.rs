@@ -92,14 +92,11 @@ fn one(seed: u64, outcomes: &mut Outcomes) -> Result<(), Box<dyn Error>> {
         outcomes.checked += u64::from(found.is_ok());
     })?;
     let opening = Opening::new(&device);
-    if let Ok(service) =
-        in_time("opening it", || Service::start(move || Volume::open(&opening)))?
-    {
+    if let Ok(service) = in_time("opening it", || Service::start(move || Volume::open(&opening)))? {
         outcomes.opened += 1;
         for _ in 0..REQUESTS {
             let request = asked(service.capacity_bytes(), &mut dice);
-            outcomes.answered +=
-                u64::from(in_time("a request", || service.call(request))?.is_ok());
+            outcomes.answered += u64::from(in_time("a request", || service.call(request))?.is_ok());
         }
         outcomes.closed += u64::from(in_time("closing it", || service.close())?.is_ok());
     }
@@ -112,7 +109,11 @@ fn one(seed: u64, outcomes: &mut Outcomes) -> Result<(), Box<dyn Error>> {
 fn in_time<T>(what: &str, act: impl FnOnce() -> T) -> Result<T, String> {
     let began = Instant::now();
     let found = act();
-    if began.elapsed() > LONGEST { Err(format!("{what} took {:?}", began.elapsed())) } else { Ok(found) }
+    if began.elapsed() > LONGEST {
+        Err(format!("{what} took {:?}", began.elapsed()))
+    } else {
+        Ok(found)
+    }
 }
 
 /// A volume that was used a little, closed or not.

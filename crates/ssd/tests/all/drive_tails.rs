@@ -236,8 +236,7 @@ fn writes_that_wait_for_room_wait_for_no_window() {
 #[test]
 fn a_drive_with_windows_and_nothing_to_clean_becomes_quiet() {
     for scheme in ["page_mapped", "superblock_mapped"] {
-        let keys =
-            [("cleaning.background_below_free", "1"), ("cleaning.idle_us", "100")];
+        let keys = [("cleaning.background_below_free", "1"), ("cleaning.idle_us", "100")];
         let profile = windowed(scheme, &[&WINDOWS[..], &keys].concat());
         let page = profile.media.page_bytes;
         let asks: Vec<Ask> = (0..200).map(|lpn| Ask::pages(IoOp::Write, lpn, 1, page)).collect();

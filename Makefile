@@ -19,7 +19,7 @@ RUST_TESTS := --workspace --exclude flashwright-bindings
 # Of `python -m flashwright.reproduce list`.
 SETS := validate-placement validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-read-tails
 
-.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts volume-lives soak check format build packages readme clean
+.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts volume-lives hostile soak check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
@@ -68,7 +68,11 @@ power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a milli
 	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000 fails=8
 	cargo run --release -p flashwright-faults --example fuzz -- images=300000
 
-soak: kills volume-lives power-cuts ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
+hostile: build ## Volumes changed on purpose, and clients of NBD that keep to nothing (an hour)
+	cargo run --release -p flashwright-servers --example hostile -- volumes=20000
+	@$(BIN)/python tests/python/hostile_nbd.py target --seconds 2400
+
+soak: kills volume-lives power-cuts hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
 	cargo run --release -p flashwright-prober --example truth -- drives=200 campaign=1
 	cargo run --release -p flashwright-prober --example hybrids -- drives=270 campaign=1
 	cargo test --release -p flashwright-prober --lib -- --ignored campaign

@@ -19,6 +19,7 @@ import pytest
 from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, units
+from hostile_nbd import attack
 from support import Cli, find_program
 from volume_lives import JOURNALS, STACKS, live
 
@@ -336,6 +337,14 @@ def test_fio_verifies_what_it_wrote_over_nbd(tmp_path: Path) -> None:
             capture_output=True,
             cwd=tmp_path,
         )
+
+
+@pytest.mark.parametrize("stack", [STACKS[0], STACKS[-1]])
+def test_clients_that_keep_to_nothing_harm_nobody(tmp_path: Path, stack: str) -> None:
+    find_program("nbdkit")
+    outcome = attack(tmp_path, stack, seconds=3, seed=1)
+    assert outcome.checked > 0
+    assert outcome.requests > 0
 
 
 def test_a_killed_server_loses_nothing_that_was_flushed(tmp_path: Path) -> None:

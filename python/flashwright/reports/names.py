@@ -22,6 +22,7 @@ _PROPER = {
     "random": "Random",
     "separate": "Separate",
     "sepbit": "SepBIT",
+    "sfs": "SFS",
     "window_greedy": "Window-Greedy",
 }
 _WITH_PARAMETERS = {

@@ -65,5 +65,6 @@ placements! {
     ffs::Ffs,
     sepbit::SepBit,
     hazard::Hazard,
+    sfs::Sfs,
     future_knowledge::FutureKnowledge,
 }

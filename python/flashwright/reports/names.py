@@ -17,6 +17,7 @@ _PROPER = {
     "hazard": "Hazard",
     "lfs_cost_benefit": "LFS Cost-Benefit",
     "lru": "LRU",
+    "mdc": "MDC",
     "multi_log": "MultiLog",
     "multi_log_optimal": "MultiLog-Optimal",
     "random": "Random",

@@ -66,5 +66,6 @@ placements! {
     sepbit::SepBit,
     hazard::Hazard,
     sfs::Sfs,
+    mdc::Mdc,
     future_knowledge::FutureKnowledge,
 }

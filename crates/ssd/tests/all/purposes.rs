@@ -146,6 +146,7 @@ fn each_policy_does_what_it_is_for() {
         ("sepbit", "cost_benefit(age=closed)", 0.40, None),   // 0.34
         ("hazard", "own", 0.26, None),                        // 0.22
         ("sfs", "own", 0.48, None),                           // 0.41; one group 1.0
+        ("mdc", "own", 0.34, None),                           // 0.29; one group 0.50
         ("future_knowledge", "greedy", 0.02, None),           // 0.00
     ] {
         let left = played(placement, victim);

@@ -20,6 +20,7 @@ _PROPER = {
     "mdc": "MDC",
     "multi_log": "MultiLog",
     "multi_log_optimal": "MultiLog-Optimal",
+    "multi_queue": "MultiQueue",
     "random": "Random",
     "separate": "Separate",
     "sepbit": "SepBIT",

@@ -67,5 +67,6 @@ placements! {
     hazard::Hazard,
     sfs::Sfs,
     mdc::Mdc,
+    multi_queue::MultiQueue,
     future_knowledge::FutureKnowledge,
 }

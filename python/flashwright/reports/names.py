@@ -11,6 +11,7 @@ _PROPER = {
     "d_choices": "d-choices",
     "dac": "DAC",
     "envy_hybrid": "eNVy hybrid",
+    "fadac": "FADaC",
     "ffs": "FFS",
     "future_knowledge": "Offline placement",
     "greedy": "Greedy",

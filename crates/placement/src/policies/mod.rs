@@ -68,5 +68,6 @@ placements! {
     sfs::Sfs,
     mdc::Mdc,
     multi_queue::MultiQueue,
+    fadac::Fadac,
     future_knowledge::FutureKnowledge,
 }

@@ -26,6 +26,7 @@ _PROPER = {
     "separate": "Separate",
     "sepbit": "SepBIT",
     "sfs": "SFS",
+    "warcip": "WARCIP",
     "window_greedy": "Window-Greedy",
 }
 _WITH_PARAMETERS = {

@@ -69,5 +69,6 @@ placements! {
     mdc::Mdc,
     multi_queue::MultiQueue,
     fadac::Fadac,
+    warcip::Warcip,
     future_knowledge::FutureKnowledge,
 }

@@ -9,10 +9,11 @@ mod device;
 mod future;
 pub mod policies;
 mod policy;
+mod tournament;
 pub mod victims;
 
 pub use device::{Block, Device, StreamSpace};
 pub use future::Future;
 pub use policies::{PLACEMENTS, PlacementEntry, PlacementVisitor, visit_placement};
-pub use policy::{BuildError, Context, Death, Placement, Previous, Pull, Survivors, Victim};
+pub use policy::{BuildError, Context, Death, Place, Placement, Previous, Pull, Survivors, Victim};
 pub use victims::{AnyVictim, VICTIMS, build_victim};

@@ -43,6 +43,19 @@ pub struct Death {
     pub is_trimmed: bool,
 }
 
+/// A page that was put in an erase block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The logical page.
+    pub lpn: Lpn,
+    /// The erase block in which it lies now.
+    pub block: EraseBlockId,
+    /// That erase block's stream: what the policy said, or another one if there was no room.
+    pub stream: StreamId,
+    /// The erase block that it was relocated from; none if the host wrote it.
+    pub from: Option<EraseBlockId>,
+}
+
 /// Valid pages that a cleaning takes along from another stream, beside its victim's survivors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pull {
@@ -72,6 +85,9 @@ pub trait Placement: Send {
 
     /// Whether the policy is told of every page that dies ([`Placement::page_died`]).
     const WATCHES_DEATHS: bool = false;
+
+    /// Whether the policy is told where every page was put ([`Placement::page_placed`]).
+    const WATCHES_PLACES: bool = false;
 
     /// Whether the policy can choose victims itself, so that both choices share what it knows. It
     /// does so where the victim policy is [`own`](crate::victims::own); with another one it is not
@@ -165,6 +181,17 @@ pub trait Placement: Send {
     #[inline]
     fn page_died(&mut self, death: Death, device: &Device) {
         let _ = (death, device);
+    }
+
+    /// A page was put in an erase block, which is not closed yet: [`Placement::block_closed`] comes
+    /// after it. If the host wrote it its last version died before that. [`Device`] shows the erase
+    /// block's count with it. Told only to policies with [`Placement::WATCHES_PLACES`].
+    ///
+    /// What an FTL goes on from after it was stopped is told to nobody: a page may die or be
+    /// relocated that no policy has seen placed.
+    #[inline]
+    fn page_placed(&mut self, place: Place, device: &Device) {
+        let _ = (place, device);
     }
 
     /// For policies with [`Placement::CLOSES_EARLY`]: a stream whose open erase block is to be

@@ -65,5 +65,10 @@ placements! {
     ffs::Ffs,
     sepbit::SepBit,
     hazard::Hazard,
+    sfs::Sfs,
+    mdc::Mdc,
+    multi_queue::MultiQueue,
+    fadac::Fadac,
+    warcip::Warcip,
     future_knowledge::FutureKnowledge,
 }

@@ -207,7 +207,7 @@ impl Cleaning {
         ftl.empty(victim, self.lane, self.lpns.len() as u32);
         for (&lpn, &to) in self.lpns.iter().zip(&self.to) {
             let to = ftl.stream_with_room(to, self.lane);
-            ftl.place(to, self.lane, lpn);
+            ftl.place(to, self.lane, lpn, Some(victim));
         }
         ftl.counters.relocated_pages += self.lpns.len() as u64;
         for page in &self.pulled {

@@ -1,6 +1,6 @@
 //! The page-mapped scheme: any logical page in any physical page, cleaned on demand.
 
-use placement::{Block, BuildError, Death, Device, Placement, Previous, Victim};
+use placement::{Block, BuildError, Death, Device, Place, Placement, Previous, Victim};
 use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
 
 use super::Cleaning;
@@ -333,7 +333,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             self.invalidate(old);
             self.died(lpn, old, false);
         }
-        let ppn = self.place(stream, lane, lpn.0);
+        let ppn = self.place(stream, lane, lpn.0, None);
         self.device.clock += 1;
         self.counters.host_page_writes += 1;
         Ppn(ppn)
@@ -382,9 +382,15 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     }
 
     /// Puts a page at the stream's frontier, which has room, and closes the erase block if that
-    /// filled it.
+    /// filled it. `from` is the erase block that it is relocated from.
     #[inline]
-    pub(super) fn place(&mut self, stream: StreamId, lane: u32, lpn: u32) -> u32 {
+    pub(super) fn place(
+        &mut self,
+        stream: StreamId,
+        lane: u32,
+        lpn: u32,
+        from: Option<EraseBlockId>,
+    ) -> u32 {
         let frontier = &mut self.frontiers[self.lanes.of_stream(stream, lane)];
         let ppn = frontier.next;
         frontier.next += 1;
@@ -398,6 +404,10 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             self.device.streams[stream.index()].valid_pages += 1;
         }
         self.lanes.gained_page(lane);
+        if P::WATCHES_PLACES {
+            let place = Place { lpn: Lpn(lpn), block: EraseBlockId(block), stream, from };
+            self.placement.page_placed(place, &self.device);
+        }
         if full {
             self.closed(EraseBlockId(block), self.lanes.domain_in(P::domain_of(stream.0), lane));
         }

@@ -66,7 +66,8 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         self.invalidate(from.0);
         let to = self.stream_with_room(to, lane);
         self.counters.relocated_pages += 1;
-        Ppn(self.place(to, lane, lpn.0))
+        let from = EraseBlockId(self.split(from.0).0);
+        Ppn(self.place(to, lane, lpn.0, Some(from)))
     }
 
     /// A victim has no valid pages any more, and is reclaimed only later: until what superseded

@@ -1,4 +1,4 @@
-//! What policies may ask for beyond the published ones: to hear of each death, to choose victims
+//! What policies may ask for beyond streams: to hear of each death and each place, to choose victims
 //! with what they know, and to close an erase block early. A policy that uses all of it, in the
 //! counting FTL, by steps over flash, and in the timed drive.
 
@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use placement::{Block, BuildError, Death, Device, Placement, Previous, Survivors, build_victim};
+use placement::{
+    Block, BuildError, Death, Device, Place, Placement, Previous, Survivors, build_victim,
+};
 use registry::Spec;
 use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::Media;
@@ -26,6 +28,8 @@ struct Heard {
     /// Valid pages of its victims.
     moved: u64,
     closed: BTreeMap<u32, usize>,
+    /// Where each page was put last, with the stream.
+    places: BTreeMap<u32, (EraseBlockId, StreamId)>,
 }
 
 /// Pages that died young go to one stream, others to a second; the second is closed every so often.
@@ -55,6 +59,7 @@ impl Placement for Watcher {
     const PER_STREAM: bool = false;
     const USES_PREVIOUS: bool = false;
     const WATCHES_DEATHS: bool = true;
+    const WATCHES_PLACES: bool = true;
     const CLOSES_EARLY: bool = true;
     const CHOOSES_VICTIMS: bool = true;
 
@@ -78,7 +83,19 @@ impl Placement for Watcher {
     fn page_died(&mut self, death: Death, device: &Device) {
         self.died_at[death.lpn.index()] = device.clock;
         self.last_death[death.block.index()] = device.clock;
-        self.heard.lock().unwrap().deaths.push(death);
+        let mut heard = self.heard.lock().unwrap();
+        heard.deaths.push(death);
+        let place = heard.places.remove(&death.lpn.0);
+        assert_eq!(place, Some((death.block, death.stream)), "it dies where it was put");
+    }
+
+    fn page_placed(&mut self, place: Place, device: &Device) {
+        let Place { lpn, block, stream, from } = place;
+        assert_eq!(u32::from(device.block(block).stream), stream.0);
+        let mut heard = self.heard.lock().unwrap();
+        assert!(!heard.closed.contains_key(&block.0), "it is closed after its last page");
+        let last = heard.places.insert(lpn.0, (block, stream)).map(|(block, _)| block);
+        assert_eq!(last, from, "the host's last version died, a relocated one was there");
     }
 
     fn stream_to_close(&mut self, _device: &Device) -> Option<StreamId> {
@@ -163,6 +180,10 @@ fn every_death_is_heard_once_and_the_policy_chooses_and_closes() {
         (counters.erases, counters.relocated_pages, 0)
     );
     assert!(heard.victims > 1000 && counters.unused_pages > 0, "{counters:?}");
+    for lpn in 0..4000 {
+        let lies = ftl.lookup(Lpn(lpn)).map(|ppn| EraseBlockId(ppn.0 / 16));
+        assert_eq!(lies, heard.places.get(&lpn).map(|(block, _)| *block), "logical page {lpn}");
+    }
 }
 
 /// Where a death is told to have been is where the page lay.

@@ -16,6 +16,9 @@ const PAGES: u32 = 32 << 10;
 const PAGES_PER_ERASE_BLOCK: u32 = 32;
 const OVER_PROVISIONING: f64 = 0.25;
 
+/// Cost-Benefit by the age of the erase block.
+const CLOSED: &str = "cost_benefit(age=closed)";
+
 /// The pages by heat: the hottest first. Neighbours in it are far from each other as addresses.
 fn by_heat(rank: u32, turned: bool) -> Lpn {
     let place = rank.wrapping_mul(20_011) % PAGES;
@@ -145,6 +148,12 @@ fn each_policy_does_what_it_is_for() {
         ("ffs", "cost_benefit", 0.55, None),                  // 0.48
         ("sepbit", "cost_benefit(age=closed)", 0.40, None),   // 0.34
         ("hazard", "own", 0.26, None),                        // 0.22
+        ("sfs", "own", 0.48, None),                           // 0.41; one group 1.0
+        ("mdc", "own", 0.34, None),                           // 0.29; one group 0.50
+        ("multi_queue(chunk_pages=1)", CLOSED, 0.40, None),   // 0.34; one queue 0.46
+        ("fadac", CLOSED, 0.28, None),                        // 0.24; one class 1.0
+        ("warcip", CLOSED, 0.43, None),                       // 0.40; one cluster 0.46
+        ("dac(regions=6,threshold=1e6,sinking=all)", CLOSED, 0.36, None), // 0.30; of old ones 0.55
         ("future_knowledge", "greedy", 0.02, None),           // 0.00
     ] {
         let left = played(placement, victim);

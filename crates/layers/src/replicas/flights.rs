@@ -103,6 +103,10 @@ impl Flights {
         self.flights.get(id as usize)
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &Flight> {
+        self.flights.iter().map(|(_, flight)| flight)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.flights.is_empty()
     }

@@ -1,9 +1,13 @@
 //! What is known of a page that is being written, or has replicas.
 //!
 //! Each write of a page gets a number, its version. What holds a version is either *home* or a
-//! slot. At any time reads go either to homes and slots that hold the `current` version, the newest
-//! one of which a write has ended, or to home alone while a newer one is being written there: so
-//! what was read once is never followed by something older.
+//! slot. Reads go to places that hold the `current` version, the newest one of which a write has
+//! ended. A place that is being overwritten may show the new version to one read and not yet be
+//! what the next read is sent to. So that what was read once is never followed by something older:
+//!
+//! - slots are written once for each page that they are given to;
+//! - home is overwritten either while reads go there alone ([`Page::comes`], [`Page::goes_home`]),
+//!   or while no read is under way there ([`Page::waits_for_reads`]).
 
 use super::geometry::Place;
 use crate::{Data, ParentPart};
@@ -57,6 +61,9 @@ pub struct Page {
     pub behind: Vec<(u64, u64)>,
     /// Under which of these times the layer knows it.
     pub known_behind: Option<u64>,
+    /// Home, which holds something older than what is read elsewhere, is written when the reads
+    /// that are still under way there have ended.
+    pub waits_for_reads: bool,
     /// Times that its write to home failed in a row.
     pub failures: u8,
 }
@@ -109,6 +116,22 @@ impl Page {
             is_kept
         });
         (self.newest, self.may_hop, self.slots_taken) = (version, may_hop, 0);
+        given_up
+    }
+
+    /// The newest version goes to home. If reads may go there meanwhile, they go nowhere else: the
+    /// slots that it gives up.
+    pub fn goes_home(&mut self) -> Vec<u32> {
+        self.is_writing_home = true;
+        let (is_read_there, newest) = (self.is_home_current(), self.newest);
+        let mut given_up = Vec::new();
+        self.replicas.retain(|replica| {
+            let is_kept = !is_read_there || replica.version == newest;
+            if !is_kept {
+                given_up.push(replica.slot);
+            }
+            is_kept
+        });
         given_up
     }
 

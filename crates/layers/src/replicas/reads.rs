@@ -34,6 +34,13 @@ pub struct Ask {
     clean_since: Option<u64>,
 }
 
+impl Ask {
+    /// Whether it reads a page.
+    pub const fn concerns(&self, page: u64) -> bool {
+        self.first <= page && page < self.first + self.pages
+    }
+}
+
 impl Replicas {
     pub(super) fn read(&mut self, command: &Command, now: Nanos, actions: &mut Actions) {
         let pages = self.pages_of(command.offset, command.end());
@@ -197,11 +204,23 @@ impl Replicas {
                 }
             }
         }
-        if self.asks[key as usize].under_way == 0 {
+        let ask = &self.asks[key as usize];
+        let pages = ask.first..ask.first + ask.pages;
+        if ask.under_way == 0 {
             self.asks.remove(key as usize);
         }
-        if let Place::Slot(slot) = place {
-            self.space.ends(slot);
+        match place {
+            Place::Slot(slot) => self.space.ends(slot),
+            Place::Home => self.home_was_read(pages, now, actions),
+        }
+    }
+
+    /// Pages may wait for that, to be written at home.
+    fn home_was_read(&mut self, pages: std::ops::Range<u64>, now: Nanos, actions: &mut Actions) {
+        for number in pages {
+            if self.pages.get(&number).is_some_and(|page| page.waits_for_reads) {
+                self.go_on(number, now, actions);
+            }
         }
     }
 

@@ -83,7 +83,7 @@ impl Replicas {
         let may_hop = may_hop && is_whole;
         let given_up = page.comes(version, may_hop);
         let goes_home = if is_whole {
-            let goes_home = !page.is_home_busy();
+            let goes_home = !page.is_home_busy() && !page.waits_for_reads;
             page.is_writing_home |= goes_home;
             page.data = bytes;
             let places = u8::from(goes_home);
@@ -337,14 +337,28 @@ impl Replicas {
                 self.pages.remove(&number);
             }
         } else if !page.is_home_busy() {
-            self.write_newest_home(number, now, actions);
+            let is_read_there = page.is_home_current();
+            let waits = !is_read_there && self.is_home_being_read(number);
+            if let Some(page) = self.pages.get_mut(&number) {
+                page.waits_for_reads = waits;
+            }
+            if !waits {
+                self.write_newest_home(number, now, actions);
+            }
         }
         self.flush_below(now, actions);
     }
 
+    fn is_home_being_read(&self, page: u64) -> bool {
+        self.flights.iter().any(|flight| match flight.own {
+            Own::Read { ask, place: Place::Home } => self.asks[ask as usize].concerns(page),
+            _ => false,
+        })
+    }
+
     fn write_newest_home(&mut self, number: u64, now: Nanos, actions: &mut Actions) {
         let Some(page) = self.pages.get_mut(&number) else { return };
-        page.is_writing_home = true;
+        let given_up = page.goes_home();
         let (version, may_hop) = (page.newest, page.may_hop);
         for part in page.waiting.iter_mut().filter(|part| part.version == version) {
             part.places += 1;
@@ -358,6 +372,7 @@ impl Replicas {
             data: page.data.clone().unwrap_or_default(),
         };
         let write = HomeWrite { first: number, pages: 1, version, parts: Vec::new(), may_hop };
+        self.give_up_slots(number, &given_up);
         self.write_home(write, command, now, actions);
     }
 }

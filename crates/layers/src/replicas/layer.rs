@@ -271,11 +271,11 @@ impl Replicas {
         }
     }
 
-    fn flushed(&mut self, ids: Vec<u32>, outcome: Result<Data, Failure>, actions: &mut Actions) {
-        if let Err(failure) = &outcome {
+    fn flushed(&mut self, ids: &[u32], outcome: &Result<Data, Failure>, actions: &mut Actions) {
+        if let Err(failure) = outcome {
             self.poison(failure, actions);
         }
-        ids.into_iter().for_each(|id| actions.reply(id, outcome.clone()));
+        ids.iter().for_each(|&id| actions.reply(id, outcome.clone()));
     }
 
     /// Notes in the superblocks how long a write takes, if that is new: first in the second one, so
@@ -380,15 +380,15 @@ impl Layer for Replicas {
                 if outcome.is_ok() && write.may_hop {
                     self.patience.took(now - sent_at);
                 }
-                self.home_ended(write, outcome.err(), now, actions);
+                self.home_ended(&write, outcome.err().as_ref(), now, actions);
             }
             Own::SlotWrite { page, slot, version } => {
-                self.slot_ended((page, version), slot, outcome.err(), now, actions);
+                self.slot_ended((page, version), slot, outcome.is_err(), now, actions);
             }
             Own::Trim(trim) => self.trimmed(trim, outcome, now, actions),
-            Own::Flush(ids) => self.flushed(ids, outcome, actions),
+            Own::Flush(ids) => self.flushed(&ids, &outcome, actions),
             Own::Note { is_second: true } if outcome.is_ok() => {
-                self.write_note(false, now, actions)
+                self.write_note(false, now, actions);
             }
             Own::Note { .. } => {}
         }

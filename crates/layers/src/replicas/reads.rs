@@ -35,9 +35,9 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Whether it reads a page.
+    /// Whether it waits for a page.
     pub const fn concerns(&self, page: u64) -> bool {
-        self.first <= page && page < self.first + self.pages
+        !self.is_answered && self.first <= page && page < self.first + self.pages
     }
 }
 
@@ -54,7 +54,9 @@ impl Replicas {
                 !page.is_home_current() || (!is_long && page.readable().nth(1).is_some())
             });
             match pieces.last_mut() {
-                Some((_, last, false)) if !is_alone && start % self.geometry.home_bytes != 0 => {
+                Some((_, last, false))
+                    if !is_alone && !start.is_multiple_of(self.geometry.home_bytes) =>
+                {
                     *last = end;
                 }
                 _ => pieces.push((start, end, is_alone)),
@@ -105,7 +107,7 @@ impl Replicas {
         if is_counted {
             match place {
                 Place::Home => {
-                    (ask.first..ask.first + ask.pages).for_each(|page| self.at_home.accessed(page))
+                    (ask.first..ask.first + ask.pages).for_each(|page| self.at_home.accessed(page));
                 }
                 Place::Slot(slot) => self.in_slots.accessed(u64::from(slot)),
             }

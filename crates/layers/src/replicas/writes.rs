@@ -111,7 +111,7 @@ impl Replicas {
         let &PageWrite { page, version, part, .. } = one;
         let partly = is_part.then_some(PartOfPage { page, part });
         match run {
-            Some(run) if one.start % self.geometry.home_bytes != 0 => {
+            Some(run) if !one.start.is_multiple_of(self.geometry.home_bytes) => {
                 run.end = one.end;
                 run.write.pages += 1;
                 run.write.may_hop &= !is_part;
@@ -211,11 +211,11 @@ impl Replicas {
         &mut self,
         (number, version): (u64, u64),
         slot: u32,
-        failure: Option<Failure>,
+        has_failed: bool,
         now: Nanos,
         actions: &mut Actions,
     ) {
-        if failure.is_some() {
+        if has_failed {
             self.counts.failed_replicas += 1;
             self.space.is_bad(slot);
         }
@@ -224,14 +224,14 @@ impl Replicas {
             .get_mut(&number)
             .filter(|page| page.replicas.iter().any(|replica| replica.slot == slot));
         if let Some(page) = has_it {
-            let given_up = if failure.is_none() {
-                page.is_at_slot(version, slot)
-            } else {
+            let given_up = if has_failed {
                 page.replicas.retain(|replica| replica.slot != slot);
                 vec![slot]
+            } else {
+                page.is_at_slot(version, slot)
             };
             self.give_up_slots(number, &given_up);
-            if failure.is_some() {
+            if has_failed {
                 self.hop(number, version, now, actions);
             }
             self.go_on(number, now, actions);
@@ -242,12 +242,12 @@ impl Replicas {
     /// A write to home has ended.
     pub(super) fn home_ended(
         &mut self,
-        write: HomeWrite,
-        failure: Option<Failure>,
+        write: &HomeWrite,
+        failure: Option<&Failure>,
         now: Nanos,
         actions: &mut Actions,
     ) {
-        let HomeWrite { first, pages, version, parts, .. } = write;
+        let &HomeWrite { first, pages, version, ref parts, .. } = write;
         self.counts.failed_homes += if failure.is_some() { pages } else { 0 };
         for index in 0..pages {
             let (number, version) = (first + index, version + index);
@@ -257,7 +257,7 @@ impl Replicas {
                 Some(_) => page.parts_under_way -= 1,
                 None => page.is_writing_home = false,
             }
-            let given_up = match &failure {
+            let given_up = match failure {
                 None => {
                     page.failures = 0;
                     page.is_at_home(version)
@@ -269,7 +269,7 @@ impl Replicas {
             };
             self.give_up_slots(number, &given_up);
             if let Some(part) = part {
-                let outcome = failure.clone().map_or(Ok(Data::Absent), Err);
+                let outcome = failure.map_or(Ok(Data::Absent), |failure| Err(failure.clone()));
                 self.gather.ended(part.part, outcome, actions);
             }
             self.go_on(number, now, actions);

@@ -216,9 +216,8 @@ impl History {
                     write.ended.unwrap_or(u64::MAX)
                 }
             };
-            for newer in writes.iter().filter(|sent| is_durable(sent) && sent.begun > ended) {
-                panic!("seed {seed}, sector {sector}: {value}, and {newer:?} was durable");
-            }
+            let newer = writes.iter().find(|sent| is_durable(sent) && sent.begun > ended);
+            assert!(newer.is_none(), "seed {seed}, sector {sector}: {value}, and not {newer:?}");
         }
     }
 }

@@ -211,6 +211,53 @@ fn a_page_that_is_written_again_while_home_is_stuck_goes_elsewhere_at_once() {
     assert_eq!((world.media[home - 1], world.media[home], world.media[home + 512]), (3, 4, 3));
 }
 
+/// Found by `histories`: home is current again while its next version is on its way there, so that
+/// a slot of the version before would show less than home does.
+#[test]
+fn slots_are_void_when_home_can_be_read_and_is_overwritten() {
+    let (mut world, geometry) = (World::new(TEXT), geometry(0.2));
+    slow_home_writes(&mut world, 20 * MS);
+    let id = world.write(0, &[1; PAGE]);
+    world.wait(id).1.unwrap();
+    let mut fua = Command::write(0, 0, Data::copy_of(&[2; PAGE]));
+    fua.is_fua = true;
+    world.submit(fua);
+    assert_eq!(world.byte(0), 1);
+    assert!(!is_home(&geometry, world.sent.last().unwrap().offset));
+    // The first is at home, and the second is under way there.
+    world.until(21 * MS);
+    assert_eq!((world.byte(0), world.count("replicas")), (1, 0));
+    assert!(is_home(&geometry, world.sent.last().unwrap().offset));
+}
+
+/// Found by `histories`: a read that is stuck at home would see the new version there, and the next
+/// one, in a slot, the one before.
+#[test]
+fn home_is_not_overwritten_while_an_old_read_is_under_way_there() {
+    let (mut world, geometry) = (World::new(TEXT), geometry(0.2));
+    world.fate = Box::new(|command| match command.op {
+        // It sees what is there when it ends.
+        IoOp::Read => after(100 * MS),
+        _ => after(10_000),
+    });
+    let stuck = world.read(0, 4096);
+    slow_home_writes(&mut world, 20 * MS);
+    world.write(0, &[1; PAGE]);
+    world.until(10 * MS);
+    assert_eq!(world.byte(0), 1, "in a slot");
+    world.write(0, &[2; PAGE]);
+    world.until(12 * MS);
+    assert_eq!(world.byte(0), 2, "in another one");
+    world.write(0, &[3; PAGE]);
+    world.until(90 * MS);
+    let at_home = world.sent_since(0, IoOp::Write).into_iter().filter(|&at| is_home(&geometry, at));
+    assert_eq!(at_home.count(), 1, "the others wait for the read");
+    assert_eq!(world.wait(stuck).1.unwrap().joined().unwrap()[0], 1);
+    let flush = world.flush();
+    world.wait(flush).1.unwrap();
+    assert_eq!(world.media[geometry.home_offset(0) as usize], 3);
+}
+
 /// The design in one test: what is durable is at home.
 #[test]
 fn a_flush_waits_for_homes() {
@@ -317,7 +364,9 @@ fn when_there_is_no_room_others_give_up_theirs() {
     assert_eq!((world.count("rwrite_2"), world.count("given_up")), (12, 0));
     assert_eq!((world.count("replicas"), world.count("evicted")), (3, 9));
     // Nobody gives up what is not at home: of as many as are blocked at once, some find no room.
-    (0..12).for_each(|page| drop(world.write(page * 4096, &[77; PAGE])));
+    for page in 0..12 {
+        world.write(page * 4096, &[77; PAGE]);
+    }
     world.settle();
     assert_eq!(world.count("given_up"), 9);
     assert!((0..12).all(|page| world.byte(page * 4096) == 77));

@@ -92,7 +92,7 @@ impl Geometry {
         };
         if geometry.home_bytes == 0 {
             return Err(refused(format!(
-                "a budget of {budget} leaves no room for pages themselves: give a smaller budget=..."
+                "a budget of {budget} leaves no room for pages at home: give a smaller budget=..."
             )));
         }
         if geometry.slots() >= u64::from(u32::MAX) {

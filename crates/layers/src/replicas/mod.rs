@@ -24,8 +24,8 @@
 //! Each sector is an atomic register: what one read saw, no later read has something older than
 //! ([`pages`] says why).
 //!
-//! What lies on the device is drawn in `docs/formats/replicas.md`; differences from the paper are in
-//! `docs/layers.md`.
+//! What lies on the device is drawn in `docs/formats/replicas.md`; differences from the paper are
+//! in `docs/layers.md`.
 
 mod blocking;
 mod counts;

@@ -69,6 +69,16 @@ pub struct Page {
 }
 
 impl Page {
+    /// It gets a replica. Most pages have one or none: no room is kept for more.
+    pub fn add(&mut self, replica: Replica) {
+        self.replicas.reserve_exact(1);
+        self.replicas.push(replica);
+    }
+
+    /// Memory of a page that has a replica, in bytes, in a table that is 7/8 full at most.
+    pub const BYTES: u64 =
+        (size_of::<(u64, Self)>() + 1) as u64 * 8 / 7 + size_of::<Replica>() as u64;
+
     /// Whether home can be read.
     pub const fn is_home_current(&self) -> bool {
         self.home == self.current

@@ -272,7 +272,7 @@ impl Replicas {
             };
             let page = self.pages.entry(number).or_default();
             let replica = Replica { slot, version: page.current, is_written: false };
-            page.replicas.push(replica);
+            page.add(replica);
             self.counts.read_replicas += 1;
             let bytes = data.slice((from - start) as usize..(to - start) as usize);
             self.write_slot(number, replica, bytes, now, actions);

@@ -182,7 +182,7 @@ impl Replicas {
         for part in page.waiting.iter_mut().filter(|part| part.version == version) {
             part.places += 1;
         }
-        page.replicas.push(Replica { slot, version, is_written: false });
+        page.add(Replica { slot, version, is_written: false });
         let data = page.data.clone().unwrap_or_default();
         self.write_slot(number, Replica { slot, version, is_written: false }, data, now, actions);
     }

@@ -97,7 +97,10 @@ fn what_one_read_saw_no_later_read_has_something_older_than() {
 proptest::proptest! {
     #[test]
     fn zones_say_what_trying_every_order_says(
-        seeds in proptest::collection::vec((0_u32..5, proptest::bool::ANY, 1_u64..24, 0_u64..12), 1..7)
+        seeds in proptest::collection::vec(
+            (0_u32..5, proptest::bool::ANY, 1_u64..24, 0_u64..12),
+            1..7,
+        )
     ) {
         let mut next = 0;
         // Times are all different, as those of a history are that is recorded step by step.

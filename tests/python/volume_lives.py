@@ -26,6 +26,7 @@ STACKS = (
     "stable_buffer(size=1Mi,page=4Ki)",
     "log_volume(segment=256Ki)",
     "scheduler(coalesce)|log_volume(segment=256Ki)",
+    "replicas(partitions=8,patience=200us)",
 )
 JOURNALS = ("delete", "wal")
 _COMMITS = """

@@ -38,11 +38,16 @@ pub enum Bug {
     RepliesEarly,
     /// A flush that comes while a write is under way is never replied to.
     Forgets,
+    /// A write is replied to, and flushed, when it is in the second slot; to the first one, which
+    /// alone recovery reads, it goes with the next write.
+    HomeIsLate,
+    /// What was read is kept as a copy, and a write does not make it void.
+    StaleCopy,
 }
 
 impl Bug {
     /// All, and none.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::None,
         Self::FlushIsALie,
         Self::FuaIsALie,
@@ -56,6 +61,8 @@ impl Bug {
         Self::SwallowsErrors,
         Self::RepliesEarly,
         Self::Forgets,
+        Self::HomeIsLate,
+        Self::StaleCopy,
     ];
 }
 
@@ -129,6 +136,10 @@ struct Twin {
     is_flushing: bool,
     failure: Option<Failure>,
     poison: Option<Failure>,
+    /// Pages that are in the second slot alone.
+    late: Vec<usize>,
+    /// What was read last, and where.
+    copy: Option<(u64, Data)>,
 }
 
 /// Makes the layer's empty form.
@@ -169,6 +180,8 @@ pub fn open(bug: Bug, seed: u64, below: &mut Store<'_>) -> Result<Stack, LayerEr
         is_flushing: false,
         failure: None,
         poison: None,
+        late: Vec::new(),
+        copy: None,
     };
     let mut slots = vec![0; 2 * layout.slot_bytes()];
     let mut is_new = true;
@@ -181,6 +194,7 @@ pub fn open(bug: Bug, seed: u64, below: &mut Store<'_>) -> Result<Stack, LayerEr
             sequences[1] = None;
         }
         let newest = match sequences {
+            _ if bug == Bug::HomeIsLate => 0,
             [Some(one), Some(two)] => usize::from((two > one) != (bug == Bug::TakesOlder)),
             [None, Some(_)] => 1,
             _ => 0,
@@ -238,8 +252,8 @@ impl Twin {
             }
             match command.op {
                 IoOp::Read => {
-                    let range = command.offset as usize..command.end() as usize;
-                    actions.reply(command.id, Ok(Data::copy_of(&self.content[range])));
+                    let data = self.read(&command);
+                    actions.reply(command.id, Ok(data));
                     self.queue.pop_front();
                 }
                 IoOp::Trim => {
@@ -252,6 +266,22 @@ impl Twin {
                 }
                 IoOp::Flush => self.flush(actions),
                 IoOp::Write => self.write(&command, actions),
+            }
+        }
+    }
+
+    fn read(&mut self, command: &Command) -> Data {
+        let data = Data::copy_of(&self.content[command.offset as usize..command.end() as usize]);
+        if self.bug != Bug::StaleCopy {
+            return data;
+        }
+        match &self.copy {
+            Some((offset, copy)) if *offset == command.offset && copy.len() == data.len() => {
+                copy.clone()
+            }
+            _ => {
+                self.copy = Some((command.offset, data.clone()));
+                data
             }
         }
     }
@@ -269,8 +299,20 @@ impl Twin {
         }
         command.data.copy_to(&mut self.content[command.offset as usize..command.end() as usize]);
         let size = self.layout.page_bytes();
-        for page in pages {
-            let slot = if self.bug == Bug::InPlace { 0 } else { 1 - self.newest[page].0 };
+        let late = std::mem::take(&mut self.late).into_iter().map(|page| (page, Some(0)));
+        // No page is written twice at once.
+        let late: Vec<_> = late.filter(|(page, _)| !pages.contains(page)).collect();
+        let all: Vec<_> = pages.map(|page| (page, None)).chain(late).collect();
+        for (number, (page, home)) in all.into_iter().enumerate() {
+            let slot = match (self.bug, home) {
+                (_, Some(home)) => home,
+                (Bug::InPlace, None) => 0,
+                (Bug::HomeIsLate, None) => {
+                    self.late.push(page);
+                    1
+                }
+                _ => 1 - self.newest[page].0,
+            };
             self.sequence += 1;
             let bytes = self.layout.slot(
                 self.identity,
@@ -282,7 +324,7 @@ impl Twin {
             self.newest[page] = (slot, is_fua);
             self.send(
                 IoOp::Write,
-                page as u32,
+                number as u32,
                 self.layout.slot_at(page, slot),
                 bytes,
                 is_fua,

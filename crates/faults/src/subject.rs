@@ -300,4 +300,37 @@ const STACKS: &[(&str, u64, u32)] = &[
         160,
         512,
     ),
+    // What takes long is written and read elsewhere; some have hardly any room for that.
+    ("replicas(partitions=4,page=1Ki,budget=30%,patience=30us)", 128, 512),
+    (
+        "replicas(partitions=3,page=4Ki,budget=20%,patience=10us,copies=2,read_threshold=0)",
+        256,
+        4096,
+    ),
+    ("replicas(partitions=2,page=512,budget=5%,patience=5us,copies=2,run_pages=32)", 64, 512),
+    (
+        "replicas(partitions=8,page=1Ki,budget=40%,patience=20us,copies=4,policy=lru,\
+         read_threshold=0)",
+        96,
+        512,
+    ),
+    ("replicas(partitions=4,page=2Ki,budget=30%,behind=3)", 128, 512),
+    (
+        "scheduler(defer,coalesce,buffer=16Ki,depth=4)|replicas(partitions=4,page=1Ki,budget=30%,\
+         patience=20us)",
+        96,
+        512,
+    ),
+    (
+        "stable_buffer(size=8Ki,page=1Ki)|replicas(partitions=4,page=1Ki,budget=30%,patience=20us,\
+         read_threshold=0)",
+        160,
+        512,
+    ),
+    (
+        "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|log_volume(page=1Ki,segment=8Ki,\
+         over_provisioning=60%,summary_pages=8)",
+        160,
+        512,
+    ),
 ];

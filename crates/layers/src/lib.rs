@@ -18,6 +18,7 @@ mod layer;
 mod log_volume;
 mod meter;
 mod registered;
+mod replicas;
 pub mod scheduler;
 mod stable_buffer;
 mod stack;

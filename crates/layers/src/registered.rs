@@ -5,7 +5,7 @@ use registry::{Args, Info, Spec, SpecError, find};
 use crate::scheduler::{self, Expansion};
 use block::{BlockDevice, Store};
 
-use crate::{Driver, Facts, Layer, LayerError, Stack, stable_buffer};
+use crate::{Driver, Facts, Layer, LayerError, Stack, replicas, stable_buffer};
 
 /// What a layer is made from.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub struct Entry {
 
 /// All layers.
 pub static LAYERS: &[&Entry] =
-    &[&scheduler::ENTRY, &stable_buffer::ENTRY, &crate::log_volume::ENTRY];
+    &[&scheduler::ENTRY, &stable_buffer::ENTRY, &crate::log_volume::ENTRY, &replicas::ENTRY];
 
 /// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or
 /// nothing for none. A scheduler that converts stands for two layers, the other of which is a log.

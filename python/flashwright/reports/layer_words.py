@@ -18,6 +18,7 @@ ALONE = "device alone"
 NAMES = {
     DIRECT: ALONE,
     "log_volume": "log volume",
+    "replicas": "page replication",
     "scheduler": "write scheduler",
     "stable_buffer": "StableBuffer",
 }

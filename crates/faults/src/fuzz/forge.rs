@@ -1,6 +1,6 @@
 //! Forged structures: a field is changed and the checksum mended, so that recovery gets past it.
-//! What is known here of formats is no more than where checksums are: docs/formats/stable_buffer.md
-//! and docs/formats/log_volume.md.
+//! What is known here of formats is no more than where checksums are: docs/formats/stable_buffer.md,
+//! log_volume.md and replicas.md beside it.
 
 use twox_hash::XxHash3_64;
 
@@ -13,6 +13,8 @@ const SLOT_COVERED: usize = 32;
 const SLOT_OWN: std::ops::Range<usize> = 12..16;
 /// Bytes of its superblock that the checksum covers.
 const BUFFER_COVERED: usize = 56;
+/// Bytes of the superblock of replicas that the checksum covers.
+const REPLICAS_COVERED: usize = 88;
 /// Bytes of a log's superblock.
 const LOG_SUPERBLOCK: usize = 64;
 /// Pages of the longest structure of a log.
@@ -22,7 +24,7 @@ const MOST_PAGES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Structure {
     /// The checksum behind what it covers.
-    Buffer { at: usize },
+    Behind { at: usize, covered: usize },
     /// The checksum in a header at `at`, which covers a page, too.
     Slot { at: usize, page: usize, page_bytes: usize, seed: u64 },
     /// The checksum before what it covers, with a seed.
@@ -41,7 +43,7 @@ impl Structure {
     /// Its bytes that are worth changing.
     const fn fields(self) -> std::ops::Range<usize> {
         match self {
-            Self::Buffer { at } => at..at + BUFFER_COVERED,
+            Self::Behind { at, covered } => at..at + covered,
             Self::Slot { at, .. } => at..at + SLOT_COVERED,
             Self::Log { at, length, .. } => at + 8..at + length,
         }
@@ -50,8 +52,8 @@ impl Structure {
     /// Where its checksum is, and what it should be.
     fn checksum(self, image: &[u8]) -> (usize, u64) {
         match self {
-            Self::Buffer { at } => {
-                (at + BUFFER_COVERED, XxHash3_64::oneshot(&image[at..at + BUFFER_COVERED]))
+            Self::Behind { at, covered } => {
+                (at + covered, XxHash3_64::oneshot(&image[at..at + covered]))
             }
             Self::Slot { at, page, page_bytes, seed } => {
                 let mut covered = image[at..at + SLOT_COVERED].to_vec();
@@ -86,7 +88,9 @@ impl Forge {
         for at in (0..image.len()).step_by(sector_bytes) {
             if image[at..].starts_with(b"FWSTBUF\0") {
                 (slot_page, buffer) = (half(image, at + 16), word(image, at + 32));
-                structures.push(Structure::Buffer { at });
+                structures.push(Structure::Behind { at, covered: BUFFER_COVERED });
+            } else if image[at..].starts_with(b"FWREPLIC") {
+                structures.push(Structure::Behind { at, covered: REPLICAS_COVERED });
             } else if image[at + 8..].starts_with(b"FWLOGVOL") {
                 (log_page, volume) = (half(image, at + 20), word(image, at + 24));
                 structures.push(Structure::Log { at, length: LOG_SUPERBLOCK, seed: 0 });

@@ -10,12 +10,13 @@ use super::*;
 use crate::{Creating, Opening};
 
 /// Stacks that hold data and are small enough for a few MiB.
-const STACKS: [&str; 5] = [
+const STACKS: [&str; 6] = [
     "direct",
     "scheduler(defer)",
     "stable_buffer(size=256Ki,page=4Ki)",
     "log_volume(segment=64Ki)",
     "scheduler(coalesce)|stable_buffer(size=256Ki,page=4Ki)|log_volume(segment=64Ki)",
+    "replicas(partitions=4,patience=1us,read_threshold=0)",
 ];
 
 fn creating(device: &str, stack: &str) -> Creating {

@@ -1,0 +1,170 @@
+//! Commands of the layer's own that are under way below, and when they count as blocked.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use slab::Slab;
+use units::Nanos;
+
+use super::geometry::Place;
+use crate::ParentPart;
+
+/// A part of a page that is written at home.
+#[derive(Clone, Copy, Debug)]
+pub struct PartOfPage {
+    pub page: u64,
+    pub part: ParentPart,
+}
+
+/// A write to pages at home that lie side by side.
+#[derive(Debug)]
+pub struct HomeWrite {
+    pub first: u64,
+    pub pages: u64,
+    /// The version of the first page; those of the others follow.
+    pub version: u64,
+    /// Those of which it writes a part: the first, the last.
+    pub parts: Vec<PartOfPage>,
+    /// Whether its pages may be written to slots, if it is blocked: its time counts.
+    pub may_hop: bool,
+}
+
+/// What a command is.
+#[derive(Debug)]
+pub enum Own {
+    /// Of what was asked for.
+    Read {
+        ask: u32,
+        place: Place,
+    },
+    HomeWrite(HomeWrite),
+    SlotWrite {
+        page: u64,
+        slot: u32,
+        version: u64,
+    },
+    /// Its key among the trims.
+    Trim(u32),
+    /// For these flushes of the host.
+    Flush(Vec<u32>),
+    /// A superblock, the second or the first.
+    Note {
+        is_second: bool,
+    },
+}
+
+/// A command that is under way.
+#[derive(Debug)]
+pub struct Flight {
+    pub own: Own,
+    /// Where it went; none for what concerns no partition.
+    pub partition: Option<u32>,
+    pub sent_at: Nanos,
+    /// When it counts as blocked.
+    pub deadline: Option<Nanos>,
+    pub is_blocked: bool,
+    serial: u64,
+}
+
+/// All that are under way.
+#[derive(Debug, Default)]
+pub struct Flights {
+    flights: Slab<Flight>,
+    /// Deadlines; those whose command has ended are dropped when they come to the front.
+    deadlines: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
+    serial: u64,
+}
+
+impl Flights {
+    /// A command begins: its id.
+    pub fn begin(
+        &mut self,
+        own: Own,
+        partition: Option<u32>,
+        sent_at: Nanos,
+        deadline: Option<Nanos>,
+    ) -> u32 {
+        self.serial += 1;
+        let serial = self.serial;
+        let flight = Flight { own, partition, sent_at, deadline, is_blocked: false, serial };
+        let id = self.flights.insert(flight) as u32;
+        self.deadlines.extend(deadline.map(|at| Reverse((at, serial, id))));
+        id
+    }
+
+    /// It has ended.
+    pub fn end(&mut self, id: u32) -> Flight {
+        let flight = self.flights.remove(id as usize);
+        self.drop_ended();
+        flight
+    }
+
+    pub fn get(&self, id: u32) -> Option<&Flight> {
+        self.flights.get(id as usize)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Flight> {
+        self.flights.iter().map(|(_, flight)| flight)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    /// The next deadline of a command that is under way.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        self.deadlines.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// A command whose deadline has passed: it is blocked from now on.
+    pub fn pop_blocked(&mut self, now: Nanos) -> Option<u32> {
+        let &Reverse((at, _, id)) = self.deadlines.peek()?;
+        if at > now {
+            return None;
+        }
+        self.deadlines.pop();
+        self.flights[id as usize].is_blocked = true;
+        self.drop_ended();
+        Some(id)
+    }
+
+    fn drop_ended(&mut self) {
+        while let Some(&Reverse((_, serial, id))) = self.deadlines.peek() {
+            let is_live = self
+                .flights
+                .get(id as usize)
+                .is_some_and(|flight| flight.serial == serial && !flight.is_blocked);
+            if is_live {
+                break;
+            }
+            self.deadlines.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_under_way_becomes_blocked_and_once() {
+        let mut flights = Flights::default();
+        let begin = |flights: &mut Flights, deadline| {
+            flights.begin(Own::Note { is_second: true }, None, 0, deadline)
+        };
+        let first = begin(&mut flights, Some(10));
+        let second = begin(&mut flights, Some(20));
+        flights.end(first);
+        assert_eq!(flights.next_deadline(), Some(20));
+        let third = begin(&mut flights, Some(5));
+        assert_eq!(third, first, "an id is used again");
+        assert_eq!(flights.pop_blocked(4), None);
+        assert_eq!(flights.pop_blocked(10), Some(third));
+        assert_eq!(flights.pop_blocked(10), None);
+        assert_eq!(flights.pop_blocked(30), Some(second));
+        assert_eq!(flights.next_deadline(), None);
+        assert!(flights.end(second).is_blocked && flights.end(third).is_blocked);
+        begin(&mut flights, None);
+        assert_eq!(flights.next_deadline(), None);
+    }
+}

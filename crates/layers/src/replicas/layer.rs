@@ -1,0 +1,437 @@
+//! The layer: what comes, what ends, and what time brings.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use units::{IoOp, Nanos};
+
+use super::NAME;
+use super::blocking::Blocking;
+use super::counts::{COUNTERS, Counts};
+use super::disk::Superblock;
+use super::flights::{Flight, Flights, HomeWrite, Own};
+use super::geometry::{Geometry, Place};
+use super::groups::Groups;
+use super::pages::Page;
+use super::patience::Patience;
+use super::reads::Ask;
+use super::settings::ReplicaSettings;
+use super::space::Space;
+use super::trims::Trim;
+use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, Reply, Signal};
+
+/// Classes of pages whose last change is remembered.
+const CHANGES: usize = 4096;
+
+/// See the module's description.
+pub struct Replicas {
+    pub(super) settings: ReplicaSettings,
+    pub(super) geometry: Geometry,
+    superblock: Superblock,
+    limits: Limits,
+    pub(super) patience: Patience,
+    /// Pages that are being written or have replicas.
+    pub(super) pages: FxHashMap<u64, Page>,
+    pub(super) groups: Groups,
+    pub(super) space: Space,
+    pub(super) at_home: Blocking,
+    pub(super) in_slots: Blocking,
+    pub(super) flights: Flights,
+    pub(super) gather: Gather,
+    pub(super) asks: Slab<Ask>,
+    pub(super) trims: Slab<Trim>,
+    /// Writes that wait for a trim.
+    pub(super) held: VecDeque<Command>,
+    /// Flushes of the host that wait for homes, and when they came.
+    flushes: VecDeque<(u32, u64)>,
+    /// Pages that are acknowledged and not yet at home, by when the first of that was.
+    pub(super) behind: BTreeMap<u64, u64>,
+    /// Of each class of pages: when a write or trim of one came last.
+    changes: Box<[u64]>,
+    /// Grows with all that has to be put in order.
+    pub(super) stamp: u64,
+    /// The version that was given last.
+    pub(super) version: u64,
+    /// The host writes without bytes, so that notes have none either.
+    pub(super) is_without_bytes: bool,
+    pub(super) poisoned: Option<Failure>,
+    pub(super) counts: Counts,
+}
+
+impl Replicas {
+    /// Over what was formatted or recovered; nothing is replicated.
+    pub fn new(
+        settings: ReplicaSettings,
+        superblock: Superblock,
+        below: Limits,
+        seed: u64,
+    ) -> Self {
+        let geometry = superblock.geometry;
+        let slots = u64::from(geometry.slots_each()) * u64::from(geometry.partitions);
+        Self {
+            patience: Patience::new(settings.patience, superblock.write_ns),
+            groups: Groups::new(settings.by_probability, slots, settings.recency),
+            settings,
+            geometry,
+            superblock,
+            limits: Limits { capacity_bytes: geometry.host_bytes(), ..below },
+            pages: FxHashMap::default(),
+            space: Space::new(geometry, seed),
+            at_home: Blocking::default(),
+            in_slots: Blocking::default(),
+            flights: Flights::default(),
+            gather: Gather::default(),
+            asks: Slab::new(),
+            trims: Slab::new(),
+            held: VecDeque::new(),
+            flushes: VecDeque::new(),
+            behind: BTreeMap::new(),
+            changes: vec![0; CHANGES].into_boxed_slice(),
+            stamp: 0,
+            version: 0,
+            is_without_bytes: false,
+            poisoned: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The next number in the order of things.
+    pub(super) const fn next_stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    /// Pages that a command concerns.
+    pub(super) const fn pages_of(&self, offset: u64, end: u64) -> std::ops::Range<u64> {
+        self.geometry.page_of(offset)..self.geometry.page_of(end - 1) + 1
+    }
+
+    /// A write or trim of a page comes, or a trim has ended.
+    pub(super) fn changes(&mut self, page: u64) {
+        let stamp = self.next_stamp();
+        self.changes[page as usize % CHANGES] = stamp;
+    }
+
+    /// The same of many pages.
+    pub(super) fn changes_all(&mut self, pages: std::ops::Range<u64>) {
+        if pages.end - pages.start >= CHANGES as u64 {
+            let stamp = self.next_stamp();
+            self.changes.fill(stamp);
+        } else {
+            pages.for_each(|page| self.changes(page));
+        }
+    }
+
+    /// Whether no write or trim of a page has come since then; it may say no without reason.
+    pub(super) fn is_unchanged(&self, page: u64, since: u64) -> bool {
+        self.changes[page as usize % CHANGES] <= since
+    }
+
+    /// Sends a read or write of bytes of the host to a place.
+    pub(super) fn send_to(
+        &mut self,
+        (own, is_timed): (Own, bool),
+        place: Place,
+        mut command: Command,
+        now: Nanos,
+        actions: &mut Actions,
+    ) {
+        let page = self.geometry.page_of(command.offset);
+        let partition = self.geometry.partition(page, place);
+        command.offset = self.geometry.offset(command.offset, place);
+        let deadline = self.patience.get().filter(|_| is_timed).map(|patience| now + patience);
+        self.space.sent(partition, now);
+        if let Place::Slot(slot) = place {
+            self.space.begins(slot);
+        }
+        command.id = self.flights.begin(own, Some(partition), now, deadline);
+        actions.send(command);
+    }
+
+    /// Sends something that concerns no partition.
+    pub(super) fn send(
+        &mut self,
+        own: Own,
+        mut command: Command,
+        now: Nanos,
+        actions: &mut Actions,
+    ) {
+        command.id = self.flights.begin(own, None, now, None);
+        actions.send(command);
+    }
+
+    /// Blocking probability of a page with its replicas: the sum over its places (REPLICATION
+    /// 4.2.1).
+    fn probability(
+        page: u64,
+        pages: &FxHashMap<u64, Page>,
+        at_home: &Blocking,
+        in_slots: &Blocking,
+    ) -> f64 {
+        let slots = pages.get(&page).map_or(&[][..], |page| &page.replicas[..]);
+        let slots: f64 =
+            slots.iter().map(|replica| in_slots.probability(u64::from(replica.slot))).sum();
+        at_home.probability(page) + slots
+    }
+
+    /// `AddRG` (algorithm 3): the page comes to the head of the queue with one more replica.
+    pub(super) fn add_to_group(&mut self, page: u64) {
+        let Self { pages, at_home, in_slots, groups, .. } = self;
+        let probability = |page| Self::probability(page, pages, at_home, in_slots);
+        groups.touch(page, probability);
+        groups.add(page, probability);
+    }
+
+    /// Algorithm 3: a page with replicas that is blocked comes to the head.
+    pub(super) fn touch_group(&mut self, page: u64) {
+        let Self { pages, at_home, in_slots, groups, .. } = self;
+        groups.touch(page, |page| Self::probability(page, pages, at_home, in_slots));
+    }
+
+    /// Slots that no page has any more.
+    pub(super) fn give_up_slots(&mut self, page: u64, slots: &[u32]) {
+        for &slot in slots {
+            self.groups.lost(page);
+            self.space.give_up(slot);
+        }
+    }
+
+    /// A slot for a replica of a page, in a partition that has none; the policy makes room.
+    pub(super) fn take_slot(&mut self, number: u64) -> Option<u32> {
+        /// Pages that give up their replicas for one: they may lie where it must not.
+        const EVICTED: usize = 4;
+        let mut taken = vec![self.geometry.partition(number, Place::Home)];
+        if let Some(page) = self.pages.get(&number) {
+            let slots = page.replicas.iter().map(|replica| replica.slot);
+            taken.extend(slots.map(|slot| self.geometry.slot_partition(slot)));
+        }
+        for _ in 0..EVICTED {
+            let found = self.space.take(&taken);
+            if let Some(slot) = found {
+                self.in_slots.forget(u64::from(slot));
+                return found;
+            }
+            let Self { pages, space, groups, .. } = self;
+            let may_go = |other: u64| {
+                other != number
+                    && pages.get(&other).is_some_and(|page| {
+                        page.is_quiet()
+                            && page.replicas.iter().all(|replica| {
+                                replica.is_written && !space.is_under_way(replica.slot)
+                            })
+                    })
+            };
+            let victim = groups.victim(may_go)?;
+            self.counts.evicted += self.drop_replicas(victim);
+        }
+        self.space.take(&taken).inspect(|&slot| self.in_slots.forget(u64::from(slot)))
+    }
+
+    /// A page that is quiet loses its replicas: how many.
+    pub(super) fn drop_replicas(&mut self, number: u64) -> u64 {
+        let Some(page) = self.pages.get_mut(&number) else { return 0 };
+        let slots: Vec<u32> = page.replicas.drain(..).map(|replica| replica.slot).collect();
+        if page.is_nothing() {
+            self.pages.remove(&number);
+        }
+        self.give_up_slots(number, &slots);
+        slots.len() as u64
+    }
+
+    /// Nothing is taken any more.
+    pub(super) fn poison(&mut self, failure: &Failure, actions: &mut Actions) {
+        let poison = self.poisoned.get_or_insert_with(|| Failure::Poisoned {
+            layer: NAME,
+            cause: failure.to_string().into(),
+        });
+        let poison = poison.clone();
+        for (id, _) in self.flushes.drain(..) {
+            actions.reply(id, Err(poison.clone()));
+        }
+        for command in self.held.drain(..) {
+            actions.reply(command.id, Err(poison.clone()));
+        }
+        self.fail_waiting_trims(&poison, actions);
+    }
+
+    fn flush(&mut self, id: u32, now: Nanos, actions: &mut Actions) {
+        let stamp = self.next_stamp();
+        self.flushes.push_back((id, stamp));
+        self.flush_below(now, actions);
+    }
+
+    /// Flushes what is below for the flushes whose pages are all at home.
+    pub(super) fn flush_below(&mut self, now: Nanos, actions: &mut Actions) {
+        let oldest = self.behind.first_key_value().map_or(u64::MAX, |(&stamp, _)| stamp);
+        let ready = self.flushes.partition_point(|&(_, stamp)| stamp < oldest);
+        if ready > 0 {
+            let ids = self.flushes.drain(..ready).map(|(id, _)| id).collect();
+            self.send(Own::Flush(ids), Command::new(0, IoOp::Flush, 0, 0), now, actions);
+        }
+    }
+
+    fn flushed(&mut self, ids: &[u32], outcome: &Result<Data, Failure>, actions: &mut Actions) {
+        if let Err(failure) = outcome {
+            self.poison(failure, actions);
+        }
+        ids.iter().for_each(|&id| actions.reply(id, outcome.clone()));
+    }
+
+    /// Notes in the superblocks how long a write takes, if that is new: first in the second one, so
+    /// that one of them is sound at any time. Nothing depends on it.
+    fn note(&mut self, now: Nanos, actions: &mut Actions) {
+        let Some(write_ns) = self.patience.write_ns() else { return };
+        let is_new = write_ns.abs_diff(self.superblock.write_ns) > self.superblock.write_ns / 8;
+        if is_new && self.settings.patience.is_none() && self.poisoned.is_none() {
+            self.superblock.write_ns = write_ns;
+            self.superblock.sequence += 1;
+            self.write_note(true, now, actions);
+        }
+    }
+
+    fn write_note(&mut self, is_second: bool, now: Nanos, actions: &mut Actions) {
+        let data = if self.is_without_bytes {
+            Data::Absent
+        } else {
+            Data::Whole(self.superblock.to_sector().into())
+        };
+        let offset = if is_second { self.geometry.second_superblock() } else { 0 };
+        let length = self.geometry.sector_bytes;
+        let command = Command { id: 0, op: IoOp::Write, offset, length, is_fua: false, data };
+        self.send(Own::Note { is_second }, command, now, actions);
+    }
+
+    /// A command is blocked: it is counted, of the places that it concerns.
+    fn is_blocked(&mut self, id: u32) {
+        let Some(flight) = self.flights.get(id) else { return };
+        match flight.own {
+            Own::Read { ask, place } => {
+                self.counts.blocked_reads += 1;
+                self.read_is_blocked(ask, place);
+            }
+            Own::HomeWrite(HomeWrite { first, pages, .. }) => {
+                self.counts.blocked_writes += 1;
+                (first..first + pages).for_each(|page| self.at_home.blocked(page));
+            }
+            Own::SlotWrite { slot, .. } => {
+                self.counts.blocked_writes += 1;
+                self.in_slots.blocked(u64::from(slot));
+            }
+            Own::Trim(_) | Own::Flush(_) | Own::Note { .. } => {}
+        }
+    }
+
+    /// What was blocked is asked of, or written to, the next place.
+    fn go_elsewhere(&mut self, id: u32, now: Nanos, actions: &mut Actions) {
+        let Some(flight) = self.flights.get(id) else { return };
+        match &flight.own {
+            &Own::Read { ask, .. } => self.ask_another(ask, now, actions),
+            &Own::SlotWrite { page, version, .. } => self.hop(page, version, now, actions),
+            Own::HomeWrite(write) if write.may_hop => {
+                let (first, version) = (write.first, write.version);
+                for index in 0..write.pages {
+                    self.hop(first + index, version + index, now, actions);
+                }
+            }
+            Own::HomeWrite(_) | Own::Trim(_) | Own::Flush(_) | Own::Note { .. } => {}
+        }
+    }
+}
+
+impl Layer for Replicas {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
+        command.check(self.limits);
+        if let Some(poison) = &self.poisoned {
+            actions.reply(command.id, Err(poison.clone()));
+            return;
+        }
+        match command.op {
+            IoOp::Read => self.read(&command, now, actions),
+            IoOp::Write => self.write(command, now, actions),
+            IoOp::Trim => self.trim(&command, now, actions),
+            IoOp::Flush => self.flush(command.id, now, actions),
+        }
+    }
+
+    fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions) {
+        let Reply { id, outcome } = reply;
+        let is_late = self.flights.get(id).is_some_and(|flight| {
+            !flight.is_blocked && flight.deadline.is_some_and(|deadline| deadline <= now)
+        });
+        if is_late {
+            self.is_blocked(id);
+        }
+        let Flight { own, partition, sent_at, .. } = self.flights.end(id);
+        if let Some(partition) = partition {
+            self.space.ended(partition, now);
+        }
+        match own {
+            Own::Read { ask, place } => self.read_ended(ask, place, outcome, now, actions),
+            Own::HomeWrite(write) => {
+                if outcome.is_ok() && write.may_hop {
+                    self.patience.took(now - sent_at);
+                }
+                self.home_ended(&write, outcome.err().as_ref(), now, actions);
+            }
+            Own::SlotWrite { page, slot, version } => {
+                self.slot_ended((page, version), slot, outcome.is_err(), now, actions);
+            }
+            Own::Trim(trim) => self.trimmed(trim, outcome, now, actions),
+            Own::Flush(ids) => self.flushed(&ids, &outcome, actions),
+            Own::Note { is_second: true } if outcome.is_ok() => {
+                self.write_note(false, now, actions);
+            }
+            Own::Note { .. } => {}
+        }
+        self.send_trims(now, actions);
+    }
+
+    fn wakes_at(&self) -> Option<Nanos> {
+        self.flights.next_deadline()
+    }
+
+    fn wake(&mut self, now: Nanos, actions: &mut Actions) {
+        while let Some(id) = self.flights.pop_blocked(now) {
+            self.is_blocked(id);
+            self.go_elsewhere(id, now, actions);
+        }
+    }
+
+    fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
+        if signal == Signal::Drain {
+            self.note(now, actions);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.flights.is_empty()
+            && self.flushes.is_empty()
+            && self.trims.is_empty()
+            && self.held.is_empty()
+    }
+
+    fn count(&self, into: &mut Vec<u64>) {
+        let begin = into.len();
+        self.counts.list(into);
+        let pages = Page::BYTES * self.pages.len() as u64;
+        let changes = (self.changes.len() * size_of::<u64>()) as u64;
+        let maps = self.groups.bytes() + self.space.bytes();
+        into.extend([
+            self.groups.slots(),
+            self.groups.len(),
+            self.behind.len() as u64,
+            self.patience.get().unwrap_or(0),
+            pages + changes + maps + self.at_home.bytes() + self.in_slots.bytes(),
+        ]);
+        debug_assert_eq!(into.len() - begin, COUNTERS.len());
+    }
+}

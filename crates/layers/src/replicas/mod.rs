@@ -1,0 +1,66 @@
+//! Dynamic page replication on a real device: no request waits for a chip that works for itself if
+//! another can answer (He, Yu & Zhou, REPLICATION 4 and 5.1).
+//!
+//! The device below is divided into equal partitions that stand for its chips. A page is at home in
+//! one of them; slots in others hold replicas. A read that is not answered within the patience D is
+//! asked of the next replica, too (RRead, [`reads`]); a write is written to a slot in a partition
+//! chosen at random, too (RWrite, [`writes`]). The first that ends completes the request. An update
+//! makes all other replicas void. Which pages keep replicas is decided by PBLRU ([`groups`]).
+//!
+//! # Durability
+//! - A write is acknowledged when the first of its places has it. It is volatile until a flush.
+//! - *Homes hold the truth.* A write to home is under way, or comes next, for whatever was
+//!   acknowledged with a slot alone. A FLUSH waits for these, then flushes what is below, and then
+//!   is replied to. So the map of replicas is never needed again: it is in memory alone, and
+//!   recovery reads two superblocks ([`disk`]).
+//! - A write with FUA goes to home alone, with FUA.
+//! - A trim waits until homes hold all that came before, drops the replicas, and goes below; writes
+//!   to its pages that come meanwhile wait for it.
+//! - A write to a slot that fails costs that replica. A write to home that fails is that write's
+//!   failure, unless a slot has it, or gets it: then it is tried once more. If that fails, and it
+//!   was acknowledged, the layer is poisoned; so it is by a flush below that fails.
+//!
+//! # What is seen when
+//! Each sector is an atomic register: what one read saw, no later read has something older than
+//! ([`pages`] says why).
+//!
+//! What lies on the device is drawn in `docs/formats/replicas.md`; differences from the paper are
+//! in `docs/layers.md`.
+
+mod blocking;
+mod counts;
+mod disk;
+mod flights;
+mod geometry;
+mod groups;
+mod layer;
+mod pages;
+mod patience;
+mod reads;
+mod settings;
+mod space;
+#[cfg(test)]
+mod tests;
+mod trims;
+mod writes;
+
+use registry::Info;
+
+use crate::Entry;
+
+const NAME: &str = "replicas";
+
+/// The layer in the registry.
+pub static ENTRY: Entry = Entry {
+    info: Info {
+        name: NAME,
+        aliases: &["replication"],
+        summary: "pages have replicas in other parts of the device: what is blocked is read from, \
+                  or written to, another one",
+        source: "REPLICATION (He, Yu & Zhou, TPDS 2015) 4, 5.1",
+        params: settings::PARAMS,
+    },
+    counters: counts::COUNTERS,
+    format: disk::format,
+    open: disk::open,
+};

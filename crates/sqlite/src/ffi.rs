@@ -354,7 +354,7 @@ unsafe extern "C" fn delete(vfs: *mut Vfs, name: *const c_char, syncs: c_int) ->
         // SAFETY: a name; what is not of a volume that is open is the other VFS's.
         unsafe {
             if let Some((place, mount)) = text(name).and_then(Place::of_path) {
-                return vfs::delete(&place, &mount, syncs != 0).map(|()| sqlite3::OK);
+                return vfs::delete(&place, &mount).map(|()| sqlite3::OK);
             }
             let (other, itself) = other(vfs);
             let delete = other.delete.ok_or(Problem::code(sqlite3::IOERR_DELETE))?;
@@ -445,20 +445,21 @@ unsafe extern "C" fn last_error(_vfs: *mut Vfs, room: c_int, to: *mut c_char) ->
 }
 
 /// Copies the line of the last problem in this process, and a zero behind it, to where there is
-/// room for `room` bytes: how long the whole line is.
+/// room for `room` bytes, and forgets it: how long it was. Without room nothing is forgotten.
 ///
 /// # Safety
 /// There is so much room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flashwright_sqlite_error(to: *mut c_char, room: usize) -> usize {
-    let line = problem::last();
-    let bytes = line.len().min(room.saturating_sub(1));
-    if room > 0 {
-        // SAFETY: as the caller says.
-        unsafe {
-            ptr::copy_nonoverlapping(line.as_ptr().cast(), to, bytes);
-            *to.add(bytes) = 0;
-        }
+    if room == 0 {
+        return 0;
+    }
+    let line = problem::take_last();
+    let bytes = line.len().min(room - 1);
+    // SAFETY: as the caller says.
+    unsafe {
+        ptr::copy_nonoverlapping(line.as_ptr().cast(), to, bytes);
+        *to.add(bytes) = 0;
     }
     line.len()
 }

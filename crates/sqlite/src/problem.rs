@@ -45,7 +45,7 @@ impl Problem {
     }
 }
 
-/// The line of the last problem in this process; empty if there was none.
-pub fn last() -> String {
-    LAST.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// The line of the last problem in this process, which is forgotten; empty if there was none.
+pub fn take_last() -> String {
+    std::mem::take(&mut *LAST.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -31,7 +31,6 @@ pub const OPEN_WAL: c_int = 0x8_0000;
 
 pub const ACCESS_EXISTS: c_int = 0;
 
-pub const IOCAP_SAFE_APPEND: c_int = 0x200;
 pub const IOCAP_POWERSAFE_OVERWRITE: c_int = 0x1000;
 
 pub const FCNTL_LOCKSTATE: c_int = 1;

@@ -10,9 +10,9 @@ use crate::locks::{Held, Shared};
 use crate::mounts::{self, Mount};
 use crate::problem::Problem;
 use crate::sqlite3::{
-    CANTOPEN, ERROR, IOCAP_POWERSAFE_OVERWRITE, IOCAP_SAFE_APPEND, IOERR_DELETE,
-    IOERR_DELETE_NOENT, IOERR_FSYNC, IOERR_READ, IOERR_TRUNCATE, IOERR_WRITE, OPEN_CREATE,
-    OPEN_MAIN_DB, OPEN_MAIN_JOURNAL, OPEN_SUPER_JOURNAL, OPEN_WAL,
+    CANTOPEN, ERROR, IOCAP_POWERSAFE_OVERWRITE, IOERR_DELETE, IOERR_DELETE_NOENT, IOERR_FSYNC,
+    IOERR_READ, IOERR_TRUNCATE, IOERR_WRITE, OPEN_CREATE, OPEN_MAIN_DB, OPEN_MAIN_JOURNAL,
+    OPEN_SUPER_JOURNAL, OPEN_WAL,
 };
 
 /// Longest name of a file with its volume, in bytes.
@@ -177,11 +177,15 @@ impl Handle {
         self.mount.files.sector_bytes() as c_int
     }
 
-    /// What may be relied on: sizes are durable only after the bytes that they cover, and sectors
-    /// are written whole. No more than a sector is written as one, whatever the stack.
+    /// What may be relied on: a write changes nothing around it in its sectors, as sectors are
+    /// written whole. No more than a sector is written as one, whatever the stack.
+    ///
+    /// Sizes are durable only after the bytes that they cover, which SQLite calls SAFE_APPEND. It is
+    /// not said: SQLite would then take the end of a journal for what counts also where it
+    /// overwrites one (`journal_mode=persist`), and its checksum, which samples every 200th byte,
+    /// may hold a record that a power cut has torn there for a whole one.
     pub const fn characteristics(&self) -> c_int {
-        let powersafe = if self.is_powersafe { IOCAP_POWERSAFE_OVERWRITE } else { 0 };
-        IOCAP_SAFE_APPEND | powersafe
+        if self.is_powersafe { IOCAP_POWERSAFE_OVERWRITE } else { 0 }
     }
 
     /// Whether it could be had.
@@ -217,12 +221,14 @@ impl Handle {
     }
 }
 
-/// Removes a file of a volume.
+/// Removes a file of a volume, durably, also where SQLite does not ask for that: otherwise a commit
+/// with `journal_mode=delete` and `synchronous=full` would not even outlive a killed process, as
+/// this process is what elsewhere the system is.
 ///
 /// # Errors
 /// [`Problem`]; without a message if there is none.
-pub fn delete(place: &Place, mount: &Mount, syncs: bool) -> Result<(), Problem> {
-    match mount.files.delete(&place.name, syncs) {
+pub fn delete(place: &Place, mount: &Mount) -> Result<(), Problem> {
+    match mount.files.delete(&place.name) {
         Err(FilesError::NoFile(_)) => Err(Problem::code(IOERR_DELETE_NOENT)),
         outcome => outcome.map_err(|error| Problem::of(&error, IOERR_DELETE, &place.path())),
     }
@@ -262,6 +268,7 @@ mod tests {
         assert!(exists(&place, &mounts::find(&place.device).unwrap()));
         let mut read = [7; 5];
         assert_eq!((second.read(3998, &mut read), read), (Ok(5), *b"\0\0far"));
+        assert_eq!(first.characteristics(), IOCAP_POWERSAFE_OVERWRITE);
         assert!(first.lock(1) && first.lock(2) && second.lock(1) && !second.lock(2));
         first.sync().unwrap();
         first.close().unwrap();

@@ -39,8 +39,8 @@ impl<D: BlockDevice> Alone<D> {
     }
 
     /// Looks at the device.
-    pub fn on<T>(&self, look: impl FnOnce(&D) -> T) -> T {
-        look(&self.0.lock().unwrap().device)
+    pub fn with<T>(&self, look: impl FnOnce(&mut D) -> T) -> T {
+        look(&mut self.0.lock().unwrap().device)
     }
 
     /// Whether it has lost its power.

@@ -45,16 +45,12 @@ struct Inner {
     entries: Slab<Entry>,
     names: BTreeMap<String, usize>,
     space: Space,
-    /// Given up, and named still by the slot that was written last.
+    /// Given up, and named still by what is durable.
     freed: Vec<Extent>,
-    /// Given up, and named still by the slot that is durable.
-    freed_in_slot: Vec<Extent>,
     generation: u64,
     /// Of slots 2 * pair and 2 * pair + 1.
     durable_pair: u64,
-    /// The other pair was written and not flushed.
-    is_unflushed: bool,
-    /// Memory differs from what was written last.
+    /// Memory differs from what is durable.
     is_changed: bool,
 }
 
@@ -134,10 +130,8 @@ impl Inner {
             names: BTreeMap::new(),
             space: Space::new(layout.units),
             freed: Vec::new(),
-            freed_in_slot: Vec::new(),
             generation: 0,
             durable_pair: 1,
-            is_unflushed: false,
             is_changed: true,
         }
     }
@@ -249,22 +243,6 @@ impl Directory {
         self.medium.flush().map_err(|failure| self.breaks(failure))
     }
 
-    /// A slot that was written before the last flush is durable.
-    fn flushed(&self, inner: &mut Inner) {
-        if !std::mem::take(&mut inner.is_unflushed) {
-            return;
-        }
-        inner.durable_pair = 1 - inner.durable_pair;
-        for extent in std::mem::take(&mut inner.freed_in_slot) {
-            let bytes = u64::from(extent.units) * u64::from(self.layout.unit_bytes);
-            if bytes >= TRIM_BYTES {
-                // It helps what is below, and nothing depends on it.
-                let _ = self.medium.trim(self.layout.unit(extent.start), bytes);
-            }
-            inner.space.release(extent);
-        }
-    }
-
     /// Writes both copies of the pair that is not durable. Durable with the next flush.
     fn write_slots(&self, inner: &mut Inner) -> Result<(), FilesError> {
         self.check()?;
@@ -278,23 +256,29 @@ impl Directory {
             assert!(bytes.len() <= self.layout.slot_bytes as usize, "it was made to fit");
             self.medium.write(self.layout.slot(slot), Bytes::from(bytes), &batch);
         }
-        // From here on the pair holds something else, whatever comes of it.
-        inner.is_unflushed = true;
-        inner.freed_in_slot.append(&mut inner.freed);
-        inner.is_changed = false;
         self.medium.settle(&batch).map_err(|failure| self.breaks(failure))?;
         self.wrote();
         Ok(())
     }
 
-    /// Makes the directory durable as it is, and before that what was written to files.
+    /// Makes the directory durable as it is, and before that what was written to files. If it cannot
+    /// be, nothing can be made durable any more: which pair is whole is unknown then.
     fn commit(&self, inner: &mut Inner) -> Result<(), FilesError> {
         self.flush()?;
-        self.flushed(inner);
-        if inner.is_changed {
-            self.write_slots(inner)?;
-            self.flush()?;
-            self.flushed(inner);
+        if !inner.is_changed {
+            return Ok(());
+        }
+        self.write_slots(inner)?;
+        self.flush()?;
+        inner.is_changed = false;
+        inner.durable_pair = 1 - inner.durable_pair;
+        for extent in std::mem::take(&mut inner.freed) {
+            let bytes = u64::from(extent.units) * u64::from(self.layout.unit_bytes);
+            if bytes >= TRIM_BYTES {
+                // It helps what is below, and nothing depends on it.
+                let _ = self.medium.trim(self.layout.unit(extent.start), bytes);
+            }
+            inner.space.release(extent);
         }
         Ok(())
     }
@@ -365,7 +349,7 @@ impl Directory {
         let after = inner.entries[id].extents.list().last().map(|last| last.end());
         let mut taken = inner.space.allocate(wanted, after);
         taken = taken.or_else(|| inner.space.allocate(needed, after));
-        if taken.is_none() && !(inner.freed.is_empty() && inner.freed_in_slot.is_empty()) {
+        if taken.is_none() && !inner.freed.is_empty() {
             // What was given up can be had as soon as that is durable.
             self.commit(inner)?;
             taken = inner.space.allocate(needed, after);
@@ -410,7 +394,7 @@ impl Directory {
             entry.kept_size = size;
             inner.is_changed |= inner.entries[id].is_linked;
         }
-        if inner.is_changed || inner.is_unflushed {
+        if inner.is_changed {
             self.commit(&mut inner)?;
             return Ok(true);
         }
@@ -419,9 +403,8 @@ impl Directory {
         Ok(true)
     }
 
-    /// Takes a file's name away. With `syncs` that is durable when it returns; otherwise it is
-    /// written, so that it outlives a killed process, and durable with the next commit.
-    pub fn delete(&self, name: &str, syncs: bool) -> Result<(), FilesError> {
+    /// Takes a file's name away, durably when it returns.
+    pub fn delete(&self, name: &str) -> Result<(), FilesError> {
         let mut inner = lock(&self.inner);
         let Some(id) = inner.names.remove(name) else {
             return Err(FilesError::NoFile(format!("there is no file `{name}`")));
@@ -431,7 +414,7 @@ impl Directory {
             inner.remove(id);
         }
         inner.is_changed = true;
-        if syncs { self.commit(&mut inner) } else { self.write_slots(&mut inner) }
+        self.commit(&mut inner)
     }
 
     /// Nobody has a file open any more.

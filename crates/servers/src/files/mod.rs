@@ -167,13 +167,13 @@ impl Files {
         }
     }
 
-    /// Takes a file's name away; who has it open keeps what it holds until it is closed. With
-    /// `syncs` that is durable when it returns, else with the next sync of any file.
+    /// Takes a file's name away, durably when it returns; who has it open keeps what it holds until
+    /// it is closed.
     ///
     /// # Errors
     /// [`FilesError::NoFile`], [`FilesError::Broken`].
-    pub fn delete(&self, name: &str, syncs: bool) -> Result<(), FilesError> {
-        self.directory.delete(name, syncs)
+    pub fn delete(&self, name: &str) -> Result<(), FilesError> {
+        self.directory.delete(name)
     }
 
     /// All files, by name.

@@ -19,7 +19,7 @@ RUST_TESTS := --workspace --exclude flashwright-bindings
 # Of `python -m flashwright.reproduce list`.
 SETS := validate-placement validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-read-tails
 
-.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts volume-lives hostile soak check format build packages readme clean
+.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts volume-lives sqlite-lives hostile soak check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
@@ -64,6 +64,9 @@ kills: build ## Kill recorded benchmarks 50 times at random points: nothing may 
 volume-lives: build ## Kill the server of a mounted volume, and cut the power of its drive, 200 times each under SQLite (root, an hour)
 	@$(BIN)/python tests/python/volume_lives.py
 
+sqlite-lives: build ## Kill SQLite on a volume without a mount, and cut the power of its drive, 200 times each (half an hour)
+	@$(BIN)/python tests/python/sqlite_lives.py
+
 power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a million times, and hand recovery mutilated images (minutes; docs/layers.md has the last)
 	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000 fails=8
 	cargo run --release -p flashwright-faults --example fuzz -- images=300000
@@ -72,7 +75,7 @@ hostile: build ## Volumes changed on purpose, and clients of NBD that keep to no
 	cargo run --release -p flashwright-servers --example hostile -- volumes=20000
 	@$(BIN)/python tests/python/hostile_nbd.py target --seconds 2400
 
-soak: kills volume-lives power-cuts hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
+soak: kills volume-lives sqlite-lives power-cuts hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
 	cargo run --release -p flashwright-prober --example truth -- drives=200 campaign=1
 	cargo run --release -p flashwright-prober --example hybrids -- drives=270 campaign=1
 	cargo test --release -p flashwright-prober --lib -- --ignored campaign
@@ -119,12 +122,13 @@ $(STAMPS)/python: requirements-dev.txt $(STAMPS)/tools
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt; fi
 	@sha256sum < requirements-dev.txt > $@
 
-# What other programs load: nbdkit. The release build shares its crates with the extension.
+# What other programs load: nbdkit, SQLite. The release build shares its crates with the extension.
 NATIVE := python/flashwright/_native
 $(STAMPS)/native: $(STAMPS)/extension
 	@cargo build --release --quiet -p flashwright-nbdkit
+	@cargo build --release --quiet -p flashwright-sqlite
 	@mkdir -p $(NATIVE)
-	@cp target/release/libflashwright_nbdkit.so $(NATIVE)/
+	@cp target/release/libflashwright_nbdkit.so target/release/libflashwright_sqlite.so $(NATIVE)/
 	@touch $@
 
 $(STAMPS)/extension: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python

@@ -25,10 +25,10 @@ STEPS = (
     {"layers", "devices"},
     {"prober", "replay", "transactions", "faults"},
     {"servers"},
-    {"bindings", "nbdkit"},
+    {"bindings", "nbdkit", "sqlite"},
 )
-PLUGINS = ("nbdkit",)
-MAY_BE_UNSAFE = {"devices", "servers", "prober"}
+PLUGINS = ("nbdkit", "sqlite")
+MAY_BE_UNSAFE = {"devices", "servers", "prober", "sqlite"}
 # Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
 # with.
 PURE = {"units", "registry", "block", "models", "placement", "player", "ssd", "layers"}

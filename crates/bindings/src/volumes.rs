@@ -98,8 +98,9 @@ fn destroy_volume<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyD
 }
 
 /// Opens the volume on a device in memory and reads all of it; nothing is written to the device.
-/// A dict: `about`, `recovery_sectors`, `read_bytes`, `bad_bytes` and `bad`, a list of (first byte,
-/// bytes, reason). Progress counts bytes. Raises InputError, RunError, Cancelled.
+/// A dict: `about`, `recovery_sectors`, `read_bytes`, `bad_bytes`, `bad`, a list of (first byte,
+/// bytes, reason), and `files`, a list of (name, bytes) if it holds files of SQLite. Progress counts
+/// bytes. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (device, *, progress=None))]
 fn check_volume<'py>(
@@ -109,13 +110,18 @@ fn check_volume<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let progress = progress::shared(progress);
     let found = py.detach(|| ::servers::check(device, &progress)).map_err(volume_error)?;
-    let Found { about, recovery_sectors, read_bytes, bad_bytes, bad } = found;
+    let Found { about, recovery_sectors, read_bytes, bad_bytes, bad, files } = found;
     let dict = PyDict::new(py);
     dict.set_item("about", about_dict(py, &about)?)?;
     dict.set_item("recovery_sectors", recovery_sectors)?;
     dict.set_item("read_bytes", read_bytes)?;
     dict.set_item("bad_bytes", bad_bytes)?;
     dict.set_item("bad", bad)?;
+    let files = files.map(|found| {
+        let of = |file: servers::files::FileFound| (file.name, file.bytes);
+        found.files.into_iter().map(of).collect::<Vec<_>>()
+    });
+    dict.set_item("files", files)?;
     Ok(dict)
 }
 

@@ -5,6 +5,7 @@ use devices::Access;
 use layers::Driver;
 use units::{Cancelled, Progress};
 
+use crate::files::{self, FilesFound};
 use crate::overlay::Overlay;
 use crate::volume::{find, layers_failed};
 use crate::{About, VolumeError};
@@ -27,6 +28,8 @@ pub struct Found {
     pub bad_bytes: u64,
     /// What cannot be read: first byte, length, why. At most 100 places.
     pub bad: Vec<(u64, u64, String)>,
+    /// Files of SQLite that it holds; none if it holds something else, or nothing.
+    pub files: Option<FilesFound>,
 }
 
 /// Opens the volume as if it were recovered, in memory, and reads all of it: whatever its layers
@@ -50,14 +53,24 @@ pub fn check(device: &str, progress: &Progress) -> Result<Found, VolumeError> {
     let mut driver = Driver::new(&mut over, stack);
     let capacity = driver.info().limits.capacity_bytes;
     progress.set_total(capacity);
-    let mut found =
-        Found { about, recovery_sectors: 0, read_bytes: 0, bad_bytes: 0, bad: Vec::new() };
+    let mut found = Found {
+        about,
+        recovery_sectors: 0,
+        read_bytes: 0,
+        bad_bytes: 0,
+        bad: Vec::new(),
+        files: None,
+    };
     while found.read_bytes < capacity {
         let length = STEP_BYTES.min(capacity - found.read_bytes);
         read(&mut driver, found.read_bytes, length, &mut found);
         found.read_bytes += length;
         progress.advance(length).map_err(|Cancelled| devices::DeviceError::Cancelled(Cancelled))?;
     }
+    let (sector, owner) = (found.about.header.sector_bytes, *found.about.header.uuid.as_bytes());
+    let mut read = |at: u64, to: &mut [u8]| Store::new(&mut driver).read(at, to);
+    // What is no directory of files is something else: of that nothing is known here.
+    found.files = files::look(capacity, sector, owner, &mut read).ok().flatten();
     drop(driver);
     found.recovery_sectors = over.changed_sectors();
     Ok(found)

@@ -12,6 +12,7 @@
 mod check;
 mod error;
 mod facts;
+pub mod files;
 pub mod fuse;
 mod header;
 mod metrics;

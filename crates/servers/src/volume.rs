@@ -116,7 +116,9 @@ impl Volume {
         layers::format(&header.stack, &header.facts, header.seed, &mut part)
             .map_err(|error| layers_failed(&creating.device, error))?;
         write_header(&mut *device, &header)?;
-        Self::open_on(device, header, Vec::new())
+        let mut volume = Self::open_on(device, header, Vec::new())?;
+        volume.clear_beginning()?;
+        Ok(volume)
     }
 
     /// Opens the volume on a device, which is recovered if it was not closed.
@@ -180,6 +182,22 @@ impl Volume {
     pub(crate) fn unmap_bytes(&self) -> Option<u64> {
         let top = self.driver.stack().layers().first()?;
         (top.name() == "log_volume").then_some(1 << 16)
+    }
+
+    /// What a new volume begins with is zero: nothing that the device held before is taken for
+    /// something of its users'.
+    fn clear_beginning(&mut self) -> Result<(), VolumeError> {
+        let name = self.driver.info().name.clone();
+        let mut bytes = vec![0; self.capacity_bytes().min(ALIGN_BYTES) as usize];
+        let mut store = Store::new(&mut self.driver);
+        // What cannot be read is written all the more.
+        let is_clear = store.read(0, &mut bytes).is_ok() && bytes.iter().all(|&byte| byte == 0);
+        if is_clear {
+            return Ok(());
+        }
+        bytes.fill(0);
+        let cleared = store.write(0, &bytes).and_then(|()| store.flush());
+        Ok(cleared.map_err(|failure| BlockError::Failed { name, failure })?)
     }
 
     /// The stack as a device, for who works on it alone: tests, and copies into it.

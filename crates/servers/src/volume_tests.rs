@@ -159,3 +159,16 @@ fn the_stack_begins_at_a_multiple_of_the_erase_block() {
     assert_eq!(header.data_bytes % (1 << 20), 0);
     assert!(header.data_offset + header.data_bytes <= Header::last_place(header.device_bytes));
 }
+
+#[test]
+fn a_new_volume_begins_with_zeros() {
+    let on = OnFile::new();
+    destroy(on.device()).unwrap();
+    overwrite(&on.path, 1 << 20, &[7; 4096]);
+    let direct = Creating { stack: "direct".to_owned(), destroys: true, ..on.creating() };
+    let mut volume = Volume::create(&direct).unwrap();
+    let mut bytes = vec![1; 1 << 20];
+    Store::new(volume.device()).read(0, &mut bytes).unwrap();
+    assert_eq!(bytes, vec![0; 1 << 20]);
+    volume.close().unwrap();
+}

@@ -217,6 +217,8 @@ def check(device: str, *, to: Json) -> None:
         f"{device}: {_size(found['read_bytes'])} were read"
         + (f"; opening it will write {_size(recovery)} to recover it" if recovery else "")
     )
+    for name, held in found["files"] or ():
+        to.say(f"It holds SQLite's `{name}`, {_size(held)}")
     for offset, length, why in found["bad"]:
         to.say(f"byte {offset}, {length} bytes: {why}")
     if found["bad_bytes"]:

@@ -1,0 +1,461 @@
+//! The directory of a volume: which files there are, what they hold durably, and how that changes.
+//!
+//! Four slots at the beginning of the volume hold copies of it: two of the generation that is
+//! durable, two of the next. A slot is written only while the other pair is durable, so a power
+//! cut leaves at least one whole. What is written is always true by itself: a file's size in it
+//! covers bytes that a flush had made durable before, and units that it does not have any more are
+//! given to nobody until that is durable.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use block::Failure;
+use bytes::Bytes;
+use slab::Slab;
+
+use super::format::file_bytes;
+use super::format::{HEAD_BYTES, Kept, Layout, MOST_NAME_BYTES, NoSnapshot, SLOTS, Snapshot};
+use super::medium::{Batch, Medium};
+use super::space::{Extent, Extents, Space};
+use super::{FileFound, FilesError, Reading};
+
+/// What is freed in pieces of so many bytes is told to what is below.
+const TRIM_BYTES: u64 = 1 << 20;
+/// Most bytes that a growing file reserves beyond what it was asked.
+const MOST_RESERVED_BYTES: u64 = 16 << 20;
+/// A volume that is zero so far holds nothing.
+const LOOKED_AT_BYTES: u64 = 1 << 20;
+
+/// A file in memory.
+struct Entry {
+    /// Bytes, when it was last closed or synced.
+    size: u64,
+    /// Bytes that are durable, and that the directory names.
+    kept_size: u64,
+    extents: Extents,
+    /// Truncations so far.
+    cuts: u64,
+    is_open: bool,
+    /// It has its name; otherwise it goes when it is closed.
+    is_linked: bool,
+}
+
+struct Inner {
+    entries: Slab<Entry>,
+    names: BTreeMap<String, usize>,
+    space: Space,
+    /// Given up, and named still by what is durable.
+    freed: Vec<Extent>,
+    generation: u64,
+    /// Of slots 2 * pair and 2 * pair + 1.
+    durable_pair: u64,
+    /// Memory differs from what is durable.
+    is_changed: bool,
+}
+
+/// What an open file is told about itself.
+pub struct Opened {
+    pub id: usize,
+    pub size: u64,
+    pub extents: Extents,
+    pub cuts: u64,
+}
+
+pub struct Directory {
+    pub medium: Arc<dyn Medium>,
+    pub layout: Layout,
+    inner: Mutex<Inner>,
+    /// Something was written since the last flush began.
+    is_dirty: AtomicBool,
+    flushing: Mutex<()>,
+    /// Why nothing can be made durable any more.
+    broken: Mutex<Option<Failure>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The newest directory that is whole, the number of its slot, and what is odd.
+type Newest = (Snapshot, u64, Vec<String>);
+
+/// Looks for the directory: none if the volume holds nothing.
+///
+/// # Errors
+/// [`FilesError`] if it holds something else.
+pub fn find(
+    layout: Layout,
+    owner: [u8; 16],
+    read: &mut Reading<'_>,
+) -> Result<Option<Newest>, FilesError> {
+    let (mut newest, mut notes): (Option<(Snapshot, u64)>, Vec<_>) = (None, Vec::new());
+    let mut looked_at = vec![0; layout.slot_bytes as usize];
+    let mut is_empty = true;
+    for slot in 0..SLOTS {
+        let at = layout.slot(slot);
+        let decoded = match read(at, &mut looked_at) {
+            Ok(()) => Snapshot::decode(&looked_at, layout, owner, slot),
+            Err(failure) => Err(NoSnapshot::Other(failure.to_string())),
+        };
+        match decoded {
+            Ok(snapshot) => {
+                if newest.as_ref().is_none_or(|(held, _)| snapshot.generation > held.generation) {
+                    newest = Some((snapshot, slot));
+                }
+            }
+            Err(NoSnapshot::Zeros) => {}
+            Err(NoSnapshot::Unknown(reason)) => return Err(FilesError::Refused(reason)),
+            Err(NoSnapshot::Other(reason)) => {
+                is_empty &= at >= LOOKED_AT_BYTES;
+                notes.push(format!("copy {slot} of the directory of files: {reason}"));
+            }
+        }
+    }
+    match newest {
+        Some((snapshot, slot)) => Ok(Some((snapshot, slot, notes))),
+        None if is_empty => Ok(None),
+        None => Err(FilesError::Refused(format!(
+            "the volume holds something else than files of SQLite ({}); a volume made by \
+             `flashwright volume create` is empty",
+            notes.first().map_or("", String::as_str)
+        ))),
+    }
+}
+
+impl Inner {
+    fn empty(layout: Layout) -> Self {
+        Self {
+            entries: Slab::new(),
+            names: BTreeMap::new(),
+            space: Space::new(layout.units),
+            freed: Vec::new(),
+            generation: 0,
+            durable_pair: 1,
+            is_changed: true,
+        }
+    }
+
+    /// With the files of a directory that was read; what they reserve beyond their sizes is free.
+    fn of(layout: Layout, snapshot: Snapshot, slot: u64) -> Result<Self, FilesError> {
+        let mut inner = Self::empty(layout);
+        (inner.generation, inner.durable_pair) = (snapshot.generation, slot / 2);
+        inner.is_changed = false;
+        for (name, Kept { size, mut extents }) in snapshot.files {
+            extents.truncate(layout.units_for(size));
+            if !extents.list().iter().all(|&extent| inner.space.claim(extent)) {
+                let reason = format!("`{name}` has units that another file has, too");
+                return Err(FilesError::Refused(reason));
+            }
+            inner.add(name, size, extents);
+        }
+        Ok(inner)
+    }
+
+    fn add(&mut self, name: String, size: u64, extents: Extents) -> usize {
+        let entry =
+            Entry { size, kept_size: size, extents, cuts: 0, is_open: false, is_linked: true };
+        let id = self.entries.insert(entry);
+        self.names.insert(name, id);
+        id
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let kept = |(name, &id): (&String, &usize)| {
+            let entry = &self.entries[id];
+            (name.clone(), Kept { size: entry.kept_size, extents: entry.extents.clone() })
+        };
+        Snapshot { generation: self.generation, files: self.names.iter().map(kept).collect() }
+    }
+
+    fn encoded_bytes(&self) -> usize {
+        let entries = self.names.iter().map(|(name, &id)| (name, &self.entries[id]));
+        HEAD_BYTES
+            + entries.map(|(name, e)| file_bytes(name, e.extents.list().len())).sum::<usize>()
+    }
+
+    /// Gives up the units of a file that nobody has open and that has no name.
+    fn remove(&mut self, id: usize) {
+        let entry = self.entries.remove(id);
+        self.freed.extend_from_slice(entry.extents.list());
+    }
+}
+
+impl Directory {
+    /// Opens it; with `makes` an empty one is made where the volume holds nothing.
+    pub fn open(medium: Arc<dyn Medium>, makes: bool) -> Result<(Self, Vec<String>), FilesError> {
+        let (capacity, sector) = (medium.capacity_bytes(), medium.sector_bytes());
+        let layout = Layout::of(capacity, sector).ok_or_else(|| {
+            FilesError::Refused(format!("a volume of {capacity} bytes has no room for files"))
+        })?;
+        // What a process that was killed had written may be in a cache only: what is read below
+        // has to stay.
+        medium.flush()?;
+        let mut read = |at: u64, to: &mut [u8]| {
+            let data = medium.read(at, to.len() as u32)?;
+            data.copy_to(to);
+            Ok(())
+        };
+        let found = find(layout, medium.owner(), &mut read)?;
+        let is_new = found.is_none();
+        let (inner, notes) = match found {
+            Some((snapshot, slot, notes)) => (Inner::of(layout, snapshot, slot)?, notes),
+            None if makes => (Inner::empty(layout), Vec::new()),
+            None => return Err(FilesError::NoFile("the volume holds no files".to_owned())),
+        };
+        let directory = Self {
+            medium,
+            layout,
+            inner: Mutex::new(inner),
+            is_dirty: AtomicBool::new(false),
+            flushing: Mutex::new(()),
+            broken: Mutex::new(None),
+        };
+        if is_new {
+            // One sector, which is there or not: nothing half made can be left.
+            directory.commit(&mut lock(&directory.inner))?;
+        }
+        Ok((directory, notes))
+    }
+
+    /// Fails if nothing can be made durable any more.
+    pub fn check(&self) -> Result<(), FilesError> {
+        lock(&self.broken).clone().map_or(Ok(()), |failure| Err(FilesError::Broken(failure)))
+    }
+
+    fn breaks(&self, failure: Failure) -> FilesError {
+        let first = lock(&self.broken).get_or_insert(failure).clone();
+        FilesError::Broken(first)
+    }
+
+    /// Writes have ended that are to be covered by the next flush.
+    pub fn wrote(&self) {
+        self.is_dirty.store(true, Ordering::SeqCst);
+    }
+
+    /// Makes durable what had ended before. Whoever comes while another flushes waits for that.
+    fn flush(&self) -> Result<(), FilesError> {
+        let _one = lock(&self.flushing);
+        self.check()?;
+        if !self.is_dirty.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.medium.flush().map_err(|failure| self.breaks(failure))
+    }
+
+    /// Writes both copies of the pair that is not durable. Durable with the next flush.
+    fn write_slots(&self, inner: &mut Inner) -> Result<(), FilesError> {
+        self.check()?;
+        inner.generation += 1;
+        let (snapshot, sector) = (inner.snapshot(), self.layout.sector_bytes as usize);
+        let batch = Arc::new(Batch::default());
+        let pair = 1 - inner.durable_pair;
+        for slot in [2 * pair, 2 * pair + 1] {
+            let mut bytes = snapshot.encode(self.layout, self.medium.owner(), slot);
+            bytes.resize(bytes.len().next_multiple_of(sector), 0);
+            assert!(bytes.len() <= self.layout.slot_bytes as usize, "it was made to fit");
+            self.medium.write(self.layout.slot(slot), Bytes::from(bytes), &batch);
+        }
+        self.medium.settle(&batch).map_err(|failure| self.breaks(failure))?;
+        self.wrote();
+        Ok(())
+    }
+
+    /// Makes the directory durable as it is, and before that what was written to files. If it cannot
+    /// be, nothing can be made durable any more: which pair is whole is unknown then.
+    fn commit(&self, inner: &mut Inner) -> Result<(), FilesError> {
+        self.flush()?;
+        if !inner.is_changed {
+            return Ok(());
+        }
+        self.write_slots(inner)?;
+        self.flush()?;
+        inner.is_changed = false;
+        inner.durable_pair = 1 - inner.durable_pair;
+        for extent in std::mem::take(&mut inner.freed) {
+            let bytes = u64::from(extent.units) * u64::from(self.layout.unit_bytes);
+            if bytes >= TRIM_BYTES {
+                // It helps what is below, and nothing depends on it.
+                let _ = self.medium.trim(self.layout.unit(extent.start), bytes);
+            }
+            inner.space.release(extent);
+        }
+        Ok(())
+    }
+
+    /// Opens a file, which nobody else has open; with `makes` it is made if there is none.
+    pub fn open_file(&self, name: &str, makes: bool) -> Result<Opened, FilesError> {
+        let mut inner = lock(&self.inner);
+        let id = match inner.names.get(name) {
+            Some(&id) => id,
+            None if makes => {
+                if name.len() > MOST_NAME_BYTES {
+                    let reason = format!("names have at most {MOST_NAME_BYTES} bytes");
+                    return Err(FilesError::Refused(reason));
+                }
+                self.has_room(&inner, file_bytes(name, 1))?;
+                inner.is_changed = true;
+                inner.add(name.to_owned(), 0, Extents::default())
+            }
+            None => return Err(FilesError::NoFile(format!("there is no file `{name}`"))),
+        };
+        let entry = &mut inner.entries[id];
+        entry.is_open = true;
+        Ok(Opened { id, size: entry.size, extents: entry.extents.clone(), cuts: entry.cuts })
+    }
+
+    /// Whether there is a file of this name.
+    pub fn has(&self, name: &str) -> bool {
+        lock(&self.inner).names.contains_key(name)
+    }
+
+    /// Bytes of a file that is closed.
+    pub fn size_of(&self, name: &str) -> Option<u64> {
+        let inner = lock(&self.inner);
+        inner.names.get(name).map(|&id| inner.entries[id].size)
+    }
+
+    /// Whose name this is.
+    pub fn id_of(&self, name: &str) -> Option<usize> {
+        lock(&self.inner).names.get(name).copied()
+    }
+
+    fn has_room(&self, inner: &Inner, more: usize) -> Result<(), FilesError> {
+        if inner.encoded_bytes() + more <= self.layout.slot_bytes as usize {
+            return Ok(());
+        }
+        Err(FilesError::Full(format!(
+            "the directory of {} bytes has no room for more pieces of files",
+            self.layout.slot_bytes
+        )))
+    }
+
+    /// Gives a file room for so many bytes, and some more if `reserves`: the pieces that it got.
+    pub fn allocate(
+        &self,
+        id: usize,
+        bytes: u64,
+        reserves: bool,
+    ) -> Result<Vec<Extent>, FilesError> {
+        let mut inner = lock(&self.inner);
+        let inner = &mut *inner;
+        let held = inner.entries[id].extents.units();
+        let needed = self.layout.units_for(bytes).saturating_sub(held);
+        if needed == 0 {
+            return Ok(Vec::new());
+        }
+        let reserve = if reserves { (bytes / 8).min(MOST_RESERVED_BYTES) } else { 0 };
+        let wanted = needed + reserve / u64::from(self.layout.unit_bytes);
+        let after = inner.entries[id].extents.list().last().map(|last| last.end());
+        let mut taken = inner.space.allocate(wanted, after);
+        taken = taken.or_else(|| inner.space.allocate(needed, after));
+        if taken.is_none() && !inner.freed.is_empty() {
+            // What was given up can be had as soon as that is durable.
+            self.commit(inner)?;
+            taken = inner.space.allocate(needed, after);
+        }
+        let Some(taken) = taken else {
+            return Err(FilesError::Full(format!(
+                "{needed} units of {} bytes are needed, and {} are free",
+                self.layout.unit_bytes,
+                inner.space.free_units()
+            )));
+        };
+        if let Err(error) = self.has_room(inner, taken.len() * 8) {
+            taken.into_iter().for_each(|extent| inner.space.release(extent));
+            return Err(error);
+        }
+        taken.iter().for_each(|&extent| inner.entries[id].extents.push(extent));
+        Ok(taken)
+    }
+
+    /// A file ends here from now on, durably with the next commit at the latest.
+    pub fn cut(&self, id: usize, size: u64) {
+        let mut inner = lock(&self.inner);
+        let inner = &mut *inner;
+        let entry = &mut inner.entries[id];
+        entry.cuts += 1;
+        entry.size = size;
+        entry.kept_size = entry.kept_size.min(size);
+        inner.freed.extend(entry.extents.truncate(self.layout.units_for(size)));
+        inner.is_changed = true;
+    }
+
+    /// Makes durable what a file held when it had `size` bytes and had been cut so often. Whether
+    /// it was: if it was cut meanwhile, nothing was done.
+    pub fn sync(&self, id: usize, size: u64, cuts: u64) -> Result<bool, FilesError> {
+        let mut inner = lock(&self.inner);
+        let entry = &mut inner.entries[id];
+        if entry.cuts != cuts {
+            return Ok(false);
+        }
+        entry.size = size;
+        if entry.kept_size != size {
+            entry.kept_size = size;
+            inner.is_changed |= inner.entries[id].is_linked;
+        }
+        if inner.is_changed {
+            self.commit(&mut inner)?;
+            return Ok(true);
+        }
+        drop(inner);
+        self.flush()?;
+        Ok(true)
+    }
+
+    /// Takes a file's name away, durably when it returns.
+    pub fn delete(&self, name: &str) -> Result<(), FilesError> {
+        let mut inner = lock(&self.inner);
+        let Some(id) = inner.names.remove(name) else {
+            return Err(FilesError::NoFile(format!("there is no file `{name}`")));
+        };
+        inner.entries[id].is_linked = false;
+        if !inner.entries[id].is_open {
+            inner.remove(id);
+        }
+        inner.is_changed = true;
+        self.commit(&mut inner)
+    }
+
+    /// Nobody has a file open any more.
+    pub fn close_file(&self, id: usize, size: u64) {
+        let mut inner = lock(&self.inner);
+        let inner = &mut *inner;
+        let entry = &mut inner.entries[id];
+        entry.is_open = false;
+        if !entry.is_linked {
+            inner.remove(id);
+            return;
+        }
+        entry.size = size;
+        let reserved = entry.extents.truncate(self.layout.units_for(size));
+        inner.is_changed |= !reserved.is_empty();
+        inner.freed.extend(reserved);
+    }
+
+    /// Makes everything durable. All files are closed.
+    pub fn close(&self) -> Result<(), FilesError> {
+        let mut inner = lock(&self.inner);
+        let inner = &mut *inner;
+        for (_, entry) in &mut inner.entries {
+            inner.is_changed |= entry.kept_size != entry.size;
+            entry.kept_size = entry.size;
+        }
+        self.commit(inner)
+    }
+
+    /// The files, by name.
+    pub fn list(&self) -> Vec<FileFound> {
+        let inner = lock(&self.inner);
+        let of = |(name, &id): (&String, &usize)| FileFound {
+            name: name.clone(),
+            bytes: inner.entries[id].size,
+        };
+        inner.names.iter().map(of).collect()
+    }
+
+    /// Bytes that no file has.
+    pub fn free_bytes(&self) -> u64 {
+        lock(&self.inner).space.free_units() * u64::from(self.layout.unit_bytes)
+    }
+}

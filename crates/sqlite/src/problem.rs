@@ -1,0 +1,51 @@
+//! What failed: a code for SQLite, and a line for people.
+
+use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
+
+use servers::files::FilesError;
+
+use crate::sqlite3;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// SQLite's code.
+    pub code: c_int,
+    /// What failed, where and why; empty if it is no more than the code says.
+    pub message: String,
+}
+
+/// The line of the last problem in this process.
+static LAST: Mutex<String> = Mutex::new(String::new());
+
+impl Problem {
+    pub fn new(code: c_int, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// Only a code, which is a usual answer.
+    pub const fn code(code: c_int) -> Self {
+        Self { code, message: String::new() }
+    }
+
+    /// Of files: `code` for an I/O error.
+    pub fn of(error: &FilesError, code: c_int, name: &str) -> Self {
+        let code = match error {
+            FilesError::Full(_) => sqlite3::FULL,
+            FilesError::NoFile(_) | FilesError::Refused(_) => sqlite3::CANTOPEN,
+            FilesError::Failed(_) | FilesError::Broken(_) => code,
+        };
+        Self::new(code, format!("{name}: {error}"))
+    }
+
+    /// Keeps the line for who asks.
+    pub fn remember(&self) {
+        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = self.message.clone();
+    }
+}
+
+/// The line of the last problem in this process, which is forgotten; empty if there was none.
+pub fn take_last() -> String {
+    std::mem::take(&mut *LAST.lock().unwrap_or_else(PoisonError::into_inner))
+}

@@ -1,0 +1,300 @@
+//! What SQLite asks of files, as safe code: names, an open file, its locks.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use servers::files::{File, FilesError};
+
+use crate::locks::{Held, Shared};
+use crate::mounts::{self, Mount};
+use crate::problem::Problem;
+use crate::sqlite3::{
+    CANTOPEN, ERROR, IOCAP_POWERSAFE_OVERWRITE, IOERR_DELETE, IOERR_DELETE_NOENT, IOERR_FSYNC,
+    IOERR_READ, IOERR_TRUNCATE, IOERR_WRITE, OPEN_CREATE, OPEN_MAIN_DB, OPEN_MAIN_JOURNAL,
+    OPEN_SUPER_JOURNAL, OPEN_WAL,
+};
+
+/// Longest name of a file with its volume, in bytes.
+pub const MOST_PATH_BYTES: c_int = 1024;
+
+/// What a database of several files in one transaction needs, and does not get here.
+const NO_SUPER_JOURNAL: &str = "a transaction over several databases needs a super-journal, which \
+                                volumes do not have: write to one database in a transaction, or \
+                                use journal_mode=wal";
+
+/// The volume and the name of a file in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub device: String,
+    pub name: String,
+}
+
+impl Place {
+    /// From what a user gave: a name with `volume=` beside it, or `VOLUME/NAME`.
+    ///
+    /// # Errors
+    /// [`Problem`] that says what would be right.
+    pub fn of_user(path: &str, volume: Option<&str>) -> Result<Self, Problem> {
+        let wrong = |reason: &str| {
+            Problem::new(
+                CANTOPEN,
+                format!(
+                    "`{path}`: {reason}; right would be \
+                     `file:app.db?vfs=flashwright&volume=/dev/sdb`"
+                ),
+            )
+        };
+        let (device, name) = match volume {
+            Some(volume) => (volume, path.trim_start_matches('/')),
+            None => path.rsplit_once('/').ok_or_else(|| wrong("the volume is missing"))?,
+        };
+        if device.trim().is_empty() {
+            return Err(wrong("the volume is missing"));
+        }
+        if name.is_empty() || name.contains('/') {
+            return Err(wrong("a file's name is not empty and has no `/`"));
+        }
+        Ok(Self { device: mounts::canonical(device), name: name.to_owned() })
+    }
+
+    /// As SQLite has it from then on.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.device, self.name)
+    }
+
+    /// From such a path, if it is of a volume that is open.
+    pub fn of_path(path: &str) -> Option<(Self, Arc<Mount>)> {
+        let (device, name) = path.rsplit_once('/')?;
+        let mount = mounts::find(device)?;
+        Some((Self { device: device.to_owned(), name: name.to_owned() }, mount))
+    }
+}
+
+/// Whether a file that SQLite opens is one of a volume; others are temporary.
+pub const fn is_kept(flags: c_int) -> bool {
+    flags & (OPEN_MAIN_DB | OPEN_MAIN_JOURNAL | OPEN_WAL | OPEN_SUPER_JOURNAL) != 0
+}
+
+/// A file that one connection has open.
+pub struct Handle {
+    mount: Arc<Mount>,
+    file: Arc<File>,
+    /// As SQLite names it.
+    path: String,
+    shared: Arc<Shared>,
+    pub held: Held,
+    /// Grows by multiples of so many bytes; 0 for as it comes.
+    pub chunk_bytes: u64,
+    /// A write changes nothing around it in its sector, whatever happens.
+    pub is_powersafe: bool,
+    /// The write-ahead log stays when the last connection closes.
+    pub keeps_wal: bool,
+}
+
+impl Handle {
+    /// Opens a file by its whole path.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn open(path: &str, flags: c_int) -> Result<Self, Problem> {
+        if flags & OPEN_SUPER_JOURNAL != 0 {
+            return Err(Problem::new(CANTOPEN, format!("{path}: {NO_SUPER_JOURNAL}")));
+        }
+        let (device, name) = path.rsplit_once('/').unwrap_or_default();
+        let (mount, file) = mounts::open(device, name, flags & OPEN_CREATE != 0)?;
+        let shared = mount.shared(name);
+        Ok(Self {
+            mount,
+            file,
+            path: path.to_owned(),
+            shared,
+            held: Held::default(),
+            chunk_bytes: 0,
+            is_powersafe: true,
+            keeps_wal: false,
+        })
+    }
+
+    fn failed(&self, code: c_int) -> impl Fn(FilesError) -> Problem + '_ {
+        move |error| Problem::of(&error, code, &self.path)
+    }
+
+    /// What is odd about the volume, if this is its first file.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        self.mount.notes()
+    }
+
+    /// Closes it; with the volume's last file, the volume.
+    pub fn close(mut self) -> Result<(), Problem> {
+        self.shared.unmap(&mut self.held);
+        self.shared.unlock(&mut self.held, 0);
+        mounts::close(&self.mount, &self.file)
+    }
+
+    /// Reads: how many bytes were there.
+    pub fn read(&self, offset: u64, to: &mut [u8]) -> Result<usize, Problem> {
+        self.file.read(offset, to).map_err(self.failed(IOERR_READ))
+    }
+
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Problem> {
+        let end = offset.saturating_add(data.len() as u64);
+        if self.chunk_bytes > 0 && end > self.file.size() {
+            self.reserve(end)?;
+        }
+        self.file.write(offset, data).map_err(self.failed(IOERR_WRITE))
+    }
+
+    pub fn truncate(&self, size: u64) -> Result<(), Problem> {
+        self.file.truncate(size).map_err(self.failed(IOERR_TRUNCATE))
+    }
+
+    pub fn sync(&self) -> Result<(), Problem> {
+        self.file.sync().map_err(self.failed(IOERR_FSYNC))
+    }
+
+    pub fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    /// Makes room for so many bytes, in chunks.
+    pub fn reserve(&self, bytes: u64) -> Result<(), Problem> {
+        let chunk = self.chunk_bytes.max(1);
+        let bytes = bytes.div_ceil(chunk).saturating_mul(chunk);
+        self.file.reserve(bytes).map_err(self.failed(IOERR_WRITE))
+    }
+
+    /// A database is about to be synced; with the name of a super-journal, which its journal names
+    /// then, it must not be: that is another VFS's, and gone before this journal is.
+    pub fn before_sync(&self, has_super_journal: bool) -> Result<(), Problem> {
+        if has_super_journal {
+            return Err(Problem::new(ERROR, format!("{}: {NO_SUPER_JOURNAL}", self.path)));
+        }
+        Ok(())
+    }
+
+    pub fn sector_bytes(&self) -> c_int {
+        self.mount.files.sector_bytes() as c_int
+    }
+
+    /// What may be relied on: a write changes nothing around it in its sectors, as sectors are
+    /// written whole. No more than a sector is written as one, whatever the stack.
+    ///
+    /// Sizes are durable only after the bytes that they cover, which SQLite calls SAFE_APPEND. It is
+    /// not said: SQLite would then take the end of a journal for what counts also where it
+    /// overwrites one (`journal_mode=persist`), and its checksum, which samples every 200th byte,
+    /// may hold a record that a power cut has torn there for a whole one.
+    pub const fn characteristics(&self) -> c_int {
+        if self.is_powersafe { IOCAP_POWERSAFE_OVERWRITE } else { 0 }
+    }
+
+    /// Whether it could be had.
+    pub fn lock(&mut self, level: c_int) -> bool {
+        self.shared.lock(&mut self.held, level)
+    }
+
+    pub fn unlock(&mut self, level: c_int) {
+        self.shared.unlock(&mut self.held, level);
+    }
+
+    pub fn is_reserved(&self) -> bool {
+        self.shared.is_reserved()
+    }
+
+    pub fn map(&mut self, region: usize, makes: bool) -> Option<*const AtomicU64> {
+        self.shared.map(&mut self.held, region, makes)
+    }
+
+    pub fn lock_memory(&mut self, first: usize, count: usize, flags: c_int) -> bool {
+        self.shared.lock_memory(&mut self.held, first, count, flags)
+    }
+
+    pub fn unmap(&mut self) {
+        self.shared.unmap(&mut self.held);
+    }
+
+    /// What `pragma flashwright_volume` says: a line for each file, and one for what is free.
+    pub fn about(&self) -> String {
+        let files = self.mount.files.list();
+        let lines = files.iter().map(|file| format!("{} {}\n", file.name, file.bytes));
+        lines.chain([format!("free {}", self.mount.files.free_bytes())]).collect()
+    }
+}
+
+/// Removes a file of a volume, durably, also where SQLite does not ask for that: otherwise a commit
+/// with `journal_mode=delete` and `synchronous=full` would not even outlive a killed process, as
+/// this process is what elsewhere the system is.
+///
+/// # Errors
+/// [`Problem`]; without a message if there is none.
+pub fn delete(place: &Place, mount: &Mount) -> Result<(), Problem> {
+    match mount.files.delete(&place.name) {
+        Err(FilesError::NoFile(_)) => Err(Problem::code(IOERR_DELETE_NOENT)),
+        outcome => outcome.map_err(|error| Problem::of(&error, IOERR_DELETE, &place.path())),
+    }
+}
+
+/// Whether there is a file that is not empty, as SQLite means it for its own VFS.
+pub fn exists(place: &Place, mount: &Mount) -> bool {
+    mount.files.size_of(&place.name).is_some_and(|size| size > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_open_as_long_as_one_of_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        std::fs::File::create(&device).unwrap().set_len(8 << 20).unwrap();
+        let creating = servers::Creating {
+            device: device.to_str().unwrap().to_owned(),
+            stack: "log_volume(segment=64Ki)".to_owned(),
+            facts: layers::Facts::default(),
+            seed: 1,
+            destroys: false,
+        };
+        servers::Volume::create(&creating).unwrap().close().unwrap();
+        let is_clean = || servers::about(&creating.device).unwrap().header.is_clean;
+        let place = Place::of_user("a", Some(&creating.device)).unwrap();
+        let path = place.path();
+        let problem = Handle::open(&path, OPEN_MAIN_DB).map(|_| ()).unwrap_err();
+        assert_eq!(problem.code, CANTOPEN, "nothing is made unless it is asked");
+        let mut first = Handle::open(&path, OPEN_MAIN_DB | OPEN_CREATE).unwrap();
+        let mut second = Handle::open(&path, OPEN_MAIN_DB).unwrap();
+        assert!(!exists(&place, &mounts::find(&place.device).unwrap()), "it is empty");
+        first.write(4000, b"far").unwrap();
+        assert!(exists(&place, &mounts::find(&place.device).unwrap()));
+        let mut read = [7; 5];
+        assert_eq!((second.read(3998, &mut read), read), (Ok(5), *b"\0\0far"));
+        assert_eq!(first.characteristics(), IOCAP_POWERSAFE_OVERWRITE);
+        assert!(first.lock(1) && first.lock(2) && second.lock(1) && !second.lock(2));
+        first.sync().unwrap();
+        first.close().unwrap();
+        assert!(second.lock(2) && !is_clean());
+        let super_journal = Handle::open(&format!("{path}-mj1"), OPEN_SUPER_JOURNAL | OPEN_CREATE);
+        assert!(super_journal.map(|_| ()).unwrap_err().message.contains("super-journal"));
+        assert!(second.before_sync(false).is_ok() && second.before_sync(true).is_err());
+        second.close().unwrap();
+        assert!(is_clean() && mounts::find(&place.device).is_none());
+        let found = servers::check(&creating.device, &units::Progress::default()).unwrap();
+        assert_eq!(found.files.unwrap().files[0].bytes, 4003);
+    }
+
+    #[test]
+    fn a_place_is_a_volume_and_a_name() {
+        let place = |path, volume| Place::of_user(path, volume).map(|place| place.path());
+        assert_eq!(place("app.db", Some("/no/such")).unwrap(), "/no/such/app.db");
+        assert_eq!(place("/app.db", Some("/no/such")).unwrap(), "/no/such/app.db");
+        assert_eq!(place("/no/such/app.db", None).unwrap(), "/no/such/app.db");
+        let emulated = "emulated(profile=sd-card,data=/tmp/card)";
+        assert_eq!(place("a", Some(emulated)).unwrap(), format!("{emulated}/a"));
+        for (path, volume) in
+            [("app.db", None), ("a/b", Some("/x")), ("", Some("/x")), ("/a", None)]
+        {
+            let problem = place(path, volume).unwrap_err();
+            assert!(problem.message.contains("right would be"), "{problem:?}");
+        }
+    }
+}

@@ -19,6 +19,7 @@ _PROPER = {
     "lfs_cost_benefit": "LFS Cost-Benefit",
     "lru": "LRU",
     "mdc": "MDC",
+    "midas": "MiDAS",
     "multi_log": "MultiLog",
     "multi_log_optimal": "MultiLog-Optimal",
     "multi_queue": "MultiQueue",

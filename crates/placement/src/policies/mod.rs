@@ -70,5 +70,6 @@ placements! {
     multi_queue::MultiQueue,
     fadac::Fadac,
     warcip::Warcip,
+    midas::Midas,
     future_knowledge::FutureKnowledge,
 }

@@ -42,6 +42,7 @@ struct History {
     random: Pcg64Mcg,
     sent: FxHashMap<u32, Sent>,
     outstanding: usize,
+    may_fall_silent: bool,
     clock: u64,
 }
 
@@ -66,7 +67,14 @@ impl History {
                 fails: fates.random_bool(manners.errors),
             }
         });
-        Self { world, random, sent: FxHashMap::default(), outstanding: 0, clock: 0 }
+        Self {
+            world,
+            random,
+            sent: FxHashMap::default(),
+            outstanding: 0,
+            may_fall_silent: manners.never > 0.0,
+            clock: 0,
+        }
     }
 
     const fn tick(&mut self) -> u64 {
@@ -137,7 +145,7 @@ impl History {
                 self.hear();
             }
             if self.outstanding >= depth {
-                // The device has fallen silent.
+                assert!(self.may_fall_silent, "{} are never replied to", self.outstanding);
                 break;
             }
             let steps = self.random.random_range(0..6);

@@ -192,8 +192,8 @@ impl Handle {
     /// What may be relied on: a write changes nothing around it in its sectors, as sectors are
     /// written whole. No more than a sector is written as one, whatever the stack.
     ///
-    /// Sizes are durable only after the bytes that they cover, which SQLite calls SAFE_APPEND. It is
-    /// not said: SQLite would then take the end of a journal for what counts also where it
+    /// Sizes are durable only after the bytes that they cover, which SQLite calls SAFE_APPEND. It
+    /// is not said: SQLite would then take the end of a journal for what counts also where it
     /// overwrites one (`journal_mode=persist`), and its checksum, which samples every 200th byte,
     /// may hold a record that a power cut has torn there for a whole one.
     pub const fn characteristics(&self) -> c_int {

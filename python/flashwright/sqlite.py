@@ -5,8 +5,8 @@ from flashwright import sqlite
 base = sqlite.connect("volume.img", "app.db")        # a sqlite3.Connection
 base.execute("pragma journal_mode=wal")
 
-Other programs load `EXTENSION` themselves and open `uri(...)`. What is durable when, and what is not
-supported, is in docs/sqlite.md.
+Other programs load `EXTENSION` themselves and open `uri(...)`. What is durable when, and what is
+not supported, is in docs/sqlite.md.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _LINE_BYTES = 4096
 def uri(volume: str | Path, name: str = "app.db", **parameters: str | int) -> str:
     """Give the URI of a database on a volume, for any program that has loaded the extension.
 
-    `volume` is a device or file that `flashwright volume create` has made a volume of; `name` has no
-    `/`. Other parameters are SQLite's, such as `mode="ro"`.
+    `volume` is a device or file that `flashwright volume create` has made a volume of; `name` has
+    no `/`. Other parameters are SQLite's, such as `mode="ro"`.
     """
     # An emulated drive has no path.
     device = str(volume) if "(" in str(volume) else str(Path(volume).absolute())
@@ -118,9 +118,10 @@ def connect(
     last_error()
     where = uri(volume, name, **(parameters or {}))
     try:
-        return sqlite3.connect(where, uri=True, **options)
+        base: sqlite3.Connection = sqlite3.connect(where, uri=True, **options)
     except sqlite3.OperationalError as error:
         said = last_error()
         if not said:
             raise
         raise sqlite3.OperationalError(f"{error}: {said}") from error
+    return base

@@ -372,8 +372,8 @@ unsafe extern "C" fn access(
     // SAFETY: a VFS of ours.
     let api = unsafe { context(vfs) }.api;
     guarded(api, || {
-        // SAFETY: a name, and a place for a number. A super-journal may be another VFS's: that it is
-        // not there must be true.
+        // SAFETY: a name, and a place for a number. A super-journal may be another VFS's: that it
+        // is not there must be true.
         unsafe {
             if let Some((place, mount)) = text(name).and_then(Place::of_path) {
                 let is_there = what != sqlite3::ACCESS_EXISTS || vfs::exists(&place, &mount);
@@ -415,7 +415,7 @@ unsafe extern "C" fn full_pathname(
 
 /// Passes a call on to the VFS that was the default one.
 macro_rules! pass_on {
-    ($($(#[$of:meta])* $name:ident: $field:ident($($arg:ident: $kind:ty),*) -> $result:ty, $or:expr;)+) => {$(
+    ($($name:ident: $field:ident($($arg:ident: $kind:ty),*) -> $result:ty, $or:expr;)+) => {$(
         unsafe extern "C" fn $name(vfs: *mut Vfs, $($arg: $kind),*) -> $result {
             // SAFETY: the same call, of another VFS.
             unsafe {

@@ -23,6 +23,12 @@ const NO_SUPER_JOURNAL: &str = "a transaction over several databases needs a sup
                                 volumes do not have: write to one database in a transaction, or \
                                 use journal_mode=wal";
 
+/// What a rollback journal begins with, in a header that is written as a whole; alone it is the end
+/// of the name of a super-journal (<https://sqlite.org/fileformat2.html#the_rollback_journal>). Of
+/// another VFS's super-journal nobody knows when it is gone, and when it is, the journal that names
+/// it is not played back: half a transaction would stay. Without its end the name is none.
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
 /// The volume and the name of a file in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -83,6 +89,8 @@ pub struct Handle {
     /// As SQLite names it.
     path: String,
     shared: Arc<Shared>,
+    /// It is a rollback journal.
+    is_journal: bool,
     pub held: Held,
     /// Grows by multiples of so many bytes; 0 for as it comes.
     pub chunk_bytes: u64,
@@ -109,6 +117,7 @@ impl Handle {
             file,
             path: path.to_owned(),
             shared,
+            is_journal: flags & OPEN_MAIN_JOURNAL != 0,
             held: Held::default(),
             chunk_bytes: 0,
             is_powersafe: true,
@@ -138,6 +147,9 @@ impl Handle {
     }
 
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Problem> {
+        if self.is_journal && data == JOURNAL_MAGIC {
+            return Err(Problem::new(CANTOPEN, format!("{}: {NO_SUPER_JOURNAL}", self.path)));
+        }
         let end = offset.saturating_add(data.len() as u64);
         if self.chunk_bytes > 0 && end > self.file.size() {
             self.reserve(end)?;
@@ -164,8 +176,8 @@ impl Handle {
         self.file.reserve(bytes).map_err(self.failed(IOERR_WRITE))
     }
 
-    /// A database is about to be synced; with the name of a super-journal, which its journal names
-    /// then, it must not be: that is another VFS's, and gone before this journal is.
+    /// A database is about to be synced; with the name of a super-journal, which its journal does
+    /// not name, it must not be.
     pub fn before_sync(&self, has_super_journal: bool) -> Result<(), Problem> {
         if has_super_journal {
             return Err(Problem::new(ERROR, format!("{}: {NO_SUPER_JOURNAL}", self.path)));
@@ -180,8 +192,8 @@ impl Handle {
     /// What may be relied on: a write changes nothing around it in its sectors, as sectors are
     /// written whole. No more than a sector is written as one, whatever the stack.
     ///
-    /// Sizes are durable only after the bytes that they cover, which SQLite calls SAFE_APPEND. It is
-    /// not said: SQLite would then take the end of a journal for what counts also where it
+    /// Sizes are durable only after the bytes that they cover, which SQLite calls SAFE_APPEND. It
+    /// is not said: SQLite would then take the end of a journal for what counts also where it
     /// overwrites one (`journal_mode=persist`), and its checksum, which samples every 200th byte,
     /// may hold a record that a power cut has torn there for a whole one.
     pub const fn characteristics(&self) -> c_int {

@@ -261,8 +261,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Makes the directory durable as it is, and before that what was written to files. If it cannot
-    /// be, nothing can be made durable any more: which pair is whole is unknown then.
+    /// Makes the directory durable as it is, and before that what was written to files. If it
+    /// cannot be, nothing can be made durable any more: which pair is whole is unknown then.
     fn commit(&self, inner: &mut Inner) -> Result<(), FilesError> {
         self.flush()?;
         if !inner.is_changed {

@@ -107,7 +107,7 @@ def test_of_nothing_and_of_what_is_not_there(cli: Cli, tmp_path: Path) -> None:
 
 def test_an_emulated_drive_is_watched(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "drive.prom"
-    drive = _core.Volume("emulated(profile=sd-card,size=64Mi)", bare=True)
+    drive = _core.Volume("emulated(profile=sd-card,size=1Gi,state=fresh)", bare=True)
     try:
         drive.keep_metrics(path, 0.1)
         for page in range(64):
@@ -118,7 +118,7 @@ def test_an_emulated_drive_is_watched(cli: Cli, tmp_path: Path) -> None:
         since = watching.document(Between(metrics.read(path)))
         assert since["device"]["write"]["per_s"] > 0
         assert since["flash_write_amplification"] >= 1
-        assert len(since["dies_busy_share"]) == 1
+        assert max(since["dies_busy_share"]) > 0
         assert since["flash"]["wear_erases_rated"] == 5000
         shown = cli("top", str(path), "--every", "0.2", "--once").stdout
         assert "writes to the device" in shown

@@ -108,11 +108,11 @@ def _odd(draw: random.Random, bits: int) -> int:
     return number % (1 << bits)
 
 
-def _garbage(client: Client, draw: random.Random, _: Outcome) -> None:
+def _garbage(client: Client, draw: random.Random, _outcome: Outcome) -> None:
     client.link.sendall(draw.randbytes(draw.randrange(1, 5000)))
 
 
-def _options(client: Client, draw: random.Random, _: Outcome) -> None:
+def _options(client: Client, draw: random.Random, _outcome: Outcome) -> None:
     client.take(_HELLO.size)
     client.link.sendall(struct.pack(">I", draw.choice([0, 1, 2, 3, _odd(draw, 32)])))
     for _ in range(draw.randrange(1, 8)):

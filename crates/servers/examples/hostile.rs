@@ -41,11 +41,15 @@ const REQUESTS: usize = 200;
 /// How many came how far.
 #[derive(Debug, Default)]
 pub struct Outcomes {
+    /// Volumes that could be looked at.
     pub looked_at: u64,
+    /// Volumes that could be checked.
     pub checked: u64,
+    /// Volumes that could be opened.
     pub opened: u64,
     /// Requests that were answered without an error.
     pub answered: u64,
+    /// Volumes that could be closed.
     pub closed: u64,
 }
 

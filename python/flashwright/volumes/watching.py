@@ -16,7 +16,7 @@ from flashwright._core import InputError
 from flashwright._text import count, size
 
 from . import places
-from .metrics import OPS, Between, Sample
+from .metrics import OPS, Between
 
 _WHERE = (("request", "asked"), ("device", "to the device"))
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -148,7 +148,8 @@ def drawn(watched: Watched, between: Between | None, wrong: str | None = None) -
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for number, name in enumerate(columns):
-        table.add_column(name, justify="left" if number == 0 else "right")
+        first = number == 0
+        table.add_column(name, justify="left" if first else "right", no_wrap=first)
     return table
 
 
@@ -186,20 +187,16 @@ def _flash(between: Between) -> RenderableType:
         table.add_row(shown, count(between.rate(f"flash_{name}_total")))
     if amplification is not None:
         table.add_row("programmed a byte sent", f"{amplification:.2f}")
-    table.add_row("wear", _wear(between.now))
+    for name in ("mean", "most", "rated"):
+        erases = between.now.get(f"flash_wear_erases_{name}")
+        if erases is not None:
+            shown = f"{erases:.1f}" if name == "mean" else count(erases)
+            table.add_row(f"{name} erases of a block", shown)
     busy = between.dies_busy()
     if busy:
         bars = "".join(_BARS[round(share * (len(_BARS) - 1))] for share in busy[:64])
         table.add_row(f"{len(busy)} dies busy", f"{sum(busy) / len(busy):.0%} {bars}")
     return table
-
-
-def _wear(now: Sample) -> str:
-    mean, most, rated = (now.get(f"flash_wear_erases_{name}") for name in ("mean", "most", "rated"))
-    if mean is None or most is None:
-        return "not told"
-    told = f"{mean:.1f} erases of an erase block, at most {most:.0f}"
-    return told if rated is None else f"{told}, of {count(rated)} rated"
 
 
 def _of_layers(between: Between) -> Table | None:

@@ -159,6 +159,12 @@ impl History {
             self.world.step();
             self.hear();
         }
+        if !self.may_fall_silent && self.random.random_bool(0.5) {
+            self.world.settle();
+            self.hear();
+            assert_eq!(self.outstanding, 0, "commands that are never replied to");
+            assert!(self.world.stack.is_idle());
+        }
     }
 
     fn judge_reads(&self, seed: u64) {

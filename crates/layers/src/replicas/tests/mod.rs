@@ -365,12 +365,16 @@ fn when_there_is_no_room_others_give_up_theirs() {
     assert_eq!((world.count("replicas"), world.count("evicted")), (3, 9));
     let (map, empty) = (world.count("map_bytes"), World::new(TEXT).count("map_bytes"));
     assert!((map - empty) / 3 < 320 + 2072, "{} bytes: three pages, a chunk each", map - empty);
-    // Nobody gives up what is not at home: of as many as are blocked at once, some find no room.
+    // Nobody gives up what is not at home: who is blocked later finds no room.
     for page in 0..12 {
         world.write(page * 4096, &[77; PAGE]);
+        world.until(world.now + if page == 2 { 6 * MS } else { 0 });
     }
+    assert_eq!(world.count("behind_pages"), 3);
+    world.until(world.now + 6 * MS);
+    assert_eq!((world.count("given_up"), world.count("behind_pages")), (9, 3));
+    assert!((0..3).all(|page| world.byte(page * 4096) == 77));
     world.settle();
-    assert_eq!(world.count("given_up"), 9);
     assert!((0..12).all(|page| world.byte(page * 4096) == 77));
 }
 

@@ -393,6 +393,15 @@ fn judge(
     }) else {
         return Err(refused(device, "its header says that its data lies nowhere".to_owned()));
     };
+    let is_between_headers = header.device_bytes >= LEAST_BYTES
+        && header.data_offset >= HEADER_BYTES as u64
+        && end <= Header::last_place(header.device_bytes);
+    if !is_between_headers {
+        return Err(refused(
+            device,
+            "its header says that its data lies where the headers are".to_owned(),
+        ));
+    }
     if limits.capacity_bytes < end {
         return Err(refused(
             device,

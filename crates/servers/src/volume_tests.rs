@@ -172,3 +172,23 @@ fn a_new_volume_begins_with_zeros() {
     assert_eq!(bytes, vec![0; 1 << 20]);
     volume.close().unwrap();
 }
+
+/// Its checksum fits, and somebody has made it: opening it must not write over its data, or fail
+/// otherwise than with a line.
+#[test]
+fn a_header_whose_data_lies_over_the_headers_is_refused() {
+    let changes: [fn(&mut Header); 3] = [
+        |header| header.device_bytes = 0,
+        |header| header.data_offset = 0,
+        |header| header.data_bytes = (8 << 20) - header.data_offset,
+    ];
+    for change in changes {
+        let on = OnFile::new();
+        let mut header = about(on.device()).unwrap().header;
+        change(&mut header);
+        overwrite(&on.path, 0, &header.encode(false));
+        overwrite(&on.path, LAST, &[0; HEADER_BYTES]);
+        let error = on.open().map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("where the headers are"), "{error}");
+    }
+}

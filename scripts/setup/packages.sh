@@ -3,7 +3,7 @@
 set -euo pipefail
 
 # program:package
-NEEDED=(chromium:chromium blkparse:blktrace fio:fio groff:groff nbdkit:nbdkit nbdinfo:libnbd-bin qemu-io:qemu-utils fusermount3:fuse3)
+NEEDED=(chromium:chromium blkparse:blktrace fio:fio groff:groff nbdkit:nbdkit nbdinfo:libnbd-bin qemu-io:qemu-utils fusermount3:fuse3 sqlite3:sqlite3)
 # Only root can use these, and only root is sure to find them.
 [ "$(id -u)" -ne 0 ] || NEEDED+=(losetup:mount mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs sfdisk:fdisk)
 
@@ -13,6 +13,8 @@ for entry in "${NEEDED[@]}"; do
 done
 # Debian keeps the server's programs out of the PATH.
 compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || command -v initdb > /dev/null || missing+=(postgresql)
+# The header against which the SQLite extension's own declarations are tested.
+[ -f /usr/include/sqlite3ext.h ] || missing+=(libsqlite3-dev)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get > /dev/null; then

@@ -73,7 +73,7 @@ class Client:
         self.link.connect(str(self.path))
 
     def take(self, length: int) -> bytes:
-        """Receive so many bytes."""
+        """Receive `length` bytes."""
         got = bytearray()
         while len(got) < length:
             part = self.link.recv(length - len(got))

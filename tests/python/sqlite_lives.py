@@ -58,7 +58,7 @@ class Life:
     seed: int
     by_cut: bool
     acknowledged: int = 0
-    """The last commit that the client was told of."""
+    """The last commit that was acknowledged."""
     ends: list[str] = field(default_factory=list)
 
     def volume(self, cut_after: int = 0) -> str:
@@ -120,7 +120,7 @@ class Life:
 
 
 def live(folder: Path, stack: str, journal: str, ends: int, *, by_cut: bool, seed: int) -> Life:
-    """Let a database live and end so many times; raises AssertionError if something is lost."""
+    """Let a database live and end `ends` times; raises AssertionError if something is lost."""
     life = Life(folder, stack, journal, seed, by_cut)
     life.begin()
     draw = random.Random(f"{stack} {journal} {by_cut} {seed}")

@@ -14,9 +14,9 @@ use layers::Facts;
 use nbdkit::{CacheFlags, Error, Flags, FuaFlags, Result, Server, ThreadModel};
 use servers::{Creating, MetricsFile, Opening, Request, Service, Volume, VolumeError};
 
-/// How often the file of metrics is written, unless it is told.
+/// How often the file of metrics is written by default.
 const METRICS_EVERY: Duration = Duration::from_secs(10);
-/// Seconds that may be told.
+/// Range of `metrics_every`, in seconds.
 const METRICS_SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
 
 /// What the command line says.

@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tries so many volumes. A panic ends it, and the seed that was said before finds it again.
+/// Tries `volumes` volumes, with seeds from `seed` on; a fault ends it, and its seed finds it again.
 ///
 /// # Errors
 /// The fault, and the seed of its volume.

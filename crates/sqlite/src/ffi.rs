@@ -162,7 +162,7 @@ unsafe extern "C" fn close(file: *mut File) -> c_int {
 }
 
 unsafe extern "C" fn read(file: *mut File, to: *mut c_void, bytes: c_int, offset: i64) -> c_int {
-    // SAFETY: an open file, and room for so many bytes. They are made zero first, so that they are
+    // SAFETY: an open file, and room for `bytes` bytes. They are made zero first, so that they are
     // some, and what is not there is zero.
     let (to, bytes) = (to.cast::<u8>(), bytes as usize);
     unsafe {
@@ -181,7 +181,7 @@ unsafe extern "C" fn write(
     bytes: c_int,
     offset: i64,
 ) -> c_int {
-    // SAFETY: an open file, and so many bytes.
+    // SAFETY: an open file, and `bytes` bytes.
     unsafe {
         let from = std::slice::from_raw_parts(from.cast::<u8>(), bytes as usize);
         with(file, |handle, _| handle.write(offset as u64, from).map(|()| sqlite3::OK))
@@ -397,7 +397,7 @@ unsafe extern "C" fn full_pathname(
     let api = unsafe { context(vfs) }.api;
     guarded(api, || {
         // SAFETY: the name of a database as SQLite has parsed it, with its parameters behind it,
-        // and room for so many bytes.
+        // and room for that number of bytes.
         unsafe {
             let volume = text((api.uri_parameter)(name, c"volume".as_ptr()));
             let name = text(name).unwrap_or_default();
@@ -439,7 +439,7 @@ pass_on! {
 
 /// The line of the last problem: `xGetLastError`.
 unsafe extern "C" fn last_error(_vfs: *mut Vfs, room: c_int, to: *mut c_char) -> c_int {
-    // SAFETY: SQLite gives room for so many bytes.
+    // SAFETY: SQLite gives room for that number of bytes.
     unsafe { flashwright_sqlite_error(to, room.max(0) as usize) };
     0
 }

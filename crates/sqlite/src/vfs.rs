@@ -92,7 +92,7 @@ pub struct Handle {
     /// It is a rollback journal.
     is_journal: bool,
     pub held: Held,
-    /// Grows by multiples of so many bytes; 0 for as it comes.
+    /// Bytes whose multiples it grows by; 0 for any.
     pub chunk_bytes: u64,
     /// A write changes nothing around it in its sector, whatever happens.
     pub is_powersafe: bool,
@@ -169,7 +169,7 @@ impl Handle {
         self.file.size()
     }
 
-    /// Makes room for so many bytes, in chunks.
+    /// Makes room for `bytes`, in chunks.
     pub fn reserve(&self, bytes: u64) -> Result<(), Problem> {
         let chunk = self.chunk_bytes.max(1);
         let bytes = bytes.div_ceil(chunk).saturating_mul(chunk);

@@ -45,9 +45,9 @@ def top(which: tuple[str, ...], *, every: float, once: bool, to: Json) -> None:
       flashwright top drive.prom
       flashwright top drive.prom --once --json -
 
-    Counters are told as what they grew by between the last two looks, by the volume's own clock.
-    Times are told as the bound that half, or 99 %, of the requests stayed below; bounds double
-    from one to the next. Wear is that of the whole life of the drive.
+    Rates are of the time between the last two looks, by the volume's own clock. Times are the
+    bound that half, or 99 %, of the requests stayed below; bounds double from one to the next, so
+    the true percentile may be half of it. Wear is over the whole life of the drive.
     """
     from flashwright.volumes import watching
 

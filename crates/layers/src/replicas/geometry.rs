@@ -5,7 +5,7 @@ use crate::{LayerError, Limits};
 
 /// Greatest unit to which everything is aligned, so that what is aligned above is so below.
 const GREATEST_UNIT: u64 = 1 << 20;
-/// A partition has at least so many units: rounding to them takes little of it.
+/// Minimum number of units of a partition: rounding to them takes little of it.
 const UNITS: u64 = 64;
 
 /// A place of a page.

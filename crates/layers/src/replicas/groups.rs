@@ -39,7 +39,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// For so many slots, of which the recency region holds a share.
+    /// For this number of slots, of which the recency region holds a share.
     pub fn new(by_probability: bool, slots: u64, recency: f64) -> Self {
         Self {
             by_probability,

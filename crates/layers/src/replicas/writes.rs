@@ -277,7 +277,7 @@ impl Replicas {
     }
 
     /// A whole page could not be written at home. Where a slot holds it, or may, or something newer
-    /// came, it is tried once more. Otherwise it is lost, and whoever wrote it is told so; if it
+    /// came, it is tried once more. Otherwise it is lost, and its writer gets an error; if it
     /// was acknowledged, nobody may rely on the layer any more.
     fn home_failed(
         &mut self,

@@ -31,8 +31,8 @@ const ROUNDS: usize = 3;
 /// A share of the erase blocks: centres move after as many writes of the host at the earliest.
 const PART: u64 = 16;
 
-/// Ticks are so many that their number fits into 32 bits for 2^14 times as many writes as there are
-/// pages.
+/// Ticks while every page is written once: the number of the tick fits into 32 bits until pages
+/// have been written 2^14 times.
 const TICKS: u32 = 1 << 18;
 
 /// What is known of a page. No writes: no policy has seen it placed.

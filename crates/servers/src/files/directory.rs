@@ -20,7 +20,7 @@ use super::medium::{Batch, Medium};
 use super::space::{Extent, Extents, Space};
 use super::{FileFound, FilesError, Reading};
 
-/// What is freed in pieces of so many bytes is told to what is below.
+/// Freed pieces of at least this size, in bytes, are trimmed below.
 const TRIM_BYTES: u64 = 1 << 20;
 /// Most bytes that a growing file reserves beyond what it was asked.
 const MOST_RESERVED_BYTES: u64 = 16 << 20;
@@ -54,7 +54,7 @@ struct Inner {
     is_changed: bool,
 }
 
-/// What an open file is told about itself.
+/// What an open file knows about itself.
 pub struct Opened {
     pub id: usize,
     pub size: u64,
@@ -330,7 +330,7 @@ impl Directory {
         )))
     }
 
-    /// Gives a file room for so many bytes, and some more if `reserves`: the pieces that it got.
+    /// Gives a file room for `bytes`, and some more if `reserves`: the pieces that it got.
     pub fn allocate(
         &self,
         id: usize,

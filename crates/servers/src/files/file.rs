@@ -178,7 +178,7 @@ impl File {
         self.put(&mut state, offset, data)
     }
 
-    /// Makes sure that there is room for so many bytes.
+    /// Makes sure that there is room for `bytes`.
     fn reach(&self, state: &mut State, bytes: u64, reserves: bool) -> Result<(), FilesError> {
         if self.directory.layout.units_for(bytes) > state.extents.units() {
             let more = self.directory.allocate(self.id, bytes, reserves)?;
@@ -310,7 +310,7 @@ impl File {
         }
     }
 
-    /// Makes it so many bytes long: what is behind them is given up, what is missing becomes zero.
+    /// Sets its length to `size` bytes: what is behind them is given up, what is missing becomes zero.
     ///
     /// # Errors
     /// [`FilesError`].
@@ -331,7 +331,7 @@ impl File {
         Ok(())
     }
 
-    /// Makes sure that it can grow to so many bytes.
+    /// Makes sure that it can grow to `bytes`.
     ///
     /// # Errors
     /// [`FilesError::Full`] if there is no room.

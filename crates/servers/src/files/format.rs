@@ -57,7 +57,7 @@ impl Layout {
         self.slot(SLOTS) + number as u64 * self.unit_bytes as u64
     }
 
-    /// Units that so many bytes of a file need.
+    /// Units that `bytes` of a file need.
     pub const fn units_for(self, bytes: u64) -> u64 {
         bytes.div_ceil(self.unit_bytes as u64)
     }

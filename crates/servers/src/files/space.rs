@@ -26,7 +26,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// All of so many units is free.
+    /// All of `units` is free.
     pub fn new(units: u32) -> Self {
         let mut space = Self::default();
         if units > 0 {
@@ -77,7 +77,7 @@ impl Space {
         self.free.insert(start, units);
     }
 
-    /// Takes so many units in few pieces: behind unit `after` if they are free there, else from the
+    /// Takes `units` in few pieces: behind unit `after` if they are free there, else from the
     /// smallest place that holds all that is left, else from the largest. None if there are not as
     /// many.
     pub fn allocate(&mut self, units: u64, after: Option<u64>) -> Option<Vec<Extent>> {

@@ -138,7 +138,7 @@ impl History {
         }
     }
 
-    /// Sends so many commands, of which up to `depth` are under way; then the power goes.
+    /// Sends `commands` commands, of which up to `depth` are under way; then the power goes.
     fn live(&mut self, commands: usize, depth: usize) {
         for _ in 0..commands {
             while self.outstanding >= depth && self.world.step() {
@@ -243,7 +243,7 @@ const TEXTS: [&str; 4] = [
     "replicas(partitions=2,page=2Ki,budget=30%,copies=2)",
 ];
 
-/// Histories from a seed on: so many, or with `HISTORIES=N` in the environment N times as many.
+/// Histories from a seed on: `count`, times N with `HISTORIES=N` in the environment.
 fn run(manners: Manners, (first, count): (u64, u64)) -> [u64; 4] {
     let times = std::env::var("HISTORIES").ok().and_then(|times| times.parse().ok());
     let mut seen = [0; 4];

@@ -246,7 +246,7 @@ impl World {
         self.wait(id).1.unwrap().joined().unwrap()[0]
     }
 
-    /// Commands of a kind that the device was sent since so many.
+    /// Commands of a kind that the device was sent after the first `since`.
     pub fn sent_since(&self, since: usize, op: IoOp) -> Vec<u64> {
         let since = self.sent[since..].iter().filter(|command| command.op == op);
         since.map(|command| command.offset).collect()

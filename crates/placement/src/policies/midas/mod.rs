@@ -35,7 +35,7 @@ const MOST_GROUPS: usize = 10;
 /// Groups of a chain that nobody planned.
 const CHAIN: usize = 5;
 
-/// An epoch is so many times as long as all logical pages are written.
+/// Length of an epoch, in writes for each logical page.
 const EPOCH: u64 = 4;
 
 /// Units of space at most: a unit is an erase block on small devices.

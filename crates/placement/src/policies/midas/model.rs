@@ -18,7 +18,7 @@ pub struct Intervals {
 const ONCE: u32 = 1 << 31;
 
 impl Intervals {
-    /// For an epoch of so many writes.
+    /// For an epoch of `writes` writes.
     pub fn new(logical_pages: u32, unit: u32, writes: u64) -> Self {
         Self {
             last: vec![0; logical_pages as usize],

@@ -99,8 +99,8 @@ fn destroy_volume<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyD
 
 /// Opens the volume on a device in memory and reads all of it; nothing is written to the device.
 /// A dict: `about`, `recovery_sectors`, `read_bytes`, `bad_bytes`, `bad`, a list of (first byte,
-/// bytes, reason), and `files`, a list of (name, bytes) if it holds files of SQLite. Progress counts
-/// bytes. Raises InputError, RunError, Cancelled.
+/// bytes, reason), and `files`, a list of (name, bytes) if it holds files of SQLite. The progress
+/// counts bytes. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (device, *, progress=None))]
 fn check_volume<'py>(

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Each volume is made with one of the stacks, gets a few requests, and is changed: bytes anywhere,
-//! or fields and texts of its header with a checksum that fits again. Then it is looked at, checked,
-//! opened, asked at random and closed. Each step may fail with an error; a step that takes more
-//! than ten seconds, or memory beyond the limit, is a fault as a panic is.
+//! or fields and texts of its header with a checksum that fits again. Then it is looked at,
+//! checked, opened, asked at random and closed. Each step may fail with an error; a step that takes
+//! more than ten seconds, or memory beyond the limit, is a fault as a panic is.
 
 use std::error::Error;
 use std::fs;
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tries `volumes` volumes, with seeds from `seed` on; a fault ends it, and its seed finds it again.
+/// Tries `volumes` volumes, with seeds from `seed` on; a fault ends it, and its seed repeats it.
 ///
 /// # Errors
 /// The fault, and the seed of its volume.

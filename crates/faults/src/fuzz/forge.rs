@@ -1,6 +1,6 @@
 //! Forged structures: a field is changed and the checksum mended, so that recovery gets past it.
-//! What is known here of formats is no more than where checksums are: docs/formats/stable_buffer.md,
-//! log_volume.md and replicas.md beside it.
+//! Of formats it knows no more than where checksums are: docs/formats/stable_buffer.md,
+//! log_volume.md and replicas.md.
 
 use twox_hash::XxHash3_64;
 

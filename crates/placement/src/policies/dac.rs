@@ -30,8 +30,8 @@ pub const INFO: Info = Info {
             name: "sinking",
             kind: ParamKind::Choice(&[OLD, ALL]),
             default: OLD,
-            help: "which relocated pages sink; `dac(regions=6,threshold=1e6,sinking=all)` is DAC in \
-                   SepBIT's comparison",
+            help: "which relocated pages sink; `dac(regions=6,threshold=1e6,sinking=all)` is DAC \
+                   in SepBIT's comparison",
         },
     ],
 };

@@ -81,7 +81,10 @@ impl EnvyHybrid {
         Ok(Self {
             partitions,
             left_out: (asked - partitions) as usize,
-            quota, cleanings: vec![0.0; partitions as usize], weight: 1.0 })
+            quota,
+            cleanings: vec![0.0; partitions as usize],
+            weight: 1.0,
+        })
     }
 
     fn product(&self, partition: usize, device: &Device) -> f64 {

@@ -53,8 +53,8 @@ struct Sums {
 /// The hotness of a page is its number of writes over the time since the last of them, that of an
 /// erase block the mean number of its valid pages over their mean age. Each page that is written or
 /// relocated goes to the group whose centre is nearest to its hotness. Centres are those of a
-/// k-means clustering of the erase blocks by hotness, which goes on from the last ones. A victim has
-/// the greatest (1 - u) / (2 u h), with u the share of valid pages and h the hotness.
+/// k-means clustering of the erase blocks by hotness, which goes on from the last ones. A victim
+/// has the greatest (1 - u) / (2 u h), with u the share of valid pages and h the hotness.
 ///
 /// After the authors' text and its reading by SepBIT's authors (github.com/fallfish/sepbit,
 /// `trace_replay`: `SFS.java`, `CostHotness.java`). What is otherwise here, and why:
@@ -66,9 +66,9 @@ struct Sums {
 /// - A victim's share of garbage is at least the spare share of the device, if there is such a one.
 ///   SepBIT's simulator has this floor for all policies. Without it erase blocks are cleaned that
 ///   are very cold and all but full, again and again.
-/// - Centres are moved at a cleaning, as in SepBIT's reading, but only if as many pages as a sixteenth
-///   of the erase blocks were written since they were moved last: all erase blocks are looked at.
-///   The less often, the fewer relocations: by 1.5 % this way.
+/// - Centres are moved at a cleaning, as in SepBIT's reading, but only if as many pages as a
+///   sixteenth of the erase blocks were written since they were moved last: all erase blocks are
+///   looked at. The less often, the fewer relocations (docs/placement.md has both).
 ///
 /// State: 8 bytes a page.
 #[derive(Debug)]
@@ -144,10 +144,7 @@ impl Sfs {
         }
         let used = f64::from(valid) / f64::from(device.geometry.pages_per_erase_block);
         let gain = (1.0 - used) / (2.0 * used * sums.writes.max(1) as f64);
-        Worth {
-            at_zero: -gain * sums.at as f64,
-            slope: gain * f64::from(valid) / self.tick as f64,
-        }
+        Worth { at_zero: -gain * sums.at as f64, slope: gain * f64::from(valid) / self.tick as f64 }
     }
 
     fn forget(&mut self, page: Page, block: EraseBlockId) {
@@ -176,7 +173,8 @@ impl Sfs {
                 *sum += hotness;
                 *count += 1;
             }
-            let mean = |&(sum, count): &(f64, u32)| if count == 0 { 0.0 } else { sum / f64::from(count) };
+            let mean =
+                |&(sum, count): &(f64, u32)| if count == 0 { 0.0 } else { sum / f64::from(count) };
             self.centres.clear();
             self.centres.extend(clusters.iter().map(mean));
             self.centres.sort_unstable_by(|a, b| b.total_cmp(a));
@@ -343,7 +341,8 @@ mod tests {
     fn pages_go_to_the_nearest_centre() {
         let (mut sfs, _) = made("sfs(groups=3)");
         sfs.centres = vec![8.0, 4.0, 0.0];
-        let groups = [9.0, 6.1, 5.9, 2.1, 1.9, 0.0, f64::INFINITY].map(|hotness| sfs.group(hotness).0);
+        let groups =
+            [9.0, 6.1, 5.9, 2.1, 1.9, 0.0, f64::INFINITY].map(|hotness| sfs.group(hotness).0);
         assert_eq!(groups, [0, 0, 1, 1, 2, 2, 0]);
     }
 

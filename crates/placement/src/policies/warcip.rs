@@ -55,10 +55,10 @@ struct Cluster {
 /// nearest centre, whose centre moves: it is the mean interval of the pages in the cluster's open
 /// erase block. Relocated pages go to one stream.
 ///
-/// Whenever the host has filled 256 erase blocks, a cluster that took more than half of the writes is
-/// split, if there is a stream left: a new one is put in the middle between it and the one before.
-/// Otherwise the first that filled not even one erase block is merged with its neighbours when its
-/// open erase block is full.
+/// Whenever the host has filled 256 erase blocks, a cluster that took more than half of the writes
+/// is split, if there is a stream left: a new one is put in the middle between it and the one
+/// before. Otherwise the first that filled not even one erase block is merged with its neighbours
+/// when its open erase block is full.
 ///
 /// The text was not to be had; this is the reading of SepBIT's authors, whose order of clusters,
 /// numbers and rules these are. A page without a last version has the interval 0 there and here.
@@ -167,10 +167,8 @@ impl Placement for Warcip {
     #[inline]
     fn host_stream(&mut self, lpn: Lpn, previous: Option<Previous>, device: &Device) -> StreamId {
         let now = device.clock as u32;
-        let page = std::mem::replace(
-            &mut self.pages[lpn.index()],
-            Page { written_at: now, penalty: 0 },
-        );
+        let page =
+            std::mem::replace(&mut self.pages[lpn.index()], Page { written_at: now, penalty: 0 });
         let lived = now.wrapping_sub(page.written_at);
         let interval = match previous {
             Some(_) => f64::from(lived) + f64::from(page.penalty),
@@ -181,7 +179,8 @@ impl Placement for Warcip {
 
     #[inline]
     fn fetch(&self, operations: &[PageOp]) {
-        let times = operations.iter().map(|operation| self.pages[operation.lpn().index()].written_at);
+        let times =
+            operations.iter().map(|operation| self.pages[operation.lpn().index()].written_at);
         std::hint::black_box(times.fold(0, u32::wrapping_add));
     }
 

@@ -310,7 +310,7 @@ impl File {
         }
     }
 
-    /// Sets its length to `size` bytes: what is behind them is given up, what is missing becomes zero.
+    /// Sets its length to `size` bytes: what is behind is given up, what is missing becomes zero.
     ///
     /// # Errors
     /// [`FilesError`].

@@ -88,7 +88,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         ppn
     }
 
-    /// Leaves the next page of a stream's frontier unwritten; none if no erase block of its is open.
+    /// Leaves the next page of a stream's frontier unwritten; none if it has no open erase block.
     pub fn leave_unused(&mut self, stream: StreamId, lane: u32) -> Option<Ppn> {
         let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
         (frontier.next < frontier.end).then(|| {
@@ -109,7 +109,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         Ppn(ppn)
     }
 
-    /// Cleans the victim of the policies in a lane, at once. At least one erase block is free there.
+    /// Cleans the victim of the policies in a lane, at once. It has at least one free erase block.
     pub(crate) fn clean_one(&mut self, lane: u32) {
         self.close_early(lane);
         let victim = self.choose_victim(StreamId(0), lane);

@@ -1,4 +1,4 @@
-//! What policies may ask for beyond streams: to hear of each death and each place, to choose victims
+//! What policies may ask for beyond streams: to hear of each death and place, to choose victims
 //! with what they know, and to close an erase block early. A policy that uses all of it, in the
 //! counting FTL, by steps over flash, and in the timed drive.
 

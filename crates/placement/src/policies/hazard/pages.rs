@@ -127,8 +127,7 @@ fn regularity(time: f32, mean: f32) -> u16 {
 #[inline]
 fn cell(rate: f32, intervals: u32, regularity: u16, is_relocated: bool) -> u16 {
     let rate = ((rate.to_bits() >> 22).saturating_sub(LEAST_RATE)).min(63) as u16;
-    let confidence =
-        u16::from(intervals > 0) + u16::from(intervals > 1) + u16::from(intervals > 5);
+    let confidence = u16::from(intervals > 0) + u16::from(intervals > 1) + u16::from(intervals > 5);
     rate << 5 | confidence << 3 | regularity << 1 | u16::from(is_relocated)
 }
 

@@ -71,7 +71,11 @@ pub fn plan(groups: &[Group], space: Space, last_price: f64) -> Plan {
     let (mut low, mut high) = (0.0, f64::INFINITY);
     for _ in 0..40 {
         let used = divided.used;
-        if used > space.pages { low = price } else { high = price }
+        if used > space.pages {
+            low = price
+        } else {
+            high = price
+        }
         if (used / space.pages - 1.0).abs() < 0.002 || (high / low - 1.0) < 0.002 {
             break;
         }

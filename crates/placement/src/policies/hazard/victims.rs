@@ -350,8 +350,7 @@ impl Victims {
         let half = 0.5 / valid as f32;
         let own = (self.decay[valid as usize] + half) / since(known.born);
         let (then, at) = known.mark;
-        let recent =
-            (self.decay[valid as usize] - self.decay[then as usize] + half) / since(at);
+        let recent = (self.decay[valid as usize] - self.decay[then as usize] + half) / since(at);
         (own, recent)
     }
 

@@ -41,8 +41,8 @@ impl HotFilter {
         }
     }
 
-    /// The host writes a page whose last version is in an erase block of this group and age. Whether
-    /// it is hot.
+    /// The host writes a page whose last version is in an erase block of this group and age.
+    /// Whether it is hot.
     #[inline]
     pub fn write(&mut self, lpn: u32, last: Option<(u8, u32)>, clock: u64, space: f64) -> bool {
         if clock >= self.begins_at {

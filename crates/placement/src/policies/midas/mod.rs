@@ -56,12 +56,12 @@ struct Domain {
 
 /// Group 0 has the host's writes of hot pages, group 1 the others; survivors of a group go to the
 /// next one, those of the last stay in it. Groups but the last are queues of a planned size, and
-/// the first that is larger is cleaned at its oldest erase block; if none is, the last is cleaned by
-/// Greedy.
+/// the first that is larger is cleaned at its oldest erase block; if none is, Greedy cleans the
+/// last.
 ///
 /// Sizes come from a model, once in an epoch of four times the logical pages: the distribution of
-/// the intervals between two writes says which share of a queue's pages is valid when it is cleaned,
-/// and for the last group there is a closed form of two frequencies. Sizes are searched group by
+/// the intervals between two writes says which share of a queue's pages is valid when cleaned, and
+/// for the last group there is a closed form of two frequencies. Sizes are searched group by
 /// group. A configuration is taken if less is expected of it than was written of late. If a group
 /// then has another share of valid pages than expected, it and those after it become one, which is
 /// cleaned by Greedy, and in which pages go down a chain of five groups nevertheless. So does a
@@ -69,12 +69,13 @@ struct Domain {
 ///
 /// After the code of the authors. What is otherwise here, and why:
 ///
-/// - They count the intervals of one page of 100, and the short ones apart, to save memory. Where few
-///   pages have much of the writes it matters whether they are in the sample; here all pages are.
+/// - They count the intervals of one page of 100, and the short ones apart, to save memory. Where
+///   few pages have much of the writes it matters whether they are in the sample; here all pages
+///   are.
 /// - A unit of the model is a segment there. Here at most 512 units are the whole space, or the
 ///   search takes too long with small erase blocks.
 /// - Sizes are shares of the closed erase blocks, of each plane by itself.
-/// - A hot group of other than the expected share of valid pages is joined with group 1 as a victim,
+/// - A hot group of other than the expected share of valid pages is a victim together with group 1,
 ///   but stays a stream of its own.
 ///
 /// State: 5 bytes a page.
@@ -284,7 +285,8 @@ impl Midas {
     fn take(&mut self, best: &Configuration, space: f64, device: &Device) {
         self.regroup(best.sizes.len(), false, device);
         let queues = best.sizes.split_last().map_or(&[][..], |(_, queues)| queues);
-        self.limits = std::iter::once(&best.hot.size).chain(queues).map(|size| size / space).collect();
+        self.limits =
+            std::iter::once(&best.hot.size).chain(queues).map(|size| size / space).collect();
         self.expected = std::iter::once(&best.hot.valid).chain(&best.valid).copied().collect();
         self.taken_at = Some(device.clock);
         self.forget_seen();

@@ -174,14 +174,17 @@ impl Model<'_> {
             let size = size as f64;
             *sizes.last_mut().expect("there is a last group") = self.space - size - others;
             match self.judge(size, &sizes) {
-                Some(found) if found.write_amplification < best.write_amplification => *best = found,
+                Some(found) if found.write_amplification < best.write_amplification => {
+                    *best = found
+                }
                 Some(_) => {}
                 None => break,
             }
         }
     }
 
-    /// With the best size of a group, if it is better than `at_most`. The last group gives and takes.
+    /// With the best size of a group, if it is better than `at_most`. The last group gives and
+    /// takes.
     fn resized(
         &self,
         of: &Configuration,

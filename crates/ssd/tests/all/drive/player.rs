@@ -188,7 +188,7 @@ impl Log {
                     self.commands = commands;
                     assert!(
                         self.idle_steps < MOST_IDLE_STEPS,
-                        "{MOST_IDLE_STEPS} events without a command: the drive does not come to rest"
+                        "{MOST_IDLE_STEPS} events without a command: the drive works without end"
                     );
                     drive.step(&mut self.new);
                     self.take_completions(drive);

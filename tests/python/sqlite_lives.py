@@ -6,26 +6,18 @@ Each is ended by force. As a script it is the long campaign:
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashwright import _core, sqlite
+from volume_lives import campaign
 
-STACKS = (
-    "direct",
-    "scheduler(coalesce)",
-    "stable_buffer(size=1Mi,page=4Ki)",
-    "log_volume(segment=256Ki)",
-    "scheduler(coalesce)|log_volume(segment=256Ki)",
-)
 JOURNALS = ("delete", "truncate", "persist", "wal")
 _POWER_WENT = 137
 _COMMITS = """
@@ -129,30 +121,5 @@ def live(folder: Path, stack: str, journal: str, ends: int, *, by_cut: bool, see
     return life
 
 
-def main() -> None:
-    """Run the campaign."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--cuts", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    given = parser.parse_args()
-    pairs = [(stack, journal) for stack in STACKS for journal in JOURNALS]
-    for by_cut, wanted in ((False, given.kills), (True, given.cuts)):
-        for number, (stack, journal) in enumerate(pairs):
-            ends = wanted // len(pairs) + (number < wanted % len(pairs))
-            if ends == 0:
-                continue
-            with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-                life = live(Path(folder), stack, journal, ends, by_cut=by_cut, seed=given.seed)
-            what = "power cuts" if by_cut else "kills"
-            loaded = sum(end == "under load" for end in life.ends)
-            sys.stdout.write(
-                f"{stack}, journal {journal}: {ends} {what}, {loaded} of them under load, "
-                f"{life.acknowledged} commits, none lost\n"
-            )
-            sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main()
+    campaign(live, JOURNALS, __doc__)

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from flashwright import _core, sqlite
-from sqlite_lives import JOURNALS, STACKS, live
+from sqlite_lives import JOURNALS, live
 from support import Cli, find_program
+from volume_lives import STACKS
 
 MEBIBYTE = 1 << 20
 HEADER = Path("/usr/include/sqlite3ext.h")

@@ -13,8 +13,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from flashwright import _core
 from flashwright._core import FlashwrightError
@@ -55,7 +57,7 @@ class Life:
     journal: str
     seed: int
     acknowledged: int = 0
-    """The last commit that the database's client was told of."""
+    """The last commit that was acknowledged."""
     ends: list[str] = field(default_factory=list)
 
     def device(self, cut_after: int = 0) -> str:
@@ -139,7 +141,7 @@ class Life:
 
 
 def live(folder: Path, stack: str, journal: str, ends: int, *, by_cut: bool, seed: int) -> Life:
-    """Let a database live and end so many times; raises AssertionError if something is lost."""
+    """Let a database live and end `ends` times; raises AssertionError if something is lost."""
     life = Life(folder, stack, journal, seed)
     life.begin()
     draw = random.Random(f"{stack} {journal} {by_cut} {seed}")
@@ -148,18 +150,36 @@ def live(folder: Path, stack: str, journal: str, ends: int, *, by_cut: bool, see
     return life
 
 
-def main() -> None:
-    """Run the campaign."""
-    parser = argparse.ArgumentParser(description=__doc__)
+class Ended(Protocol):
+    """What a database went through."""
+
+    ends: list[str]
+    acknowledged: int
+
+
+class Live(Protocol):
+    """Lets a database live and end; raises AssertionError if something is lost."""
+
+    def __call__(
+        self, folder: Path, stack: str, journal: str, ends: int, *, by_cut: bool, seed: int
+    ) -> Ended:
+        """Let it end `ends` times, by power cuts or kills."""
+
+
+def campaign(live: Live, journals: Sequence[str], about: str | None) -> None:
+    """Run a campaign as the command line wants it: each stack with each journal."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--cuts", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args()
-    pairs = [(stack, journal) for stack in STACKS for journal in JOURNALS]
+    pairs = [(stack, journal) for stack in STACKS for journal in journals]
     for by_cut, wanted in ((False, given.kills), (True, given.cuts)):
         for number, (stack, journal) in enumerate(pairs):
             ends = wanted // len(pairs) + (number < wanted % len(pairs))
+            if ends == 0:
+                continue
             with tempfile.TemporaryDirectory(dir=given.folder) as folder:
                 life = live(Path(folder), stack, journal, ends, by_cut=by_cut, seed=given.seed)
             what = "power cuts" if by_cut else "kills"
@@ -172,4 +192,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    campaign(live, JOURNALS, __doc__)

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from flashwright.cli.output import print_table, write_json
-from flashwright.reproduce.figures import layers, prober, read_tails, transactions
+from flashwright.reproduce.figures import layers, placement, prober, read_tails, transactions
 from flashwright.reproduce.pages import one_line_errors
 from flashwright.reproduce.registry import Part, Request, Set, chosen
 from flashwright.reproduce.validations import (
@@ -27,6 +27,7 @@ from flashwright.runs import provenance
 SEED = 1
 SETS: Sequence[Set[Any]] = (
     study.SET,
+    placement.SET,
     drive.SET,
     real_drives.SET,
     beside_mqsim.SET,

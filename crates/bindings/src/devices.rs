@@ -81,6 +81,7 @@ pub fn device_error(error: DeviceError) -> PyErr {
         DeviceError::Spec { .. }
         | DeviceError::Open { .. }
         | DeviceError::Refused { .. }
+        | DeviceError::InUse { .. }
         | DeviceError::Simulated { .. } => errors::input_error(error),
     }
 }

@@ -373,7 +373,7 @@ impl Bytes {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(place);
         let file = file.map_err(failed("opening its file of data"))?;
         if file.try_lock().is_err() {
-            return Err(DeviceError::Refused {
+            return Err(DeviceError::InUse {
                 name: opening.spec.clone(),
                 reason: format!("{place} is in use by another program"),
             });

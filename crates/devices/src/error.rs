@@ -32,6 +32,14 @@ pub enum DeviceError {
         /// Why, and what to do about it.
         reason: String,
     },
+    /// Somebody else uses it.
+    #[error("device `{name}` is not written to: {reason}")]
+    InUse {
+        /// The device.
+        name: String,
+        /// Who, and what to do about it.
+        reason: String,
+    },
     /// The work was asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

@@ -58,7 +58,8 @@ impl VolumeError {
         match self {
             Self::NoVolume { .. } | Self::Refused { .. } => true,
             Self::Device(error) => {
-                matches!(error, DeviceError::Spec { .. } | DeviceError::Refused { .. })
+                use DeviceError::{InUse, Refused, Spec};
+                matches!(error, Spec { .. } | Refused { .. } | InUse { .. })
             }
             Self::Layers { error, .. } => {
                 !matches!(error, LayerError::Device(_) | LayerError::Gone(_))

@@ -171,10 +171,7 @@ impl Mount {
 /// Why a volume could not be opened.
 fn of_volume(error: &VolumeError) -> Problem {
     // One that another process has is not wrong, it is busy.
-    let is_busy = matches!(
-        error,
-        VolumeError::Device(DeviceError::Refused { reason, .. }) if reason.contains("in use")
-    );
+    let is_busy = matches!(error, VolumeError::Device(DeviceError::InUse { .. }));
     Problem::new(if is_busy { BUSY } else { CANTOPEN }, error.to_string())
 }
 

@@ -95,13 +95,13 @@ pub(super) fn open(
         .ok_or_else(|| opening.wrong("the kernel has no such block device (any more)"))?;
     let may_write = opening.access != Access::ReadOnly;
     if may_write && let Some(user) = in_use::user(number, &described) {
-        return Err(opening.refused(format!("{user}; name a device that is not in use")));
+        return Err(opening.in_use(format!("{user}; name a device that is not in use")));
     }
     let attempt = || opening.direct(path, if may_write { libc::O_EXCL } else { 0 });
     let file = match patiently(attempt, |error| error.raw_os_error() == Some(libc::EBUSY)) {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) && may_write => {
             return Err(opening
-                .refused("another program or driver holds it; name a device that is not in use"));
+                .in_use("another program or driver holds it; name a device that is not in use"));
         }
         Err(error)
             if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EROFS | libc::EPERM))

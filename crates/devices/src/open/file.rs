@@ -31,7 +31,7 @@ pub(super) fn open(
 ) -> Result<Opened, DeviceError> {
     let may_write = opening.access != Access::ReadOnly;
     if may_write && let Some(user) = in_use::file_user(data) {
-        return Err(opening.refused(format!("{user}; name a file that is not in use")));
+        return Err(opening.in_use(format!("{user}; name a file that is not in use")));
     }
     let file = match opening.direct(path, 0) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -41,7 +41,7 @@ pub(super) fn open(
             return Err(opening.refused("its file system is read-only"));
         }
         Err(error) if matches!(error.raw_os_error(), Some(libc::ETXTBSY)) => {
-            return Err(opening.refused("the system uses it"));
+            return Err(opening.in_use("the system uses it"));
         }
         other => other.map_err(opening.failed("opening it"))?,
     };
@@ -55,8 +55,9 @@ pub(super) fn open(
             |error| error.kind() == io::ErrorKind::WouldBlock,
         ) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(opening
-                    .refused("another program has locked it; name a file that is not in use"));
+                return Err(
+                    opening.in_use("another program has locked it; name a file that is not in use")
+                );
             }
             other => other.map_err(opening.failed("locking it"))?,
         }

@@ -86,6 +86,10 @@ impl Opening {
         DeviceError::Refused { name: self.spec.clone(), reason: reason.into() }
     }
 
+    fn in_use(&self, reason: impl Into<String>) -> DeviceError {
+        DeviceError::InUse { name: self.spec.clone(), reason: reason.into() }
+    }
+
     /// Opens the path past the page cache.
     fn direct(&self, path: &Path, more_flags: i32) -> io::Result<File> {
         OpenOptions::new()
@@ -126,8 +130,9 @@ const MOST_REQUEST_BYTES: u32 = 64 << 20;
 /// is written of it).
 ///
 /// # Errors
-/// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::Refused`] with what to do
-/// about it, [`DeviceError::Open`] if the system does not let it be opened.
+/// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::InUse`] or
+/// [`DeviceError::Refused`] with what to do about it, [`DeviceError::Open`] if the system does not
+/// let it be opened.
 pub fn open(opening: &Opening) -> Result<Box<dyn BlockDevice>, DeviceError> {
     open_watched(opening, &Progress::default())
 }
@@ -191,8 +196,8 @@ pub fn open_watched(
 /// An emulated drive, by its spec: for who wants to know how exactly it answers.
 ///
 /// # Errors
-/// [`DeviceError::Spec`] if it is not one, [`DeviceError::Refused`] if its file of data is in use
-/// or of another size, [`DeviceError::Cancelled`].
+/// [`DeviceError::Spec`] if it is not one, [`DeviceError::InUse`] if its file of data is in use,
+/// [`DeviceError::Refused`] if it is of another size, [`DeviceError::Cancelled`].
 pub fn open_emulated(opening: &Opening, progress: &Progress) -> Result<Emulated, DeviceError> {
     let args = emulated_args(opening)?.ok_or_else(|| opening.wrong("it is no emulated drive"))?;
     Emulated::open(opening, &args, progress)

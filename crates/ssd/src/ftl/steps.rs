@@ -66,8 +66,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         self.invalidate(from.0);
         let to = self.stream_with_room(to, lane);
         self.counters.relocated_pages += 1;
-        let from = EraseBlockId(self.split(from.0).0);
-        Ppn(self.place(to, lane, lpn.0, Some(from)))
+        // Only who watches places asks for the erase block: it takes a division.
+        let from = P::WATCHES_PLACES.then(|| EraseBlockId(self.split(from.0).0));
+        Ppn(self.place(to, lane, lpn.0, from))
     }
 
     /// A victim has no valid pages any more, and is reclaimed only later: until what superseded

@@ -72,9 +72,9 @@ pub fn plan(groups: &[Group], space: Space, last_price: f64) -> Plan {
     for _ in 0..40 {
         let used = divided.used;
         if used > space.pages {
-            low = price
+            low = price;
         } else {
-            high = price
+            high = price;
         }
         if (used / space.pages - 1.0).abs() < 0.002 || (high / low - 1.0) < 0.002 {
             break;

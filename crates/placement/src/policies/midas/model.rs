@@ -175,7 +175,7 @@ impl Model<'_> {
             *sizes.last_mut().expect("there is a last group") = self.space - size - others;
             match self.judge(size, &sizes) {
                 Some(found) if found.write_amplification < best.write_amplification => {
-                    *best = found
+                    *best = found;
                 }
                 Some(_) => {}
                 None => break,

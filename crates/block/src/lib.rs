@@ -31,6 +31,7 @@ mod data;
 mod device;
 mod immediate;
 mod part;
+mod spanned;
 mod store;
 mod with_data;
 
@@ -42,5 +43,6 @@ pub use device::{
 };
 pub use immediate::{Immediate, Serve, Sparse};
 pub use part::Part;
+pub use spanned::Spanned;
 pub use store::Store;
 pub use with_data::WithData;

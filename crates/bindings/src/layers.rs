@@ -117,6 +117,7 @@ pub fn facts_of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Facts> {
             }),
         sequential_write: pieces("sequential_write")?,
         random_write: pieces("random_write")?,
+        staging_offset: None,
     })
 }
 

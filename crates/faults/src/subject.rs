@@ -142,6 +142,7 @@ pub fn facts() -> Facts {
         }),
         sequential_write: piece(100_000.0),
         random_write: piece(1_000_000.0),
+        staging_offset: None,
     }
 }
 

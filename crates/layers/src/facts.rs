@@ -24,6 +24,9 @@ pub struct Facts {
     pub sequential_write: Vec<EquationPiece>,
     /// The same of random ones (SCHEDULER eq. 4.4).
     pub random_write: Vec<EquationPiece>,
+    /// First byte of a second device, which lies behind the first one's last byte
+    /// ([`block::Spanned`]): the staging area of the layer that has one is there, and nothing else.
+    pub staging_offset: Option<u64>,
 }
 
 /// Mean time of a page's write, in nanoseconds.

@@ -32,7 +32,9 @@ pub use facts::{EquationPiece, Facts, PatternTimes, Thresholds};
 pub use gather::{Gather, ParentPart};
 pub use layer::{Actions, Layer};
 pub use meter::{Meter, Sample, Sent};
-pub use registered::{Counter, Entry, LAYERS, Making, Opened, format, open, parse};
+pub use registered::{
+    Addresses, Counter, Entry, LAYERS, Making, Opened, format, format_staging, open, parse,
+};
 pub use stack::Stack;
 
 // What all layers speak of.

@@ -46,12 +46,25 @@ impl Counter {
 /// A layer that was opened.
 pub type Opened = Result<Box<dyn Layer>, LayerError>;
 
+/// What a layer does with the addresses of what is above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// Each byte lies at the same address below.
+    Kept,
+    /// So it does, but for those in a staging area, which may lie on another device.
+    Staged,
+    /// Bytes lie wherever the layer wants.
+    Moved,
+}
+
 /// One layer in the registry.
 pub struct Entry {
     /// Name, parameters, source.
     pub info: Info,
     /// What it counts.
     pub counters: &'static [Counter],
+    /// What it does with addresses.
+    pub addresses: Addresses,
     /// Writes its empty form on what is below.
     pub format: fn(&Making<'_>, &mut Store<'_>) -> Result<(), LayerError>,
     /// Opens what is there, recovered if need be.
@@ -107,7 +120,28 @@ pub fn format(
     seed: u64,
     device: &mut dyn BlockDevice,
 ) -> Result<(), LayerError> {
-    build(text, facts, seed, device, true).map(|_| ())
+    build(text, facts, seed, device, Work::FormatAll).map(|_| ())
+}
+
+/// Writes an empty staging area, of the layer that has it on a device of its own, and leaves
+/// everything else as it is: for a staging device that takes the place of another. What was
+/// only in the other is lost.
+///
+/// # Errors
+/// [`LayerError`]; [`LayerError::Refused`] if nothing is staged on a device of its own.
+///
+/// # Panics
+/// If the device holds no data.
+pub fn format_staging(
+    text: &str,
+    facts: &Facts,
+    seed: u64,
+    device: &mut dyn BlockDevice,
+) -> Result<(), LayerError> {
+    if facts.staging_offset.is_none() {
+        return Err(no_staging());
+    }
+    build(text, facts, seed, device, Work::FormatStaging).map(|_| ())
 }
 
 /// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom
@@ -124,7 +158,48 @@ pub fn open(
     seed: u64,
     device: &mut dyn BlockDevice,
 ) -> Result<Stack, LayerError> {
-    build(text, facts, seed, device, false)
+    build(text, facts, seed, device, Work::Open)
+}
+
+/// What is done with each layer before it is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Open,
+    FormatAll,
+    /// Formats the layer with a staging area on another device, and opens none above it.
+    FormatStaging,
+}
+
+fn no_staging() -> LayerError {
+    let reason = "a staging device is of use to this layer alone, and it is not in the stack";
+    LayerError::Refused { layer: stable_buffer::ENTRY.info.name, reason: reason.to_owned() }
+}
+
+/// Which layer, counted from the bottom, has its staging area on the second device: none if there
+/// is no such device.
+///
+/// # Errors
+/// [`LayerError::Refused`] if no layer stages anything, or one below it moves addresses.
+fn staging_level(
+    layers: &[(&'static Entry, Args)],
+    facts: &Facts,
+) -> Result<Option<usize>, LayerError> {
+    if facts.staging_offset.is_none() {
+        return Ok(None);
+    }
+    let mut from_bottom = layers.iter().rev().map(|(entry, _)| entry);
+    let level = layers.iter().rev().position(|(entry, _)| entry.addresses == Addresses::Staged);
+    let level = level.ok_or_else(no_staging)?;
+    match from_bottom.by_ref().take(level).find(|entry| entry.addresses != Addresses::Kept) {
+        None => Ok(Some(level)),
+        Some(below) => Err(LayerError::Refused {
+            layer: below.info.name,
+            reason: "it lies below a staging area and puts bytes elsewhere, so that the area \
+                     cannot lie on a device of its own: put stable_buffer at the bottom, or over \
+                     nothing but schedulers"
+                .to_owned(),
+        }),
+    }
 }
 
 fn build(
@@ -132,14 +207,19 @@ fn build(
     facts: &Facts,
     seed: u64,
     device: &mut dyn BlockDevice,
-    is_formatting: bool,
+    work: Work,
 ) -> Result<Stack, LayerError> {
+    let layers = parse(text)?;
+    let staging = staging_level(&layers, facts)?;
+    let one_device = Facts { staging_offset: None, ..facts.clone() };
     let mut stack = Stack::new(device.info().limits);
-    for (entry, args) in parse(text)?.iter().rev() {
+    for (level, (entry, args)) in layers.iter().rev().enumerate() {
+        let is_staging = staging == Some(level);
+        let facts = if is_staging { facts } else { &one_device };
         let making = Making { args, facts, seed };
         let mut driver = Driver::new(&mut *device, stack);
         let mut store = Store::new(&mut driver);
-        if is_formatting {
+        if work == Work::FormatAll || work == Work::FormatStaging && is_staging {
             (entry.format)(&making, &mut store)?;
             store.flush()?;
         }
@@ -148,6 +228,9 @@ fn build(
         driver.settle().map_err(LayerError::Gone)?;
         stack = driver.into_parts().1;
         stack.push(layer);
+        if work == Work::FormatStaging && is_staging {
+            break;
+        }
     }
     Ok(stack)
 }

@@ -84,6 +84,8 @@ pub fn from_text(text: &str) -> Result<Facts, String> {
         thresholds: kept.thresholds.map(|KeptThresholds(least)| least),
         sequential_write: pieces(kept.sequential_write),
         random_write: pieces(kept.random_write),
+        // Headers say it otherwise.
+        staging_offset: None,
     })
 }
 

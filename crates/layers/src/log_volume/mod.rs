@@ -65,7 +65,7 @@ use self::layout::VolumeLayout;
 use self::recovery::Recovered;
 use self::settings::{PARAMS, VolumeSettings};
 use self::volume::LogVolume;
-use crate::{Counter, Entry, Layer, LayerError, Limits, Making, Opened, Store};
+use crate::{Addresses, Counter, Entry, Layer, LayerError, Limits, Making, Opened, Store};
 
 const NAME: &str = "log_volume";
 
@@ -114,6 +114,7 @@ pub(super) static ENTRY: Entry = Entry {
         params: PARAMS,
     },
     counters: COUNTERS,
+    addresses: Addresses::Moved,
     format,
     open,
 };

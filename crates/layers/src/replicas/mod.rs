@@ -46,7 +46,7 @@ mod writes;
 
 use registry::Info;
 
-use crate::Entry;
+use crate::{Addresses, Entry};
 
 const NAME: &str = "replicas";
 
@@ -61,6 +61,7 @@ pub static ENTRY: Entry = Entry {
         params: settings::PARAMS,
     },
     counters: counts::COUNTERS,
+    addresses: Addresses::Moved,
     format: disk::format,
     open: disk::open,
 };

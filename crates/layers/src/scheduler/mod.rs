@@ -33,7 +33,7 @@ mod tests;
 use registry::{Info, Param, ParamKind};
 
 use crate::registered::{Counter, Entry, Making, Opened};
-use crate::{LayerError, Store};
+use crate::{Addresses, LayerError, Store};
 
 pub use methods::{Expansion, expand};
 
@@ -41,6 +41,7 @@ pub use methods::{Expansion, expand};
 pub static ENTRY: Entry = Entry {
     info: INFO,
     counters: COUNTERS,
+    addresses: Addresses::Kept,
     format: |making, below| open(making, below).map(|_| ()),
     open,
 };

@@ -10,6 +10,8 @@ use crate::{Data, LayerError, Limits};
 const SUPERBLOCK_MAGIC: [u8; 8] = *b"FWSTBUF\0";
 const SLOT_MAGIC: [u8; 4] = *b"FWSL";
 const VERSION: u16 = 2;
+/// Of a superblock whose area lies on a device of its own: older programs do not know such.
+const VERSION_ASIDE: u16 = 3;
 /// Volumes that it made are opened, too, and slots that it wrote are read.
 const FIRST_VERSION: u16 = 1;
 /// Bytes of the superblock that its checksum covers.
@@ -43,8 +45,13 @@ pub struct Geometry {
     pub slots: u32,
     /// Where a slot's header is.
     pub layout: HeaderPlace,
-    /// First byte of the area, behind the last page that can be addressed from above.
+    /// First byte of the area: behind the last page that can be addressed from above, or where the
+    /// second device begins.
     pub area_offset: u64,
+    /// Bytes that can be addressed from above: whole pages.
+    pub homes_bytes: u64,
+    /// Whether the area lies on a second device.
+    pub is_aside: bool,
 }
 
 impl Geometry {
@@ -58,12 +65,8 @@ impl Geometry {
         slots: u32,
         layout: HeaderPlace,
     ) -> Result<Self, LayerError> {
-        let mut geometry =
-            Self { sector_bytes: limits.sector_bytes, page_bytes, slots, layout, area_offset: 0 };
-        let page = u64::from(page_bytes);
-        // The superblock has a page to itself, so that the slots of whole pages begin at a whole
-        // page; its copy takes the last sector.
-        let area = page + u64::from(slots) * geometry.slot_bytes() + u64::from(limits.sector_bytes);
+        let mut geometry = Self::nowhere(limits, page_bytes, slots, layout);
+        let (page, area) = (u64::from(page_bytes), geometry.area_bytes());
         let needed = area.next_multiple_of(page) + page;
         if limits.capacity_bytes < needed {
             let remedy = "take a smaller size=, or a larger device";
@@ -75,7 +78,70 @@ impl Geometry {
             });
         }
         geometry.area_offset = (limits.capacity_bytes - area) / page * page;
+        geometry.homes_bytes = geometry.area_offset;
         Ok(geometry)
+    }
+
+    /// The area at the end, or from byte `staging` on, where a second device begins.
+    ///
+    /// # Errors
+    /// [`LayerError::TooSmall`] if no page is left before it, or it is larger than its device.
+    pub fn place(
+        limits: Limits,
+        staging: Option<u64>,
+        page_bytes: u32,
+        slots: u32,
+        layout: HeaderPlace,
+    ) -> Result<Self, LayerError> {
+        let Some(staging) = staging else { return Self::at_end(limits, page_bytes, slots, layout) };
+        let mut geometry = Self::nowhere(limits, page_bytes, slots, layout);
+        let (page, area) = (u64::from(page_bytes), geometry.area_bytes());
+        let there = limits.capacity_bytes.saturating_sub(staging);
+        let too_small = |needed, there, remedy| {
+            Err(LayerError::TooSmall { layer: NAME, needed, there, remedy })
+        };
+        if there < area {
+            return too_small(area, there, "take a smaller size=, or a larger staging device");
+        }
+        if staging < page {
+            return too_small(page, staging, "take a larger device for the pages' homes");
+        }
+        geometry.area_offset = staging;
+        geometry.homes_bytes = staging / page * page;
+        geometry.is_aside = true;
+        Ok(geometry)
+    }
+
+    /// Most slots that an area of so many bytes has.
+    pub fn most_slots(
+        limits: Limits,
+        area_bytes: u64,
+        page_bytes: u32,
+        layout: HeaderPlace,
+    ) -> u64 {
+        let none = Self::nowhere(limits, page_bytes, 0, layout);
+        area_bytes.saturating_sub(none.area_bytes()) / none.slot_bytes()
+    }
+
+    const fn nowhere(limits: Limits, page_bytes: u32, slots: u32, layout: HeaderPlace) -> Self {
+        let sector_bytes = limits.sector_bytes;
+        Self {
+            sector_bytes,
+            page_bytes,
+            slots,
+            layout,
+            area_offset: 0,
+            homes_bytes: 0,
+            is_aside: false,
+        }
+    }
+
+    /// Bytes of the area. The superblock has a page to itself, so that the slots of whole pages
+    /// begin at a whole page; its copy takes the last sector.
+    fn area_bytes(&self) -> u64 {
+        u64::from(self.page_bytes)
+            + u64::from(self.slots) * self.slot_bytes()
+            + u64::from(self.sector_bytes)
     }
 
     /// Bytes of a slot.
@@ -270,7 +336,7 @@ impl Header {
     /// # Errors
     /// [`LayerError::Corrupt`].
     pub fn check(&self, geometry: &Geometry, slot: u32) -> Result<(), LayerError> {
-        let pages = geometry.area_offset / u64::from(geometry.page_bytes);
+        let pages = geometry.homes_bytes / u64::from(geometry.page_bytes);
         if self.page < pages && (1..LAST_SEQUENCE).contains(&self.sequence) {
             return Ok(());
         }
@@ -296,10 +362,11 @@ pub struct Superblock {
 impl Superblock {
     /// One sector.
     pub fn to_sector(self) -> Vec<u8> {
-        let Geometry { sector_bytes, page_bytes, slots, layout, area_offset } = self.geometry;
+        let Geometry { sector_bytes, page_bytes, slots, layout, area_offset, is_aside, .. } =
+            self.geometry;
         let mut sector = Vec::with_capacity(sector_bytes as usize);
         sector.put_slice(&SUPERBLOCK_MAGIC);
-        sector.put_u16_le(VERSION);
+        sector.put_u16_le(if is_aside { VERSION_ASIDE } else { VERSION });
         sector.put_u16_le(u16::from(layout == HeaderPlace::Embedded));
         sector.put_u32_le(sector_bytes);
         sector.put_u32_le(page_bytes);
@@ -314,11 +381,15 @@ impl Superblock {
         sector
     }
 
-    /// What a sector says.
+    /// What a sector says, of an area at the end or on a second device from byte `staging` on.
     ///
     /// # Errors
     /// Why it is no superblock.
-    pub fn from_sector(sector: &[u8], limits: Limits) -> Result<Self, String> {
+    pub fn from_sector(
+        sector: &[u8],
+        limits: Limits,
+        staging: Option<u64>,
+    ) -> Result<Self, String> {
         let (covered, mut after) = sector.split_at(SUPERBLOCK_COVERED);
         let mut from = covered;
         let mut magic = [0; 8];
@@ -327,9 +398,9 @@ impl Superblock {
             return Err("there is other data, or none".to_owned());
         }
         let version = from.get_u16_le();
-        if !(FIRST_VERSION..=VERSION).contains(&version) {
+        if !(FIRST_VERSION..=VERSION_ASIDE).contains(&version) {
             return Err(format!(
-                "its format is of version {version}, and {FIRST_VERSION} to {VERSION} are known"
+                "its format is of version {version}, and {FIRST_VERSION} to {VERSION_ASIDE} are known"
             ));
         }
         if after.get_u64_le() != XxHash3_64::oneshot(covered) {
@@ -346,16 +417,27 @@ impl Superblock {
             && page_bytes >= sector_bytes
             && page_bytes.is_multiple_of(sector_bytes)
             && slots > 0;
-        let geometry = Geometry { sector_bytes, page_bytes, slots, layout, area_offset };
-        let expected =
-            if is_sound { Geometry::at_end(limits, page_bytes, slots, layout).ok() } else { None };
-        if expected != Some(geometry) {
+        let is_aside = version == VERSION_ASIDE;
+        if is_aside != staging.is_some() {
+            let places = ["on the device of the pages", "on a device of its own"];
+            return Err(format!(
+                "its staging area lies {}, and is looked for {}",
+                places[usize::from(is_aside)],
+                places[usize::from(!is_aside)]
+            ));
+        }
+        let expected = if is_sound {
+            Geometry::place(limits, staging, page_bytes, slots, layout).ok()
+        } else {
+            None
+        };
+        let Some(geometry) = expected.filter(|expected| expected.area_offset == area_offset) else {
             return Err(format!(
                 "it was written for a device of other size or sectors than {} bytes in sectors of \
                  {}",
                 limits.capacity_bytes, limits.sector_bytes
             ));
-        }
+        };
         Ok(Self { identity, geometry, void_below })
     }
 }
@@ -379,15 +461,18 @@ mod tests {
             let superblock =
                 Superblock { identity: 77, geometry: geometry(layout), void_below: 12 };
             let sector = superblock.to_sector();
-            assert_eq!(Superblock::from_sector(&sector, LIMITS), Ok(superblock));
+            assert_eq!(Superblock::from_sector(&sector, LIMITS, None), Ok(superblock));
             for bit in 0..8 * (SUPERBLOCK_COVERED + 8) {
                 let mut other = sector.clone();
                 other[bit / 8] ^= 1 << (bit % 8);
-                assert!(Superblock::from_sector(&other, LIMITS).is_err(), "bit {bit}");
+                assert!(Superblock::from_sector(&other, LIMITS, None).is_err(), "bit {bit}");
             }
             assert!(
-                Superblock::from_sector(&sector, Limits { capacity_bytes: 2 << 20, ..LIMITS })
-                    .is_err(),
+                {
+                    let larger = Limits { capacity_bytes: 2 << 20, ..LIMITS };
+                    Superblock::from_sector(&sector, larger, None)
+                }
+                .is_err(),
                 "of another device"
             );
         }
@@ -450,5 +535,26 @@ mod tests {
             Geometry::at_end(LIMITS, 4096, 256, HeaderPlace::Embedded),
             Err(LayerError::TooSmall { .. })
         ));
+    }
+
+    /// A device of 100 KiB and, behind it, one of 924 KiB: the last half page of the first has no
+    /// use.
+    #[test]
+    fn an_area_on_a_device_of_its_own_has_all_pages_before_it() {
+        let staging = 102 << 10;
+        for layout in [HeaderPlace::Beside, HeaderPlace::Embedded] {
+            let most = Geometry::most_slots(LIMITS, LIMITS.capacity_bytes - staging, 4096, layout);
+            let of = |slots| Geometry::place(LIMITS, Some(staging), 4096, slots, layout);
+            let geometry = of(most as u32).unwrap();
+            assert_eq!((geometry.homes_bytes, geometry.area_offset), (100 << 10, staging));
+            assert!(matches!(of(most as u32 + 1), Err(LayerError::TooSmall { .. })));
+            let superblock = Superblock { identity: 3, geometry, void_below: 0 };
+            let sector = superblock.to_sector();
+            let read = |staging| Superblock::from_sector(&sector, LIMITS, staging);
+            assert_eq!(read(Some(staging)), Ok(superblock));
+            assert!(read(Some(staging - 4096)).is_err() && read(None).is_err());
+            let at_end = Superblock { geometry: self::geometry(layout), ..superblock }.to_sector();
+            assert!(Superblock::from_sector(&at_end, LIMITS, Some(staging)).is_err());
+        }
     }
 }

@@ -525,7 +525,7 @@ impl Layer for StableBuffer {
     }
 
     fn limits(&self) -> Limits {
-        Limits { capacity_bytes: self.superblock.geometry.area_offset, ..self.below }
+        Limits { capacity_bytes: self.superblock.geometry.homes_bytes, ..self.below }
     }
 
     fn submit(&mut self, command: Command, _now: Nanos, actions: &mut Actions) {

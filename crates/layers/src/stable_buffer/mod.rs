@@ -1,5 +1,5 @@
-//! StableBuffer: random writes go to a small area at the end of the device first, where they are
-//! fast, and from there to their destinations in patterns that are fast, too (Li et al., CIKM
+//! StableBuffer: random writes go to a small area at the end of the device first, or on another
+//! device, where they are fast, and from there to their destinations in patterns that are fast, too (Li et al., CIKM
 //! 2010).
 //!
 //! # Durability
@@ -37,7 +37,7 @@ mod tests;
 
 use registry::Info;
 
-use crate::Entry;
+use crate::{Addresses, Entry};
 
 const NAME: &str = "stable_buffer";
 
@@ -52,6 +52,7 @@ pub static ENTRY: Entry = Entry {
         params: settings::PARAMS,
     },
     counters: counts::COUNTERS,
+    addresses: Addresses::Staged,
     format: recovery::format,
     open: recovery::open,
 };

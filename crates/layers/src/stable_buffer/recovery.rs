@@ -18,22 +18,28 @@ fn last_sector(store: &Store<'_>) -> u64 {
     (limits.capacity_bytes / sector).saturating_sub(1) * sector
 }
 
-/// Writes an empty buffer at the end of what is below.
+/// Writes an empty buffer at the end of what is below, or on a staging device.
 ///
 /// # Errors
 /// [`LayerError`].
 pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
     let limits = store.limits();
     let settings = BufferSettings::new(making, limits)?;
-    let geometry = Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?;
+    let geometry = settings.geometry(limits)?;
     // What was there decides, too: no two volumes on a device have one identity.
     let mut previous = vec![0; limits.sector_bytes as usize];
     store.read(last_sector(store), &mut previous)?;
     let identity = XxHash3_64::oneshot_with_seed(making.seed, &previous);
     let zeros = vec![0; AT_A_TIME as usize];
+    // A staging device may be much larger than what is used of it.
+    let end = if geometry.is_aside {
+        geometry.slot_offset(geometry.slots)
+    } else {
+        limits.capacity_bytes
+    };
     let mut at = geometry.area_offset;
-    while at < limits.capacity_bytes {
-        let length = AT_A_TIME.min(limits.capacity_bytes - at);
+    while at < end {
+        let length = AT_A_TIME.min(end - at);
         store.write(at, &zeros[..length as usize])?;
         at += length;
     }
@@ -48,7 +54,7 @@ fn write_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(
     Ok(store.flush()?)
 }
 
-/// Opens the buffer at the end of what is below, whatever state it was left in.
+/// Opens the buffer that is below, whatever state it was left in.
 ///
 /// # Errors
 /// [`LayerError`].
@@ -78,15 +84,15 @@ fn read_superblocks(
     let offset = last_sector(store);
     let mut last = vec![0; limits.sector_bytes as usize];
     store.read(offset, &mut last)?;
-    let at_end = Superblock::from_sector(&last, limits);
+    let at_end = Superblock::from_sector(&last, limits, settings.staging);
     // The one at the end says where the other is, but if it was damaged the parameters do, too.
     let begin = match &at_end {
         Ok(superblock) => superblock.geometry,
-        Err(_) => Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?,
+        Err(_) => settings.geometry(limits)?,
     };
     let mut first = vec![0; limits.sector_bytes as usize];
     store.read(begin.area_offset, &mut first)?;
-    let superblock = match (at_end, Superblock::from_sector(&first, limits)) {
+    let superblock = match (at_end, Superblock::from_sector(&first, limits, settings.staging)) {
         (Ok(one), Ok(other)) if one.identity == other.identity => {
             if other.void_below > one.void_below { other } else { one }
         }

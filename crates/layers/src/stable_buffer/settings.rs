@@ -3,13 +3,16 @@
 use registry::{Args, Param, ParamKind, parse_bytes, parse_number};
 
 use super::NAME;
-use super::disk::{HEADER_BYTES, HeaderPlace};
+use super::disk::{Geometry, HEADER_BYTES, HeaderPlace};
 use super::patterns::Tuning;
 use crate::{LayerError, Limits, Making};
 
 /// Bytes of pages that the buffer holds if nothing else is known: what STABLEBUFFER 4.1 takes on a
 /// drive.
 const SIZE_BYTES: u64 = 4 << 20;
+/// The same on a device of its own, if it has room for as many: a volume that is closed flushes
+/// all of them, and slow homes take a minute or two for that.
+const ASIDE_SIZE_BYTES: u64 = 64 << 20;
 /// Thresholds in pages if nothing else is known: those of the Mtron in STABLEBUFFER 3.2.
 const THRESHOLDS: [f64; 3] = [8.0, 12.0, 16.0];
 
@@ -22,7 +25,8 @@ pub const PARAMS: &[Param] = &[
     text(
         "size",
         "auto",
-        "bytes of pages that the buffer holds; auto: the device's focused area, or 4Mi",
+        "bytes of pages that the buffer holds; auto: the device's focused area, or 4Mi; on a \
+         staging device 64Mi, or what it has room for",
     ),
     Param {
         name: "page",
@@ -169,6 +173,8 @@ pub struct BufferSettings {
     pub is_size_given: bool,
     /// Where a slot's header is.
     pub layout: HeaderPlace,
+    /// Where a second device begins, on which the slots lie; none if there is none.
+    pub staging: Option<u64>,
     /// Patterns are kept up with each page.
     pub is_incremental: bool,
     /// Instances are flushed before there is need.
@@ -241,7 +247,15 @@ impl BufferSettings {
                 limits.most_bytes
             )));
         }
-        let size = bytes(args, "size", facts.focused_area_bytes)?;
+        let known = match facts.staging_offset {
+            None => facts.focused_area_bytes,
+            Some(staging) => {
+                let room = limits.capacity_bytes.saturating_sub(staging);
+                let most = Geometry::most_slots(limits, room, page_bytes, layout);
+                Some(ASIDE_SIZE_BYTES.min(most * page))
+            }
+        };
+        let size = bytes(args, "size", known)?;
         let slots = size.unwrap_or(SIZE_BYTES) / page;
         if slots == 0 || slots > u64::from(u32::MAX / 4) {
             return Err(refused(format!(
@@ -271,6 +285,7 @@ impl BufferSettings {
             slots: slots as u32,
             is_size_given: args.text("size") != "auto",
             layout,
+            staging: facts.staging_offset,
             is_incremental,
             is_proactive,
             ack: match args.text("ack") {
@@ -283,6 +298,14 @@ impl BufferSettings {
             sequential_bytes,
             tuning,
         })
+    }
+
+    /// Where everything lies below.
+    ///
+    /// # Errors
+    /// [`LayerError::TooSmall`].
+    pub fn geometry(&self, limits: Limits) -> Result<Geometry, LayerError> {
+        Geometry::place(limits, self.staging, self.page_bytes, self.slots, self.layout)
     }
 
     fn tuning(making: &Making<'_>, page: u64, slots: u64) -> Result<Tuning, LayerError> {

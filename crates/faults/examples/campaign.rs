@@ -8,7 +8,7 @@
 //! all, divided among them; 10,000), `fails` (episodes of each stack in which each command fails
 //! once, at the device and between its layers; 0), `seed` (1), `device`, `sector`, `most` and
 //! `tail` (bytes: of the device, a sector, the longest command, the end of a sector that stays
-//! zero), `errors`, `kills`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`,
+//! zero), `aside` (bytes of a second device, behind the first, for the staging area; 0), `errors`, `kills`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`,
 //! `links`, `volumes`, `depth` (of [`faults::Options`]), `told` (commands and replies that are told
 //! with a fault), `exactly` (`yes`: the options as they are, which the replay of a fault wants),
 //! `shrink` (tries; 40).
@@ -63,6 +63,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         tries: 40,
     };
     let (mut device, mut sector, mut most, mut tail) = (None, None, None, None);
+    let mut aside = None;
     for argument in arguments {
         let (key, value) =
             argument.split_once('=').ok_or_else(|| format!("`{argument}` is not KEY=VALUE"))?;
@@ -93,6 +94,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "device" => device = Some(number(key, value)?),
             "sector" => sector = Some(number(key, value)? as u32),
             "most" => most = Some(number(key, value)? as u32),
+            "aside" => aside = Some(number(key, value)?),
             "tail" => tail = Some(number(key, value)? as u32),
             "operations" => options.operations = number(key, value)? as usize,
             "links" => options.links = number(key, value)? as usize,
@@ -110,7 +112,12 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         }
     }
     for subject in &mut parsed.subjects {
-        subject.device_bytes = device.unwrap_or(subject.device_bytes);
+        if let Some(device) = device {
+            subject.device_bytes = device + subject.staging_bytes;
+        }
+        if let Some(staging) = aside.filter(|_| subject.staging_bytes == 0) {
+            *subject = subject.clone().aside(staging);
+        }
         subject.sector_bytes = sector.unwrap_or(subject.sector_bytes);
         subject.most_bytes = most.unwrap_or(subject.most_bytes);
         subject.tail_bytes = tail.unwrap_or(subject.tail_bytes);
@@ -133,17 +140,23 @@ fn command(subject: &Subject, fault: &Fault) -> String {
         with_kills,
         ..
     } = fault.options;
+    let stack = match &subject.kind {
+        SubjectKind::Registered(stack) => stack.clone(),
+        SubjectKind::Planted(_) => subject.to_string(),
+    };
     let size = match subject.kind {
         SubjectKind::Registered(_) => {
-            let Subject { device_bytes, sector_bytes, most_bytes, tail_bytes, .. } = subject;
+            let Subject { sector_bytes, most_bytes, tail_bytes, staging_bytes, .. } = subject;
+            let device_bytes = subject.device_bytes - staging_bytes;
             format!(
-                " device={device_bytes} sector={sector_bytes} most={most_bytes} tail={tail_bytes}"
+                " device={device_bytes} sector={sector_bytes} most={most_bytes} tail={tail_bytes} \
+                 aside={staging_bytes}"
             )
         }
         SubjectKind::Planted(_) => String::new(),
     };
     format!(
-        "cargo run --release -p flashwright-faults --example campaign -- 'stack={subject}'{size} \
+        "cargo run --release -p flashwright-faults --example campaign -- 'stack={stack}'{size} \
          exactly=yes cuts=1 shrink=0 seed={} operations={operations} links={links} \
          volumes={volumes} depth={depth} orderly={} trims={} fua={} signals={} errors={} kills={}",
         fault.seed,

@@ -12,7 +12,9 @@ use units::IoOp;
 
 use crate::failing::{Failing, HasFailed};
 use crate::workload::{Act, Workload};
-use crate::{CrashDevice, Dice, ErrorPlan, Manners, Media, Oracle, Subject, Value, Wrong};
+use crate::{
+    CrashDevice, CrashDevices, Dice, ErrorPlan, Manners, Media, Oracle, Subject, Value, Wrong,
+};
 
 /// What an episode is made of: with the subject and the seed, it is the same in every run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,10 +116,10 @@ struct Running<'a> {
     tally: &'a mut Tally,
     dice: Dice,
     seed: u64,
-    driver: Driver<CrashDevice>,
+    driver: Driver<CrashDevices>,
     /// Whether something failed between layers.
     between: Option<HasFailed>,
-    spare: Option<CrashDevice>,
+    spare: [Option<CrashDevice>; 2],
     oracle: Oracle,
     workload: Workload,
     next_id: u32,
@@ -163,7 +165,7 @@ pub fn live(
         is_orderly: options.is_orderly,
         is_trim_unstable: options.with_trims && dice.chance(0.25),
     };
-    let mut device = CrashDevice::new(limits, manners, media, dice.seed());
+    let mut device = CrashDevices::new(limits, subject.staging_bytes, manners, media, &mut dice);
     let mut volume_seed = dice.seed();
     let mut next_write = 2;
     for volume in 0..options.volumes {
@@ -182,10 +184,10 @@ fn live_volume(
     options: &Options,
     mut dice: Dice,
     seed: u64,
-    mut device: CrashDevice,
+    mut device: CrashDevices,
     next_write: u64,
     tally: &mut Tally,
-) -> Result<(CrashDevice, u64), Wrong> {
+) -> Result<(CrashDevices, u64), Wrong> {
     device.forget_trims();
     if dice.chance(0.5) {
         cut_while_formatting(subject, &mut dice, seed, &mut device);
@@ -215,7 +217,7 @@ fn live_volume(
         seed,
         driver: Driver::new(device, stack),
         between: None,
-        spare: None,
+        spare: [None, None],
         oracle: Oracle::new(&values),
         workload: Workload::new(values.len(), sector_bytes, most.min(values.len() / 3).max(1)),
         next_id: 0,
@@ -237,7 +239,7 @@ fn live_volume(
 
 /// The power goes while a volume is made: whatever is left is opened or refused, and can be
 /// formatted.
-fn cut_while_formatting(subject: &Subject, dice: &mut Dice, seed: u64, device: &mut CrashDevice) {
+fn cut_while_formatting(subject: &Subject, dice: &mut Dice, seed: u64, device: &mut CrashDevices) {
     let writes = dice.pick(&[4, 40]);
     device.stop_after(Some(dice.below(writes) as u64));
     let _ = subject.format(seed, device);
@@ -248,7 +250,7 @@ fn cut_while_formatting(subject: &Subject, dice: &mut Dice, seed: u64, device: &
 
 /// A volume that was just made holds zeros, or what the device holds in the same place: nothing
 /// that another volume kept elsewhere.
-fn judge_new(subject: &Subject, device: &mut CrashDevice, values: &[Value]) -> Result<(), Wrong> {
+fn judge_new(subject: &Subject, device: &mut CrashDevices, values: &[Value]) -> Result<(), Wrong> {
     // Replicas lie between the homes of pages: those hold what was there before, as a partition's
     // sectors do.
     if ["filled=yes", "replicas"].iter().any(|word| subject.to_string().contains(word)) {
@@ -268,7 +270,7 @@ fn judge_new(subject: &Subject, device: &mut CrashDevice, values: &[Value]) -> R
 /// Reads the whole volume.
 fn read_all(
     stack: &mut Stack,
-    device: &mut CrashDevice,
+    device: &mut CrashDevices,
     buffer: &mut Vec<u8>,
     values: &mut Vec<Value>,
 ) -> Result<(), Wrong> {
@@ -285,7 +287,7 @@ fn read_all(
 }
 
 impl Running<'_> {
-    fn live(mut self) -> Result<(CrashDevice, u64), Wrong> {
+    fn live(mut self) -> Result<(CrashDevices, u64), Wrong> {
         let (device, stack) = self.take_parts();
         self.drive(device, stack);
         for _ in 0..self.options.links {
@@ -295,8 +297,8 @@ impl Running<'_> {
             })?;
         }
         let (mut device, _) = self.driver.into_parts();
-        self.tally.device_writes += device.writes;
-        device.writes = 0;
+        self.tally.device_writes += device.writes();
+        device.count_anew();
         Ok((device, self.next_write))
     }
 
@@ -457,7 +459,7 @@ impl Running<'_> {
     }
 
     /// Lets a stack work on a device; something may be going to fail between its layers.
-    fn drive(&mut self, device: CrashDevice, mut stack: Stack) {
+    fn drive(&mut self, device: CrashDevices, mut stack: Stack) {
         let layers = stack.layers().len();
         let plan = self.options.plan.filter(|plan| (1..layers).contains(&plan.level));
         self.between = plan.map(|plan| {
@@ -470,8 +472,8 @@ impl Running<'_> {
     }
 
     /// The device and its layers, while nothing drives them.
-    fn take_parts(&mut self) -> (CrashDevice, Stack) {
-        let nothing = CrashDevice::nothing();
+    fn take_parts(&mut self) -> (CrashDevices, Stack) {
+        let nothing = CrashDevices::nothing();
         let limits = nothing.info().limits;
         let driver = Driver::new(nothing, Stack::new(limits));
         std::mem::replace(&mut self.driver, driver).into_parts()
@@ -486,7 +488,7 @@ impl Running<'_> {
     }
 
     /// The device below the layers.
-    const fn device(&mut self) -> &mut CrashDevice {
+    const fn device(&mut self) -> &mut CrashDevices {
         self.driver.device_mut()
     }
 

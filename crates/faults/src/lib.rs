@@ -12,6 +12,7 @@
 mod campaign;
 mod content;
 mod device;
+mod devices;
 mod dice;
 mod episode;
 mod failing;
@@ -27,6 +28,7 @@ mod workload;
 pub use campaign::{Fault, campaign, each_command_fails, shrink, try_episode, vary};
 pub use content::Value;
 pub use device::{CrashDevice, ErrorPlan, Manners};
+pub use devices::{CrashDevices, Losses};
 pub use dice::Dice;
 pub use episode::{Options, Tally, live};
 pub use loss::Loss;

@@ -30,6 +30,9 @@ pub struct Subject {
     pub most_bytes: u32,
     /// Bytes at the end of each sector that the host leaves zero.
     pub tail_bytes: u32,
+    /// Of the device's bytes, the last ones that are those of a second device, with the staging
+    /// area; 0 if there is none.
+    pub staging_bytes: u64,
 }
 
 impl Subject {
@@ -44,6 +47,7 @@ impl Subject {
             sector_bytes,
             most_bytes: MOST_BYTES,
             tail_bytes,
+            staging_bytes: 0,
         }
     }
 
@@ -56,7 +60,22 @@ impl Subject {
             sector_bytes: 512,
             most_bytes: MOST_BYTES,
             tail_bytes: 0,
+            staging_bytes: 0,
         }
+    }
+
+    /// The same with a second device of so many bytes behind the first, for the staging area.
+    #[must_use]
+    pub const fn aside(mut self, staging_bytes: u64) -> Self {
+        self.device_bytes += staging_bytes;
+        self.staging_bytes = staging_bytes;
+        self
+    }
+
+    /// What is known of its device.
+    fn facts(&self) -> Facts {
+        let staging = self.device_bytes - self.staging_bytes;
+        Facts { staging_offset: (self.staging_bytes > 0).then_some(staging), ..facts() }
     }
 
     /// What the device takes.
@@ -94,7 +113,7 @@ impl Subject {
     /// [`LayerError`].
     pub fn format(&self, seed: u64, device: &mut dyn BlockDevice) -> Result<(), LayerError> {
         match &self.kind {
-            SubjectKind::Registered(stack) => layers::format(stack, &facts(), seed, device),
+            SubjectKind::Registered(stack) => layers::format(stack, &self.facts(), seed, device),
             SubjectKind::Planted(bug) => planted::format(*bug, seed, &mut Store::new(device)),
         }
     }
@@ -105,7 +124,7 @@ impl Subject {
     /// [`LayerError`].
     pub fn open(&self, seed: u64, device: &mut dyn BlockDevice) -> Result<Stack, LayerError> {
         match &self.kind {
-            SubjectKind::Registered(stack) => layers::open(stack, &facts(), seed, device),
+            SubjectKind::Registered(stack) => layers::open(stack, &self.facts(), seed, device),
             SubjectKind::Planted(bug) => planted::open(*bug, seed, &mut Store::new(device)),
         }
     }
@@ -114,6 +133,9 @@ impl Subject {
 impl std::fmt::Display for Subject {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kind {
+            SubjectKind::Registered(stack) if self.staging_bytes > 0 => {
+                write!(to, "{stack} aside")
+            }
             SubjectKind::Registered(stack) => write!(to, "{stack}"),
             SubjectKind::Planted(bug) => write!(to, "planted:{bug:?}"),
         }
@@ -153,6 +175,10 @@ pub fn subjects() -> Vec<Subject> {
         .iter()
         .map(|(stack, kib, sector)| Subject::registered(stack, kib * 1024, *sector))
         .collect();
+    let aside = ASIDE.iter().map(|(stack, kib, staging, sector)| {
+        Subject::registered(stack, kib * 1024, *sector).aside(staging * 1024)
+    });
+    all.extend(aside);
     all.push(Subject::planted(Bug::None));
     // Every third device takes short commands only.
     all.iter_mut().skip(2).step_by(3).for_each(|subject| subject.most_bytes = 16 * 1024);
@@ -332,6 +358,40 @@ const STACKS: &[(&str, u64, u32)] = &[
         "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|log_volume(page=1Ki,segment=8Ki,\
          over_provisioning=60%,summary_pages=8)",
         160,
+        512,
+    ),
+];
+
+/// Stacks with the staging area on a device of its own: KiB of the device, of that one, and bytes
+/// of a sector. Some do not end at a page, some have room on the second device for more than they
+/// use.
+const ASIDE: &[(&str, u64, u64, u32)] = &[
+    ("stable_buffer(size=16Ki,page=1Ki)", 64, 28, 512),
+    ("stable_buffer(page=1Ki,ack=flush,flushing=proactive,outstanding=3)", 65, 20, 512),
+    (
+        "stable_buffer(size=12Ki,page=4Ki,ack=written,patterns=on_demand,sequential=off)",
+        102,
+        32,
+        512,
+    ),
+    ("stable_buffer(size=16Ki,page=1Ki,ack=written,sequential=8Ki,reread=no)", 72, 40, 512),
+    ("stable_buffer(size=32Ki,page=8Ki,layout=embedded,ack=flush)", 128, 64, 4096),
+    (
+        "stable_buffer(size=8Ki,page=1Ki,ack=flush)|scheduler(defer,coalesce,buffer=32Ki,depth=4)",
+        64,
+        16,
+        512,
+    ),
+    (
+        "scheduler(defer,coalesce,buffer=16Ki,depth=3)|stable_buffer(size=16Ki,page=1Ki,ack=written)",
+        64,
+        28,
+        512,
+    ),
+    (
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)|stable_buffer(size=8Ki,page=1Ki,ack=written)",
+        144,
+        16,
         512,
     ),
 ];

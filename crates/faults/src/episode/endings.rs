@@ -4,7 +4,7 @@
 use layers::Stack;
 
 use super::{MOST_READS, Running, read_all};
-use crate::{CrashDevice, ErrorPlan, Wrong};
+use crate::{CrashDevices, ErrorPlan, Wrong};
 
 impl Running<'_> {
     /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for
@@ -21,7 +21,7 @@ impl Running<'_> {
             return self.try_kill();
         }
         let loss = self.device().draw_loss();
-        let mut spare = self.spare.take();
+        let mut spare = std::mem::take(&mut self.spare);
         let mut fork = self.device().fork(&loss, &mut spare);
         let outcome = self.recover_and_judge(&mut fork);
         self.device().join(fork, &mut spare);
@@ -29,7 +29,7 @@ impl Running<'_> {
         outcome.map_err(|wrong| Wrong(format!("{}\n  the cut left {loss:?}", wrong.0)))
     }
 
-    fn recover_and_judge(&mut self, fork: &mut CrashDevice) -> Result<(), Wrong> {
+    fn recover_and_judge(&mut self, fork: &mut CrashDevices) -> Result<(), Wrong> {
         let (mut first, mut second, mut buffer) = (
             std::mem::take(&mut self.first),
             std::mem::take(&mut self.second),
@@ -55,7 +55,7 @@ impl Running<'_> {
     }
 
     /// Opens what a cut left; the power may go meanwhile, or commands fail, and then once more.
-    fn recover(&mut self, device: &mut CrashDevice) -> Result<Stack, Wrong> {
+    fn recover(&mut self, device: &mut CrashDevices) -> Result<Stack, Wrong> {
         for _ in 0..3 {
             self.tally.cuts += 1;
             if self.options.with_errors && self.dice.chance(0.3) {
@@ -71,14 +71,15 @@ impl Running<'_> {
             let stop =
                 is_stopped.then(|| self.dice.below(self.recovery_writes as usize + 1) as u64);
             device.stop_after(stop);
-            (device.bytes_read, device.writes) = (0, 0);
+            device.count_anew();
             let opened = self.subject.open(self.seed, device);
             let (is_off, has_failed) = (device.is_off(), device.has_failed());
-            self.recovery_writes = self.recovery_writes.max(device.writes);
-            if device.bytes_read > MOST_READS * self.subject.device_bytes {
+            self.recovery_writes = self.recovery_writes.max(device.writes());
+            if device.bytes_read() > MOST_READS * self.subject.device_bytes {
                 return Err(Wrong(format!(
                     "recovery read {} bytes of a device of {}",
-                    device.bytes_read, self.subject.device_bytes
+                    device.bytes_read(),
+                    self.subject.device_bytes
                 )));
             }
             device.stop_after(None);
@@ -112,7 +113,7 @@ impl Running<'_> {
     pub(super) fn cut_for_good(&mut self) -> Result<(), Wrong> {
         let (mut device, _) = self.take_parts();
         self.tally.errors += u64::from(device.has_failed() || self.has_failed_between());
-        self.tally.device_writes += device.writes;
+        self.tally.device_writes += device.writes();
         let loss = device.draw_loss();
         device.cut(&loss);
         let outcome = self.recover(&mut device);
@@ -122,7 +123,7 @@ impl Running<'_> {
             self.oracle.cut(&first)?;
             Ok(stack)
         });
-        device.writes = 0;
+        device.count_anew();
         device.pass(self.dice.below(1 << 30) as u64);
         self.first = first;
         self.tally.lasting_cuts += 1;
@@ -160,7 +161,7 @@ impl Running<'_> {
         outcome.map_err(|wrong| Wrong(format!("{}\n  the process was killed", wrong.0)))
     }
 
-    fn reopen_and_judge(&mut self, device: &mut CrashDevice) -> Result<(), Wrong> {
+    fn reopen_and_judge(&mut self, device: &mut CrashDevices) -> Result<(), Wrong> {
         let (mut first, mut second, mut buffer) = (
             std::mem::take(&mut self.first),
             std::mem::take(&mut self.second),
@@ -185,7 +186,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn cut_and_recover(&mut self, device: &mut CrashDevice) -> Result<Stack, Wrong> {
+    fn cut_and_recover(&mut self, device: &mut CrashDevices) -> Result<Stack, Wrong> {
         let loss = device.draw_loss();
         device.cut(&loss);
         self.tally.recovery_cuts += 1;
@@ -195,7 +196,7 @@ impl Running<'_> {
 
     /// Opens what a killed process left in the device and its cache. It may be killed again
     /// meanwhile; none if the power goes.
-    fn reopen(&mut self, device: &mut CrashDevice) -> Result<Option<Stack>, Wrong> {
+    fn reopen(&mut self, device: &mut CrashDevices) -> Result<Option<Stack>, Wrong> {
         let cannot = |error: layers::LayerError| Wrong(format!("cannot be opened: {error}"));
         if self.recovery_writes > 0 && self.dice.chance(0.5) {
             // Flushes are counted, too.
@@ -233,7 +234,7 @@ impl Running<'_> {
             }
             Ok(stack)
         });
-        self.tally.device_writes += device.writes;
+        self.tally.device_writes += device.writes();
         self.first = first;
         let stack = judged
             .map_err(|wrong| Wrong(format!("{}\n  the process was killed, for good", wrong.0)))?;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ::servers::fuse::{self, Mounted};
 use ::servers::{
-    About, Creating, Found, Header, MetricsFile, Opening, Request, Service, VolumeError, prometheus,
+    About, Creating, Found, Header, MetricsFile, Opening, Pair, Request, Role, Service, Staging,
+    VolumeError, prometheus,
 };
 use bytes::Bytes;
 use pyo3::prelude::*;
@@ -40,6 +41,13 @@ fn header_dict<'py>(py: Python<'py>, header: &Header) -> PyResult<Bound<'py, PyD
     dict.set_item("seed", header.seed)?;
     dict.set_item("created_unix_s", header.created_unix_s)?;
     dict.set_item("facts", header.facts_text())?;
+    let (role, other) = match &header.pair {
+        None => (None, None),
+        Some(Pair { role: Role::Homes, other, .. }) => (Some("homes"), Some(other)),
+        Some(Pair { role: Role::Staging, other, .. }) => (Some("staging"), Some(other)),
+    };
+    dict.set_item("role", role)?;
+    dict.set_item("other_device", other)?;
     Ok(dict)
 }
 
@@ -47,14 +55,27 @@ fn about_dict<'py>(py: Python<'py>, about: &About) -> PyResult<Bound<'py, PyDict
     let dict = header_dict(py, &about.header)?;
     dict.set_item("device_bytes", about.device_bytes)?;
     dict.set_item("notes", &about.notes)?;
+    let staging = about.staging.as_ref().map(|found| {
+        let dict = PyDict::new(py);
+        dict.set_item("device", &found.device)?;
+        dict.set_item("device_bytes", found.device_bytes)?;
+        dict.set_item("data_bytes", found.data_bytes)?;
+        dict.set_item("problem", &found.problem)?;
+        Ok::<_, PyErr>(dict)
+    });
+    dict.set_item("staging", staging.transpose()?)?;
     Ok(dict)
 }
 
 /// Makes a volume with this stack of layers on a device, and closes it again: its header as a dict,
-/// and `capacity_bytes`. `destroy` allows what the device holds to be lost. Raises InputError,
-/// RunError.
+/// and `capacity_bytes`. `destroy` allows what the device holds to be lost. With `staging` the
+/// staging area lies on that device, what it holds being lost if `destroy_staging` allows it. Raises
+/// InputError, RunError.
 #[pyfunction]
-#[pyo3(signature = (device, stack, *, facts=None, seed=1, destroy=false))]
+#[pyo3(signature = (
+    device, stack, *, facts=None, seed=1, destroy=false, staging=None, destroy_staging=false
+))]
+#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 fn create_volume<'py>(
     py: Python<'py>,
     device: &str,
@@ -62,6 +83,8 @@ fn create_volume<'py>(
     facts: Option<&Bound<'_, PyDict>>,
     seed: u64,
     destroy: bool,
+    staging: Option<String>,
+    destroy_staging: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let creating = Creating {
         device: device.to_owned(),
@@ -69,6 +92,7 @@ fn create_volume<'py>(
         facts: facts_of(facts)?,
         seed,
         destroys: destroy,
+        staging: staging.map(|device| Staging { device, destroys: destroy_staging }),
     };
     let made = py.detach(|| {
         let volume = ::servers::Volume::create(&creating)?;
@@ -82,12 +106,35 @@ fn create_volume<'py>(
     Ok(dict)
 }
 
-/// What is on a device, which is only read: the header of its volume as a dict, `device_bytes` and
-/// `notes` on what is odd. Raises InputError if there is no volume.
+/// What is on a device, which is only read: the header of its volume as a dict, `device_bytes`,
+/// `notes` on what is odd, and of its staging device (at `staging`, or where it was last) `staging`:
+/// `device`, `device_bytes`, `data_bytes` and `problem`. Raises InputError if there is no volume.
 #[pyfunction]
-fn volume_about<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyDict>> {
-    let about = py.detach(|| ::servers::about(device)).map_err(volume_error)?;
+#[pyo3(signature = (device, *, staging=None))]
+fn volume_about<'py>(
+    py: Python<'py>,
+    device: &str,
+    staging: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let about = py.detach(|| ::servers::about(device, staging)).map_err(volume_error)?;
     about_dict(py, &about)
+}
+
+/// Gives the volume on a device an empty staging area on another, in place of the one that it has.
+/// `lose` allows what is on that alone to be lost, if the volume was not closed; `destroy` what the
+/// new device holds. Its header as a dict. Raises InputError, RunError.
+#[pyfunction]
+#[pyo3(signature = (device, staging, *, lose=false, destroy=false))]
+fn restage_volume<'py>(
+    py: Python<'py>,
+    device: &str,
+    staging: &str,
+    lose: bool,
+    destroy: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let staging = Staging { device: staging.to_owned(), destroys: destroy };
+    let header = py.detach(|| ::servers::restage(device, &staging, lose)).map_err(volume_error)?;
+    header_dict(py, &header)
 }
 
 /// Overwrites both headers of the volume on a device. Raises InputError if there is none.
@@ -97,19 +144,21 @@ fn destroy_volume<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyD
     about_dict(py, &about)
 }
 
-/// Opens the volume on a device in memory and reads all of it; nothing is written to the device.
+/// Opens the volume on a device in memory and reads all of it; nothing is written to the device, or
+/// to its staging device (at `staging`, or where it was last).
 /// A dict: `about`, `recovery_sectors`, `read_bytes`, `bad_bytes`, `bad`, a list of (first byte,
 /// bytes, reason), and `files`, a list of (name, bytes) if it holds files of SQLite. The progress
 /// counts bytes. Raises InputError, RunError, Cancelled.
 #[pyfunction]
-#[pyo3(signature = (device, *, progress=None))]
+#[pyo3(signature = (device, *, staging=None, progress=None))]
 fn check_volume<'py>(
     py: Python<'py>,
     device: &str,
+    staging: Option<&str>,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let progress = progress::shared(progress);
-    let found = py.detach(|| ::servers::check(device, &progress)).map_err(volume_error)?;
+    let found = py.detach(|| ::servers::check(device, staging, &progress)).map_err(volume_error)?;
     let Found { about, recovery_sectors, read_bytes, bad_bytes, bad, files } = found;
     let dict = PyDict::new(py);
     dict.set_item("about", about_dict(py, &about)?)?;
@@ -152,11 +201,18 @@ impl Volume {
 impl Volume {
     /// Opens the volume on a device, with at most `queue_depth` commands outstanding there. It is
     /// recovered if it was not closed. With `bare` the device is taken as it is, without header or
-    /// layers: an emulated drive. Raises InputError, RunError.
+    /// layers: an emulated drive. `staging` says where its staging device is, if that is not where
+    /// it was last. Raises InputError, RunError.
     #[new]
-    #[pyo3(signature = (device, *, queue_depth=128, bare=false))]
-    fn new(py: Python<'_>, device: &str, queue_depth: u32, bare: bool) -> PyResult<Self> {
-        let opening = Opening { device: device.to_owned(), queue_depth };
+    #[pyo3(signature = (device, *, queue_depth=128, bare=false, staging=None))]
+    fn new(
+        py: Python<'_>,
+        device: &str,
+        queue_depth: u32,
+        bare: bool,
+        staging: Option<String>,
+    ) -> PyResult<Self> {
+        let opening = Opening { device: device.to_owned(), queue_depth, staging };
         let open = move || match bare {
             true => ::servers::Volume::bare(&opening),
             false => ::servers::Volume::open(&opening),
@@ -269,6 +325,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Volume>()?;
     module.add_function(wrap_pyfunction!(create_volume, module)?)?;
     module.add_function(wrap_pyfunction!(volume_about, module)?)?;
+    module.add_function(wrap_pyfunction!(restage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
     module.add_function(wrap_pyfunction!(allocate_file, module)?)

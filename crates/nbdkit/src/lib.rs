@@ -24,6 +24,7 @@ const METRICS_SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
 struct Settings {
     device: Option<String>,
     stack: Option<String>,
+    staging: Option<String>,
     queue_depth: Option<u32>,
     metrics: Option<PathBuf>,
     metrics_every: Option<Duration>,
@@ -78,10 +79,12 @@ impl Settings {
                 facts: Facts::default(),
                 seed: 1,
                 destroys: false,
+                staging: None,
             });
         }
         let mut opening = Opening::new(&device);
         opening.queue_depth = self.queue_depth.unwrap_or(opening.queue_depth);
+        opening.staging = self.staging;
         if self.is_bare { Volume::bare(&opening) } else { Volume::open(&opening) }
     }
 }
@@ -120,6 +123,7 @@ impl Server for Connection {
         Some(
             "volume=DEVICE  (required) the device or file with the volume; or memory(bytes=SIZE)\n\
              stack=LAYERS   the stack of a volume in memory, such as log_volume\n\
+             staging=DEVICE the staging device, if it is not where it was last\n\
              depth=N        most commands outstanding at the device (128)\n\
              bare=yes       serve the device as it is, without a volume on it\n\
              metrics=FILE   what Prometheus' node exporter reads\n\
@@ -141,6 +145,7 @@ impl Server for Connection {
         match key {
             "volume" => settings.device = Some(value.to_owned()),
             "stack" => settings.stack = Some(value.to_owned()),
+            "staging" => settings.staging = Some(value.to_owned()),
             "depth" => {
                 let depth = value.parse().ok().filter(|depth| (1..=4096).contains(depth));
                 let wrong = || wrong(format!("depth={value}: it must be within 1 ... 4096"));
@@ -164,8 +169,8 @@ impl Server for Connection {
             }
             other => {
                 return Err(wrong(format!(
-                    "unknown parameter `{other}`; known are volume, stack, depth, bare, metrics, \
-                     metrics_every"
+                    "unknown parameter `{other}`; known are volume, stack, staging, depth, bare, \
+                     metrics, metrics_every"
                 )));
             }
         }
@@ -187,7 +192,8 @@ impl Server for Connection {
     fn get_ready() -> Result<()> {
         let settings = settings();
         if let Some(device) = settings.device.as_ref().filter(|_| settings.has_volume()) {
-            servers::about(device).map_err(|error| wrong(error.to_string()))?;
+            servers::about(device, settings.staging.as_deref())
+                .map_err(|error| wrong(error.to_string()))?;
         }
         Ok(())
     }

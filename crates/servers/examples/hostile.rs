@@ -103,12 +103,14 @@ fn one(seed: u64, outcomes: &mut Outcomes) -> Result<(), Box<dyn Error>> {
     make(&device, &mut dice)?;
     let image = fs::read(&path)?;
     fs::write(&path, changed(image, &mut dice))?;
-    in_time("looking at it", || servers::about(&device)).map(|found| {
+    in_time("looking at it", || servers::about(&device, None)).map(|found| {
         outcomes.looked_at += u64::from(found.is_ok());
     })?;
-    in_time("checking it", || servers::check(&device, &Progress::default())).map(|found| {
-        outcomes.checked += u64::from(found.is_ok());
-    })?;
+    in_time("checking it", || servers::check(&device, None, &Progress::default())).map(
+        |found| {
+            outcomes.checked += u64::from(found.is_ok());
+        },
+    )?;
     let opening = Opening::new(&device);
     if let Ok(service) = in_time("opening it", || Service::start(move || Volume::open(&opening)))? {
         outcomes.opened += 1;
@@ -143,6 +145,7 @@ fn make(device: &str, dice: &mut Pcg64Mcg) -> Result<(), Box<dyn Error>> {
         facts: Facts::default(),
         seed: 1,
         destroys: false,
+        staging: None,
     };
     let service = Service::start(move || Volume::create(&creating))?;
     for _ in 0..dice.random_range(0..200) {
@@ -186,7 +189,7 @@ fn change_header(image: &mut [u8], dice: &mut Pcg64Mcg) {
     for _ in 0..dice.random_range(1..4) {
         change_field(&mut header, dice);
     }
-    if Header::room(&header.stack, &header.facts).is_err() {
+    if Header::room(&header.stack, &header.facts, header.pair.as_ref()).is_err() {
         return;
     }
     image[..HEADER_BYTES].copy_from_slice(&header.encode(false));

@@ -1,13 +1,14 @@
 //! Looking whether a volume is whole, without changing it.
 
-use block::{BlockDevice, Immediate, Part, Store};
+use block::{BlockDevice, Immediate, Store};
 use devices::Access;
 use layers::Driver;
 use units::{Cancelled, Progress};
 
 use crate::files::{self, FilesFound};
 use crate::overlay::Overlay;
-use crate::volume::{find, layers_failed};
+use crate::staging::{self, Second};
+use crate::volume::{find_any, layers_failed};
 use crate::{About, VolumeError};
 
 /// Bytes that are read at a time.
@@ -33,22 +34,33 @@ pub struct Found {
 }
 
 /// Opens the volume as if it were recovered, in memory, and reads all of it: whatever its layers
-/// have checksums of is verified. The device is only read, and must not be in use meanwhile. The
-/// progress counts bytes.
+/// have checksums of is verified. The device, and its staging device, which is at `staging` or
+/// where it was last, are only read, and must not be in use meanwhile. The progress counts bytes.
 ///
 /// # Errors
 /// [`VolumeError`] if it cannot be opened at all.
-pub fn check(device: &str, progress: &Progress) -> Result<Found, VolumeError> {
+pub fn check(
+    device: &str,
+    staging: Option<&str>,
+    progress: &Progress,
+) -> Result<Found, VolumeError> {
+    let named = device;
     let mut opening = devices::Opening::new(device, Access::ReadOnly);
     opening.holds_data = true;
     opening.queue_depth = 32;
     let mut device = devices::open_watched(&opening, progress)?;
-    let about = find(&mut *device)?;
+    let mut about = find_any(&mut *device)?;
+    about.staging = staging::look(named, &about.header, staging);
+    let second = staging::open(named, &mut about.header, staging, Access::ReadOnly, 32)?;
     let header = &about.header;
     let name = device.info().name.clone();
-    let mut part = Part::new(device, header.data_offset, header.data_bytes);
-    let mut over = Immediate::new(Overlay::new(&mut part));
-    let stack = layers::open(&header.stack, &header.facts, header.seed, &mut over)
+    let (second, own) = match second {
+        Some(Second { device, header }) => (Some(device), Some(header)),
+        None => (None, None),
+    };
+    let mut below = staging::below(device, header, second.zip(own.as_ref()));
+    let mut over = Immediate::new(Overlay::new(&mut below));
+    let stack = layers::open(&header.stack, &header.layer_facts(), header.seed, &mut over)
         .map_err(|error| layers_failed(&name, error))?;
     let mut driver = Driver::new(&mut over, stack);
     let capacity = driver.info().limits.capacity_bytes;

@@ -13,12 +13,35 @@ const MAGIC: [u8; 8] = *b"FWVOLUME";
 const VERSION: u16 = 1;
 /// Where the text of the stack begins, and that of the facts behind it.
 const TEXT: usize = 136;
-/// Longest stack and facts together, in bytes.
+/// Longest stack, facts and path together, in bytes.
 const MOST_TEXT: usize = HEADER_BYTES - TEXT;
-/// Bits of what a program has to know to open a volume: none yet.
-const KNOWN_INCOMPATIBLE: u64 = 0;
+/// The volume has a staging device.
+const PAIRED: u64 = 2;
+/// Bits of what a program has to know to open a volume.
+const KNOWN_INCOMPATIBLE: u64 = PAIRED;
 /// Bits of what it has to know to write to it: none yet.
 const KNOWN_READ_ONLY: u64 = 0;
+
+/// What a device of a volume that has two holds of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The pages at home.
+    Homes,
+    /// The staging area.
+    Staging,
+}
+
+/// What one of a volume's two devices knows of the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// What this one is.
+    pub role: Role,
+    /// Whether the other is known to have a header of this generation: only the staging device's
+    /// may say no.
+    pub is_settled: bool,
+    /// Where the other was last.
+    pub other: String,
+}
 
 /// What a volume is, as it says itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +74,8 @@ pub struct Header {
     pub stack: String,
     /// What they know of the device.
     pub facts: Facts,
+    /// What the device is to another, if the volume has two.
+    pub pair: Option<Pair>,
 }
 
 /// Why bytes are no header that can be used.
@@ -75,12 +100,13 @@ impl NoHeader {
 }
 
 impl Header {
-    /// Whether stack and facts fit in a header; otherwise by how many bytes they do not.
+    /// Whether stack, facts and path fit in a header; otherwise by how many bytes they do not.
     ///
     /// # Errors
     /// The bytes that are too many.
-    pub fn room(stack: &str, about: &Facts) -> Result<(), usize> {
-        let length = stack.len() + facts::to_text(about).len();
+    pub fn room(stack: &str, about: &Facts, pair: Option<&Pair>) -> Result<(), usize> {
+        let path = pair.map_or(0, |pair| pair.other.len());
+        let length = stack.len() + facts::to_text(about).len() + path;
         if length > MOST_TEXT { Err(length - MOST_TEXT) } else { Ok(()) }
     }
 
@@ -98,7 +124,8 @@ impl Header {
         put(18, &u16::from(is_last).to_le_bytes());
         put(20, &self.sector_bytes.to_le_bytes());
         put(24, self.uuid.as_bytes());
-        put(40, &self.incompatible.to_le_bytes());
+        let paired = if self.pair.is_some() { PAIRED } else { 0 };
+        put(40, &(self.incompatible | paired).to_le_bytes());
         put(48, &self.read_only_compatible.to_le_bytes());
         put(56, &self.generation.to_le_bytes());
         put(64, &self.openings.to_le_bytes());
@@ -112,6 +139,12 @@ impl Header {
         put(124, &(about.len() as u32).to_le_bytes());
         put(TEXT, self.stack.as_bytes());
         put(TEXT + self.stack.len(), about.as_bytes());
+        if let Some(Pair { role, is_settled, other }) = &self.pair {
+            put(128, &(other.len() as u32).to_le_bytes());
+            put(132, &(if *role == Role::Homes { 1_u16 } else { 2 }).to_le_bytes());
+            put(134, &u16::from(*is_settled).to_le_bytes());
+            put(TEXT + self.stack.len() + about.len(), other.as_bytes());
+        }
         let checksum = XxHash3_64::oneshot(&bytes[8..]);
         bytes[..8].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -144,25 +177,36 @@ impl Header {
             return odd("the mark of the other copy: the device was moved or cut");
         }
         let (stack_bytes, facts_bytes) = (four(120) as usize, four(124) as usize);
-        if stack_bytes.saturating_add(facts_bytes) > MOST_TEXT {
+        let is_paired = incompatible & PAIRED != 0;
+        let other_bytes = if is_paired { four(128) as usize } else { 0 };
+        if stack_bytes.saturating_add(facts_bytes).saturating_add(other_bytes) > MOST_TEXT {
             return odd("texts longer than itself");
         }
         let text = |from: usize, length: usize| std::str::from_utf8(&bytes[from..from + length]);
-        let (Ok(stack), Ok(about)) =
-            (text(TEXT, stack_bytes), text(TEXT + stack_bytes, facts_bytes))
-        else {
+        let (Ok(stack), Ok(about), Ok(other)) = (
+            text(TEXT, stack_bytes),
+            text(TEXT + stack_bytes, facts_bytes),
+            text(TEXT + stack_bytes + facts_bytes, other_bytes),
+        ) else {
             return odd("texts that are not UTF-8");
         };
         let about = match facts::from_text(about) {
             Ok(about) => about,
             Err(error) => return odd(&format!("facts that cannot be read ({error})")),
         };
+        let role = match two(132) {
+            _ if !is_paired => None,
+            1 => Some(Role::Homes),
+            2 => Some(Role::Staging),
+            _ => return odd("no role for its device, of two"),
+        };
+        let (is_settled, other) = (two(134) == 1, other.to_owned());
         Ok(Self {
             uuid: Uuid::from_bytes(bytes[24..40].try_into().expect("sixteen")),
             generation: eight(56),
             openings: eight(64),
             is_clean: eight(112) == 1,
-            incompatible,
+            incompatible: incompatible & !PAIRED,
             read_only_compatible: eight(48),
             sector_bytes: four(20),
             device_bytes: eight(72),
@@ -172,7 +216,15 @@ impl Header {
             created_unix_s: eight(104),
             stack: stack.to_owned(),
             facts: about,
+            pair: role.map(|role| Pair { role, is_settled, other }),
         })
+    }
+
+    /// What the layers are told of the device.
+    #[must_use]
+    pub fn layer_facts(&self) -> Facts {
+        let staging_offset = self.pair.as_ref().map(|_| self.data_bytes);
+        Facts { staging_offset, ..self.facts.clone() }
     }
 
     /// What the layers know of the device, as text: JSON.
@@ -214,6 +266,7 @@ pub(crate) mod tests {
             created_unix_s: 1_790_000_000,
             stack: "scheduler(defer)|log_volume".to_owned(),
             facts: Facts { write_bytes: Some(32768), ..Facts::default() },
+            pair: None,
         }
     }
 
@@ -225,6 +278,18 @@ pub(crate) mod tests {
             let error = Header::decode(&bytes, !is_last).unwrap_err();
             assert!(error.reason().contains("other copy"), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_header_of_two_devices_comes_back_and_older_programs_refuse_it() {
+        for (role, is_settled) in [(Role::Homes, true), (Role::Staging, false)] {
+            let pair = Some(Pair { role, is_settled, other: "/dev/fast".to_owned() });
+            let header = Header { pair, ..sample() };
+            let bytes = header.encode(false);
+            assert_eq!(Header::decode(&bytes, false), Ok(header));
+            assert_eq!(bytes[40..48], 2_u64.to_le_bytes(), "a feature that has to be known");
+        }
+        assert_eq!(sample().encode(false)[128..136], [0; 8], "as ever, without a second device");
     }
 
     #[test]

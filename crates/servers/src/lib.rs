@@ -19,12 +19,14 @@ mod metrics;
 mod metrics_file;
 mod overlay;
 mod service;
+mod staging;
 mod volume;
 
 pub use check::{Found, check};
 pub use error::VolumeError;
-pub use header::{HEADER_BYTES, Header};
+pub use header::{HEADER_BYTES, Header, Pair, Role};
 pub use metrics::{Figures, LayerFigure, OpFigures, prometheus};
 pub use metrics_file::MetricsFile;
 pub use service::{Done, Outcome, Request, Service};
+pub use staging::{Staging, StagingFound, restage};
 pub use volume::{About, Creating, Opening, Volume, about, destroy};

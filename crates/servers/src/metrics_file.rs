@@ -84,6 +84,7 @@ mod tests {
             facts: Facts::default(),
             seed: 1,
             destroys: false,
+            staging: None,
         };
         let service = Arc::new(Service::start(move || Volume::create(&creating)).unwrap());
         let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use block::{BlockDevice, BlockError, Failure, Part, Store};
+use block::{BlockDevice, BlockError, Failure, Part, Spanned, Store};
 use devices::Access;
 use layers::{Driver, Facts, LayerError, Stack};
 use units::Progress;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::header::NoHeader;
 use crate::metrics::Gauge;
+use crate::staging::{self, Below, Second, Staging, StagingFound};
 use crate::{HEADER_BYTES, Header, VolumeError};
 
 /// The stack's part begins and ends at multiples of it, so that pages of layers are not split over
@@ -31,6 +32,8 @@ pub struct Creating {
     pub seed: u64,
     /// What the device holds may be destroyed.
     pub destroys: bool,
+    /// A second device, on which the staging area of the stack is to lie.
+    pub staging: Option<Staging>,
 }
 
 /// How a volume is opened.
@@ -40,13 +43,15 @@ pub struct Opening {
     pub device: String,
     /// Most commands outstanding at the device, 1 ... 4096.
     pub queue_depth: u32,
+    /// Where the staging device is, if the volume has one and it is not where it was last.
+    pub staging: Option<String>,
 }
 
 impl Opening {
     /// Up to 128 commands at a time.
     #[must_use]
     pub fn new(device: &str) -> Self {
-        Self { device: device.to_owned(), queue_depth: 128 }
+        Self { device: device.to_owned(), queue_depth: 128, staging: None }
     }
 }
 
@@ -59,15 +64,18 @@ pub struct About {
     pub device_bytes: u64,
     /// What a reader should know: a damaged copy, a device of another size.
     pub notes: Vec<String>,
+    /// Its staging device, if it has one and was asked for it.
+    pub staging: Option<StagingFound>,
 }
 
-pub(crate) type Below = Part<Box<dyn BlockDevice>>;
 pub(crate) type VolumeDriver = Driver<Below, Stack, Gauge>;
 
 /// A volume that was opened: the stack over its part of the device.
 pub struct Volume {
     pub(crate) driver: VolumeDriver,
     header: Header,
+    /// That of the staging device.
+    staging: Option<Header>,
     notes: Vec<String>,
     /// There is no header on the device.
     is_bare: bool,
@@ -97,10 +105,11 @@ impl Volume {
             created_unix_s: 0,
             stack: "direct".to_owned(),
             facts: Facts::default(),
+            pair: None,
         };
-        let part = Part::new(device, 0, limits.capacity_bytes);
-        let driver = Driver::watched(part, Stack::new(limits), Gauge::default());
-        Ok(Self { driver, header, notes: Vec::new(), is_bare: true })
+        let below = Spanned::new(Part::new(device, 0, limits.capacity_bytes), None);
+        let driver = Driver::watched(below, Stack::new(limits), Gauge::default());
+        Ok(Self { driver, header, staging: None, notes: Vec::new(), is_bare: true })
     }
 
     /// Makes a volume, and opens it.
@@ -111,12 +120,23 @@ impl Volume {
     pub fn create(creating: &Creating) -> Result<Self, VolumeError> {
         let access = if creating.destroys { Access::DestroyData } else { Access::Write };
         let mut device = open_device(&creating.device, access, Opening::new("").queue_depth)?;
-        let header = plan(creating, &*device)?;
-        let mut part = Part::new(&mut *device, header.data_offset, header.data_bytes);
-        layers::format(&header.stack, &header.facts, header.seed, &mut part)
+        let mut header = plan(&creating.stack, &creating.facts, &*device)?;
+        header.seed = creating.seed;
+        let queue_depth = Opening::new("").queue_depth;
+        let second = creating.staging.as_ref();
+        let mut second = second
+            .map(|second| staging::begin(second, queue_depth, &creating.device, &mut header))
+            .transpose()?;
+        check_room(&header, &*device)?;
+        let other = second.as_mut().map(|second| (&mut *second.device, &second.header));
+        let mut below = staging::below(&mut *device, &header, other);
+        layers::format(&header.stack, &header.layer_facts(), header.seed, &mut below)
             .map_err(|error| layers_failed(&creating.device, error))?;
+        if let Some(second) = &mut second {
+            write_header(&mut *second.device, &second.header)?;
+        }
         write_header(&mut *device, &header)?;
-        let mut volume = Self::open_on(device, header, Vec::new())?;
+        let mut volume = Self::open_on(device, second, header, Vec::new())?;
         volume.clear_beginning()?;
         Ok(volume)
     }
@@ -127,7 +147,7 @@ impl Volume {
     /// [`VolumeError`]: above all if there is none, or the device has become too small for it.
     pub fn open(opening: &Opening) -> Result<Self, VolumeError> {
         let mut device = open_device(&opening.device, Access::DestroyData, opening.queue_depth)?;
-        let About { header, notes, .. } = find(&mut *device)?;
+        let About { mut header, notes, .. } = find_any(&mut *device)?;
         let unknown = header.unknown_for_writing();
         if unknown != 0 {
             return Err(refused(
@@ -138,25 +158,39 @@ impl Volume {
                 ),
             ));
         }
-        Self::open_on(device, header, notes)
+        let second = staging::open(
+            &opening.device,
+            &mut header,
+            opening.staging.as_deref(),
+            Access::DestroyData,
+            opening.queue_depth,
+        )?;
+        Self::open_on(device, second, header, notes)
     }
 
     /// The header says first that it is open, so that a crash from then on is known.
     fn open_on(
         mut device: Box<dyn BlockDevice>,
+        mut second: Option<Second>,
         mut header: Header,
         notes: Vec<String>,
     ) -> Result<Self, VolumeError> {
-        header.generation += 1;
+        let ahead = second.as_ref().map_or(0, |second| second.header.generation);
+        header.generation = header.generation.max(ahead) + 1;
         header.openings += 1;
         header.is_clean = false;
-        write_header(&mut *device, &header)?;
+        let other = second.as_mut().map(|Second { device, header }| (device, header));
+        staging::write_headers(&mut *device, &header, other)?;
         let name = device.info().name.clone();
-        let mut part = Part::new(device, header.data_offset, header.data_bytes);
-        let stack = layers::open(&header.stack, &header.facts, header.seed, &mut part)
+        let (second, staging) = match second {
+            Some(Second { device, header }) => (Some(device), Some(header)),
+            None => (None, None),
+        };
+        let mut below = staging::below(device, &header, second.zip(staging.as_ref()));
+        let stack = layers::open(&header.stack, &header.layer_facts(), header.seed, &mut below)
             .map_err(|error| layers_failed(&name, error))?;
-        let driver = Driver::watched(part, stack, Gauge::default());
-        Ok(Self { driver, header, notes, is_bare: false })
+        let driver = Driver::watched(below, stack, Gauge::default());
+        Ok(Self { driver, header, staging, notes, is_bare: false })
     }
 
     /// What it says of itself.
@@ -220,37 +254,56 @@ impl Volume {
         if self.is_bare {
             return Ok(());
         }
-        let mut device = self.driver.into_parts().0.into_inner();
+        let (device, second) = self.driver.into_parts().0.into_parts();
+        let (mut device, mut second) = (device.into_inner(), second.map(Part::into_inner));
         self.header.generation += 1;
         self.header.is_clean = true;
-        write_header(&mut *device, &self.header)
+        let other = second.as_mut().zip(self.staging.as_mut());
+        staging::write_headers(&mut *device, &self.header, other)
     }
 }
 
-/// What is on a device, which is only read.
+/// What is on a device, which is only read, as is its staging device, if it has one: that is looked
+/// for at `staging`, or where it was last.
 ///
 /// # Errors
 /// [`VolumeError`].
-pub fn about(device: &str) -> Result<About, VolumeError> {
-    find(&mut *open_device(device, Access::ReadOnly, 1)?)
+pub fn about(device: &str, staging: Option<&str>) -> Result<About, VolumeError> {
+    let mut about = find_any(&mut *open_device(device, Access::ReadOnly, 1)?)?;
+    about.staging = staging::look(device, &about.header, staging);
+    Ok(about)
 }
 
 /// Makes both headers unreadable: what the volume held is lost. The rest of the device is left.
+/// The staging device's headers go, too, if it is there.
 ///
 /// # Errors
 /// [`VolumeError`]: also if there is no volume, so that nothing else is destroyed.
 pub fn destroy(device: &str) -> Result<About, VolumeError> {
-    let mut device = open_device(device, Access::DestroyData, 1)?;
-    let about = find(&mut *device)?;
-    for place in [0, Header::last_place(about.header.device_bytes)] {
-        if place + HEADER_BYTES as u64 <= about.device_bytes {
-            write(&mut *device, place, &[0; HEADER_BYTES])?;
-        }
+    let mut about = about(device, None)?;
+    let mut opened = open_device(device, Access::DestroyData, 1)?;
+    clear_headers(&mut *opened)?;
+    if let Some(found) = &mut about.staging
+        && found.problem.is_none()
+        && let Err(error) = open_device(&found.device, Access::DestroyData, 1)
+            .and_then(|mut other| clear_headers(&mut *other))
+    {
+        found.problem = Some(error.to_string());
     }
     Ok(about)
 }
 
-fn open_device(
+fn clear_headers(device: &mut dyn BlockDevice) -> Result<(), VolumeError> {
+    let about = find_any(device)?;
+    for place in [0, Header::last_place(about.header.device_bytes)] {
+        if place + HEADER_BYTES as u64 <= about.device_bytes {
+            write(device, place, &[0; HEADER_BYTES])?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn open_device(
     spec: &str,
     access: Access,
     queue_depth: u32,
@@ -262,7 +315,11 @@ fn open_device(
 }
 
 /// Where everything lies.
-fn plan(creating: &Creating, device: &dyn BlockDevice) -> Result<Header, VolumeError> {
+pub(crate) fn plan(
+    stack: &str,
+    facts: &Facts,
+    device: &dyn BlockDevice,
+) -> Result<Header, VolumeError> {
     let limits = device.info().limits;
     let (device_bytes, sector_bytes) = (limits.capacity_bytes, limits.sector_bytes);
     if sector_bytes as usize > HEADER_BYTES {
@@ -272,7 +329,7 @@ fn plan(creating: &Creating, device: &dyn BlockDevice) -> Result<Header, VolumeE
         ));
     }
     // An erase block of an odd size is none to begin at.
-    let erase_block = creating.facts.erase_block_bytes.filter(|bytes| {
+    let erase_block = facts.erase_block_bytes.filter(|bytes| {
         bytes.is_power_of_two() && (ALIGN_BYTES..=device_bytes / 64).contains(bytes)
     });
     let data_offset = erase_block.unwrap_or(ALIGN_BYTES);
@@ -283,19 +340,10 @@ fn plan(creating: &Creating, device: &dyn BlockDevice) -> Result<Header, VolumeE
         ));
     }
     let end = Header::last_place(device_bytes) / ALIGN_BYTES * ALIGN_BYTES;
-    let stack = match creating.stack.trim() {
+    let stack = match stack.trim() {
         "" => "direct",
         stack => stack,
     };
-    if let Err(excess) = Header::room(stack, &creating.facts) {
-        return Err(refused(
-            device,
-            format!(
-                "stack and facts are {excess} bytes too long for the header; leave out facts that \
-                 its layers do not need"
-            ),
-        ));
-    }
     Ok(Header {
         uuid: Uuid::new_v4(),
         generation: 1,
@@ -307,17 +355,31 @@ fn plan(creating: &Creating, device: &dyn BlockDevice) -> Result<Header, VolumeE
         device_bytes,
         data_offset,
         data_bytes: end - data_offset,
-        seed: creating.seed,
+        seed: 0,
         created_unix_s: SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs()),
         stack: stack.to_owned(),
-        facts: creating.facts.clone(),
+        facts: facts.clone(),
+        pair: None,
+    })
+}
+
+/// Whether all that a header says fits into it.
+fn check_room(header: &Header, device: &dyn BlockDevice) -> Result<(), VolumeError> {
+    Header::room(&header.stack, &header.facts, header.pair.as_ref()).map_err(|excess| {
+        refused(
+            device,
+            format!(
+                "stack, facts and the staging device's path are {excess} bytes too long for the \
+                 header; leave out facts that its layers do not need"
+            ),
+        )
     })
 }
 
 /// Looks for the headers at both ends: the newer one that is whole holds.
-pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
+pub(crate) fn find_any(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
     let device_bytes = device.info().limits.capacity_bytes;
     let name = device.info().name.clone();
     if device_bytes < LEAST_BYTES {
@@ -364,7 +426,7 @@ pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
         }
     };
     judge(device, &header, &mut notes)?;
-    Ok(About { header, device_bytes, notes })
+    Ok(About { header, device_bytes, notes, staging: None })
 }
 
 /// Whether a header fits the device on which it was found.
@@ -439,7 +501,10 @@ fn read_header(
 
 /// Writes both copies, one after the other, so that one is whole whatever happens. Where the
 /// device has shrunk since, the last one has no place.
-fn write_header(device: &mut dyn BlockDevice, header: &Header) -> Result<(), VolumeError> {
+pub(crate) fn write_header(
+    device: &mut dyn BlockDevice,
+    header: &Header,
+) -> Result<(), VolumeError> {
     let last = Header::last_place(header.device_bytes);
     if last + HEADER_BYTES as u64 <= device.info().limits.capacity_bytes {
         write(device, last, &header.encode(true))?;
@@ -455,7 +520,7 @@ fn write(device: &mut dyn BlockDevice, place: u64, bytes: &[u8]) -> Result<(), V
     Ok(written.map_err(|failure| BlockError::Failed { name, failure })?)
 }
 
-fn refused(device: &dyn BlockDevice, reason: String) -> VolumeError {
+pub(crate) fn refused(device: &dyn BlockDevice, reason: String) -> VolumeError {
     VolumeError::Refused { device: device.info().name.clone(), reason }
 }
 

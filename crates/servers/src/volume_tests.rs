@@ -35,6 +35,7 @@ impl OnFile {
             facts: Facts::default(),
             seed: 1,
             destroys: false,
+            staging: None,
         }
     }
 
@@ -58,10 +59,10 @@ fn one_of_both_headers_is_enough_and_is_mended() {
     for place in [0, LAST] {
         let on = OnFile::new();
         overwrite(&on.path, place, &[0xee; HEADER_BYTES]);
-        let about = about(on.device()).unwrap();
+        let about = about(on.device(), None).unwrap();
         assert!(about.notes[0].contains(&format!("at byte {place} ")), "{:?}", about.notes);
         on.open().unwrap().close().unwrap();
-        assert_eq!(super::about(on.device()).unwrap().notes, [""; 0], "it was written again");
+        assert_eq!(super::about(on.device(), None).unwrap().notes, [""; 0], "it was written again");
     }
     let on = OnFile::new();
     overwrite(&on.path, 0, &[0xee; HEADER_BYTES]);
@@ -75,11 +76,11 @@ fn one_of_both_headers_is_enough_and_is_mended() {
 fn the_newer_of_two_headers_holds() {
     for place in [0, LAST] {
         let on = OnFile::new();
-        let mut newer = about(on.device()).unwrap().header;
+        let mut newer = about(on.device(), None).unwrap().header;
         newer.generation += 1;
         newer.openings = 99;
         overwrite(&on.path, place, &newer.encode(place > 0));
-        assert_eq!(about(on.device()).unwrap().header.openings, 99);
+        assert_eq!(about(on.device(), None).unwrap().header.openings, 99);
     }
 }
 
@@ -112,10 +113,10 @@ fn what_a_device_holds_is_not_destroyed_by_accident() {
     let on = OnFile::new();
     let error = Volume::create(&on.creating()).map(|_| ()).unwrap_err();
     assert!(error.is_wrong_use() && error.to_string().contains("not written to"), "{error}");
-    let before = about(on.device()).unwrap().header.uuid;
+    let before = about(on.device(), None).unwrap().header.uuid;
     let destroying = Creating { destroys: true, ..on.creating() };
     Volume::create(&destroying).unwrap().close().unwrap();
-    assert_ne!(about(on.device()).unwrap().header.uuid, before);
+    assert_ne!(about(on.device(), None).unwrap().header.uuid, before);
     destroy(on.device()).unwrap();
     let error = destroy(on.device()).unwrap_err();
     assert!(matches!(error, VolumeError::NoVolume { .. }), "{error}");
@@ -135,6 +136,7 @@ fn what_cannot_be_made_says_what_would_be_right() {
             facts: Facts::default(),
             seed: 1,
             destroys: true,
+            staging: None,
         };
         Volume::create(&creating).map(|_| ()).unwrap_err().to_string()
     };
@@ -152,6 +154,7 @@ fn the_stack_begins_at_a_multiple_of_the_erase_block() {
         facts: Facts { erase_block_bytes: Some(16 << 20), ..Facts::default() },
         seed: 1,
         destroys: false,
+        staging: None,
     };
     let volume = Volume::create(&creating).unwrap();
     let header = volume.header();
@@ -184,7 +187,7 @@ fn a_header_whose_data_lies_over_the_headers_is_refused() {
     ];
     for change in changes {
         let on = OnFile::new();
-        let mut header = about(on.device()).unwrap().header;
+        let mut header = about(on.device(), None).unwrap().header;
         change(&mut header);
         overwrite(&on.path, 0, &header.encode(false));
         overwrite(&on.path, LAST, &[0; HEADER_BYTES]);

@@ -266,9 +266,10 @@ mod tests {
             facts: layers::Facts::default(),
             seed: 1,
             destroys: false,
+            staging: None,
         };
         servers::Volume::create(&creating).unwrap().close().unwrap();
-        let is_clean = || servers::about(&creating.device).unwrap().header.is_clean;
+        let is_clean = || servers::about(&creating.device, None).unwrap().header.is_clean;
         let place = Place::of_user("a", Some(&creating.device)).unwrap();
         let path = place.path();
         let problem = Handle::open(&path, OPEN_MAIN_DB).map(|_| ()).unwrap_err();
@@ -290,7 +291,7 @@ mod tests {
         assert!(second.before_sync(false).is_ok() && second.before_sync(true).is_err());
         second.close().unwrap();
         assert!(is_clean() && mounts::find(&place.device).is_none());
-        let found = servers::check(&creating.device, &units::Progress::default()).unwrap();
+        let found = servers::check(&creating.device, None, &units::Progress::default()).unwrap();
         assert_eq!(found.files.unwrap().files[0].bytes, 4003);
     }
 

@@ -26,6 +26,7 @@ fn creating(device: &str, stack: &str) -> Creating {
         facts: Facts::default(),
         seed: 5,
         destroys: false,
+        staging: None,
     }
 }
 
@@ -166,9 +167,9 @@ fn a_volume_tells_itself_what_it_is_and_keeps_what_it_holds() {
             }
             service.call(write(77, &[round; 9000])).unwrap();
             service.close().unwrap();
-            assert!(crate::about(&device).unwrap().header.is_clean, "{stack}");
+            assert!(crate::about(&device, None).unwrap().header.is_clean, "{stack}");
         }
-        let found = crate::check(&device, &units::Progress::default()).unwrap();
+        let found = crate::check(&device, None, &units::Progress::default()).unwrap();
         assert_eq!((found.bad_bytes, found.about.notes.len()), (0, 0), "{stack}: {found:?}");
     }
 }
@@ -192,7 +193,7 @@ fn what_was_flushed_survives_a_service_that_was_not_closed() {
             let thread = service.thread.lock().unwrap().take().unwrap();
             drop(service);
             assert!(thread.join().unwrap().is_err(), "it was not closed");
-            assert!(!crate::about(&device).unwrap().header.is_clean, "{stack}");
+            assert!(!crate::about(&device, None).unwrap().header.is_clean, "{stack}");
         }
     }
 }

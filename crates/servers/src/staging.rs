@@ -1,0 +1,298 @@
+//! A volume whose staging area lies on a second device: found, held against the first, changed.
+//!
+//! Both devices have headers with the volume's UUID and what each is. Their generations grow
+//! together, by three steps: the staging device's header gets the next one and says that the
+//! change is not settled; then the other device's gets it; then the staging device's says that it
+//! is settled. So a staging device is never behind, and it is ahead by one step at most, and only
+//! while it says so: whatever else is found is an older copy of one of both.
+
+use std::path::Path;
+
+use block::{BlockDevice, Part, Spanned};
+use devices::Access;
+
+use crate::header::{Pair, Role};
+use crate::volume::{find_any, layers_failed, open_device, plan, refused, write_header};
+use crate::{Header, VolumeError};
+
+/// What the staging area of a new volume lies on.
+#[derive(Clone, Debug)]
+pub struct Staging {
+    /// The device, as [`devices::open`] takes it.
+    pub device: String,
+    /// What it holds may be destroyed.
+    pub destroys: bool,
+}
+
+/// What was found of the staging device of a volume, without opening it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagingFound {
+    /// Where it was looked for.
+    pub device: String,
+    /// Its bytes; 0 if it is not the one that belongs to the volume.
+    pub device_bytes: u64,
+    /// Bytes of its part that the stack has.
+    pub data_bytes: u64,
+    /// Why the volume is not opened with it; none if it is.
+    pub problem: Option<String>,
+}
+
+/// A staging device that belongs to a volume.
+pub(crate) struct Second {
+    pub device: Box<dyn BlockDevice>,
+    pub header: Header,
+}
+
+/// The stack's part of the device, and that of the staging device behind it.
+pub(crate) type Below = Spanned<Part<Box<dyn BlockDevice>>>;
+
+/// Both, as one device.
+pub(crate) fn below<D: BlockDevice>(
+    device: D,
+    header: &Header,
+    second: Option<(D, &Header)>,
+) -> Spanned<Part<D>> {
+    let part = |device, header: &Header| Part::new(device, header.data_offset, header.data_bytes);
+    Spanned::new(part(device, header), second.map(|(device, header)| part(device, header)))
+}
+
+/// A path as it is kept in headers: whole, whatever folder the next program runs in.
+fn absolute(device: &str) -> String {
+    if device.contains('(') {
+        return device.to_owned();
+    }
+    let whole = std::path::absolute(device);
+    whole.ok().and_then(|path| path.to_str().map(str::to_owned)).unwrap_or(device.to_owned())
+}
+
+fn same_device(one: &str, other: &str) -> bool {
+    let whole = |device: &str| Path::new(device).canonicalize().ok();
+    one == other || whole(one).is_some_and(|path| Some(path) == whole(other))
+}
+
+/// Opens the device that a new staging area is to lie on, with the header that it gets, and says
+/// in the other's where it is.
+///
+/// # Errors
+/// [`VolumeError`]: above all if it holds something and may not be destroyed.
+pub(crate) fn begin(
+    staging: &Staging,
+    queue_depth: u32,
+    device: &str,
+    header: &mut Header,
+) -> Result<Second, VolumeError> {
+    if same_device(&staging.device, device) {
+        let reason = "a staging area on a device of its own needs another device".to_owned();
+        return Err(VolumeError::Refused { device: staging.device.clone(), reason });
+    }
+    let access = if staging.destroys { Access::DestroyData } else { Access::Write };
+    let second = open_device(&staging.device, access, queue_depth)?;
+    let pair = |role, other: &str| Some(Pair { role, is_settled: true, other: absolute(other) });
+    header.pair = pair(Role::Homes, &staging.device);
+    let mut own = plan(&header.stack, &Default::default(), &*second)?;
+    (own.uuid, own.seed, own.created_unix_s) = (header.uuid, header.seed, header.created_unix_s);
+    own.pair = pair(Role::Staging, device);
+    Ok(Second { device: second, header: own })
+}
+
+/// Opens the staging device of a volume, which is at `given` or where its header says; none if it
+/// has none.
+///
+/// # Errors
+/// [`VolumeError`] if it is not there, or it is that of another volume, or an older copy of one of
+/// both devices was found.
+pub(crate) fn open(
+    device: &str,
+    header: &mut Header,
+    given: Option<&str>,
+    access: Access,
+    queue_depth: u32,
+) -> Result<Option<Second>, VolumeError> {
+    let wrong = |reason| VolumeError::Refused { device: device.to_owned(), reason };
+    let uuid = header.uuid;
+    let Some(Pair { role, other, .. }) = &mut header.pair else {
+        return match given {
+            None => Ok(None),
+            Some(given) => Err(wrong(format!(
+                "volume {uuid} has no staging device, and {given} is given as one"
+            ))),
+        };
+    };
+    if *role == Role::Staging {
+        return Err(wrong(format!(
+            "it is the staging device of volume {uuid}, whose pages lie on {other}: name that"
+        )));
+    }
+    let place = given.unwrap_or(other).to_owned();
+    if same_device(&place, device) {
+        return Err(wrong(format!(
+            "it holds the pages of volume {uuid}, and is given as its staging device, too: the \
+             last one was {other}"
+        )));
+    }
+    let mut second = open_device(&place, access, queue_depth).map_err(|error| {
+        wrong(format!(
+            "volume {uuid} needs its staging device, and {error}; say where it is by --staging"
+        ))
+    })?;
+    let found = find_any(&mut *second).map_err(|error| {
+        wrong(format!("the staging device of volume {uuid} is wanted, and {error}"))
+    })?;
+    let own = found.header;
+    if own.uuid != uuid || own.pair.as_ref().is_none_or(|pair| pair.role != Role::Staging) {
+        let what = match &own.pair {
+            Some(Pair { role: Role::Staging, .. }) => "that",
+            Some(Pair { role: Role::Homes, .. }) => "the other device",
+            None => "a volume of one device,",
+        };
+        return Err(wrong(format!(
+            "the staging device of volume {uuid} is wanted, and {place} is {what} of {}",
+            own.uuid
+        )));
+    }
+    compare(header, &own).map_err(|older| wrong(older.told(device, &place, header, &own)))?;
+    if given.is_some()
+        && let Some(pair) = &mut header.pair
+    {
+        let kept = std::mem::replace(&mut pair.other, absolute(&place));
+        // It is where to look first, no more: without room for it, the old one stays.
+        if Header::room(&header.stack, &header.facts, header.pair.as_ref()).is_err()
+            && let Some(pair) = &mut header.pair
+        {
+            pair.other = kept;
+        }
+    }
+    Ok(Some(Second { device: second, header: own }))
+}
+
+/// Which of both devices is an older copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Older {
+    Homes,
+    Staging,
+}
+
+impl Older {
+    fn told(self, device: &str, place: &str, header: &Header, own: &Header) -> String {
+        let (old, new, at) = match self {
+            Self::Homes => (header, own, device),
+            Self::Staging => (own, header, place),
+        };
+        let uuid = header.uuid;
+        format!(
+            "{at} is an older copy of its part of volume {uuid}: it was changed last at opening \
+             {} (generation {}), and the other device at opening {} (generation {}); what was \
+             written in between is not on both",
+            old.openings, old.generation, new.openings, new.generation
+        )
+    }
+}
+
+/// Whether both headers are of the same moment, or of a change that was cut short.
+///
+/// # Errors
+/// Which device is the older.
+pub(crate) fn compare(homes: &Header, staging: &Header) -> Result<(), Older> {
+    let is_settled = staging.pair.as_ref().is_none_or(|pair| pair.is_settled);
+    match staging.generation.checked_sub(homes.generation) {
+        Some(0) => Ok(()),
+        Some(1) if !is_settled => Ok(()),
+        Some(_) => Err(Older::Homes),
+        None => Err(Older::Staging),
+    }
+}
+
+/// Writes the header, and that of the staging device, if there is one, of the same generation.
+///
+/// # Errors
+/// [`VolumeError`].
+pub(crate) fn write_headers(
+    device: &mut dyn BlockDevice,
+    header: &Header,
+    second: Option<(&mut Box<dyn BlockDevice>, &mut Header)>,
+) -> Result<(), VolumeError> {
+    let Some((other, own)) = second else { return write_header(device, header) };
+    (own.generation, own.openings) = (header.generation, header.openings);
+    own.is_clean = header.is_clean;
+    for (is_settled, is_last) in [(false, false), (true, true)] {
+        if let Some(pair) = &mut own.pair {
+            pair.is_settled = is_settled;
+        }
+        write_header(&mut **other, own)?;
+        if !is_last {
+            write_header(device, header)?;
+        }
+    }
+    Ok(())
+}
+
+/// What there is of the staging device of a volume; none if it has none.
+pub(crate) fn look(device: &str, header: &Header, given: Option<&str>) -> Option<StagingFound> {
+    let pair = header.pair.as_ref().filter(|pair| pair.role == Role::Homes)?;
+    let place = given.unwrap_or(&pair.other).to_owned();
+    let opened = open(device, &mut header.clone(), Some(&place), Access::ReadOnly, 1);
+    Some(match opened {
+        Ok(Some(second)) => StagingFound {
+            device: place,
+            device_bytes: second.device.info().limits.capacity_bytes,
+            data_bytes: second.header.data_bytes,
+            problem: None,
+        },
+        Ok(None) => return None,
+        Err(error) => StagingFound {
+            device: place,
+            device_bytes: 0,
+            data_bytes: 0,
+            problem: Some(error.to_string()),
+        },
+    })
+}
+
+/// Gives a volume an empty staging area on another device, in place of one that is gone or is to
+/// go. Of a volume that was closed nothing is lost by that: nothing was in the staging area.
+///
+/// # Errors
+/// [`VolumeError`]: above all if it was not closed and what the old device holds may not be lost
+/// (`loses`), or the stack's staging area does not fit.
+pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, VolumeError> {
+    let mut first = open_device(device, Access::DestroyData, 32)?;
+    let mut header = find_any(&mut *first)?.header;
+    let (uuid, other) = match &header.pair {
+        Some(Pair { role: Role::Homes, other, .. }) => (header.uuid, other.clone()),
+        Some(_) => {
+            return Err(refused(&*first, "it is a staging device itself".to_owned()));
+        }
+        None => {
+            return Err(refused(
+                &*first,
+                "its staging area lies on the device itself: a volume gets a staging device when \
+                 it is made"
+                    .to_owned(),
+            ));
+        }
+    };
+    if !header.is_clean && !loses {
+        return Err(refused(
+            &*first,
+            format!(
+                "volume {uuid} was not closed: pages that were acknowledged may be on {other} \
+                 alone; open it once with that device, or allow them to be lost"
+            ),
+        ));
+    }
+    if same_device(&staging.device, &other) && !loses {
+        return Err(refused(&*first, format!("{other} is its staging device already")));
+    }
+    let mut second = begin(staging, 32, device, &mut header)?;
+    let mut below = below(&mut *first, &header, Some((&mut *second.device, &second.header)));
+    layers::format_staging(&header.stack, &header.layer_facts(), header.seed, &mut below)
+        .map_err(|error| layers_failed(device, error))?;
+    header.generation += 1;
+    // A crash before this leaves the old device as the volume's.
+    write_headers(&mut *first, &header, Some((&mut second.device, &mut second.header)))?;
+    Ok(header)
+}
+
+#[cfg(test)]
+#[path = "staging_tests.rs"]
+mod tests;

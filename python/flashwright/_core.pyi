@@ -715,19 +715,35 @@ def create_volume(
     facts: dict[str, Any] | None = None,
     seed: int = 1,
     destroy: bool = False,
+    staging: str | None = None,
+    destroy_staging: bool = False,
 ) -> dict[str, Any]:
     """Make a volume with this stack of layers on a device, and close it again.
 
-    Its header, and `capacity_bytes`.
+    With `staging` the staging area lies on that device. Its header, and `capacity_bytes`.
     """
 
-def volume_about(device: str) -> dict[str, Any]:
-    """Tell what volume is on a device, which is only read: its header, `device_bytes`, `notes`."""
+def volume_about(device: str, *, staging: str | None = None) -> dict[str, Any]:
+    """Tell what volume is on a device, which is only read: its header, `device_bytes`, `notes`.
+
+    `staging` is what was found of its staging device: `device`, `device_bytes`, `data_bytes` and
+    `problem`, or None if it has none.
+    """
+
+def restage_volume(
+    device: str, staging: str, *, lose: bool = False, destroy: bool = False
+) -> dict[str, Any]:
+    """Give a volume an empty staging area on another device, in place of the one that it has.
+
+    `lose` allows what is on that alone to be lost, if the volume was not closed. Its header.
+    """
 
 def destroy_volume(device: str) -> dict[str, Any]:
     """Overwrite both headers of the volume on a device."""
 
-def check_volume(device: str, *, progress: Progress | None = None) -> dict[str, Any]:
+def check_volume(
+    device: str, *, staging: str | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
     """Open the volume in memory and read all of it; nothing is written to the device.
 
     `about`, `recovery_sectors`, `read_bytes`, `bad_bytes`, and `bad`: (first byte, bytes, reason).
@@ -740,10 +756,18 @@ def allocate_file(path: _Path, bytes: int) -> None:
 class Volume:
     """A volume that is open, at work on a thread of its own. Any thread may use it."""
 
-    def __new__(cls, device: str, *, queue_depth: int = 128, bare: bool = False) -> Volume:
+    def __new__(
+        cls,
+        device: str,
+        *,
+        queue_depth: int = 128,
+        bare: bool = False,
+        staging: str | None = None,
+    ) -> Volume:
         """Open the volume on a device; it is recovered if it was not closed.
 
         With `bare` the device is taken as it is, without header or layers: an emulated drive.
+        `staging` says where its staging device is, if that is not where it was last.
         """
     def about(self) -> dict[str, Any]:
         """Give its header, `capacity_bytes` and `notes`."""

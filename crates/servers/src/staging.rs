@@ -150,6 +150,13 @@ pub(crate) fn open(
             own.uuid
         )));
     }
+    let sector = u64::from(header.sector_bytes.max(own.sector_bytes));
+    if [header.data_bytes, own.data_bytes].iter().any(|bytes| !bytes.is_multiple_of(sector)) {
+        return Err(wrong(format!(
+            "the parts of volume {uuid} are not of whole sectors of {sector} bytes, the larger of \
+             both devices"
+        )));
+    }
     compare(header, &own).map_err(|older| wrong(older.told(device, &place, header, &own)))?;
     if given.is_some()
         && let Some(pair) = &mut header.pair

@@ -33,7 +33,15 @@ class Ways:
     )
 
 
-def serve_by(ways: Ways, device: str, depth: int, metrics: Metrics, *, bare: bool) -> None:
+def serve_by(
+    ways: Ways,
+    device: str,
+    depth: int,
+    metrics: Metrics,
+    *,
+    bare: bool,
+    staging: str | None = None,
+) -> None:
     """Serve a device in the way that was chosen, until we are stopped.
 
     Raises click.UsageError if none was, or both.
@@ -44,7 +52,7 @@ def serve_by(ways: Ways, device: str, depth: int, metrics: Metrics, *, bare: boo
         raise click.UsageError("give either --fuse or --nbd")
     if ways.nbdkit and ways.nbd is None:
         raise click.UsageError("--nbdkit is for --nbd")
-    how = serving.Serving(device, depth, metrics.metrics, metrics.metrics_every, bare)
+    how = serving.Serving(device, depth, metrics.metrics, metrics.metrics_every, bare, staging)
     if ways.nbd is not None:
         serving.serve_nbd(how, ways.nbd, ways.nbdkit)
     elif ways.fuse is not None:
@@ -58,6 +66,12 @@ depth_option = click.option(
     show_default=True,
     metavar="N",
     help="Most commands outstanding at the device.",
+)
+
+staging_option = click.option(
+    "--staging",
+    metavar="DEVICE2",
+    help="Where the volume's staging device is now.  [default: where it was last]",
 )
 
 
@@ -87,6 +101,7 @@ def volume() -> None:
     Examples:
       flashwright volume create /dev/sdb --stack 'scheduler(coalesce)|log_volume'
       flashwright volume create volume.img --size 8G --stack log_volume
+      flashwright volume create /dev/sdb --stack stable_buffer --staging /dev/nvme0n1p3
       sudo flashwright volume mount volume.img /mnt/db --mkfs ext4
       sudo flashwright volume umount /mnt/db
       flashwright volume serve volume.img --nbd /tmp/db.sock
@@ -119,9 +134,21 @@ def volume() -> None:
 )
 @click.option("--seed", default=1, show_default=True, help="Seed of whatever the layers draw.")
 @click.option(
+    "--staging",
+    metavar="DEVICE2",
+    help="A second, faster device for the staging area of stable_buffer. The volume needs both "
+    "from then on.  [default: the area lies on DEVICE]",
+)
+@click.option(
+    "--staging-size",
+    type=Size(),
+    help="First make DEVICE2 a file of this size, with room for all of it.",
+)
+@click.option(
     "--destroy-data",
+    multiple=True,
     metavar="DEVICE",
-    help="Confirm that what the device holds is lost, by repeating its path.",
+    help="Confirm that what the device holds is lost, by repeating its path. Again for DEVICE2.",
 )
 @takes(Json, "to")
 def create(
@@ -131,7 +158,9 @@ def create(
     size: int | None,
     facts: Path | None,
     seed: int,
-    destroy_data: str | None,
+    staging: str | None,
+    staging_size: int | None,
+    destroy_data: tuple[str, ...],
     to: Json,
 ) -> None:
     """Make a volume on DEVICE, a block device or a file.
@@ -141,37 +170,49 @@ def create(
     from flashwright import _core
     from flashwright.layering import facts as of_devices
 
-    if destroy_data not in {None, device}:
-        raise click.UsageError(
-            f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
-        )
+    for path in destroy_data:
+        if path not in {device, staging}:
+            raise click.UsageError(f"--destroy-data {path}: repeat the path of DEVICE, {device}")
+    if staging_size is not None and staging is None:
+        raise click.UsageError("--staging-size is for --staging")
     _core.check_stack(stack)
     known = of_devices.of_folder(facts).values if facts is not None else {}
-    if size is not None:
-        _core.allocate_file(Path(device), -(-size // 4096) * 4096)
+    files: list[Path] = []
     try:
+        for path, wanted in ((device, size), (staging, staging_size)):
+            if path is not None and wanted is not None:
+                _core.allocate_file(Path(path), -(-wanted // 4096) * 4096)
+                files.append(Path(path))
         made = _core.create_volume(
-            device, stack, facts=known, seed=seed, destroy=destroy_data is not None
+            device,
+            stack,
+            facts=known,
+            seed=seed,
+            destroy=device in destroy_data,
+            staging=staging,
+            destroy_staging=staging in destroy_data,
         )
     except BaseException:
-        if size is not None:
-            Path(device).unlink(missing_ok=True)
+        for file in files:
+            file.unlink(missing_ok=True)
         raise
     to.write(made)
+    aside = "" if staging is None else f", staging area on {staging}"
     to.say(
         f"{device}: volume {made['uuid']}, {_size(made['capacity_bytes'])} for its users, "
-        f"stack {made['stack']}"
+        f"stack {made['stack']}{aside}"
     )
 
 
 @volume.command()
 @click.argument("device")
+@staging_option
 @takes(Json, "to")
-def info(device: str, *, to: Json) -> None:
+def info(device: str, *, staging: str | None, to: Json) -> None:
     """Tell what volume is on DEVICE, which is only read."""
     from flashwright import _core
 
-    about = _core.volume_about(device)
+    about = _core.volume_about(device, staging=staging)
     to.write(about)
     if to.is_only_json:
         return
@@ -185,15 +226,26 @@ def info(device: str, *, to: Json) -> None:
         ["device", f"{_size(about['device_bytes'])}, sectors of {about['sector_bytes']} bytes"],
         ["the stack's part", f"{_size(about['data_bytes'])} from byte {about['data_offset']}"],
     ]
+    second = about["staging"]
+    if about["role"] == "staging":
+        rows.append(
+            ["this device", f"the staging device; the pages lie on {about['other_device']}"]
+        )
+    elif second is not None:
+        size = f", {_size(second['device_bytes'])}" if second["problem"] is None else ""
+        rows.append(["staging device", f"{second['device']}{size}"])
     print_table([("", "left"), ("", "left")], rows, f"{device}: volume")
     for note in about["notes"]:
         say(f"Note: {note}")
+    if second is not None and second["problem"] is not None:
+        say(f"It cannot be opened: {second['problem']}")
 
 
 @volume.command()
 @click.argument("device")
+@staging_option
 @takes(Json, "to")
-def check(device: str, *, to: Json) -> None:
+def check(device: str, *, staging: str | None, to: Json) -> None:
     """Read all of the volume on DEVICE and verify what has checksums; nothing is changed.
 
     A volume that was not closed is recovered in memory. It must not be in use meanwhile. Exit code
@@ -206,7 +258,7 @@ def check(device: str, *, to: Json) -> None:
     found = work(
         f"Reading {device}",
         "bytes",
-        lambda progress: _core.check_volume(device, progress=progress),
+        lambda progress: _core.check_volume(device, staging=staging, progress=progress),
     )
     to.write(found)
     about = found["about"]
@@ -232,6 +284,7 @@ def check(device: str, *, to: Json) -> None:
     "--mkfs", help="Make this file system if the volume holds none: ext4, ext2, xfs, btrfs."
 )
 @click.option("--options", default="noatime", show_default=True, help="Options of mount.")
+@staging_option
 @depth_option
 @takes(Metrics, "metrics")
 def mount(
@@ -240,6 +293,7 @@ def mount(
     *,
     mkfs: str | None,
     options: str,
+    staging: str | None,
     depth: int,
     metrics: Metrics,
 ) -> None:
@@ -254,7 +308,7 @@ def mount(
         known = ", ".join(mounting.FILE_SYSTEMS)
         raise click.UsageError(f"--mkfs {mkfs}: it must be one of {known}")
     plan = mounting.MountPlan(
-        device, directory, mkfs, options, depth, metrics.metrics, metrics.metrics_every
+        device, directory, mkfs, options, depth, metrics.metrics, metrics.metrics_every, staging
     )
     mounted = mounting.mount(plan)
     say(f"{device}: mounted at {mounted.directory}, over {mounted.loop}")
@@ -307,15 +361,73 @@ def list_mounted(*, to: Json) -> None:
 @volume.command()
 @click.argument("device")
 @takes(Ways, "ways")
+@staging_option
 @depth_option
 @takes(Metrics, "metrics")
-def serve(device: str, *, ways: Ways, depth: int, metrics: Metrics) -> None:
+def serve(device: str, *, ways: Ways, staging: str | None, depth: int, metrics: Metrics) -> None:
     """Serve the volume on DEVICE until Ctrl-C or SIGTERM, then close it.
 
     No root is needed if the device may be opened. Nothing listens on the network. The log, a line
     of JSON for each event, goes to standard error.
     """
-    serve_by(ways, device, depth, metrics, bare=False)
+    serve_by(ways, device, depth, metrics, bare=False, staging=staging)
+
+
+@volume.command()
+@click.argument("device")
+@click.option(
+    "--staging",
+    metavar="DEVICE2",
+    required=True,
+    help="The device that the new staging area is to lie on.",
+)
+@click.option(
+    "--staging-size",
+    type=Size(),
+    help="First make DEVICE2 a file of this size, with room for all of it.",
+)
+@click.option(
+    "--lose-staged",
+    metavar="DEVICE",
+    help="Confirm that pages are lost that only the old staging device has, by repeating the path "
+    "of DEVICE. Needed if the volume was not closed.",
+)
+@click.option(
+    "--destroy-data",
+    metavar="DEVICE2",
+    help="Confirm that what DEVICE2 holds is lost, by repeating its path.",
+)
+def restage(
+    device: str,
+    *,
+    staging: str,
+    staging_size: int | None,
+    lose_staged: str | None,
+    destroy_data: str | None,
+) -> None:
+    """Give the volume on DEVICE another staging device, because the old one is gone or is to go.
+
+    Of a volume that was closed nothing is lost: nothing is staged then.
+    """
+    from flashwright import _core
+
+    if lose_staged not in {None, device}:
+        raise click.UsageError(f"--lose-staged {lose_staged}: repeat the path of DEVICE, {device}")
+    if destroy_data not in {None, staging}:
+        raise click.UsageError(
+            f"--destroy-data {destroy_data}: repeat the path of DEVICE2, {staging}"
+        )
+    if staging_size is not None:
+        _core.allocate_file(Path(staging), -(-staging_size // 4096) * 4096)
+    try:
+        changed = _core.restage_volume(
+            device, staging, lose=lose_staged is not None, destroy=destroy_data is not None
+        )
+    except BaseException:
+        if staging_size is not None:
+            Path(staging).unlink(missing_ok=True)
+        raise
+    say(f"{device}: the staging area of volume {changed['uuid']} lies on {staging} now, empty")
 
 
 @volume.command()
@@ -336,6 +448,11 @@ def destroy(device: str, *, destroy_data: str) -> None:
         )
     gone = _core.destroy_volume(device)
     say(f"{device}: volume {gone['uuid']} is gone")
+    second = gone["staging"]
+    if second is not None and second["problem"] is None:
+        say(f"{second['device']}: its staging area is gone, too")
+    elif second is not None:
+        say(f"{second['device']}: its staging device was left alone: {second['problem']}")
 
 
 @volume.command()
@@ -353,14 +470,15 @@ def destroy(device: str, *, destroy_data: str) -> None:
     metavar="SOCKET",
     help="Serve it over NBD, in a sandbox.",
 )
-def unit(device: str, *, directory: Path | None, nbd: Path | None) -> None:
+@click.option("--staging", metavar="DEVICE2", help="The volume's staging device, if it has one.")
+def unit(device: str, *, directory: Path | None, nbd: Path | None, staging: str | None) -> None:
     """Print a unit of systemd for the volume on DEVICE."""
     from flashwright.volumes import units
 
     if directory is not None and nbd is None:
-        say(units.of_mount(device, directory).rstrip())
+        say(units.of_mount(device, directory, staging).rstrip())
     elif nbd is not None and directory is None:
-        say(units.of_nbd(device, nbd).rstrip())
+        say(units.of_nbd(device, nbd, staging).rstrip())
     else:
         raise click.UsageError("give either --mount or --nbd")
 

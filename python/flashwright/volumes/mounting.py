@@ -15,11 +15,10 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.recording.tools import need, need_root, tool
 
-from . import places
+from . import places, serving
 from .places import Mounted, Place, process_began
 
 _LOOK_SECONDS = 0.02
@@ -49,6 +48,8 @@ class MountPlan:
     """Another file of metrics, beside the one that `flashwright top` reads."""
     metrics_every: float = 10.0
     """Seconds between two writes of it."""
+    staging: str | None = None
+    """Where the staging device is, if that is not where it was last."""
 
 
 def mount(plan: MountPlan) -> Mounted:
@@ -67,9 +68,8 @@ def mount(plan: MountPlan) -> Mounted:
         raise InputError(f"{directory}: no such directory; make it first")
     if os.path.ismount(directory):
         raise InputError(f"{directory}: something is mounted there already")
-    about = _core.volume_about(plan.device)
-    # An emulated drive has no path.
-    device = plan.device if "(" in plan.device else str(Path(plan.device).absolute())
+    about = serving.look(plan.device, plan.staging)
+    device = _whole(plan.device)
     place = Place(about["uuid"])
     for one in places.all_mounted():
         if one.uuid == about["uuid"]:
@@ -96,11 +96,18 @@ def mount(plan: MountPlan) -> Mounted:
     return mounted
 
 
+def _whole(device: str) -> str:
+    """Give the whole path of a device; an emulated drive has none."""
+    return device if "(" in device else str(Path(device).absolute())
+
+
 def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     """Start the server, and wait until the volume is there: its recovery may take long."""
     place = mounted.place
     words = [sys.executable, "-m", "flashwright", "volume", "serve", mounted.device]
     words += ["--fuse", str(place.fuse), "--depth", str(plan.queue_depth)]
+    if plan.staging is not None:
+        words += ["--staging", _whole(plan.staging)]
     if plan.metrics is not None:
         words += ["--metrics", str(plan.metrics.absolute())]
         words += ["--metrics-every", f"{plan.metrics_every:g}"]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from flashwright import _core
 from flashwright._core import InputError, RunError
@@ -45,6 +45,8 @@ class Serving:
     """Seconds between two writes of that file."""
     bare: bool = False
     """The device as it is, without header or layers."""
+    staging: str | None = None
+    """Where the staging device is, if that is not where it was last."""
 
 
 def say(event: str, **facts: object) -> None:
@@ -52,6 +54,18 @@ def say(event: str, **facts: object) -> None:
     line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, **facts}
     sys.stderr.write(json.dumps(line) + "\n")
     sys.stderr.flush()
+
+
+def look(device: str, staging: str | None) -> dict[str, Any]:
+    """Tell what volume is on a device, with the staging device that it needs.
+
+    Raises InputError if there is no volume, or its staging device is missing or another.
+    """
+    about = _core.volume_about(device, staging=staging)
+    found = about["staging"]
+    if found is not None and found["problem"] is not None:
+        raise InputError(found["problem"])
+    return about
 
 
 def serve_fuse(serving: Serving, directory: Path) -> None:
@@ -73,7 +87,12 @@ def serve_fuse(serving: Serving, directory: Path) -> None:
     # the kernel makes free by writing. Threads that begin later inherit it. Only root may.
     ctypes.CDLL(None).prctl(_PR_SET_IO_FLUSHER, 1, 0, 0, 0)
     began = time.monotonic()
-    volume = _core.Volume(serving.device, queue_depth=serving.queue_depth, bare=serving.bare)
+    volume = _core.Volume(
+        serving.device,
+        queue_depth=serving.queue_depth,
+        bare=serving.bare,
+        staging=serving.staging,
+    )
     about = volume.about()
     say(
         "opened",
@@ -124,10 +143,12 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
         raise InputError(f"{PLUGIN}: the plugin was not built; right would be `make build`")
     if not (serving.bare or serving.device.startswith("memory")):
         # Said in one line here; nbdkit would say more.
-        _core.volume_about(serving.device)
+        look(serving.device, serving.staging)
     settings = [f"volume={serving.device}", f"depth={serving.queue_depth}"]
     if serving.bare:
         settings.append("bare=yes")
+    if serving.staging is not None:
+        settings.append(f"staging={serving.staging}")
     if serving.metrics is not None:
         settings.append(f"metrics={serving.metrics.absolute()}")
         settings.append(f"metrics_every={serving.metrics_every:g}")

@@ -34,8 +34,8 @@ UMask=0177
 """
 
 
-def of_mount(device: str, directory: Path) -> str:
-    """Give a unit that mounts a volume at each start.
+def of_mount(device: str, directory: Path, staging: str | None = None) -> str:
+    """Give a unit that mounts a volume, and its staging device if it has one, at each start.
 
     It has no sandbox: what it mounts has to be seen by all.
 
@@ -43,6 +43,7 @@ def of_mount(device: str, directory: Path) -> str:
     """
     where = _absolute(str(directory))
     program, what = _program(), shlex.quote(_absolute(device))
+    aside = "" if staging is None else f" --staging {shlex.quote(_absolute(staging))}"
     return f"""\
 [Unit]
 Description=Flashwright volume {device} at {where}
@@ -54,7 +55,7 @@ After=local-fs-pre.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart={program} volume mount {what} {shlex.quote(where)}
+ExecStart={program} volume mount {what} {shlex.quote(where)}{aside}
 ExecStop={program} volume umount {shlex.quote(where)} --timeout 110
 TimeoutStopSec=120
 
@@ -63,23 +64,28 @@ WantedBy=multi-user.target
 """
 
 
-def of_nbd(device: str, socket: Path) -> str:
-    """Give a unit that serves a volume over NBD, in a sandbox that sees little but the device.
+def of_nbd(device: str, socket: Path, staging: str | None = None) -> str:
+    """Give a unit that serves a volume over NBD, in a sandbox that sees little but its devices.
 
     Raises InputError for a relative path.
     """
     path, where = Path(_absolute(device)), Path(_absolute(str(socket)))
-    is_node = path.is_relative_to("/dev")
-    reached = f"DevicePolicy=closed\nDeviceAllow={path} rw\n" if is_node else "PrivateDevices=yes\n"
-    writable = f"ReadWritePaths={where.parent}" + ("" if is_node else f" {path}")
-    home = "yes" if is_node and not where.is_relative_to("/home") else "no"
+    paths = [path, *([Path(_absolute(staging))] if staging is not None else [])]
+    nodes = [each for each in paths if each.is_relative_to("/dev")]
+    files = [each for each in paths if each not in nodes]
+    allowed = "".join(f"DeviceAllow={node} rw\n" for node in nodes)
+    reached = f"DevicePolicy=closed\n{allowed}" if nodes else "PrivateDevices=yes\n"
+    writable = " ".join(["ReadWritePaths=" + str(where.parent), *map(str, files)])
+    home = "no" if files or where.is_relative_to("/home") else "yes"
+    needed = " ".join(str(each.parent) for each in (*paths, where))
+    aside = "" if staging is None else f" --staging {shlex.quote(str(paths[1]))}"
     return f"""\
 [Unit]
 Description=Flashwright volume {device} over NBD
-RequiresMountsFor={path.parent} {where.parent}
+RequiresMountsFor={needed}
 
 [Service]
-ExecStart={_program()} volume serve {shlex.quote(str(path))} --nbd {shlex.quote(str(where))}
+ExecStart={_program()} volume serve {shlex.quote(str(path))} --nbd {shlex.quote(str(where))}{aside}
 Restart=on-failure
 TimeoutStopSec=120
 LimitMEMLOCK=infinity

@@ -1,0 +1,214 @@
+"""Volumes whose staging area lies on a second device: two files as devices."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from flashwright import _core
+from flashwright._core import InputError
+from flashwright.volumes import units
+from support import Cli, find_program
+
+MEBIBYTE = 1 << 20
+STACK = "stable_buffer(size=1Mi,page=4Ki)"
+_WORKER = """
+import json, random, sys
+from flashwright import _core
+device, life = sys.argv[1], int(sys.argv[2])
+volume, draw, stamp = _core.Volume(device), random.Random(life), life * 1_000_000
+while True:
+    written = {}
+    for _ in range(20):
+        page, stamp = draw.randrange(2000), stamp + 1
+        volume.write(page * 4096, stamp.to_bytes(8, "little") * 512)
+        written[page] = stamp
+    volume.flush()
+    print(json.dumps(written), flush=True)
+"""
+
+
+@pytest.fixture
+def pair(cli: Cli, tmp_path: Path) -> tuple[str, str]:
+    """Make a volume over two files, by the command line."""
+    slow, fast = str(tmp_path / "slow"), str(tmp_path / "fast")
+    made = cli(
+        *("volume", "create", slow, "--size", "32M", "--stack", STACK),
+        *("--staging", fast, "--staging-size", "8M"),
+    )
+    assert f"staging area on {fast}" in made.stdout
+    return slow, fast
+
+
+def fails(cli: Cli, *words: str) -> str:
+    """Call a command that is wrong use, and give its one line."""
+    done = cli("volume", *words, code=2)
+    assert done.stderr.startswith("flashwright: error: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_both_devices_say_what_they_are(cli: Cli, pair: tuple[str, str]) -> None:
+    slow, fast = pair
+    about = json.loads(cli("volume", "info", slow, "--json", "-").stdout)
+    assert (about["role"], about["other_device"], about["notes"]) == ("homes", fast, [])
+    assert about["staging"] == {
+        "device": fast,
+        "device_bytes": 8 * MEBIBYTE,
+        "data_bytes": 6 * MEBIBYTE,
+        "problem": None,
+    }
+    assert f"{fast}, 8.00 MiB" in cli("volume", "info", slow).stdout
+    told = cli("volume", "info", fast).stdout
+    assert about["uuid"] in told
+    assert f"the pages lie on {slow}" in told
+    found = json.loads(cli("volume", "check", slow, "--json", "-").stdout)
+    assert (found["bad_bytes"], found["read_bytes"]) == (0, 30 * MEBIBYTE)
+
+
+def test_a_missing_wrong_or_older_staging_device_is_one_line(
+    cli: Cli, pair: tuple[str, str], tmp_path: Path
+) -> None:
+    slow, fast = pair
+    uuid = _core.volume_about(slow)["uuid"]
+    older = tmp_path / "older"
+    shutil.copy(fast, older)
+    _core.Volume(slow).close()
+    socket = str(tmp_path / "socket")
+    for words in (["check", slow], ["serve", slow, "--nbd", socket], ["check", fast]):
+        more = [] if words[1] == fast else ["--staging", str(older)]
+        told = fails(cli, *words, *more)
+        assert uuid in told
+        assert "whose pages lie on" in told if words[1] == fast else "is an older copy" in told
+    other = str(tmp_path / "other")
+    _core.allocate_file(Path(other), 8 * MEBIBYTE)
+    assert "at byte 0: zeros" in fails(cli, "check", slow, "--staging", other)
+    _core.create_volume(other, "direct", destroy=True)
+    told = fails(cli, "check", slow, "--staging", other)
+    assert uuid in told
+    assert _core.volume_about(other)["uuid"] in told
+    moved = tmp_path / "moved"
+    Path(fast).rename(moved)
+    told = fails(cli, "serve", slow, "--nbd", socket)
+    assert "--staging" in told
+    assert uuid in told
+    assert "It cannot be opened: " in cli("volume", "info", slow).stdout
+    with pytest.raises(InputError, match="needs its staging device"):
+        _core.Volume(slow)
+    volume = _core.Volume(slow, staging=str(moved))
+    volume.close()
+    _core.Volume(slow).close()
+    told = fails(cli, "create", other, "--stack", "log_volume", "--staging", fast)
+    assert "no such file" in told
+    for words, said in (
+        (["create", "x", "--staging-size", "8M"], "--staging-size is for --staging"),
+        (["restage", slow, "--staging", fast, "--lose-staged", fast], "repeat the path of DEVICE"),
+        (["restage", other, "--staging", str(moved)], "when it is made"),
+    ):
+        assert said in fails(cli, *words)
+
+
+def test_a_staging_device_is_replaced(cli: Cli, pair: tuple[str, str], tmp_path: Path) -> None:
+    slow, fast = pair
+    new = str(tmp_path / "new")
+    volume = _core.Volume(slow)
+    volume.write(4096, b"home")
+    volume.close()
+    words = ["restage", slow, "--staging", new, "--staging-size", "8M"]
+    assert f"lies on {new} now, empty" in cli("volume", *words).stdout
+    volume = _core.Volume(slow)
+    assert volume.read(4096, 4) == b"home"
+    volume.close()
+    assert "is an older copy" in fails(cli, "check", slow, "--staging", fast)
+    gone = cli("volume", "destroy", slow, "--destroy-data", slow)
+    assert f"{new}: its staging area is gone, too" in gone.stdout
+    assert "no volume is there" in fails(cli, "info", new)
+
+
+def test_units_of_systemd_reach_both_devices() -> None:
+    text = units.of_nbd("/dev/sdb", Path("/run/db/nbd.sock"), "/dev/nvme0n1p3")
+    assert "DeviceAllow=/dev/sdb rw\nDeviceAllow=/dev/nvme0n1p3 rw\n" in text
+    assert "--staging /dev/nvme0n1p3" in text
+    text = units.of_nbd("/srv/slow", Path("/run/db/nbd.sock"), "/dev/nvme0n1p3")
+    assert "ReadWritePaths=/run/db /srv/slow\n" in text
+    assert "--staging /dev/fast" in units.of_mount("/dev/sdb", Path("/mnt/db"), "/dev/fast")
+
+
+def test_what_a_served_volume_has_acknowledged_outlives_a_kill(
+    pair: tuple[str, str], tmp_path: Path
+) -> None:
+    slow, fast = pair
+    find_program("nbdkit")
+    qemu, socket = find_program("qemu-io"), tmp_path / "nbd.sock"
+    words = [sys.executable, "-m", "flashwright", "volume", "serve", slow, "--nbd", str(socket)]
+    server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        end = time.monotonic() + 60
+        while not socket.exists():
+            assert server.poll() is None, server.stderr.read() if server.stderr else ""
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        script = ["write -P 7 64k 4k", "write -P 9 1M 300k", "write -f -P 8 64k 4k", "flush"]
+        script += ["read -P 8 64k 4k"]
+        lines = [word for line in script for word in ("-c", line)]
+        uri = f"nbd+unix:///?socket={socket}"
+        done = subprocess.run([qemu, "-f", "raw", *lines, uri], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    finally:
+        server.send_signal(signal.SIGKILL)
+        server.wait(60)
+    with Path(slow).open("rb") as file:
+        file.seek(MEBIBYTE + 64 * 1024)
+        assert file.read(4096) != b"\x08" * 4096, "it is not at home yet"
+    assert b"\x08" * 4096 in Path(fast).read_bytes(), "it is staged"
+    assert _core.check_volume(slow)["recovery_sectors"] == 0
+    volume = _core.Volume(slow)
+    assert volume.read(64 * 1024, 4096) == b"\x08" * 4096
+    assert volume.read(MEBIBYTE, 300 * 1024) == b"\x09" * 300 * 1024
+    volume.close()
+    with Path(slow).open("rb") as file:
+        file.seek(MEBIBYTE + 64 * 1024)
+        assert file.read(4096) == b"\x08" * 4096, "closed, all is at home"
+
+
+def test_a_killed_process_loses_nothing_that_was_flushed(pair: tuple[str, str]) -> None:
+    slow, _ = pair
+    draw = random.Random(1)
+    durable: dict[int, int] = {}
+    for life in range(4):
+        worker = subprocess.Popen(
+            [sys.executable, "-c", _WORKER, slow, str(life)], stdout=subprocess.PIPE, text=True
+        )
+        assert worker.stdout is not None
+        reported: list[str] = []
+        wanted = draw.randrange(3, 40)
+        for line in worker.stdout:
+            reported.append(line)
+            if len(reported) >= wanted:
+                worker.send_signal(signal.SIGKILL)
+                break
+        reported += worker.stdout.readlines()
+        worker.wait()
+        for line in reported:
+            if line.endswith("\n"):
+                durable.update({int(page): stamp for page, stamp in json.loads(line).items()})
+        volume = _core.Volume(slow)
+        for page, stamp in durable.items():
+            held = volume.read(page * 4096, 4096)
+            newest = int.from_bytes(held[:8], "little")
+            assert newest >= stamp, (life, page)
+            assert held == newest.to_bytes(8, "little") * 512, (life, page)
+        if life % 2:
+            volume.close()
+        else:
+            # As if it had been killed, too: the next life recovers it.
+            del volume
+    assert len(durable) > 500

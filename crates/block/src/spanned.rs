@@ -17,6 +17,7 @@ const SLICE: (Nanos, Nanos) = (10_000, 500_000);
 /// A command of which both devices have a part.
 #[derive(Clone, Debug)]
 struct Shared {
+    op: IoOp,
     /// Parts that have not ended.
     left: u8,
     /// What a read brought, from the first and from the second.
@@ -28,9 +29,10 @@ struct Shared {
 /// A device and, where there is a second, that one behind it: its bytes follow the first's last.
 ///
 /// A command that touches both is sent to both in parts. A FLUSH goes to both, and is replied to
-/// when both have; so does [`Signal`]. A command fails if any part of it does, and says on which
-/// device. One device that is gone ends a run, as the only one would. The sector is the larger of
-/// both. What is told of flash is the first's.
+/// when both have; so does [`Signal`]. One that failed on a device and is not replied to yet fails
+/// those that come meanwhile: what it should have covered there, no later one covers. A command
+/// fails if any part of it does, and says on which device. One device that is gone ends a run, as
+/// the only one would. The sector is the larger of both. What is told of flash is the first's.
 ///
 /// Each keeps its clock: what the second tells is given in the first's time. Both clocks go by
 /// themselves or take no time; two simulated drives, whose clocks move while somebody waits for
@@ -191,6 +193,12 @@ impl<D: BlockDevice> Spanned<D> {
         Some(Completion { reply: Reply { id, outcome }, submitted_at, completed_at })
     }
 
+    /// The failure of a flush that is known on one device, and that nobody was told yet.
+    fn flush_failure(&self) -> Option<Failure> {
+        let flushes = self.shared.values().filter(|shared| shared.op == IoOp::Flush);
+        flushes.filter_map(|shared| shared.failure.clone()).next()
+    }
+
     /// Waits for one device until then, in the first's time.
     fn hear(
         &mut self,
@@ -270,12 +278,18 @@ impl<D: BlockDevice> BlockDevice for Spanned<D> {
             self.info.queue_depth
         );
         self.outstanding += 1;
-        let id = command.id;
+        let (id, op) = (command.id, command.op);
+        if let Some(failure) = self.flush_failure().filter(|_| op == IoOp::Flush) {
+            let now = self.now();
+            let reply = Reply { id, outcome: Err(failure) };
+            self.done.push(Completion { reply, submitted_at: now, completed_at: now });
+            return;
+        }
         let (first, second) = self.split(command);
         if first.is_some() && second.is_some() {
             let submitted_at = self.now();
             let data = [Data::Absent, Data::Absent];
-            self.shared.insert(id, Shared { left: 2, data, failure: None, submitted_at });
+            self.shared.insert(id, Shared { op, left: 2, data, failure: None, submitted_at });
         }
         if let Some(first) = first {
             self.send(false, first);

@@ -71,6 +71,8 @@ struct Late {
     now: Nanos,
     takes: Nanos,
     under_way: Vec<(Command, Nanos)>,
+    /// The next flush fails.
+    fails: bool,
 }
 
 impl Late {
@@ -86,7 +88,7 @@ impl Late {
             is_virtual: true,
             holds_data: false,
         };
-        Self { info, now: begins, takes, under_way: Vec::new() }
+        Self { info, now: begins, takes, under_way: Vec::new(), fails: false }
     }
 }
 
@@ -116,7 +118,9 @@ impl BlockDevice for Late {
         self.under_way.retain(|(command, at)| {
             let is_done = at + takes <= now;
             if is_done {
-                let reply = Reply { id: command.id, outcome: Ok(Data::Absent) };
+                let fails = command.op == IoOp::Flush && std::mem::take(&mut self.fails);
+                let outcome = if fails { Err(command.failed("broken")) } else { Ok(Data::Absent) };
+                let reply = Reply { id: command.id, outcome };
                 completed.push(Completion { reply, submitted_at: *at, completed_at: now });
             }
             !is_done
@@ -174,4 +178,25 @@ fn limits_are_those_that_both_have_and_a_trim_goes_where_there_is_one() {
     assert_eq!(ended, [8, 9]);
     let (first, second) = device.parts_mut();
     assert!(first.now() >= 2000 && second.unwrap().now() == 0, "the second got nothing");
+}
+
+/// Found by the campaign of `faults`: the second flush would be replied to before anybody knows of
+/// the failure of the first, and would cover nothing of what that should have.
+#[test]
+fn a_flush_is_not_believed_while_the_failure_of_another_is_not_told() {
+    for fails in [true, false] {
+        let [mut first, second] = [Late::new(512, 0, 2000), Late::new(512, 0, 9_000_000)];
+        first.fails = fails;
+        let mut device = Spanned::new(first, Some(second));
+        device.submit(Command::new(1, IoOp::Flush, 0, 0));
+        let mut done = Vec::new();
+        device.wait(4_000_000, &mut done).unwrap();
+        assert!(done.is_empty(), "the second has not ended it");
+        device.submit(Command::new(2, IoOp::Flush, 0, 0));
+        while device.outstanding() > 0 {
+            device.wait(Nanos::MAX, &mut done).unwrap();
+        }
+        let failed = |id| done.iter().any(|one| one.reply.id == id && one.reply.outcome.is_err());
+        assert_eq!((done.len(), failed(1), failed(2)), (2, fails, fails));
+    }
 }

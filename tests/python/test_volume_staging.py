@@ -108,8 +108,9 @@ def test_a_missing_wrong_or_older_staging_device_is_one_line(
     volume = _core.Volume(slow, staging=str(moved))
     volume.close()
     _core.Volume(slow).close()
-    told = fails(cli, "create", other, "--stack", "log_volume", "--staging", fast)
+    told = fails(cli, "create", str(tmp_path / "n"), "--size", "8M", "--staging", fast)
     assert "no such file" in told
+    assert not (tmp_path / "n").exists(), "a file that was made for it is taken away"
     for words, said in (
         (["create", "x", "--staging-size", "8M"], "--staging-size is for --staging"),
         (["restage", slow, "--staging", fast, "--lose-staged", fast], "repeat the path of DEVICE"),

@@ -69,7 +69,7 @@ fn about_dict<'py>(py: Python<'py>, about: &About) -> PyResult<Bound<'py, PyDict
 
 /// Makes a volume with this stack of layers on a device, and closes it again: its header as a dict,
 /// and `capacity_bytes`. `destroy` allows what the device holds to be lost. With `staging` the
-/// staging area lies on that device, what it holds being lost if `destroy_staging` allows it. Raises
+/// staging area lies on that device, and `destroy_staging` allows what it holds to be lost. Raises
 /// InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (
@@ -106,9 +106,10 @@ fn create_volume<'py>(
     Ok(dict)
 }
 
-/// What is on a device, which is only read: the header of its volume as a dict, `device_bytes`,
-/// `notes` on what is odd, and of its staging device (at `staging`, or where it was last) `staging`:
-/// `device`, `device_bytes`, `data_bytes` and `problem`. Raises InputError if there is no volume.
+/// What is on a device, which is only read: the header of its volume as a dict, `device_bytes` and
+/// `notes` on what is odd; of its staging device, which is at `staging` or where it was last, a dict
+/// `staging`: `device`, `device_bytes`, `data_bytes` and `problem`. Raises InputError if there is no
+/// volume.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
 fn volume_about<'py>(

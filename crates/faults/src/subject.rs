@@ -383,13 +383,15 @@ const ASIDE: &[(&str, u64, u64, u32)] = &[
         512,
     ),
     (
-        "scheduler(defer,coalesce,buffer=16Ki,depth=3)|stable_buffer(size=16Ki,page=1Ki,ack=written)",
+        "scheduler(defer,coalesce,buffer=16Ki,depth=3)|stable_buffer(size=16Ki,page=1Ki,\
+         ack=written)",
         64,
         28,
         512,
     ),
     (
-        "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)|stable_buffer(size=8Ki,page=1Ki,ack=written)",
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)|\
+         stable_buffer(size=8Ki,page=1Ki,ack=written)",
         144,
         16,
         512,

@@ -8,7 +8,7 @@ use units::{Cancelled, Progress};
 use crate::files::{self, FilesFound};
 use crate::overlay::Overlay;
 use crate::staging::{self, Second};
-use crate::volume::{find_any, layers_failed};
+use crate::volume::{find, layers_failed};
 use crate::{About, VolumeError};
 
 /// Bytes that are read at a time.
@@ -49,13 +49,13 @@ pub fn check(
     opening.holds_data = true;
     opening.queue_depth = 32;
     let mut device = devices::open_watched(&opening, progress)?;
-    let mut about = find_any(&mut *device)?;
-    about.staging = staging::look(named, &about.header, staging);
+    let mut about = find(&mut *device)?;
+    about.staging = staging::look(named, &about.header, staging, &mut about.notes);
     let second = staging::open(named, &mut about.header, staging, Access::ReadOnly, 32)?;
     let header = &about.header;
     let name = device.info().name.clone();
     let (second, own) = match second {
-        Some(Second { device, header }) => (Some(device), Some(header)),
+        Some(Second { device, header, .. }) => (Some(device), Some(header)),
         None => (None, None),
     };
     let mut below = staging::below(device, header, second.zip(own.as_ref()));

@@ -12,7 +12,7 @@ use block::{BlockDevice, Part, Spanned};
 use devices::Access;
 
 use crate::header::{Pair, Role};
-use crate::volume::{find_any, layers_failed, open_device, plan, refused, write_header};
+use crate::volume::{find, layers_failed, open_device, plan, refused, write_header};
 use crate::{Header, VolumeError};
 
 /// What the staging area of a new volume lies on.
@@ -41,6 +41,8 @@ pub struct StagingFound {
 pub(crate) struct Second {
     pub device: Box<dyn BlockDevice>,
     pub header: Header,
+    /// What is odd about it.
+    pub notes: Vec<String>,
 }
 
 /// The stack's part of the device, and that of the staging device behind it.
@@ -92,7 +94,7 @@ pub(crate) fn begin(
     let mut own = plan(&header.stack, &Default::default(), &*second)?;
     (own.uuid, own.seed, own.created_unix_s) = (header.uuid, header.seed, header.created_unix_s);
     own.pair = pair(Role::Staging, device);
-    Ok(Second { device: second, header: own })
+    Ok(Second { device: second, header: own, notes: Vec::new() })
 }
 
 /// Opens the staging device of a volume, which is at `given` or where its header says; none if it
@@ -135,9 +137,10 @@ pub(crate) fn open(
             "volume {uuid} needs its staging device, and {error}; say where it is by --staging"
         ))
     })?;
-    let found = find_any(&mut *second).map_err(|error| {
+    let found = find(&mut *second).map_err(|error| {
         wrong(format!("the staging device of volume {uuid} is wanted, and {error}"))
     })?;
+    let notes = found.notes.iter().map(|note| format!("{place}: {note}")).collect();
     let own = found.header;
     if own.uuid != uuid || own.pair.as_ref().is_none_or(|pair| pair.role != Role::Staging) {
         let what = match &own.pair {
@@ -169,7 +172,7 @@ pub(crate) fn open(
             pair.other = kept;
         }
     }
-    Ok(Some(Second { device: second, header: own }))
+    Ok(Some(Second { device: second, header: own, notes }))
 }
 
 /// Which of both devices is an older copy.
@@ -233,18 +236,27 @@ pub(crate) fn write_headers(
     Ok(())
 }
 
-/// What there is of the staging device of a volume; none if it has none.
-pub(crate) fn look(device: &str, header: &Header, given: Option<&str>) -> Option<StagingFound> {
+/// What there is of the staging device of a volume, with notes on what is odd about it; none if it
+/// has none.
+pub(crate) fn look(
+    device: &str,
+    header: &Header,
+    given: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Option<StagingFound> {
     let pair = header.pair.as_ref().filter(|pair| pair.role == Role::Homes)?;
     let place = given.unwrap_or(&pair.other).to_owned();
     let opened = open(device, &mut header.clone(), Some(&place), Access::ReadOnly, 1);
     Some(match opened {
-        Ok(Some(second)) => StagingFound {
-            device: place,
-            device_bytes: second.device.info().limits.capacity_bytes,
-            data_bytes: second.header.data_bytes,
-            problem: None,
-        },
+        Ok(Some(second)) => {
+            notes.extend(second.notes);
+            StagingFound {
+                device: place,
+                device_bytes: second.device.info().limits.capacity_bytes,
+                data_bytes: second.header.data_bytes,
+                problem: None,
+            }
+        }
         Ok(None) => return None,
         Err(error) => StagingFound {
             device: place,
@@ -263,7 +275,7 @@ pub(crate) fn look(device: &str, header: &Header, given: Option<&str>) -> Option
 /// (`loses`), or the stack's staging area does not fit.
 pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, VolumeError> {
     let mut first = open_device(device, Access::DestroyData, 32)?;
-    let mut header = find_any(&mut *first)?.header;
+    let mut header = find(&mut *first)?.header;
     let (uuid, other) = match &header.pair {
         Some(Pair { role: Role::Homes, other, .. }) => (header.uuid, other.clone()),
         Some(_) => {

@@ -127,6 +127,19 @@ fn both_devices_are_described() {
 }
 
 #[test]
+fn one_of_both_headers_of_the_staging_device_is_enough_and_is_reported() {
+    let files = Files::made();
+    let file = OpenOptions::new().write(true).open(files.path("fast")).unwrap();
+    file.write_all_at(&[0xee; HEADER_BYTES], 0).unwrap();
+    let notes = about(&files.name("slow"), None).unwrap().notes;
+    assert!(notes.len() == 1 && notes[0].contains("fast: at byte 0"), "{notes:?}");
+    let volume = files.opened(None).unwrap();
+    assert_eq!(volume.notes(), notes);
+    volume.close().unwrap();
+    assert_eq!(about(&files.name("slow"), None).unwrap().notes, [""; 0], "it was written again");
+}
+
+#[test]
 fn a_missing_staging_device_is_named_and_may_have_moved() {
     let files = Files::made();
     let uuid = about(&files.name("slow"), None).unwrap().header.uuid.to_string();

@@ -147,7 +147,7 @@ impl Volume {
     /// [`VolumeError`]: above all if there is none, or the device has become too small for it.
     pub fn open(opening: &Opening) -> Result<Self, VolumeError> {
         let mut device = open_device(&opening.device, Access::DestroyData, opening.queue_depth)?;
-        let About { mut header, notes, .. } = find_any(&mut *device)?;
+        let About { mut header, mut notes, .. } = find(&mut *device)?;
         let unknown = header.unknown_for_writing();
         if unknown != 0 {
             return Err(refused(
@@ -165,6 +165,7 @@ impl Volume {
             Access::DestroyData,
             opening.queue_depth,
         )?;
+        notes.extend(second.iter().flat_map(|second| second.notes.clone()));
         Self::open_on(device, second, header, notes)
     }
 
@@ -179,11 +180,11 @@ impl Volume {
         header.generation = header.generation.max(ahead) + 1;
         header.openings += 1;
         header.is_clean = false;
-        let other = second.as_mut().map(|Second { device, header }| (device, header));
+        let other = second.as_mut().map(|second| (&mut second.device, &mut second.header));
         staging::write_headers(&mut *device, &header, other)?;
         let name = device.info().name.clone();
         let (second, staging) = match second {
-            Some(Second { device, header }) => (Some(device), Some(header)),
+            Some(Second { device, header, .. }) => (Some(device), Some(header)),
             None => (None, None),
         };
         let mut below = staging::below(device, &header, second.zip(staging.as_ref()));
@@ -269,8 +270,8 @@ impl Volume {
 /// # Errors
 /// [`VolumeError`].
 pub fn about(device: &str, staging: Option<&str>) -> Result<About, VolumeError> {
-    let mut about = find_any(&mut *open_device(device, Access::ReadOnly, 1)?)?;
-    about.staging = staging::look(device, &about.header, staging);
+    let mut about = find(&mut *open_device(device, Access::ReadOnly, 1)?)?;
+    about.staging = staging::look(device, &about.header, staging, &mut about.notes);
     Ok(about)
 }
 
@@ -294,7 +295,7 @@ pub fn destroy(device: &str) -> Result<About, VolumeError> {
 }
 
 fn clear_headers(device: &mut dyn BlockDevice) -> Result<(), VolumeError> {
-    let about = find_any(device)?;
+    let about = find(device)?;
     for place in [0, Header::last_place(about.header.device_bytes)] {
         if place + HEADER_BYTES as u64 <= about.device_bytes {
             write(device, place, &[0; HEADER_BYTES])?;
@@ -379,7 +380,7 @@ fn check_room(header: &Header, device: &dyn BlockDevice) -> Result<(), VolumeErr
 }
 
 /// Looks for the headers at both ends: the newer one that is whole holds.
-pub(crate) fn find_any(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
+pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
     let device_bytes = device.info().limits.capacity_bytes;
     let name = device.info().name.clone();
     if device_bytes < LEAST_BYTES {

@@ -400,7 +400,8 @@ impl Superblock {
         let version = from.get_u16_le();
         if !(FIRST_VERSION..=VERSION_ASIDE).contains(&version) {
             return Err(format!(
-                "its format is of version {version}, and {FIRST_VERSION} to {VERSION_ASIDE} are known"
+                "its format is of version {version}, and {FIRST_VERSION} to {VERSION_ASIDE} are \
+                 known"
             ));
         }
         if after.get_u64_le() != XxHash3_64::oneshot(covered) {

@@ -1,6 +1,6 @@
 //! StableBuffer: random writes go to a small area at the end of the device first, or on another
-//! device, where they are fast, and from there to their destinations in patterns that are fast, too (Li et al., CIKM
-//! 2010).
+//! device, where they are fast, and from there to their destinations in patterns that are fast, too
+//! (Li et al., CIKM 2010).
 //!
 //! # Durability
 //! A write is replied to when its slot is durable (`ack=fua`, and `ack=flush` with a flush that

@@ -179,10 +179,10 @@ def create(
     known = of_devices.of_folder(facts).values if facts is not None else {}
     files: list[Path] = []
     try:
-        for path, wanted in ((device, size), (staging, staging_size)):
-            if path is not None and wanted is not None:
-                _core.allocate_file(Path(path), -(-wanted // 4096) * 4096)
-                files.append(Path(path))
+        for where, wanted in ((device, size), (staging, staging_size)):
+            if where is not None and wanted is not None:
+                _core.allocate_file(Path(where), -(-wanted // 4096) * 4096)
+                files.append(Path(where))
         made = _core.create_volume(
             device,
             stack,

@@ -655,9 +655,14 @@ def play_transactions(
     loaded: bool = True,
     region_offset: int = 0,
     region_bytes: int | None = None,
+    stack: str | None = None,
+    facts: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Play transactions on a device; gives the figures with `tables`, and what ended it early."""
+    """Play transactions on a device; gives the figures with `tables`, and what ended it early.
+
+    With a `stack` of layers over the region of the device, also what these counted: `layers`.
+    """
 
 # Layers
 

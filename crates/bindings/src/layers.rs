@@ -462,8 +462,8 @@ fn replay_layers<'py>(
     Ok(dict)
 }
 
-/// What is known of a part of a device.
-fn part_of(about: &DeviceInfo, offset: u64, length: Option<u64>) -> PyResult<DeviceInfo> {
+/// What is known of a part of a device. InputError if it is not of whole sectors, or not there.
+pub fn part_of(about: &DeviceInfo, offset: u64, length: Option<u64>) -> PyResult<DeviceInfo> {
     let (capacity, sector) = (about.limits.capacity_bytes, u64::from(about.limits.sector_bytes));
     let length = length.unwrap_or(capacity.saturating_sub(offset));
     let is_within = offset.checked_add(length).is_some_and(|end| end <= capacity);
@@ -480,8 +480,8 @@ fn part_of(about: &DeviceInfo, offset: u64, length: Option<u64>) -> PyResult<Dev
 }
 
 /// A stack as it is when it has just been formatted. Requests carry no data, so that the device
-/// itself need not be written for that.
-fn open_blank(text: &str, facts: &Facts, seed: u64, about: &DeviceInfo) -> PyResult<Stack> {
+/// itself need not be written for that. InputError if it cannot be made.
+pub fn open_blank(text: &str, facts: &Facts, seed: u64, about: &DeviceInfo) -> PyResult<Stack> {
     let mut blank = Immediate::sparse(about.limits);
     ::layers::format(text, facts, seed, &mut blank).map_err(layer_error)?;
     ::layers::open(text, facts, seed, &mut blank).map_err(layer_error)

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ::block::{BlockDevice, LayerWork, Part};
+use ::layers::Driver;
 use ::registry::Spec;
 use ::traces::accesses::{AccessTrace, BenchmarkLoad, Database, REGISTRY, TransactionSource};
 use ::transactions::{
@@ -11,12 +13,13 @@ use ::transactions::{
 use hdrhistogram::Histogram;
 use numpy::IntoPyArray as _;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 use units::Nanos;
 
 use crate::devices::Device;
 use crate::drive_replication::replication_dict;
 use crate::errors;
+use crate::layers::{facts_of, open_blank, part_of};
 use crate::progress::{self, Progress};
 use crate::registry::info_dicts;
 use crate::traces::{source_dicts, trace_error};
@@ -31,6 +34,32 @@ enum Load {
 pub struct LoadedTransactions {
     load: Load,
     database: Database,
+}
+
+impl LoadedTransactions {
+    /// Writes the database, if that is wanted and it fits, and plays; no figures if it could not
+    /// be written.
+    fn play(
+        &self,
+        device: &mut dyn BlockDevice,
+        loaded: bool,
+        settings: &Settings,
+        progress: &units::Progress,
+    ) -> (Option<Measured>, Result<(), PlayError>) {
+        let mut source: Box<dyn TransactionSource> = match &self.load {
+            Load::Benchmark(load) => load.source(settings.clients, settings.seed),
+            Load::Trace(trace) => trace.clone(),
+        };
+        let bytes = self.database.bytes();
+        if loaded
+            && bytes <= settings.length
+            && let Err(error) = ::transactions::load(device, settings.offset, bytes, progress)
+        {
+            return (None, Err(error));
+        }
+        let (measured, played) = ::transactions::play(device, &mut *source, settings, progress);
+        (Some(measured), played)
+    }
 }
 
 #[pymethods]
@@ -223,9 +252,15 @@ impl Given {
 /// Gives the figures with `tables`. A play that is stopped or fails gives what it measured: `ended`
 /// is "cancelled" or "failed", with `error`. Raises InputError if it does not fit. Progress counts
 /// transactions, or milliseconds of the device if their number is not limited.
+///
+/// With a `stack` of layers, from the top to the bottom with `|` between them, these lie between
+/// the transactions and the region, as they are when just formatted; `facts` is what is known of
+/// the device, for parameters that are `auto`. The figures then have `layers`: layer and counters
+/// of each, over the measured part (levels as they are at its end).
 #[pyfunction]
 #[pyo3(signature = (
-    device, load, given, *, loaded=true, region_offset=0, region_bytes=None, progress=None
+    device, load, given, *, loaded=true, region_offset=0, region_bytes=None, stack=None,
+    facts=None, progress=None
 ))]
 #[allow(
     clippy::too_many_arguments,
@@ -240,32 +275,39 @@ fn play_transactions<'py>(
     loaded: bool,
     region_offset: u64,
     region_bytes: Option<u64>,
+    stack: Option<&str>,
+    facts: Option<&Bound<'py, PyDict>>,
     progress: Option<&Bound<'py, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let capacity = device.about().limits.capacity_bytes;
     let length = region_bytes.unwrap_or(capacity.saturating_sub(region_offset));
-    let settings = given.settings(region_offset, length)?;
+    let stack = match stack.filter(|&stack| stack != "direct") {
+        None => None,
+        Some(text) => {
+            let part = part_of(device.about(), region_offset, Some(length))?;
+            Some(open_blank(text, &facts_of(facts)?, given.seed, &part)?)
+        }
+    };
+    // Layers offer less than the region has, from byte 0 on.
+    let place =
+        stack.as_ref().map_or((region_offset, length), |stack| (0, stack.limits().capacity_bytes));
+    let settings = given.settings(place.0, place.1)?;
     if settings.clients == 0 || settings.clients > 65_536 {
         let clients = settings.clients;
         return Err(errors::input_error(format!("clients is {clients}: it must be 1 to 65536")));
     }
-    let bytes = load.database.bytes();
     let progress = progress::shared(progress);
     let mut held = device.lock()?;
     let held = &mut **held;
     let (measured, played) = py.detach(|| {
-        let mut source: Box<dyn TransactionSource> = match &load.load {
-            Load::Benchmark(load) => load.source(settings.clients, settings.seed),
-            Load::Trace(trace) => trace.clone(),
+        let Some(stack) = stack else {
+            return load.play(held, loaded, &settings, &progress);
         };
-        if loaded
-            && bytes <= length
-            && let Err(error) = ::transactions::load(held, region_offset, bytes, &progress)
-        {
-            return (None, Err(error));
-        }
-        let (measured, played) = ::transactions::play(held, &mut *source, &settings, &progress);
-        (Some(measured), played)
+        let mut driver = Driver::new(Part::new(held, region_offset, length), stack);
+        let (measured, played) = load.play(&mut driver, loaded, &settings, &progress);
+        // Layers may have commands of their own under way, which the device must not keep.
+        let settled = driver.settle().map_err(PlayError::from);
+        (measured, played.and(settled))
     });
     let (measured, ended, error) = match (measured, played) {
         (Some(measured), Ok(())) => (measured, None, None),
@@ -338,6 +380,9 @@ fn figures<'py>(
     if let Some(copies) = &measured.copies {
         dict.set_item("replication", replication_dict(py, copies, measured.elapsed)?)?;
     }
+    if !measured.layers.is_empty() {
+        dict.set_item("layers", layer_counts(py, &measured.layers)?)?;
+    }
     dict.set_item("warm_up_transactions", measured.warm_up.0)?;
     dict.set_item("warm_up_seconds", measured.warm_up.1 as f64 / 1e9)?;
     let tables = PyDict::new(py);
@@ -361,6 +406,20 @@ fn die_share<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Option<Bound
     // An operation counts when it ends: those that began before the measured part count whole.
     dict.set_item("idle", idle.max(0.0))?;
     Ok(Some(dict))
+}
+
+fn layer_counts<'py>(py: Python<'py>, layers: &[LayerWork]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for work in layers {
+        let (one, counters) = (PyDict::new(py), PyDict::new(py));
+        for count in &work.counts {
+            counters.set_item(count.name, count.value)?;
+        }
+        one.set_item("layer", work.layer)?;
+        one.set_item("counters", counters)?;
+        list.append(one)?;
+    }
+    Ok(list)
 }
 
 fn flash<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Option<Bound<'py, PyDict>>> {

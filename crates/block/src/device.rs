@@ -175,6 +175,39 @@ impl CopyWork {
     }
 }
 
+/// What a layer over a device counted since it was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerWork {
+    /// The layer's name.
+    pub layer: &'static str,
+    /// What it counted.
+    pub counts: Vec<LayerCount>,
+}
+
+/// One counter of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerCount {
+    /// Its name, with its unit last.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// Whether it is a level that goes up and down, not a sum.
+    pub is_level: bool,
+}
+
+impl LayerWork {
+    /// What was counted since then; levels as they are now.
+    #[must_use]
+    pub fn since(mut self, before: &Self) -> Self {
+        for (now, before) in self.counts.iter_mut().zip(&before.counts) {
+            if !now.is_level {
+                now.value -= before.value;
+            }
+        }
+        self
+    }
+}
+
 /// Why a device is of no use any more, or does not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
@@ -248,6 +281,11 @@ pub trait BlockDevice: Send {
         None
     }
 
+    /// What the layers that it is made of have counted, from the top down; empty without any.
+    fn layer_work(&self) -> Vec<LayerWork> {
+        Vec::new()
+    }
+
     /// Told beside commands. Only layers take notice.
     fn signal(&mut self, signal: Signal) {
         let _ = signal;
@@ -302,6 +340,10 @@ macro_rules! pass_on {
 
             fn copy_work(&self) -> Option<CopyWork> {
                 (**self).copy_work()
+            }
+
+            fn layer_work(&self) -> Vec<LayerWork> {
+                (**self).layer_work()
             }
 
             fn signal(&mut self, signal: Signal) {

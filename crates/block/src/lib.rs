@@ -39,7 +39,7 @@ pub use command::{Command, Failure, Limits, Reply, Signal};
 pub use data::Data;
 pub use device::{
     BlockDevice, BlockError, Completion, CopyWork, DeviceInfo, DeviceKind, DieTime, FlashWear,
-    FlashWork, Waker,
+    FlashWork, LayerCount, LayerWork, Waker,
 };
 pub use immediate::{Immediate, Serve, Sparse};
 pub use part::Part;

@@ -4,7 +4,7 @@ use units::{IoOp, Nanos};
 
 use crate::{
     BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWear,
-    FlashWork, Signal, Waker,
+    FlashWork, LayerWork, Signal, Waker,
 };
 
 /// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,
@@ -82,6 +82,10 @@ impl<D: BlockDevice> BlockDevice for Part<D> {
 
     fn copy_work(&self) -> Option<CopyWork> {
         self.device.copy_work()
+    }
+
+    fn layer_work(&self) -> Vec<LayerWork> {
+        self.device.layer_work()
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -5,7 +5,7 @@ use units::{IoOp, Nanos};
 
 use crate::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear,
-    FlashWork, Serve, Signal, Sparse,
+    FlashWork, LayerWork, Serve, Signal, Sparse,
 };
 
 /// A device that holds no data, such as a simulated drive, and beside it the bytes in memory:
@@ -83,6 +83,10 @@ impl<D: BlockDevice> BlockDevice for WithData<D> {
 
     fn copy_work(&self) -> Option<CopyWork> {
         self.device.copy_work()
+    }
+
+    fn layer_work(&self) -> Vec<LayerWork> {
+        self.device.layer_work()
     }
 
     fn signal(&mut self, signal: Signal) {

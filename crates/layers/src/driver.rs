@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 
 use block::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWear, FlashWork, Reply, Signal, Waker,
+    FlashWear, FlashWork, LayerCount, LayerWork, Reply, Signal, Waker,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
-use crate::{Actions, Meter, Stack};
+use crate::{Actions, LAYERS, Layer, Meter, Stack};
 
 /// Somebody who looks on while a driver works, to measure it: see [`crate::Meter`].
 pub trait Watch {
@@ -362,6 +362,11 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
         self.device.copy_work()
     }
 
+    fn layer_work(&self) -> Vec<LayerWork> {
+        let own = self.stack.borrow().layers().iter().map(|layer| layer_work(&**layer));
+        own.chain(self.device.layer_work()).collect()
+    }
+
     fn signal(&mut self, signal: Signal) {
         self.tell(signal, None);
         self.carry_out();
@@ -370,6 +375,20 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
     fn waker(&mut self) -> Option<Waker> {
         self.device.waker()
     }
+}
+
+/// What a layer has counted, under the names that the registry has for it.
+fn layer_work(layer: &dyn Layer) -> LayerWork {
+    let mut values = Vec::new();
+    layer.count(&mut values);
+    let known = LAYERS.iter().find(|entry| entry.info.name == layer.name());
+    let counters = known.map_or(&[][..], |entry| entry.counters);
+    let counts = counters.iter().zip(values).map(|(counter, value)| LayerCount {
+        name: counter.name,
+        value,
+        is_level: counter.is_level,
+    });
+    LayerWork { layer: layer.name(), counts: counts.collect() }
 }
 
 /// Layers over a device, as a store: for tests.
@@ -411,6 +430,36 @@ mod tests {
         let mut bytes = [0; 1024];
         Store::new(&mut driver).read(4096, &mut bytes).unwrap();
         assert_eq!(bytes.iter().filter(|&&byte| byte == 3).count(), 512);
+    }
+
+    #[test]
+    fn what_layers_counted_is_told_by_name() {
+        let text = "scheduler(defer)|stable_buffer(size=64Ki,page=4Ki)";
+        let mut device = Immediate::sparse(LIMITS);
+        format(text, &Facts::default(), 1, &mut device).unwrap();
+        let stack = open(text, &Facts::default(), 1, &mut device).unwrap();
+        let mut driver = Driver::new(&mut device, stack);
+        let before = driver.layer_work();
+        let mut store = Store::new(&mut driver);
+        (0..5).for_each(|page| store.write(page * 8192, &[1; 4096]).unwrap());
+        store.flush().unwrap();
+        let work: Vec<LayerWork> =
+            driver.layer_work().into_iter().zip(&before).map(|(now, old)| now.since(old)).collect();
+        let value = |level: usize, name: &str| {
+            work[level].counts.iter().find(|count| count.name == name).unwrap().value
+        };
+        assert_eq!(
+            work.iter().map(|one| one.layer).collect::<Vec<_>>(),
+            ["scheduler", "stable_buffer"]
+        );
+        assert_eq!((value(0, "taken_writes"), value(1, "buffered_pages")), (5, 5));
+        // A level stays what it is.
+        let slots = value(1, "used_slots");
+        let again = driver.layer_work().into_iter().zip(&driver.layer_work());
+        let again: Vec<LayerWork> = again.map(|(now, old)| now.since(old)).collect();
+        let used = again[1].counts.iter().find(|count| count.name == "used_slots").unwrap();
+        assert!(slots > 0 && used.value == slots && used.is_level);
+        assert!(again[0].counts.iter().all(|count| count.is_level || count.value == 0));
     }
 
     /// Formatted, used, left, opened again: on nothing but a device.

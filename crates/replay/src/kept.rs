@@ -2,7 +2,7 @@
 
 use block::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWork, Signal, Store,
+    FlashWork, LayerWork, Signal, Store,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -300,6 +300,10 @@ impl<D: BlockDevice> BlockDevice for Keeping<D> {
 
     fn copy_work(&self) -> Option<CopyWork> {
         self.device.copy_work()
+    }
+
+    fn layer_work(&self) -> Vec<LayerWork> {
+        self.device.layer_work()
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -9,7 +9,8 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWork, Signal,
+    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWork,
+    LayerWork, Signal,
 };
 use rustc_hash::FxHashMap;
 use traces::store::StoreWriter;
@@ -176,6 +177,10 @@ impl BlockDevice for Recorded<'_> {
 
     fn copy_work(&self) -> Option<CopyWork> {
         self.device.copy_work()
+    }
+
+    fn layer_work(&self) -> Vec<LayerWork> {
+        self.device.layer_work()
     }
 
     fn signal(&mut self, signal: Signal) {

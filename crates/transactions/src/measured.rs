@@ -1,6 +1,6 @@
 //! What is measured while transactions play.
 
-use block::{CopyWork, DieTime, FlashWork};
+use block::{CopyWork, DieTime, FlashWork, LayerWork};
 use hdrhistogram::Histogram;
 use units::Nanos;
 
@@ -128,6 +128,8 @@ pub struct Measured {
     pub flash: Option<FlashWork>,
     /// What was done with copies of pages, where the device keeps some.
     pub copies: Option<CopyWork>,
+    /// What each layer counted meanwhile, where the device is made of some.
+    pub layers: Vec<LayerWork>,
     /// Transactions and time of the warm-up.
     pub warm_up: (u64, Nanos),
     windows: Windows,
@@ -159,6 +161,7 @@ impl Measured {
             dies: None,
             flash: None,
             copies: None,
+            layers: Vec::new(),
             warm_up: (0, 0),
             windows: Windows { each: Windows::FIRST, all: Vec::new() },
         }

@@ -88,6 +88,17 @@ class ClientOptions:
         "anything else."
     )
     repeat: bool = option("Begin a trace again at its end.")
+    stack: str = option(
+        "Put layers between the transactions and the device, from the top to the bottom with | "
+        "between them, such as 'replicas(page=8Ki)'; `flashwright list layer` has them.",
+        default="direct",
+        metavar="STACK",
+    )
+    facts: str | None = option(
+        "What layers know of the device: the run folder of a probe; measured on a second simulated "
+        "drive of the same profile, once; or nothing.  [default: none]",
+        metavar="DIR|measure|none",
+    )
 
     def plan(self, seed: int) -> Plan:
         """Give the plan that they ask for."""
@@ -116,6 +127,7 @@ class ClientOptions:
             seconds=self.seconds,
             seed=seed,
             loaded=not self.no_load,
+            stack=self.stack,
         )
 
 
@@ -147,7 +159,11 @@ def transactions(
       flashwright transactions 'tpcb(bytes=1G)' --device nvme-tlc --clients 64 --buffer clock
       flashwright transactions tatp --device intel-x25e --seconds 10min --no-log
       flashwright transactions accesses.parquet --device sd-card --locks page
+      flashwright transactions 'tpcc(bytes=1G)' --device intel-x25e --stack 'replicas(page=8Ki)'
     """  # noqa: D205
+    from flashwright import _core
+    from flashwright.layering.comparison import has_layers
+    from flashwright.layering.known import NOTHING, facts_for
     from flashwright.reports import drive_words
     from flashwright.reports import transactions as words
     from flashwright.transactions.plan import find
@@ -155,14 +171,23 @@ def transactions(
 
     on.check(device)
     plan = clients.plan(on.seed)
+    if has_layers([plan.stack]):
+        # Before a database is planned, or a trace read.
+        _core.check_stack(plan.stack)
+    elif clients.facts is not None:
+        raise click.UsageError("--facts: it is of --stack")
     found = find(source, repeated=clients.repeat)
-    run, ended = play(source, found, on.target(device), replace(plan, seed=on.seed))
+    target = on.target(device)
+    known = facts_for(target, clients.facts or NOTHING, needed=has_layers([plan.stack]))
+    run, ended = play(source, found, target, replace(plan, seed=on.seed), known)
     if not output.is_only_json:
         print_table([("", "left"), ("", "right")], words.figures(run.result), title(run.result))
         print_table(words.KIND_HEADINGS, words.kind_rows(run.result), "Response times")
         if "replication" in run.result:
             rows = drive_words.copies_rows(run.result)
             print_table(drive_words.COPIES_HEADINGS, rows, "Copies on other dies")
+        if "layers" in run.result:
+            print_table(words.LAYER_HEADINGS, words.layer_rows(run.result), "What layers did")
         for line in words.remarks(run.result):
             say(line)
     output.finish(run)

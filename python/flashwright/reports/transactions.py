@@ -8,6 +8,7 @@ from flashwright._text import count, percent, short_count, short_time, significa
 from flashwright.reports.drive_figures import tail, tail_axes, tail_line
 from flashwright.reports.drive_words import COPIES_HEADINGS, copies, copies_rows
 from flashwright.reports.figures import axes, time_axis, title
+from flashwright.reports.layer_words import counters
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -66,6 +67,15 @@ def figures(result: dict[str, Any]) -> list[tuple[str, str]]:
     return [*found, *copies(result)]
 
 
+LAYER_HEADINGS = (("layer", "left"), ("what", "left"), ("number", "right"))
+
+
+def layer_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Give what each layer has counted in the measured part, but for what is zero."""
+    row = {"error": None, "stack": result["plan"]["stack"], "counters": result["layers"]}
+    return [line[1:] for line in counters(row)]
+
+
 def remarks(result: dict[str, Any]) -> list[str]:
     """Say what a reader has to know of the figures."""
     said = []
@@ -103,6 +113,8 @@ def page(run: Run) -> Page:
     ]
     if "replication" in result:
         tables.insert(1, Table("Copies on other dies", COPIES_HEADINGS, copies_rows(result)))
+    if "layers" in result:
+        tables.insert(1, Table("What layers did", LAYER_HEADINGS, layer_rows(result)))
     return Page(
         kind="transactions",
         title=title_of(result),

@@ -11,7 +11,14 @@ import click
 from click.core import ParameterSource
 
 from flashwright.cli.output import print_table, write_json
-from flashwright.reproduce.figures import layers, placement, prober, read_tails, transactions
+from flashwright.reproduce.figures import (
+    layers,
+    placement,
+    prober,
+    read_tails,
+    replicas,
+    transactions,
+)
 from flashwright.reproduce.pages import one_line_errors
 from flashwright.reproduce.registry import Part, Request, Set, chosen
 from flashwright.reproduce.validations import (
@@ -34,6 +41,7 @@ SETS: Sequence[Set[Any]] = (
     prober.SET,
     layers.SET,
     transactions.SET,
+    replicas.SET,
     read_tails.SET,
     replay.SET,
     recording.SET,

@@ -9,6 +9,8 @@ from typing import Any
 from flashwright import _core
 from flashwright._core import InputError, Transactions
 
+DIRECT = "direct"
+"""The stack without layers."""
 LOCKS = ("row", "page", "none")
 DEFAULT_TRANSACTIONS = 100_000
 """Measured if neither their number nor a time is given."""
@@ -42,11 +44,13 @@ class Plan:
     seed: int = 1
     loaded: bool = True
     """Whether the database is written once, in order, before anything else."""
+    stack: str = DIRECT
+    """Layers between the transactions and the device, from the top to the bottom."""
 
     def given(self, transactions: Transactions) -> dict[str, Any]:
         """Give what the core takes."""
         found = asdict(self)
-        del found["loaded"]
+        del found["loaded"], found["stack"]
         if self.locks is None:
             found["locks"] = "row" if transactions.database["rows"] else "page"
         if self.transactions is None and self.seconds is None:

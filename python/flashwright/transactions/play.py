@@ -10,9 +10,11 @@ from flashwright._core import InputError, RunError
 from flashwright._text import size
 from flashwright.progress import StoppedError, work
 from flashwright.runs import Job, Run, table
+from flashwright.transactions.plan import DIRECT
 
 if TYPE_CHECKING:
     from flashwright._core import Transactions
+    from flashwright.layering.facts import Facts
     from flashwright.probing.targets import Target
     from flashwright.transactions.plan import Plan
 
@@ -20,9 +22,16 @@ COMMAND = "transactions"
 
 
 def play(
-    source: str, transactions: Transactions, target: Target, plan: Plan
+    source: str,
+    transactions: Transactions,
+    target: Target,
+    plan: Plan,
+    facts: Facts | None = None,
 ) -> tuple[Run, Exception | None]:
     """Play transactions on a device; gives the run, and what ended it early.
+
+    `facts` is what the layers of the plan's stack know of the device, for parameters that are
+    `auto`; nothing if left out.
 
     Raises InputError if they do not fit, or the device may not be written; StoppedError if it was
     stopped before anything was measured.
@@ -49,6 +58,8 @@ def play(
                 loaded=loads,
                 region_offset=region.offset,
                 region_bytes=region.length,
+                stack=plan.stack,
+                facts=facts.values if facts else None,
                 progress=progress,
             ),
             preparing="Loading the database" if loads else None,
@@ -66,7 +77,8 @@ def play(
         "transactions": about,
         "device": on,
         "region": region.document(),
-        "plan": {**given, "loaded": loads},
+        "plan": {**given, "loaded": loads, "stack": plan.stack},
+        "facts": facts.document() if facts else None,
         "complete": outcome["ended"] is None,
         "steady": steady(tables["windows"]),
         **outcome,
@@ -78,6 +90,8 @@ def play(
     # What a real device does is never the same again.
     when_ns = [time.time_ns()] if target.is_real else []
     identity = [transactions.sources or source, on, region.document(), result["plan"], *when_ns]
+    if facts and facts.values:
+        identity.append(facts.values)
     job = Job(COMMAND, identity, sources, plan.seed)
     return job.run(result, {name: one for name, one in tables.items() if one.num_rows}), ended
 
@@ -99,4 +113,6 @@ def title(result: dict[str, Any]) -> str:
     """Give the title of a run."""
     about = result["transactions"]
     scale = "".join(f", {value:,} {name}" for name, value in about["scale"].items())
-    return f"{about['name']} ({size(about['bytes'])}{scale}) on {result['device']['name']}"
+    stack = result["plan"]["stack"]
+    through = "" if stack == DIRECT else f" through {stack}"
+    return f"{about['name']} ({size(about['bytes'])}{scale}){through} on {result['device']['name']}"

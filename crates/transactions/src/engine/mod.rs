@@ -10,7 +10,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use block::{BlockDevice, Command, CopyWork, DieTime, FlashWork};
+use block::{BlockDevice, Command, CopyWork, DieTime, FlashWork, LayerWork};
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use traces::accesses::{Database, TransactionSource};
@@ -114,6 +114,7 @@ struct Engine<'a, O> {
     dies_before: Option<DieTime>,
     flash_before: Option<FlashWork>,
     copies_before: Option<CopyWork>,
+    layers_before: Vec<LayerWork>,
     has_ended: bool,
 }
 
@@ -223,6 +224,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             dies_before: None,
             flash_before: None,
             copies_before: None,
+            layers_before: Vec::new(),
             has_ended: false,
         };
         Ok(engine)
@@ -317,6 +319,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.since = Some(self.now);
         (self.dies_before, self.flash_before) = (self.device.die_time(), self.device.flash_work());
         self.copies_before = self.device.copy_work();
+        self.layers_before = self.device.layer_work();
         for client in &mut self.clients {
             client.wait_since = self.now;
         }
@@ -343,6 +346,8 @@ impl<'a, O: Observer> Engine<'a, O> {
         });
         let copies = self.device.copy_work().zip(self.copies_before.take());
         self.measured.copies = copies.map(|(now, before)| now.since(&before));
+        let layers = self.device.layer_work().into_iter().zip(&self.layers_before);
+        self.measured.layers = layers.map(|(now, before)| now.since(before)).collect();
     }
 
     /// Waits for what is outstanding, so that the device can be used again.

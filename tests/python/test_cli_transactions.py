@@ -65,6 +65,25 @@ def test_copies_on_other_dies_are_those_of_the_measured_part(cli: Cli) -> None:
     assert "replication" not in play(cli, *words[:4], *words[6:])
 
 
+def test_layers_lie_between(cli: Cli) -> None:
+    stack = "replicas(partitions=4,page=8Ki,patience=300us,read_threshold=0)"
+    words = ("--clients", "5", "--no-log", "--transactions", "2k", "--pool", "64")
+    found = play(cli, *words, "--warm-up", "4k", "--stack", stack)
+    (layer,) = found["layers"]
+    counted = layer["counters"]
+    assert (layer["layer"], found["plan"]["stack"]) == ("replicas", stack)
+    assert counted["extra_writes"] > 0
+    # Of the measured part alone: the warm-up is twice as long. A few are under way at its ends.
+    for name, kind in (("read", "rread"), ("write_back", "rwrite")):
+        calls = sum(counted[f"{kind}_{number}"] for number in (1, 2, 3))
+        assert calls == pytest.approx(found["io_ns"][name]["count"], abs=10)
+    programs = found["flash"]["page_programs"] * found["flash"]["page_bytes"]
+    assert programs > 8192 * (found["io_ns"]["write_back"]["count"] + counted["extra_writes"] // 2)
+    direct = play(cli, *words, "--warm-up", "4k")
+    assert "layers" not in direct
+    assert direct["plan"] == {**found["plan"], "stack": "direct"}
+
+
 def test_figures_add_up(cli: Cli) -> None:
     found = play(cli, "--transactions", "2k", "--clients", "5")
     assert (found["committed"], found["complete"]) == (2000, True)
@@ -103,6 +122,9 @@ def test_what_cannot_be_played_is_told_in_one_line(cli: Cli, tmp_path: Path) -> 
     assert "right would be a smaller database" in refused(cli, "tpcb(bytes=90G)", *DRIVE)
     assert "known are: lru, clock, cflru_e" in refused(cli, LOAD, *DRIVE, "--buffer", "mru")
     assert "known are: detect, wait_die" in refused(cli, LOAD, *DRIVE, "--lock-rule", "hope")
+    assert "unknown layer `shield`" in refused(cli, LOAD, *DRIVE, "--stack", "shield")
+    smaller = ("--stack", "replicas(budget=0.6,page=8Ki)", "--region", "60Mi")
+    assert "right would be a smaller database" in refused(cli, LOAD, *DRIVE, *smaller)
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(64 << 20))
     assert "add --write" in refused(cli, LOAD, "--device", str(disk))

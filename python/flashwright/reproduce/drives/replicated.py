@@ -17,15 +17,20 @@ load has to use up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
+from flashwright._core import RunError
 from flashwright.reproduce.drives.experiment import SEED, drive
+from flashwright.sweeps.pool import Pool
 from flashwright.transactions.plan import DIRECT, Plan
+
+if TYPE_CHECKING:
+    from flashwright._core import Progress
 
 BENCHMARKS: Mapping[str, str] = {"TPC-C": "tpcc", "TPC-B": "tpcb", "TM-1": "tatp"}
 DATABASE_GB: Mapping[str, float] = {"TPC-C": 48.0, "TPC-B": 22.4, "TM-1": 22.4}
@@ -39,6 +44,9 @@ BUDGET = 0.1
 """Room for replicas, as a share of the database (5.3)."""
 POLICIES = ("lru", "pblru")
 CFLRU_E = "cflru_e"
+DEFAULT_D_NS = 800_000
+"""Twice the C_W of table 2, as in figures 4 to 6."""
+THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -78,21 +86,34 @@ class Setting:
 
     name: str
     state: str = "fresh"
+    is_restored: bool = False
+    """Whether it is measured before anything has to be cleaned."""
     cpu_us: float = 0.0
     has_log: bool = False
+    layer: str = ""
+    """More parameters of the layer."""
     overrides: tuple[str, ...] = ()
+    is_of_page_maps: bool = False
+    """Whether it means something on drives that map pages alone."""
 
 
-BASE = Setting("as figures 4 to 6")
+BASE = Setting("as in figure 7")
+RESTORED = Setting("nothing cleaned yet", is_restored=True, is_of_page_maps=True)
 SETTINGS = (
     BASE,
+    RESTORED,
     Setting("every page written before", state="filled"),
+    Setting(
+        "cleaning keeps the die", overrides=("cleaning.occupies_die=true",), is_of_page_maps=True
+    ),
     Setting("1 ms of the processor an access", cpu_us=1000.0),
     Setting("3 ms of the processor an access", cpu_us=3000.0),
     Setting("with a log, flushed at each commit", has_log=True),
-    Setting("cleaning keeps the die", overrides=("cleaning.occupies_die=true",)),
+    Setting("patience D of 20 ms", layer="patience=20ms"),
+    Setting("reads make no replicas", layer="read_threshold=1"),
 )
 """None is chosen by what comes out."""
+SWEPT = (X25E, OCZ)
 
 
 @dataclass(frozen=True)
@@ -134,10 +155,11 @@ def stack(case: Case) -> str:
     """
     if not case.policy:
         return DIRECT
+    more = f",{case.setting.layer}" if case.setting.layer else ""
     budget = BUDGET * DATABASE_GB[case.benchmark] / case.kind.paper_gb
     return (
         f"replicas(partitions={case.kind.partitions},page={PAGE_BYTES // 1024}Ki,"
-        f"budget={budget:.6f},policy={case.policy})"
+        f"budget={budget:.6f},policy={case.policy}{more})"
     )
 
 
@@ -151,34 +173,70 @@ def profile(case: Case) -> str:
     return drive(case.kind.profile, [*cut, *case.setting.overrides]).profile
 
 
-def warm_up(case: Case, physical_bytes: int, database: int) -> int:
-    """Give the transactions that use up a drive's spare space, or its log blocks, `turns` times."""
-    kind = case.kind
-    to_use_up = kind.log_bytes or physical_bytes - database
-    pages = kind.turns * to_use_up / PAGE_BYTES
-    return ceil(case.scale.play * pages / WRITTEN[case.benchmark])
+def amounts(case: Case, physical_bytes: int, database: int) -> tuple[int, int]:
+    """Give the transactions of the warm-up, and those that are measured.
+
+    The warm-up uses up the drive's spare space, or its log blocks, `turns` times; on a restored
+    drive both together use up half of it.
+    """
+    kind, written = case.kind, WRITTEN[case.benchmark]
+    to_use_up = (kind.log_bytes or physical_bytes - database) / PAGE_BYTES
+    measured = kind.measured * WRITTEN["TPC-C"]
+    turns = kind.turns
+    if case.setting.is_restored:
+        turns, measured = 0.2, min(measured, 0.3 * to_use_up)
+    scale = case.scale.play
+    return ceil(scale * turns * to_use_up / written), ceil(scale * measured / written)
 
 
-def patience_ns(case: Case) -> float:
+def patience_ns(case: Case, progress: Progress | None = None) -> float:
     """Give D for the buffer that compares how often parts were blocked: as the layer found it.
 
-    Other buffers do not ask. Twice the C_W of table 2 for them, as in figures 4 to 6.
+    Other buffers do not ask.
     """
     if case.buffer != CFLRU_E:
-        return 800_000
-    found = counters(play(replace(case, policy="pblru", buffer="lru")))
-    return found["patience_ns"] or 800_000
+        return DEFAULT_D_NS
+    found = counters(play(replace(case, policy="pblru", buffer="lru"), progress))
+    return found["patience_ns"] or DEFAULT_D_NS
 
 
-@cache
-def play(case: Case) -> dict[str, Any]:
-    """Play a case; the figures of `_core.play_transactions`, and what was played."""
+_found: dict[Case, dict[str, Any]] = {}
+
+
+def play(case: Case, progress: Progress | None = None) -> dict[str, Any]:
+    """Play a case, once: the figures of `_core.play_transactions`, and what was played."""
+    if case not in _found:
+        _found[case] = _play(case, progress)
+    return _found[case]
+
+
+def play_all(cases: Sequence[Case]) -> None:
+    """Play those that were not, two at a time.
+
+    Raises RunError if one fails.
+    """
+    # What others need comes before them.
+    for buffers in (False, True):
+        missing = [
+            case
+            for case in dict.fromkeys(cases)
+            if case not in _found and (case.buffer == CFLRU_E) == buffers
+        ]
+        if not missing:
+            continue
+        pool = Pool([partial(play, case) for case in missing], [0] * len(missing), THREADS)
+        for case, ended in zip(missing, pool.run(), strict=True):
+            if ended.error is not None:
+                raise RunError(f"{case.benchmark} on {case.kind.profile}: {ended.error}")
+
+
+def _play(case: Case, progress: Progress | None) -> dict[str, Any]:
     toml = profile(case)
     about = _core.profile_summary(toml)
     size = database_bytes(case.kind, case.benchmark, about["capacity_bytes"])
     name = BENCHMARKS[case.benchmark]
     transactions = _core.benchmark_transactions(f"{name}(bytes={size},page={PAGE_BYTES})")
-    measured = case.kind.measured * WRITTEN["TPC-C"] / WRITTEN[case.benchmark]
+    before, measured = amounts(case, about["physical_bytes"], size)
     plan = Plan(
         clients=10,
         pool_pages=ceil(POOL * transactions.database["pages"]),
@@ -187,16 +245,16 @@ def play(case: Case) -> dict[str, Any]:
         lock_rule="no_wait",
         cpu_us=case.setting.cpu_us,
         log_bytes=64 * _MIB if case.setting.has_log else 0,
-        blocked_us=patience_ns(case) / 1e3,
+        blocked_us=patience_ns(case, progress) / 1e3,
         part_bytes=case.kind.erased_bytes,
-        warm_up_transactions=warm_up(case, about["physical_bytes"], size),
-        transactions=ceil(case.scale.play * measured),
+        warm_up_transactions=before,
+        transactions=measured,
         seed=SEED,
         stack=stack(case),
     )
-    device = _core.simulated_device(toml, state=case.setting.state, seed=SEED)
+    device = _core.simulated_device(toml, state=case.setting.state, seed=SEED, progress=progress)
     found = _core.play_transactions(
-        device, transactions, plan.given(transactions), stack=plan.stack
+        device, transactions, plan.given(transactions), stack=plan.stack, progress=progress
     )
     return {
         **found,

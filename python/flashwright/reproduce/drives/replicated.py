@@ -64,19 +64,19 @@ class Kind:
     """Keys that cut the profile down."""
     log_bytes: int = 0
     """Log blocks of a hybrid mapping: what a load has to use up. 0 where all spare space is."""
-    turns: float = 3.0
+    turns: float = 2.0
     """How often the warm-up writes what has to be used up."""
-    measured: int = 20_000
+    measured: int = 10_000
     """Pages written back while it is measured, in transactions of TPC-C."""
 
 
 _KIB, _MIB = 1 << 10, 1 << 20
-X25E = Kind("intel-x25e", "Intel X25-E", 64, 16, 256 * _KIB, ("media.erase_blocks_per_plane=1024",))
-X25M = Kind("intel-x25m", "Intel X25-M", 80, 16, 512 * _KIB, ("media.erase_blocks_per_plane=512",))
+X25E = Kind("intel-x25e", "Intel X25-E", 64, 16, 256 * _KIB, ("media.erase_blocks_per_plane=512",))
+X25M = Kind("intel-x25m", "Intel X25-M", 80, 16, 512 * _KIB, ("media.erase_blocks_per_plane=256",))
 MTRON = Kind(
-    "mtron-pro-7500", "Mtron", 64, 8, 4 * _MIB, log_bytes=16 * _MIB, turns=8, measured=4_000
+    "mtron-pro-7500", "Mtron", 64, 8, 4 * _MIB, log_bytes=16 * _MIB, turns=8, measured=2_000
 )
-OCZ = Kind("ocz-vertex-ex", "OCZ", 256, 16, 4 * _MIB, log_bytes=256 * _MIB, turns=8)
+OCZ = Kind("ocz-vertex-ex", "OCZ", 256, 16, 4 * _MIB, log_bytes=256 * _MIB, turns=3)
 KINDS = (X25E, X25M, MTRON, OCZ)
 
 
@@ -264,6 +264,34 @@ def _play(case: Case, progress: Progress | None) -> dict[str, Any]:
         "pool_pages": plan.pool_pages,
         "stack": plan.stack,
     }
+
+
+def delays(case: Case) -> dict[str, float]:
+    """Give what requests wait for in the drive itself, as shares of their response time.
+
+    The play of transactions does not tell. These are requests at random over the database, of the
+    same size, the same share of reads, as many outstanding, and after as many writes.
+    """
+    found, toml = play(case), profile(case)
+    reads = found["io_ns"]["read"]["count"]
+    share = reads / (reads + page_writes(found))
+    pattern = f"random(size={PAGE_BYTES},range={found['database_bytes']},reads={share:.4f})"
+    before, measured = (
+        ceil(WRITTEN[case.benchmark] * number / (1 - share))
+        for number in amounts(case, found["physical_bytes"], found["database_bytes"])
+    )
+    requests = _core.load_requests(f"io:{pattern}", seed=SEED)
+    made = _core.simulate_drive(
+        toml,
+        [{"requests": requests, "depth": 10}],
+        state=case.setting.state,
+        seed=SEED,
+        most_requests=before + measured,
+        warm_up_requests=before,
+    )
+    shares = made["delays"]["all"]
+    named = {name: float(one["share_of_latency"]) for name, one in shares.items()}
+    return {**named, "mean_ns": float(made["latency_ns"]["all"]["mean"])}
 
 
 def counters(found: Mapping[str, Any]) -> dict[str, int]:

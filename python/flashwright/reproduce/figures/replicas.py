@@ -140,6 +140,27 @@ def _causes(scale: runs.Scale) -> Rows:
     return rows
 
 
+LEAST = 0.005
+"""Share of the response time below which a delay is left out."""
+
+
+def _drive_cases(scale: runs.Scale) -> list[runs.Case]:
+    return [runs.Case(kind, "TPC-C", scale=scale) for kind in runs.KINDS]
+
+
+def _delays(scale: runs.Scale) -> Rows:
+    rows = []
+    for case in _drive_cases(scale):
+        found = runs.delays(case)
+        shares = {name: share for name, share in found.items() if name != "mean_ns"}
+        by_size = sorted(shares.items(), key=lambda one: -one[1])
+        said = ", ".join(
+            f"{name.replace('_', ' ')} {percent(share)}" for name, share in by_size if share > LEAST
+        )
+        rows.append([f"`{case.kind.profile}`", short_time(found["mean_ns"]), said])
+    return rows
+
+
 def _shares(shares: Sequence[float]) -> str:
     return " / ".join(f"{100 * share:.1f}" for share in shares)
 
@@ -331,6 +352,18 @@ PIECES = (
         "Of each transaction: what it waits for reads, for the write of a dirty victim and before "
         "a restart, and the flash pages that are programmed. Reads and write-backs as the pool "
         "sees them, above the layer.",
+    ),
+    Piece(
+        "replication-7-drive",
+        "REPLICATION",
+        "what requests wait for in the drive",
+        ("drive", "mean", "shares of it"),
+        _delays,
+        _drive_cases,
+        "Requests at random over the TPC-C database, of 8 KiB, ten outstanding, reads in the share "
+        "that the pool asks for. `queue` is the road to the flash: the drive's queue, its link and "
+        "its controller; `service` the work on the request itself. What copies can go round is "
+        "`cleaning`, `erase` and `die busy`.",
     ),
     Piece(
         "replication-7-layer",

@@ -455,8 +455,8 @@ mod tests {
         assert_eq!((value(0, "taken_writes"), value(1, "buffered_pages")), (5, 5));
         // A level stays what it is.
         let slots = value(1, "used_slots");
-        let again = driver.layer_work().into_iter().zip(&driver.layer_work());
-        let again: Vec<LayerWork> = again.map(|(now, old)| now.since(old)).collect();
+        let now = driver.layer_work();
+        let again: Vec<LayerWork> = now.iter().map(|one| one.clone().since(one)).collect();
         let used = again[1].counts.iter().find(|count| count.name == "used_slots").unwrap();
         assert!(slots > 0 && used.value == slots && used.is_level);
         assert!(again[0].counts.iter().all(|count| count.is_level || count.value == 0));

@@ -313,7 +313,7 @@ def extra_writes(found: Mapping[str, Any]) -> float:
 def writes_each(found: Mapping[str, Any]) -> float:
     """Give the pages written to the device for each transaction (table 5)."""
     extra = counters(found).get("extra_writes", 0)
-    return (page_writes(found) + extra) / max(found["committed"], 1)
+    return float((page_writes(found) + extra) / max(found["committed"], 1))
 
 
 def calls(found: Mapping[str, Any], operation: str) -> tuple[float, float, float]:

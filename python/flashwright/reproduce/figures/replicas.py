@@ -501,7 +501,9 @@ def _make(request: Request[Piece], scale: runs.Scale = runs.FULL) -> Made:
         lines += [f"## {part.name}: {part.title}", "", part.remark, "", text, ""]
         document[part.name] = [_document(case) for case in cases]
         blocks += part.figures(scale)
-        blocks.append(Table(part.title, [(one, "left") for one in part.headings], rows))
+        columns = [(one, "left") for one in part.headings]
+        plain = [[cell.replace("`", "") for cell in row] for row in rows]
+        blocks.append(Table(part.title.replace("`", ""), columns, plain))
     lines += [made_with(), ""]
     _write_report(request, blocks, document)
     return Made("\n".join(lines), document)
@@ -515,7 +517,7 @@ def _write_report(
     page = Page(
         kind="figures",
         title="Copies in a layer over real drives",
-        headline="REPLICATION figure 7 and tables 3 to 5, on simulated drives.",
+        headline="Figure 7 and tables 3 to 5 of He, Yu & Zhou (2015), on simulated drives.",
         facts=[],
         sections=[Section("REPLICATION", list(blocks))],
         provenance=dict(request.provenance),

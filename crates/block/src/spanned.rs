@@ -8,7 +8,7 @@ use units::{IoOp, Nanos};
 
 use crate::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWear, FlashWork, Reply, Signal, Waker,
+    FlashWear, FlashWork, LayerWork, Reply, Signal, Waker,
 };
 
 /// Shortest and longest time for which one device is waited for while the other has commands too.
@@ -336,6 +336,10 @@ impl<D: BlockDevice> BlockDevice for Spanned<D> {
 
     fn copy_work(&self) -> Option<CopyWork> {
         self.first.copy_work()
+    }
+
+    fn layer_work(&self) -> Vec<LayerWork> {
+        self.first.layer_work()
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -1,6 +1,9 @@
 //! How soon the pages of each cell die: learned from pages that are watched.
 
-use super::pages::{CELLS, rate_of};
+use super::GLANCES;
+use super::pages::{
+    CELLS, PASTS, is_stale, later, past, rate_before, rate_of, stale_cell, written_again,
+};
 
 /// Deaths at the believed rate that a cell begins with.
 const PRIOR_DEATHS: f32 = 8.0;
@@ -16,6 +19,8 @@ const WATCHED: u32 = 1 << 16;
 
 /// A record of a watched page: the tick of its placement, its cell, and whether it holds data.
 const HOLDS: u32 = 1 << 31;
+/// Its cell.
+const CELL: u32 = 0xfff;
 
 /// Deaths and time lived by cell, and the hazards that follow from them.
 ///
@@ -32,8 +37,11 @@ pub struct Cells {
     pub pages: Vec<f32>,
     watched: Vec<u32>,
     shift: u32,
-    /// Deaths and time lived that were known when hazards were learned last.
+    /// Deaths and time lived that were known when hazards were learned last, and when last looked
+    /// at.
     old: Vec<(f32, f32)>,
+    looked: Vec<(f32, f32)>,
+    looked_at: u32,
 }
 
 impl Cells {
@@ -48,6 +56,8 @@ impl Cells {
             watched: vec![0; groups],
             shift,
             old: vec![(0.0, 0.0); CELLS],
+            looked: vec![(0.0, 0.0); CELLS],
+            looked_at: 0,
         }
     }
 
@@ -96,25 +106,85 @@ impl Cells {
     }
 
     /// Counts what still lies where it was put, and how long it has.
-    pub fn settle(&mut self, tick: u32) {
+    ///
+    /// Pages that were not written since the load changed, `changed` ticks ago, go to the cell of
+    /// that time.
+    pub fn settle(&mut self, tick: u32, changed: u32) {
         self.pages.fill(0.0);
         let stands_for = (1 << self.shift) as f32;
         for record in self.watched.iter_mut().filter(|record| **record & HOLDS != 0) {
             let (cell, lived) = settle(*record, tick);
             self.lived[cell] += lived;
-            self.pages[cell] += stands_for;
-            *record = *record & !0xffff | tick & 0xffff;
+            let mut cell = cell as u16;
+            if is_stale(cell) {
+                cell = later(cell, changed);
+            }
+            self.pages[usize::from(cell)] += stands_for;
+            *record = HOLDS | u32::from(cell) << 16 | tick & 0xffff;
         }
     }
 
-    /// How far the deaths since hazards were learned are from what was expected, in nats a death:
-    /// the logarithm of the ratio of likelihoods, less what chance makes of it, 0 or more. After
+    /// The load has changed just now: what was placed before is told apart from what is placed from
+    /// now on, and what was seen since the last look counts for the former alone. After
+    /// [`Self::settle`].
+    pub fn part(&mut self) {
+        let mut seen = vec![(0.0, 0.0); CELLS];
+        let mut written = 0.0;
+        for (cell, &(old_deaths, old_lived)) in self.looked.iter().enumerate() {
+            let deaths = self.deaths[cell] - old_deaths;
+            let to = &mut seen[usize::from(parted(cell))];
+            to.0 += deaths;
+            to.1 += self.lived[cell] - old_lived;
+            written += deaths;
+            (self.deaths[cell], self.lived[cell]) = (old_deaths, old_lived);
+        }
+        for (cell, &seen) in seen.iter().enumerate().filter(|(cell, _)| is_stale(*cell as u16)) {
+            (self.deaths[cell], self.lived[cell]) = seen;
+            self.old[cell] = (0.0, 0.0);
+        }
+        let stands_for = (1 << self.shift) as f32;
+        self.pages.fill(0.0);
+        // As many will be written until space is planned again, and are to have streams then.
+        let soon = 2.0 / GLANCES as f32;
+        self.pages[usize::from(written_again(soon))] = written * stands_for;
+        for record in self.watched.iter_mut().filter(|record| **record & HOLDS != 0) {
+            let cell = parted((*record >> 16 & CELL) as usize);
+            self.pages[usize::from(cell)] += stands_for;
+            *record = HOLDS | u32::from(cell) << 16 | *record & 0xffff;
+        }
+    }
+
+    /// The mean hazard of pages that were not written since the load changed, by their past.
+    pub fn stale(&self) -> [f32; PASTS] {
+        let mut sums = [(0.0, 0.0); PASTS];
+        for cell in (0..CELLS).filter(|&cell| is_stale(cell as u16)) {
+            let (pages, deaths) = &mut sums[usize::from(past(rate_before(cell)))];
+            *pages += self.pages[cell];
+            *deaths += self.pages[cell] * self.hazard[cell];
+        }
+        sums.map(|(pages, deaths)| if pages > 0.0 { deaths / pages } else { 1e-3 })
+    }
+
+    /// How far the deaths since the last look are from what was expected, in nats a death: the
+    /// logarithm of the ratio of likelihoods, less what chance makes of it, 0 or more. After
     /// [`Self::settle`].
     pub fn surprise(&self) -> f32 {
+        self.surprise_at(|cell| self.lived[cell] - self.looked[cell].1)
+    }
+
+    /// About the same without [`Self::settle`]: as if as many pages were in each cell all the time
+    /// as were at the last look.
+    pub fn glance(&self, tick: u32) -> f32 {
+        let ticks = (tick - self.looked_at) as f32 / (1 << self.shift) as f32;
+        self.surprise_at(|cell| self.pages[cell] * ticks)
+    }
+
+    /// The surprise, with the time lived in each cell.
+    fn surprise_at(&self, lived: impl Fn(usize) -> f32) -> f32 {
         let (mut surprise, mut all, mut cells) = (0.0, 0.0, 0.0f32);
-        for (cell, (old_deaths, old_lived)) in self.old.iter().enumerate() {
-            let deaths = self.deaths[cell] - old_deaths;
-            let expected = (self.lived[cell] - old_lived) * self.hazard[cell];
+        for cell in (0..CELLS).filter(|&cell| !is_stale(cell as u16)) {
+            let deaths = self.deaths[cell] - self.looked[cell].0;
+            let expected = lived(cell) * self.hazard[cell];
             if deaths + expected < 4.0 {
                 continue;
             }
@@ -130,6 +200,14 @@ impl Cells {
         (surprise - chance).max(0.0) / all.max(1.0)
     }
 
+    /// The next surprise is of deaths from now on.
+    pub fn looked(&mut self, tick: u32) {
+        self.looked_at = tick;
+        for (looked, seen) in self.looked.iter_mut().zip(self.deaths.iter().zip(&self.lived)) {
+            *looked = (*seen.0, *seen.1);
+        }
+    }
+
     /// Learns hazards from all that was seen; `kept` is the weight of what was seen before they
     /// were learned last. After [`Self::settle`].
     pub fn learn(&mut self, kept: f32) {
@@ -141,10 +219,16 @@ impl Cells {
             let lived = self.lived[cell] + PRIOR_DEATHS / believed;
             self.hazard[cell] = ((self.deaths[cell] + PRIOR_DEATHS) / lived).min(MOST_HAZARD);
             self.old[cell] = (self.deaths[cell], self.lived[cell]);
+            self.looked[cell] = self.old[cell];
         }
     }
 }
 
+/// The cell that the pages of a cell fall in when the load changes.
+fn parted(cell: usize) -> u16 {
+    if is_stale(cell as u16) { later(cell as u16, 0) } else { stale_cell(rate_of(cell), 0) }
+}
+
 fn settle(record: u32, tick: u32) -> (usize, f32) {
-    ((record >> 16 & 0x7ff) as usize, (tick.wrapping_sub(record) & 0xffff) as f32)
+    ((record >> 16 & CELL) as usize, (tick.wrapping_sub(record) & 0xffff) as f32)
 }

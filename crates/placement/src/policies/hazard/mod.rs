@@ -42,6 +42,9 @@ const PLANS: u32 = TICKS / 4;
 /// Ticks from one check whether the load has changed to the next.
 const CHECKS: u32 = PLANS / 2;
 
+/// Ticks from one glance at the deaths to the next; from one check to the next after a change.
+const GLANCES: u32 = TICKS / 32;
+
 /// Ticks from one look at the erase blocks to the next.
 const LOOKS: u32 = TICKS / 20;
 
@@ -74,8 +77,6 @@ pub struct Hazard {
     bursts: Bursts,
     shifts: Shifts,
     is_bursty: bool,
-    /// Whether the last check found that the load has changed.
-    has_changed: bool,
     /// Whether erase blocks are judged by their own deaths alone.
     judges_itself: bool,
     /// Ticks since the load changed.
@@ -87,6 +88,7 @@ pub struct Hazard {
     next_plan: u32,
     next_look: u32,
     next_check: u32,
+    next_glance: u32,
     swept: usize,
     /// The page that the host is about to write, with what is known of it then and its cell.
     pending: (u32, Page, u16),
@@ -123,7 +125,6 @@ impl Hazard {
             bursts: Bursts::default(),
             shifts: Shifts::default(),
             is_bursty: false,
-            has_changed: false,
             judges_itself: false,
             since_change: 0,
             tick_writes,
@@ -132,6 +133,7 @@ impl Hazard {
             next_plan: PLANS,
             next_look: LOOKS,
             next_check: CHECKS,
+            next_glance: GLANCES,
             swept: 0,
             pending: (u32::MAX, Page::default(), FIRST),
         })
@@ -141,21 +143,18 @@ impl Hazard {
     fn advance(&mut self, device: &Device) {
         self.tick = (device.clock / self.tick_writes) as u32;
         self.next_tick = (u64::from(self.tick) + 1) * self.tick_writes;
-        let mut is_planned = self.tick >= self.next_plan;
-        if self.tick >= self.next_check || is_planned {
-            self.next_check = self.tick + CHECKS;
-            self.cells.settle(self.tick);
-            self.has_changed = self.shifts.look(self.cells.surprise(), self.tick);
-            is_planned |= self.has_changed;
-        }
         self.since_change = self.tick - self.shifts.changed_at;
+        let mut is_planned = self.tick >= self.next_plan;
+        let must_look = self.glances();
+        if self.tick >= self.next_check || must_look || is_planned {
+            is_planned |= self.check(device);
+        }
         if self.tick >= self.next_look {
             self.next_look = self.tick + LOOKS;
             self.is_bursty = self.bursts.look(&self.victims, device);
         }
-        let judges_itself = self.is_bursty || self.has_changed;
-        let is_judged_otherwise = judges_itself != self.judges_itself;
-        self.judges_itself = judges_itself;
+        let is_judged_otherwise = self.is_bursty != self.judges_itself;
+        self.judges_itself = self.is_bursty;
         if is_planned {
             self.next_plan = self.tick + PLANS;
             self.sweep();
@@ -169,8 +168,38 @@ impl Hazard {
                 (1, false) => Judged::Alike,
                 (_, false) => Judged::ByStream,
             };
-            self.victims.judge(judged, &self.hazards, device);
+            let stale = self.cells.stale();
+            self.victims.judge(judged, &self.hazards, stale, device);
         }
+    }
+
+    /// Whether deaths of late look as if the load had changed. Where they come in bursts they always
+    /// do.
+    fn glances(&mut self) -> bool {
+        if self.tick < self.next_glance || self.is_bursty {
+            return false;
+        }
+        self.next_glance = self.tick + GLANCES;
+        self.shifts.is_change(self.cells.glance(self.tick), self.tick)
+    }
+
+    /// Looks whether the load has changed. Whether space is to be planned again.
+    fn check(&mut self, device: &Device) -> bool {
+        self.cells.settle(self.tick, self.since_change);
+        let surprise = self.cells.surprise();
+        let has_changed = !self.is_bursty && self.shifts.is_change(surprise, self.tick);
+        self.shifts.look(surprise, self.tick);
+        if has_changed {
+            self.shifts.changed_at = self.tick;
+            self.since_change = 0;
+            self.cells.part();
+            self.victims.part(device);
+        }
+        self.cells.looked(self.tick);
+        // What is learned changes fast then.
+        let is_new = self.shifts.changed_at > 0 && self.since_change < 2 * TICKS;
+        self.next_check = self.tick + if is_new { GLANCES } else { CHECKS };
+        is_new
     }
 
     /// Keeps ages from running over their 16 bits: an eighth of the pages at each plan.
@@ -308,7 +337,7 @@ impl Placement for Hazard {
     ) {
         fetch(&self.pages, survivors.lpns.iter().copied());
         for (to, &lpn) in to.iter_mut().zip(survivors.lpns) {
-            let cell = self.pages[lpn as usize].relocated(self.tick);
+            let cell = self.pages[lpn as usize].relocated(self.tick, self.since_change);
             self.cells.moved(lpn, cell, self.tick, false);
             *to = StreamId(u32::from(self.stream_of[usize::from(cell)]));
         }

@@ -3,11 +3,18 @@
 /// Ticks in which the logical pages are written once, all together.
 pub const TICKS: u32 = 4096;
 
-/// Number of cells: rate (6 bits), confidence (2), regularity (2), host or relocated (1).
-pub const CELLS: usize = 1 << 11;
+/// Cells of rate (6 bits), confidence (2), regularity (2), host or relocated (1).
+const KNOWN: u16 = 1 << 11;
+
+/// Number of cells: the former, and those of pages that were not written since the load changed,
+/// of their rate before (5 bits) and the time since (3).
+pub const CELLS: usize = KNOWN as usize + (1 << 8);
 
 /// The cell of a page that is written for the first time.
 pub const FIRST: u16 = 0;
+
+/// Classes of what was known of a page before the load changed.
+pub const PASTS: usize = 4;
 
 /// Weight of all that was before, at each new interval.
 pub const KEPT: f32 = 0.9;
@@ -90,17 +97,23 @@ impl Page {
         Self(self.0 & !0xffff | (tick.wrapping_sub(age) & 0xffff))
     }
 
-    /// The host writes it again: what is known then, and the cell of the new version. What was seen
-    /// of it before the load changed, `changed` ticks ago, counts for nothing.
+    /// The host writes it again: what is known then, and the cell of the new version. The load
+    /// changed `changed` ticks ago; what was seen of the page before that is told by its class.
     #[inline]
     pub fn written(self, tick: u32, changed: u32) -> (Self, u16) {
         let sum = self.sum();
-        let seen = if self.age(tick) > changed { 0 } else { self.intervals() };
-        let interval = (self.age(tick) as f32).max(SHORTEST);
-        let (next, class) = if seen == 0 {
-            (interval, 0)
+        let age = self.age(tick);
+        // Where writes are independent the time from any moment to the next one is an interval.
+        let interval = (age.min(changed) as f32).max(SHORTEST);
+        let (seen, next, class) = if age > changed {
+            (0, interval, past(self.rate_before(tick, changed)))
         } else {
-            (KEPT * sum + interval, regularity(interval * WEIGHTS[seen as usize], sum))
+            let seen = self.intervals();
+            let weight = WEIGHTS[seen as usize];
+            match seen {
+                0 => (0, interval, 0),
+                _ => (seen, KEPT * sum + interval, regularity(interval * weight, sum)),
+            }
         };
         let intervals = (seen + 1).min(15);
         let rate = WEIGHTS[intervals as usize] / next;
@@ -109,13 +122,51 @@ impl Page {
 
     /// It is relocated: the cell of the copy. That it was not written for long lowers its rate.
     #[inline]
-    pub fn relocated(self, tick: u32) -> u16 {
+    pub fn relocated(self, tick: u32, changed: u32) -> u16 {
         let (seen, sum) = (self.intervals(), self.sum());
+        if self.age(tick) > changed {
+            return stale_cell(self.rate_before(tick, changed), changed);
+        }
         let age = self.age(tick) as f32;
         let weight = WEIGHTS[seen as usize];
         let class = if seen == 0 { 0 } else { regularity(age * weight, sum) };
         cell(weight / (sum + age), seen, class, true)
     }
+
+    /// Its rate when the load changed.
+    fn rate_before(self, tick: u32, changed: u32) -> f32 {
+        let age = (self.age(tick) - changed) as f32;
+        WEIGHTS[self.intervals() as usize] / (self.sum() + age)
+    }
+}
+
+/// The class of a rate: up to half of the mean of all pages, up to twice that, up to eight times,
+/// and more.
+pub fn past(rate: f32) -> u16 {
+    let mean = rate * TICKS as f32;
+    u16::from(mean > 0.5) + u16::from(mean > 2.0) + u16::from(mean > 8.0)
+}
+
+/// The cell of a page that is written for the first time since the load changed, when one such
+/// interval is about as long as those of this rate.
+pub fn written_again(rate: f32) -> u16 {
+    cell(rate, 1, 1, false)
+}
+
+/// The cell of a page of this rate that was not written since the load changed.
+pub fn stale_cell(rate: f32, changed: u32) -> u16 {
+    let octave = (rate.to_bits() >> 23).saturating_sub(LEAST_RATE / 2).min(31) as u16;
+    later(KNOWN | octave << 3, changed)
+}
+
+/// Whether a cell is of pages that were not written since the load changed.
+pub fn is_stale(cell: u16) -> bool {
+    cell >= KNOWN
+}
+
+/// The cell that those of a stale one are in when the load changed this long ago.
+pub fn later(cell: u16, changed: u32) -> u16 {
+    cell & !7 | (16 * changed / TICKS).checked_ilog2().unwrap_or(0).min(7) as u16
 }
 
 /// The time since the last write over the mean interval before it, in four classes.
@@ -134,5 +185,16 @@ fn cell(rate: f32, intervals: u32, regularity: u16, is_relocated: bool) -> u16 {
 /// The rate that the pages of a cell would have if their hazard were what their own writes say, a
 /// tick.
 pub fn rate_of(cell: usize) -> f32 {
-    f32::from_bits(((cell as u32 >> 5) + LEAST_RATE) << 22 | 1 << 21)
+    if cell < usize::from(KNOWN) {
+        return f32::from_bits(((cell as u32 >> 5) + LEAST_RATE) << 22 | 1 << 21);
+    }
+    // Of a page whose rate was drawn again nothing is known but that it was not written since.
+    let since = (TICKS / 16) << (cell & 7);
+    let drawn = WEIGHTS[0] / (FIRST_SUM + since as f32);
+    (rate_before(cell) * drawn).sqrt()
+}
+
+/// The rate that the pages of a stale cell had.
+pub fn rate_before(cell: usize) -> f32 {
+    f32::from_bits(((cell as u32 - u32::from(KNOWN) >> 3) + LEAST_RATE / 2) << 23 | 1 << 22)
 }

@@ -3,7 +3,7 @@
 
 use units::EraseBlockId;
 
-use super::pages::TICKS;
+use super::pages::{PASTS, TICKS, past};
 use super::ranks::Ranks;
 use crate::Device;
 
@@ -44,6 +44,10 @@ struct Known {
 const ABSENT: u16 = u16::MAX;
 const UNLISTED: u16 = u16::MAX - 1;
 
+/// In place of an expected hazard: that of pages not written since the load changed, of this class
+/// and the next ones.
+const STALE: i16 = i16::MIN;
+
 /// Steps of a rank and of a logarithm in an octave.
 const OCTAVE: f32 = 32.0;
 
@@ -83,6 +87,10 @@ pub struct Victims {
     judged: Judged,
     /// Logarithm of the hazard of each stream.
     streams: Vec<i16>,
+    /// The same of pages that were not written since the load changed, by what was known of them.
+    stale: [i16; PASTS],
+    /// Valid pages of each erase block when its deaths began to count.
+    whole: Vec<u32>,
     /// Host page writes a tick.
     tick: f32,
     turn: usize,
@@ -125,6 +133,8 @@ impl Victims {
             decay: (0..=pages_per_erase_block).map(decay).collect(),
             judged: Judged::Alike,
             streams: vec![log(1.0 / TICKS as f32); streams],
+            stale: [log(1.0 / TICKS as f32); PASTS],
+            whole: vec![pages_per_erase_block; erase_blocks as usize],
             tick: tick as f32,
             turn: 0,
         }
@@ -132,12 +142,35 @@ impl Victims {
 
     /// From now on erase blocks of each stream are written with this hazard, a tick, and all are
     /// judged so. Those that are closed keep what was expected of them.
-    pub fn judge(&mut self, judged: Judged, hazards: &[f64], device: &Device) {
+    pub fn judge(
+        &mut self,
+        judged: Judged,
+        hazards: &[f64],
+        stale: [f32; PASTS],
+        device: &Device,
+    ) {
         self.judged = judged;
+        self.stale = stale.map(log);
         for (stream, &hazard) in self.streams.iter_mut().zip(hazards) {
             *stream = log(hazard as f32);
         }
         self.rank_all(device);
+    }
+
+    /// The load has changed: erase blocks that are closed are judged by their deaths from now on,
+    /// and by what is expected of pages that were written before the change.
+    pub fn part(&mut self, device: &Device) {
+        for (number, known) in self.known.iter_mut().enumerate() {
+            if known.rank == ABSENT || device.blocks[number].valid == 0 {
+                continue;
+            }
+            self.whole[number] = device.blocks[number].valid;
+            known.born = device.clock as u32;
+            if known.expected >= STALE + PASTS as i16 {
+                let hazard = (f32::from(known.expected) / OCTAVE).exp2();
+                known.expected = STALE + past(hazard) as i16;
+            }
+        }
     }
 
     pub fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
@@ -150,6 +183,7 @@ impl Victims {
         let opened = device.opened_at[block.index()];
         let known = device.block(block);
         let expected = self.streams[usize::from(known.stream)];
+        self.whole[block.index()] = self.decay.len() as u32 - 1;
         self.known[block.index()] = Known {
             born: opened.wrapping_add(now.wrapping_sub(opened) / 2),
             mark: (known.valid, now),
@@ -330,14 +364,23 @@ impl Victims {
     fn believed(&self, block: u32, device: &Device) -> i16 {
         let known = &self.known[block as usize];
         let valid = device.blocks[block as usize].valid as usize;
-        let seen = (self.decay.len() - 1 - valid) as f32;
+        let whole = self.whole[block as usize] as usize;
+        let seen = (whole - valid) as f32;
         let ticks = (device.clock as u32).wrapping_sub(known.born) as f32 / self.tick;
+        let expected = self.expected(known.expected);
         if valid == 0 {
-            return known.expected;
+            return expected;
         }
-        let expected = (f32::from(known.expected) / OCTAVE).exp2();
-        let lived = if seen > 0.0 { seen / self.decay[valid] } else { valid as f32 } * ticks;
+        let expected = (f32::from(expected) / OCTAVE).exp2();
+        let decay = self.decay[valid] - self.decay[whole];
+        let lived = if seen > 0.0 { seen / decay } else { valid as f32 } * ticks;
         log((WEIGHT + seen) / (WEIGHT / expected + lived))
+    }
+
+    /// The hazard that was expected of an erase block.
+    fn expected(&self, expected: i16) -> i16 {
+        let past = expected.wrapping_sub(STALE) as usize;
+        if past < PASTS { self.stale[past] } else { expected }
     }
 
     /// Its hazard since it was written, and of late, a host page write.
@@ -348,7 +391,8 @@ impl Victims {
         let since = |then: u32| now.wrapping_sub(then).max(1) as f32;
         // Half a death more than were seen: none seen does not mean that there are none.
         let half = 0.5 / valid as f32;
-        let own = (self.decay[valid as usize] + half) / since(known.born);
+        let whole = self.whole[block as usize] as usize;
+        let own = (self.decay[valid as usize] - self.decay[whole] + half) / since(known.born);
         let (then, at) = known.mark;
         let recent = (self.decay[valid as usize] - self.decay[then as usize] + half) / since(at);
         (own, recent)
@@ -363,7 +407,7 @@ impl Victims {
         }
         let (own, recent) = self.own_hazards(block, device);
         let since = (device.clock as u32).wrapping_sub(known.last).max(1);
-        let expected = f32::from(known.expected) / OCTAVE * std::f32::consts::LN_2;
+        let expected = f32::from(self.expected(known.expected)) / OCTAVE * std::f32::consts::LN_2;
         let logs = [own.ln(), recent.ln(), -(since as f32).ln(), expected - self.tick.ln()];
         Some(Signs { valid, born: known.born, logs })
     }
@@ -389,18 +433,19 @@ pub struct Signs {
 mod tests {
     use units::{EraseBlockId, Geometry};
 
-    use super::{Judged, Victims};
+    use super::{Judged, PASTS, Victims};
     use crate::{Block, Device};
 
     const PAGES: u32 = 64;
     const HOT: f64 = 0.1;
     const COLD: f64 = 0.001;
+    const STALE: [f32; PASTS] = [0.001; PASTS];
 
     /// Erase blocks 0, of stream 0, and 1, of stream 1, half of whose pages die at once.
     fn two_half_dead(victims: &mut Victims) -> Device {
         let geometry = Geometry::with_over_provisioning(4096, PAGES, 64 * 64, 0.2).expect("valid");
         let mut device = Device::new(geometry, 2);
-        victims.judge(Judged::ByStream, &[COLD, HOT], &device);
+        victims.judge(Judged::ByStream, &[COLD, HOT], STALE, &device);
         for number in 0..2 {
             device.blocks[number] = Block { valid: PAGES, stream: number as u16 };
             victims.closed(EraseBlockId(number as u32), 0, &device);
@@ -434,7 +479,7 @@ mod tests {
     fn what_an_erase_block_was_written_for_outlasts_the_plan() {
         let mut victims = victims();
         let device = two_half_dead(&mut victims);
-        victims.judge(Judged::ByStream, &[HOT, COLD], &device);
+        victims.judge(Judged::ByStream, &[HOT, COLD], STALE, &device);
         assert_eq!(victims.choose(0, &device), Some(EraseBlockId(0)));
     }
 
@@ -444,9 +489,23 @@ mod tests {
         let mut victims = victims();
         let mut device = two_half_dead(&mut victims);
         device.clock += 1_000_000;
-        victims.judge(Judged::ByStream, &[COLD, HOT], &device);
+        victims.judge(Judged::ByStream, &[COLD, HOT], STALE, &device);
         let expected = victims.known[1].expected;
         assert!(victims.known[1].believed < expected - 5 * 32, "not a 32nd of what was expected");
+    }
+
+    /// After the load has changed what was expected is void, and only deaths since then count.
+    #[test]
+    fn erase_blocks_of_before_a_change_are_judged_by_their_deaths_since() {
+        let mut victims = victims();
+        let mut device = two_half_dead(&mut victims);
+        victims.part(&device);
+        victims.judge(Judged::ByStream, &[COLD, HOT], STALE, &device);
+        let believed = |victims: &Victims| [0, 1].map(|block| victims.believed(block, &device));
+        assert_eq!(believed(&victims)[0], believed(&victims)[1]);
+        device.clock += 10;
+        device.blocks[1].valid /= 2;
+        assert!(victims.believed(1, &device) > victims.believed(0, &device) + 32);
     }
 
     #[test]
@@ -454,7 +513,7 @@ mod tests {
         for judged in [Judged::Alike, Judged::ByStream, Judged::ByItself] {
             let mut victims = victims();
             let mut device = two_half_dead(&mut victims);
-            victims.judge(judged, &[COLD, HOT], &device);
+            victims.judge(judged, &[COLD, HOT], STALE, &device);
             while device.blocks[1].valid > 0 {
                 device.blocks[1].valid -= 1;
                 victims.died(EraseBlockId(1), &device);
@@ -473,7 +532,7 @@ mod tests {
             let geometry =
                 Geometry::with_over_provisioning(4096, PAGES, 64 * 64, 0.2).expect("valid");
             let mut device = Device::new(geometry, 2);
-            victims.judge(judged, &[COLD, HOT], &device);
+            victims.judge(judged, &[COLD, HOT], STALE, &device);
             for number in 0..70 {
                 device.clock += 64;
                 device.blocks[number] = Block { valid: PAGES, stream: number as u16 % 2 };

@@ -169,20 +169,29 @@ impl Cells {
     /// logarithm of the ratio of likelihoods, less what chance makes of it, 0 or more. After
     /// [`Self::settle`].
     pub fn surprise(&self) -> f32 {
-        self.surprise_at(|cell| self.lived[cell] - self.looked[cell].1)
+        self.surprise_at(f32::INFINITY, |cell| self.lived[cell] - self.looked[cell].1)
     }
 
     /// About the same without [`Self::settle`]: as if as many pages were in each cell all the time
-    /// as were at the last look.
+    /// as were at the last look. Cells that most pages leave meanwhile are not counted.
     pub fn glance(&self, tick: u32) -> f32 {
-        let ticks = (tick - self.looked_at) as f32 / (1 << self.shift) as f32;
-        self.surprise_at(|cell| self.pages[cell] * ticks)
+        let ticks = (tick - self.looked_at) as f32;
+        let watched = ticks / (1 << self.shift) as f32;
+        self.surprise_at(0.5 / ticks, |cell| self.pages[cell] * watched)
     }
 
-    /// The surprise, with the time lived in each cell.
-    fn surprise_at(&self, lived: impl Fn(usize) -> f32) -> f32 {
+    /// Ticks since the last look.
+    pub fn since_look(&self, tick: u32) -> u32 {
+        tick - self.looked_at
+    }
+
+    /// The surprise of cells that are not of a higher hazard, with the time lived in each.
+    fn surprise_at(&self, highest: f32, lived: impl Fn(usize) -> f32) -> f32 {
         let (mut surprise, mut all, mut cells) = (0.0, 0.0, 0.0f32);
         for cell in (0..CELLS).filter(|&cell| !is_stale(cell as u16)) {
+            if self.hazard[cell] > highest {
+                continue;
+            }
             let deaths = self.deaths[cell] - self.looked[cell].0;
             let expected = lived(cell) * self.hazard[cell];
             if deaths + expected < 4.0 {
@@ -210,7 +219,8 @@ impl Cells {
 
     /// Learns hazards from all that was seen; `kept` is the weight of what was seen before they
     /// were learned last. After [`Self::settle`].
-    pub fn learn(&mut self, kept: f32) {
+    pub fn learn(&mut self, kept: f32, tick: u32) {
+        self.looked_at = tick;
         for cell in 0..CELLS {
             let (old_deaths, old_lived) = self.old[cell];
             self.deaths[cell] -= (1.0 - kept) * old_deaths;

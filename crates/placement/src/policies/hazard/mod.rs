@@ -158,7 +158,7 @@ impl Hazard {
         if is_planned {
             self.next_plan = self.tick + PLANS;
             self.sweep();
-            self.cells.learn(self.shifts.kept);
+            self.cells.learn(self.shifts.kept, self.tick);
             self.replan();
         }
         if is_judged_otherwise || is_planned {
@@ -186,17 +186,20 @@ impl Hazard {
     /// Looks whether the load has changed. Whether space is to be planned again.
     fn check(&mut self, device: &Device) -> bool {
         self.cells.settle(self.tick, self.since_change);
-        let surprise = self.cells.surprise();
-        let has_changed = !self.is_bursty && self.shifts.is_change(surprise, self.tick);
-        self.shifts.look(surprise, self.tick);
-        if has_changed {
-            self.shifts.changed_at = self.tick;
-            self.since_change = 0;
-            self.cells.part();
-            self.victims.part(device);
+        // Of a few ticks nothing can be said, as deaths are told to a tick.
+        if self.cells.since_look(self.tick) >= GLANCES / 2 {
+            let surprise = self.cells.surprise();
+            let has_changed = !self.is_bursty && self.shifts.is_change(surprise, self.tick);
+            self.shifts.look(surprise, self.tick);
+            if has_changed {
+                self.shifts.changed_at = self.tick;
+                self.since_change = 0;
+                self.cells.part();
+                self.victims.part(device);
+            }
+            self.cells.looked(self.tick);
         }
-        self.cells.looked(self.tick);
-        // What is learned changes fast then.
+        // What is learned changes fast after a change.
         let is_new = self.shifts.changed_at > 0 && self.since_change < 2 * TICKS;
         self.next_check = self.tick + if is_new { GLANCES } else { CHECKS };
         is_new

@@ -27,6 +27,7 @@ _PROPER = {
     "separate": "Separate",
     "sepbit": "SepBIT",
     "sfs": "SFS",
+    "timestamps": "Timestamps",
     "warcip": "WARCIP",
     "window_greedy": "Window-Greedy",
 }

@@ -71,5 +71,6 @@ placements! {
     fadac::Fadac,
     warcip::Warcip,
     midas::Midas,
+    timestamps::Timestamps,
     future_knowledge::FutureKnowledge,
 }

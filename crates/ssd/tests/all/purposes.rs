@@ -154,6 +154,8 @@ fn each_policy_does_what_it_is_for() {
         ("fadac", CLOSED, 0.28, None),                        // 0.24; one class 1.0
         ("warcip", CLOSED, 0.43, None),                       // 0.40; one cluster 0.46
         ("midas", "own", 0.55, None),                         // 0.53; nothing planned 0.57
+        ("timestamps", "greedy", 0.68, None),                 // 0.65; one group 0.71
+        ("timestamps", CLOSED, 0.42, None),                   // 0.35; one group 0.48
         ("dac(regions=6,threshold=1e6,sinking=all)", CLOSED, 0.36, None), // 0.30; of old ones 0.55
         ("future_knowledge", "greedy", 0.02, None),           // 0.00
     ] {

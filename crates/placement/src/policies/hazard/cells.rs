@@ -22,6 +22,15 @@ const HOLDS: u32 = 1 << 31;
 /// Its cell.
 const CELL: u32 = 0xfff;
 
+/// How far deaths are from what was expected.
+#[derive(Clone, Copy, Debug)]
+pub struct Surprise {
+    /// The logarithm of the ratio of likelihoods, less what chance makes of it, a death; 0 or more.
+    pub nats: f32,
+    /// How many died.
+    pub deaths: f32,
+}
+
 /// Deaths and time lived by cell, and the hazards that follow from them.
 ///
 /// On large devices one page of eight is watched, drawn among its neighbours so that no pattern of
@@ -165,16 +174,14 @@ impl Cells {
         sums.map(|(pages, deaths)| if pages > 0.0 { deaths / pages } else { 1e-3 })
     }
 
-    /// How far the deaths since the last look are from what was expected, in nats a death: the
-    /// logarithm of the ratio of likelihoods, less what chance makes of it, 0 or more. After
-    /// [`Self::settle`].
-    pub fn surprise(&self) -> f32 {
+    /// How far the deaths since the last look are from what was expected. After [`Self::settle`].
+    pub fn surprise(&self) -> Surprise {
         self.surprise_at(f32::INFINITY, |cell| self.lived[cell] - self.looked[cell].1)
     }
 
     /// About the same without [`Self::settle`]: as if as many pages were in each cell all the time
     /// as were at the last look. Cells that most pages leave meanwhile are not counted.
-    pub fn glance(&self, tick: u32) -> f32 {
+    pub fn glance(&self, tick: u32) -> Surprise {
         let ticks = (tick - self.looked_at) as f32;
         let watched = ticks / (1 << self.shift) as f32;
         self.surprise_at(0.5 / ticks, |cell| self.pages[cell] * watched)
@@ -186,7 +193,7 @@ impl Cells {
     }
 
     /// The surprise of cells that are not of a higher hazard, with the time lived in each.
-    fn surprise_at(&self, highest: f32, lived: impl Fn(usize) -> f32) -> f32 {
+    fn surprise_at(&self, highest: f32, lived: impl Fn(usize) -> f32) -> Surprise {
         let (mut surprise, mut all, mut cells) = (0.0, 0.0, 0.0f32);
         for cell in (0..CELLS).filter(|&cell| !is_stale(cell as u16)) {
             if self.hazard[cell] > highest {
@@ -206,7 +213,8 @@ impl Cells {
         }
         // Twice the ratio is about chi-square with a degree of freedom a cell.
         let chance = 0.5 * cells + 2.0 * (0.5 * cells).sqrt();
-        (surprise - chance).max(0.0) / all.max(1.0)
+        let deaths = all.max(1.0);
+        Surprise { nats: (surprise - chance).max(0.0) / deaths, deaths }
     }
 
     /// The next surprise is of deaths from now on.

@@ -1,6 +1,6 @@
 //! Whether the load has changed, so that what was learned before it is forgotten.
 
-use super::cells::KEPT;
+use super::cells::{KEPT, Surprise};
 use super::pages::TICKS;
 
 /// A surprise beyond this many times the usual one makes the past count less, and one beyond twice
@@ -9,6 +9,9 @@ const UNUSUAL: f32 = 4.0;
 
 /// Surprises up to this, in nats a death, do no harm.
 const HARMLESS: f32 = 0.003;
+
+/// A surprise of so many nats in all may still be chance: there are dozens of looks a footprint.
+const CHANCE: f32 = 16.0;
 
 /// Weight of a look in what is usual.
 const WEIGHT: f32 = 0.05;
@@ -42,17 +45,19 @@ impl Shifts {
 
     /// Whether a surprise says that the load has changed. It says nothing for a footprint after a
     /// change: too little is learned by then.
-    pub fn is_change(&self, surprise: f32, tick: u32) -> bool {
-        self.looks > 0.0 && surprise > 2.0 * self.unusual() && tick - self.changed_at > TICKS
+    pub fn is_change(&self, surprise: Surprise, tick: u32) -> bool {
+        let by_chance = CHANCE / surprise.deaths;
+        let is_beyond = surprise.nats > 2.0 * self.unusual() + by_chance;
+        self.looks > 0.0 && is_beyond && tick - self.changed_at > TICKS
     }
 
     /// What is usual, and how much of the past counts at the next plan.
-    pub fn look(&mut self, surprise: f32, tick: u32) {
+    pub fn look(&mut self, surprise: Surprise, tick: u32) {
         // Before each page was written once on average nothing was learned that may be wrong.
         if tick <= TICKS {
             return;
         }
-        let unusual = self.unusual();
+        let (surprise, unusual) = (surprise.nats, self.unusual());
         self.looks += 1.0;
         let weight = WEIGHT.max(1.0 / self.looks);
         self.usual += weight * (surprise.max(HARMLESS / UNUSUAL).ln() - self.usual);
@@ -62,13 +67,14 @@ impl Shifts {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT, Shifts, TICKS};
+    use super::{KEPT, Shifts, Surprise, TICKS};
 
     /// The looks at which a change was seen, of these surprises after the first footprint.
     fn changes(surprises: impl IntoIterator<Item = f32>) -> Vec<usize> {
         let mut shifts = Shifts::default();
         let mut changes = Vec::new();
-        for (look, surprise) in surprises.into_iter().enumerate() {
+        for (look, nats) in surprises.into_iter().enumerate() {
+            let surprise = Surprise { nats, deaths: 1000.0 };
             let tick = TICKS + 1 + 100 * look as u32;
             if shifts.is_change(surprise, tick) {
                 shifts.changed_at = tick;
@@ -99,13 +105,22 @@ mod tests {
     }
 
     #[test]
+    fn a_surprise_of_few_deaths_is_no_change() {
+        let mut shifts = Shifts::default();
+        shifts.look(Surprise { nats: 0.0, deaths: 1000.0 }, TICKS + 1);
+        let is_change = |deaths| shifts.is_change(Surprise { nats: 0.1, deaths }, TICKS + 100);
+        assert!(!is_change(100.0));
+        assert!(is_change(1000.0));
+    }
+
+    #[test]
     fn the_past_counts_less_as_far_as_it_misleads() {
         let mut shifts = Shifts::default();
         for look in 1..50 {
-            shifts.look(0.0, TICKS + look);
+            shifts.look(Surprise { nats: 0.0, deaths: 1.0 }, TICKS + look);
             assert!((shifts.kept - KEPT).abs() < 1e-6);
         }
-        shifts.look(0.5, TICKS + 50);
+        shifts.look(Surprise { nats: 0.5, deaths: 1.0 }, TICKS + 50);
         assert!(shifts.kept < 0.05, "{}", shifts.kept);
     }
 }

@@ -78,6 +78,13 @@ struct Domain {
 /// - A hot group of other than the expected share of valid pages is a victim together with group 1,
 ///   but stays a stream of its own.
 ///
+/// It is for large erase blocks, as the authors' segments are. Before anything is planned hot erase
+/// blocks are cleaned by Greedy, and a page is hot if it dies within their age then: the sooner
+/// they are cleaned the fewer pages are hot, until the group is about one erase block. If that is
+/// small (64 pages of a million, Zipf) it is too little traffic, or too much of it is valid, for
+/// the model to size the group, and what is planned around it does not last. So does the authors'
+/// simulator with such segments (docs/placement.md).
+///
 /// State: 5 bytes a page.
 #[derive(Debug)]
 pub struct Midas {

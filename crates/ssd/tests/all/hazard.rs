@@ -158,7 +158,8 @@ fn bursts_are_distinguished_from_independent_deaths() {
 }
 
 /// When other pages become hot what was learned of all is wrong, and so is what is known of each
-/// (2.05; if nothing is forgotten sooner 2.14).
+/// (1.98; if all that was known stays and only counts less 2.05; if nothing is forgotten sooner
+/// 2.14).
 #[test]
 fn after_a_shift_the_past_is_forgotten() {
     let turned = |operation: &PageOp| PageOp::write(Lpn((operation.lpn().0 + PAGES / 2) % PAGES));
@@ -167,5 +168,5 @@ fn after_a_shift_the_past_is_forgotten() {
         *operation = turned(operation);
     }
     let (found, _) = hazard(32, &load);
-    assert!(found < 2.1, "{found:.3}");
+    assert!(found < 2.03, "{found:.3}");
 }

@@ -505,7 +505,7 @@ mod tests {
         assert_eq!(believed(&victims)[0], believed(&victims)[1]);
         device.clock += 10;
         device.blocks[1].valid /= 2;
-        assert!(victims.believed(1, &device) > victims.believed(0, &device) + 32);
+        assert!(victims.believed(1, &device) > victims.believed(0, &device) + 16);
     }
 
     #[test]

@@ -196,5 +196,6 @@ pub fn rate_of(cell: usize) -> f32 {
 
 /// The rate that the pages of a stale cell had.
 pub fn rate_before(cell: usize) -> f32 {
-    f32::from_bits(((cell as u32 - u32::from(KNOWN) >> 3) + LEAST_RATE / 2) << 23 | 1 << 22)
+    let octave = (cell as u32 - u32::from(KNOWN)) >> 3;
+    f32::from_bits((octave + LEAST_RATE / 2) << 23 | 1 << 22)
 }

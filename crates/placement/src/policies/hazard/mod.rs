@@ -173,8 +173,8 @@ impl Hazard {
         }
     }
 
-    /// Whether deaths of late look as if the load had changed. Where they come in bursts they always
-    /// do.
+    /// Whether deaths of late look as if the load had changed. Where they come in bursts they
+    /// always do.
     fn glances(&mut self) -> bool {
         if self.tick < self.next_glance || self.is_bursty {
             return false;

@@ -754,6 +754,19 @@ def check_volume(
     `about`, `recovery_sectors`, `read_bytes`, `bad_bytes`, and `bad`: (first byte, bytes, reason).
     """
 
+def resize_volume(
+    device: str,
+    size: int | None = None,
+    *,
+    destroy: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Give the volume on a device another size, or all that the device has.
+
+    Its header, `before_bytes` and `capacity_bytes`. `destroy` allows what lies beyond the new end
+    to be lost.
+    """
+
 def allocate_file(path: _Path, bytes: int) -> None:
     """Make a file of this size, a multiple of 4096, with room for all of it."""
 

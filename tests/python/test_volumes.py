@@ -11,12 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from flashwright import _core
+from flashwright import _core, sqlite
 from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, units
 from hostile_nbd import attack
@@ -77,6 +77,97 @@ def test_a_volume_is_made_looked_at_checked_and_destroyed(cli: Cli, tmp_path: Pa
     refused = cli("volume", "info", device, code=2)
     assert "no volume is there" in refused.stderr
     assert refused.stderr.count("\n") == 1
+
+
+def test_a_file_is_resized_with_its_volume(cli: Cli, tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    stack = "scheduler(coalesce)|stable_buffer(size=256Ki,page=4Ki)|log_volume(segment=64Ki)"
+    cli("volume", "create", str(device), "--size", "12M", "--stack", stack)
+    data = random.Random(5).randbytes(MEBIBYTE)
+    volume = _core.Volume(str(device))
+    before = volume.about()["capacity_bytes"]
+    volume.write(3000, data)
+    volume.close()
+    resized = json.loads(
+        cli("volume", "resize", str(device), "--size", "32M", "--json", "-").stdout
+    )
+    assert (resized["before_bytes"], device.stat().st_size) == (before, 32 * MEBIBYTE)
+    assert device.stat().st_blocks * 512 >= 20 * MEBIBYTE, "room for what is new is reserved"
+    volume = _core.Volume(str(device))
+    assert volume.about()["capacity_bytes"] == resized["capacity_bytes"] > 2 * before
+    assert volume.read(3000, len(data)) == data
+    volume.write(before + MEBIBYTE, b"beyond the old end")
+    volume.close()
+    refused = cli("volume", "resize", str(device), "--size", "12M", code=2)
+    assert refused.stderr.count("\n") == 1
+    least = int(refused.stderr.rsplit(maxsplit=1)[-1])
+    assert 12 * MEBIBYTE < least < 32 * MEBIBYTE
+    assert device.stat().st_size == 32 * MEBIBYTE
+    said = cli("volume", "resize", str(device), "--size", str(least)).stdout
+    assert "for its users instead of" in said
+    assert device.stat().st_size == least
+    cli("volume", "resize", str(device), "--size", str(least - 2 * MEBIBYTE), code=2)
+    wrong = cli("volume", "resize", str(device), "--size", "12M", "--destroy-data", "x", code=2)
+    assert "repeat the path" in wrong.stderr
+    cli("volume", "resize", str(device), "--size", "12M", "--destroy-data", str(device))
+    found = json.loads(cli("volume", "check", str(device), "--json", "-").stdout)
+    assert (found["bad_bytes"], found["recovery_sectors"]) == (0, 0)
+    assert found["read_bytes"] == before
+    volume = _core.Volume(str(device))
+    assert volume.read(3000, len(data)) == data
+    volume.close()
+
+
+def test_what_cannot_be_resized_says_why(cli: Cli, tmp_path: Path) -> None:
+    device = made(tmp_path, "replicas", 16)
+    refused = cli("volume", "resize", device, "--size", "20M", code=2)
+    assert "`replicas`" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert Path(device).stat().st_size == 16 * MEBIBYTE, "it has its old size again"
+    volume = _core.Volume(device)
+    busy = cli("volume", "resize", device, "--size", "20M", code=2)
+    assert "in use" in busy.stderr or "locked" in busy.stderr
+    volume.close()
+    missing = cli("volume", "resize", str(tmp_path / "none"), code=2)
+    assert "no such file" in missing.stderr
+
+
+def test_a_block_device_that_grew_is_taken_whole(cli: Cli, tmp_path: Path, can_mount: None) -> None:
+    device = made(tmp_path, "log_volume(segment=64Ki)", 8)
+    loop = subprocess.run(
+        ["losetup", "--find", "--show", "--direct-io=on", device],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    try:
+        more = cli("volume", "resize", loop, "--size", "16M", code=2)
+        assert "only a file can be made larger" in more.stderr
+        with Path(device).open("r+b") as file:
+            file.truncate(16 * MEBIBYTE)
+        subprocess.run(["losetup", "--set-capacity", loop], check=True)
+        resized = json.loads(cli("volume", "resize", loop, "--json", "-").stdout)
+        assert resized["capacity_bytes"] > 1.5 * resized["before_bytes"]
+        cli("volume", "resize", loop, "--size", "8M")
+        again = json.loads(cli("volume", "resize", loop, "--size", "8M", "--json", "-").stdout)
+        assert again["capacity_bytes"] == resized["before_bytes"]
+    finally:
+        subprocess.run(["losetup", "--detach", loop], check=True)
+
+
+def test_sqlite_files_go_on_in_a_volume_that_was_resized(cli: Cli, tmp_path: Path) -> None:
+    device = made(tmp_path, "log_volume(segment=64Ki)", 16)
+    with closing(sqlite.connect(device)) as database:
+        database.execute("create table t(n, text)")
+        database.executemany("insert into t values(?, ?)", [(n, "x" * 500) for n in range(2000)])
+        database.commit()
+    for size in ("96M", "10M"):
+        cli("volume", "resize", device, "--size", size)
+        with closing(sqlite.connect(device)) as database:
+            assert database.execute("select count(*), sum(n) from t").fetchone() == (2000, 1999000)
+            assert database.execute("pragma integrity_check").fetchone() == ("ok",)
+    refused = cli("volume", "resize", device, "--size", "4M", "--destroy-data", device, code=2)
+    assert "smallest possible size" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ::servers::fuse::{self, Mounted};
 use ::servers::{
-    About, Creating, Found, Header, MetricsFile, Opening, Pair, Request, Role, Service, Staging,
-    VolumeError, prometheus,
+    About, Creating, Found, Header, MetricsFile, Opening, Pair, Request, Resizing, Role, Service,
+    Staging, VolumeError, prometheus,
 };
 use bytes::Bytes;
 use pyo3::prelude::*;
@@ -175,6 +175,28 @@ fn check_volume<'py>(
     Ok(dict)
 }
 
+/// Gives the volume on a device another size, a multiple of 4096, or all that the device has; a
+/// file becomes larger or smaller with it. `destroy` allows what lies beyond the new end to be
+/// lost. Its header as a dict, `before_bytes` and `capacity_bytes`. The progress counts bytes that
+/// are read to see whether they hold anything. Raises InputError, RunError, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (device, size=None, *, destroy=false, progress=None))]
+fn resize_volume<'py>(
+    py: Python<'py>,
+    device: &str,
+    size: Option<u64>,
+    destroy: bool,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let progress = progress::shared(progress);
+    let wanted = Resizing { device: device.to_owned(), size_bytes: size, destroys: destroy };
+    let resized = py.detach(|| ::servers::resize(&wanted, &progress)).map_err(volume_error)?;
+    let dict = header_dict(py, &resized.header)?;
+    dict.set_item("before_bytes", resized.before_bytes)?;
+    dict.set_item("capacity_bytes", resized.capacity_bytes)?;
+    Ok(dict)
+}
+
 /// Makes a file of this size, a multiple of 4096, with room for all of it. Raises InputError
 /// if there is one already, or no room.
 #[pyfunction]
@@ -329,5 +351,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(restage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(resize_volume, module)?)?;
     module.add_function(wrap_pyfunction!(allocate_file, module)?)
 }

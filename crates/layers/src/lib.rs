@@ -19,6 +19,7 @@ mod log_volume;
 mod meter;
 mod registered;
 mod replicas;
+mod resize;
 pub mod scheduler;
 mod stable_buffer;
 mod stack;
@@ -35,6 +36,7 @@ pub use meter::{Meter, Sample, Sent};
 pub use registered::{
     Addresses, Counter, Entry, LAYERS, Making, Opened, format, format_staging, open, parse,
 };
+pub use resize::{Change, Changes, Resizing, capacity, resize};
 pub use stack::Stack;
 
 // What all layers speak of.

@@ -3,8 +3,9 @@
 use registry::{Args, Info, Spec, SpecError, find};
 
 use crate::scheduler::{self, Expansion};
-use block::{BlockDevice, Store};
+use block::{BlockDevice, Limits, Store};
 
+use crate::resize::{Changes, Resizing};
 use crate::{Driver, Facts, Layer, LayerError, Stack, replicas, stable_buffer};
 
 /// What a layer is made from.
@@ -69,6 +70,10 @@ pub struct Entry {
     pub format: fn(&Making<'_>, &mut Store<'_>) -> Result<(), LayerError>,
     /// Opens what is there, recovered if need be.
     pub open: fn(&Making<'_>, &mut Store<'_>) -> Opened,
+    /// What may be asked of it over what has these limits, if it can be resized.
+    pub limits: fn(&Making<'_>, Limits) -> Result<Limits, LayerError>,
+    /// What has to change below, so that it can be opened over another size of that.
+    pub resize: fn(&Making<'_>, Resizing<'_, '_>) -> Changes,
 }
 
 /// All layers.
@@ -120,7 +125,7 @@ pub fn format(
     seed: u64,
     device: &mut dyn BlockDevice,
 ) -> Result<(), LayerError> {
-    build(text, facts, seed, device, Work::FormatAll).map(|_| ())
+    build(&parse(text)?, facts, seed, device, Work::FormatAll).map(|_| ())
 }
 
 /// Writes an empty staging area, of the layer that has it on a device of its own, and leaves
@@ -141,7 +146,7 @@ pub fn format_staging(
     if facts.staging_offset.is_none() {
         return Err(no_staging());
     }
-    build(text, facts, seed, device, Work::FormatStaging).map(|_| ())
+    build(&parse(text)?, facts, seed, device, Work::FormatStaging).map(|_| ())
 }
 
 /// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom
@@ -158,7 +163,7 @@ pub fn open(
     seed: u64,
     device: &mut dyn BlockDevice,
 ) -> Result<Stack, LayerError> {
-    build(text, facts, seed, device, Work::Open)
+    build(&parse(text)?, facts, seed, device, Work::Open)
 }
 
 /// What is done with each layer before it is opened.
@@ -202,15 +207,24 @@ fn staging_level(
     }
 }
 
+/// Opens layers, from the bottom up, that were formatted.
+pub(crate) fn open_layers(
+    layers: &[(&'static Entry, Args)],
+    facts: &Facts,
+    seed: u64,
+    device: &mut dyn BlockDevice,
+) -> Result<Stack, LayerError> {
+    build(layers, facts, seed, device, Work::Open)
+}
+
 fn build(
-    text: &str,
+    layers: &[(&'static Entry, Args)],
     facts: &Facts,
     seed: u64,
     device: &mut dyn BlockDevice,
     work: Work,
 ) -> Result<Stack, LayerError> {
-    let layers = parse(text)?;
-    let staging = staging_level(&layers, facts)?;
+    let staging = staging_level(layers, facts)?;
     let one_device = Facts { staging_offset: None, ..facts.clone() };
     let mut stack = Stack::new(device.info().limits);
     for (level, (entry, args)) in layers.iter().rev().enumerate() {

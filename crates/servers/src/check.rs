@@ -1,6 +1,6 @@
 //! Looking whether a volume is whole, without changing it.
 
-use block::{BlockDevice, Immediate, Store};
+use block::{BlockDevice, BlockError, Immediate, Part, Store};
 use devices::Access;
 use layers::Driver;
 use units::{Cancelled, Progress};
@@ -9,7 +9,7 @@ use crate::files::{self, FilesFound};
 use crate::overlay::Overlay;
 use crate::staging::{self, Second};
 use crate::volume::{find, layers_failed};
-use crate::{About, VolumeError};
+use crate::{About, VolumeError, resize};
 
 /// Bytes that are read at a time.
 const STEP_BYTES: u64 = 1 << 20;
@@ -58,11 +58,23 @@ pub fn check(
         Some(Second { device, header, .. }) => (Some(device), Some(header)),
         None => (None, None),
     };
-    let mut below = staging::below(device, header, second.zip(own.as_ref()));
+    let resized = header.is_resizing().then(|| resize::noted(&mut *device, header)).transpose()?;
+    let mut laid = header.clone();
+    if let Some(note) = &resized {
+        laid.data_bytes = note.data_bytes.max(header.data_bytes);
+    }
+    let mut below = staging::below(device, &laid, second.zip(own.as_ref()));
     let mut over = Immediate::new(Overlay::new(&mut below));
-    let stack = layers::open(&header.stack, &header.layer_facts(), header.seed, &mut over)
+    let mut bytes = over.info().limits.capacity_bytes;
+    if let Some(note) = resized {
+        bytes = note.data_bytes;
+        resize::apply(&note.changes, &mut Store::new(&mut over))
+            .map_err(|failure| BlockError::Failed { name: name.clone(), failure })?;
+    }
+    let mut shown = Part::new(&mut over, 0, bytes);
+    let stack = layers::open(&header.stack, &header.layer_facts(), header.seed, &mut shown)
         .map_err(|error| layers_failed(&name, error))?;
-    let mut driver = Driver::new(&mut over, stack);
+    let mut driver = Driver::new(&mut shown, stack);
     let capacity = driver.info().limits.capacity_bytes;
     progress.set_total(capacity);
     let mut found = Found {

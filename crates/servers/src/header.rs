@@ -15,10 +15,12 @@ const VERSION: u16 = 1;
 const TEXT: usize = 136;
 /// Longest stack, facts and path together, in bytes.
 const MOST_TEXT: usize = HEADER_BYTES - TEXT;
+/// What has to change for another size is noted behind the first header, and is not done.
+pub(crate) const RESIZING: u64 = 1;
 /// The volume has a staging device.
 const PAIRED: u64 = 2;
 /// Bits of what a program has to know to open a volume.
-const KNOWN_INCOMPATIBLE: u64 = PAIRED;
+const KNOWN_INCOMPATIBLE: u64 = PAIRED | RESIZING;
 /// Bits of what it has to know to write to it: none yet.
 const KNOWN_READ_ONLY: u64 = 0;
 
@@ -60,7 +62,7 @@ pub struct Header {
     pub read_only_compatible: u64,
     /// Bytes of a sector of the device.
     pub sector_bytes: u32,
-    /// Bytes of the device when it was made; the copy at the end stands before them.
+    /// Bytes of the device when it was made or resized; the copy at the end stands before them.
     pub device_bytes: u64,
     /// Where the stack's part of the device begins, in bytes.
     pub data_offset: u64,
@@ -237,6 +239,12 @@ impl Header {
     #[must_use]
     pub const fn unknown_for_writing(&self) -> u64 {
         self.read_only_compatible & !KNOWN_READ_ONLY
+    }
+
+    /// Whether a resize is under way: whoever opens the volume finishes it first.
+    #[must_use]
+    pub const fn is_resizing(&self) -> bool {
+        self.incompatible & RESIZING != 0
     }
 
     /// Where the copy at the end of a device of this size begins.

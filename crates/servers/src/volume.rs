@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use block::{BlockDevice, BlockError, Failure, Part, Spanned, Store};
+use block::{BlockDevice, BlockError, Failure, Limits, Part, Spanned, Store};
 use devices::Access;
 use layers::{Driver, Facts, LayerError, Stack};
 use units::Progress;
@@ -11,13 +11,13 @@ use uuid::Uuid;
 use crate::header::NoHeader;
 use crate::metrics::Gauge;
 use crate::staging::{self, Below, Second, Staging, StagingFound};
-use crate::{HEADER_BYTES, Header, VolumeError};
+use crate::{HEADER_BYTES, Header, VolumeError, resize};
 
 /// The stack's part begins and ends at multiples of it, so that pages of layers are not split over
 /// sectors, flash pages or, as a rule, stripes of the device below.
-const ALIGN_BYTES: u64 = 1 << 20;
+pub(crate) const ALIGN_BYTES: u64 = 1 << 20;
 /// A device has room for both headers and some data.
-const LEAST_BYTES: u64 = 4 * ALIGN_BYTES;
+pub(crate) const LEAST_BYTES: u64 = 4 * ALIGN_BYTES;
 
 /// What a volume is made of.
 #[derive(Clone, Debug)]
@@ -119,7 +119,15 @@ impl Volume {
     /// small, or the stack does not fit.
     pub fn create(creating: &Creating) -> Result<Self, VolumeError> {
         let access = if creating.destroys { Access::DestroyData } else { Access::Write };
-        let mut device = open_device(&creating.device, access, Opening::new("").queue_depth)?;
+        let device = open_device(&creating.device, access, Opening::new("").queue_depth)?;
+        Self::create_on(device, creating)
+    }
+
+    /// The same on a device that is open.
+    pub(crate) fn create_on(
+        mut device: Box<dyn BlockDevice>,
+        creating: &Creating,
+    ) -> Result<Self, VolumeError> {
         let mut header = plan(&creating.stack, &creating.facts, &*device)?;
         header.seed = creating.seed;
         let queue_depth = Opening::new("").queue_depth;
@@ -147,17 +155,8 @@ impl Volume {
     /// [`VolumeError`]: above all if there is none, or the device has become too small for it.
     pub fn open(opening: &Opening) -> Result<Self, VolumeError> {
         let mut device = open_device(&opening.device, Access::DestroyData, opening.queue_depth)?;
-        let About { mut header, mut notes, .. } = find(&mut *device)?;
-        let unknown = header.unknown_for_writing();
-        if unknown != 0 {
-            return Err(refused(
-                &*device,
-                format!(
-                    "it has features {unknown:#x} that this program does not know, and may only \
-                     be read by it: use a newer one"
-                ),
-            ));
-        }
+        let About { header, mut notes, .. } = find(&mut *device)?;
+        let mut header = Self::ready(&mut *device, header, &mut notes)?;
         let second = staging::open(
             &opening.device,
             &mut header,
@@ -167,6 +166,39 @@ impl Volume {
         )?;
         notes.extend(second.iter().flat_map(|second| second.notes.clone()));
         Self::open_on(device, second, header, notes)
+    }
+
+    /// Opens the volume of this header, which lies on one device.
+    pub(crate) fn open_found(
+        mut device: Box<dyn BlockDevice>,
+        header: Header,
+        mut notes: Vec<String>,
+    ) -> Result<Self, VolumeError> {
+        let header = Self::ready(&mut *device, header, &mut notes)?;
+        Self::open_on(device, None, header, notes)
+    }
+
+    /// Whether it may be written to. A resize that was cut short is finished.
+    fn ready(
+        device: &mut dyn BlockDevice,
+        header: Header,
+        notes: &mut Vec<String>,
+    ) -> Result<Header, VolumeError> {
+        let unknown = header.unknown_for_writing();
+        if unknown != 0 {
+            return Err(refused(
+                device,
+                format!(
+                    "it has features {unknown:#x} that this program does not know, and may only \
+                     be read by it: use a newer one"
+                ),
+            ));
+        }
+        if header.is_resizing() {
+            notes.clear();
+            return resize::finish(device, &header);
+        }
+        Ok(header)
     }
 
     /// The header says first that it is open, so that a crash from then on is known.
@@ -219,6 +251,11 @@ impl Volume {
         (top.name() == "log_volume").then_some(1 << 16)
     }
 
+    /// What may be asked of the stack's part of the device.
+    pub(crate) fn limits_below(&mut self) -> Limits {
+        self.driver.device_mut().info().limits
+    }
+
     /// What a new volume begins with is zero: nothing that the device held before is taken for
     /// something of its users'.
     fn clear_beginning(&mut self) -> Result<(), VolumeError> {
@@ -245,22 +282,29 @@ impl Volume {
     /// # Errors
     /// [`VolumeError`] if that fails: the volume is not marked then, and the next opening recovers
     /// what was durable.
-    pub fn close(mut self) -> Result<(), VolumeError> {
+    pub fn close(self) -> Result<(), VolumeError> {
+        self.close_to_device().map(|_| ())
+    }
+
+    /// The same; its device goes on, with the header that was written last.
+    pub(crate) fn close_to_device(mut self) -> Result<(Box<dyn BlockDevice>, Header), VolumeError> {
         self.driver.drain(&mut || true)?;
         let name = self.driver.info().name.clone();
         Store::new(&mut self.driver)
             .flush()
             .map_err(|failure| BlockError::Failed { name, failure })?;
         self.driver.settle()?;
-        if self.is_bare {
-            return Ok(());
-        }
+        // The flush may have made a log write, and what is below it stage that.
+        self.driver.drain(&mut || true)?;
         let (device, second) = self.driver.into_parts().0.into_parts();
         let (mut device, mut second) = (device.into_inner(), second.map(Part::into_inner));
-        self.header.generation += 1;
-        self.header.is_clean = true;
-        let other = second.as_mut().zip(self.staging.as_mut());
-        staging::write_headers(&mut *device, &self.header, other)
+        if !self.is_bare {
+            self.header.generation += 1;
+            self.header.is_clean = true;
+            let other = second.as_mut().zip(self.staging.as_mut());
+            staging::write_headers(&mut *device, &self.header, other)?;
+        }
+        Ok((device, self.header))
     }
 }
 
@@ -427,6 +471,9 @@ pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
         }
     };
     judge(device, &header, &mut notes)?;
+    if header.is_resizing() {
+        notes.push("a resize was cut short: opening the volume finishes it".to_owned());
+    }
     Ok(About { header, device_bytes, notes, staging: None })
 }
 
@@ -514,7 +561,11 @@ pub(crate) fn write_header(
 }
 
 /// Durable when it returns.
-fn write(device: &mut dyn BlockDevice, place: u64, bytes: &[u8]) -> Result<(), VolumeError> {
+pub(crate) fn write(
+    device: &mut dyn BlockDevice,
+    place: u64,
+    bytes: &[u8],
+) -> Result<(), VolumeError> {
     let name = device.info().name.clone();
     let mut store = Store::new(device);
     let written = store.write(place, bytes).and_then(|()| store.flush());

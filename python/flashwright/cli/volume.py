@@ -106,6 +106,7 @@ def volume() -> None:
       sudo flashwright volume umount /mnt/db
       flashwright volume serve volume.img --nbd /tmp/db.sock
       flashwright volume check volume.img
+      flashwright volume resize volume.img --size 16G
 
     A volume knows what it is made of: nothing but the device has to be named again. What it
     promises is in docs/volumes.md.
@@ -275,6 +276,54 @@ def check(device: str, *, staging: str | None, to: Json) -> None:
         to.say(f"byte {offset}, {length} bytes: {why}")
     if found["bad_bytes"]:
         raise RunError(f"{device}: {_size(found['bad_bytes'])} cannot be read")
+
+
+@volume.command()
+@click.argument("device")
+@click.option(
+    "--size",
+    type=Size(),
+    help="Bytes of DEVICE that the volume takes, its headers included. A file is made larger or "
+    "smaller.  [default: all that DEVICE has]",
+)
+@click.option(
+    "--destroy-data",
+    metavar="DEVICE",
+    help="Confirm that what lies beyond the new end is lost, by repeating its path.",
+)
+@takes(Json, "to")
+def resize(device: str, *, size: int | None, destroy_data: str | None, to: Json) -> None:
+    """Make the volume on DEVICE larger or smaller. It must not be in use.
+
+    A volume that was not closed is recovered first. Data beyond the new end is not lost: the
+    command is refused with the smallest possible size. A power cut on the way leaves the volume in
+    its old or its new size, with all its data.
+
+    \b
+    Examples:
+      flashwright volume resize volume.img --size 16G
+      flashwright volume resize /dev/vg/db
+    """
+    from flashwright import _core
+    from flashwright.progress import work
+
+    if destroy_data not in {None, device}:
+        raise click.UsageError(
+            f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
+        )
+    whole = None if size is None else -(-size // 4096) * 4096
+    resized = work(
+        f"Resizing {device}",
+        "bytes",
+        lambda progress: _core.resize_volume(
+            device, whole, destroy=destroy_data is not None, progress=progress
+        ),
+    )
+    to.write(resized)
+    to.say(
+        f"{device}: {_size(resized['capacity_bytes'])} for its users instead of "
+        f"{_size(resized['before_bytes'])}"
+    )
 
 
 @volume.command()

@@ -177,6 +177,42 @@ pub fn allocate_file(path: &Path, bytes: u64) -> Result<(), DeviceError> {
     reserved
 }
 
+/// Makes a file larger, with room for all of it and zeros behind what it holds, or cuts off its
+/// end. Durable when it returns.
+///
+/// # Errors
+/// [`DeviceError::InUse`] if somebody uses it, [`DeviceError::Spec`] if the size is not of whole
+/// 4096 bytes, [`DeviceError::Open`] for lack of space and other failures: it has its old size
+/// then.
+pub fn resize_file(path: &Path, bytes: u64) -> Result<(), DeviceError> {
+    let opening = Opening::new(&path.to_string_lossy(), Access::DestroyData);
+    if bytes == 0 || !bytes.is_multiple_of(4096) {
+        return Err(
+            opening.wrong(format!("a size of {bytes} bytes is not a multiple of 4096 above 0"))
+        );
+    }
+    let file = OpenOptions::new().write(true).open(path).map_err(opening.failed("opening it"))?;
+    let data = file.metadata().map_err(opening.failed("asking what it is"))?;
+    if let Some(user) = in_use::file_user(&data) {
+        return Err(opening.in_use(format!("{user}; name a file that is not in use")));
+    }
+    if file.try_lock().is_err() {
+        return Err(opening.in_use("another program has locked it; name a file that is not in use"));
+    }
+    let resized = if bytes > data.len() {
+        // What lies behind its end, if anything was reserved there, is zero.
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), data.len(), bytes - data.len())
+            .map_err(|error| opening.failed("getting space for it")(error.into()))
+    } else {
+        file.set_len(bytes).map_err(opening.failed("cutting off its end"))
+    };
+    if resized.is_err() {
+        // As much as it had before is there in any case.
+        let _ = file.set_len(data.len());
+    }
+    resized.and_then(|()| file.sync_all().map_err(opening.failed("making it durable")))
+}
+
 fn fill(
     opening: &Opening,
     file: &File,

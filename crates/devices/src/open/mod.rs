@@ -17,7 +17,7 @@ use ::block::BlockDevice;
 use registry::Spec;
 use units::Progress;
 
-pub use file::{allocate_file, create_file};
+pub use file::{allocate_file, create_file, resize_file};
 
 use crate::DeviceError;
 use crate::emulated::{self, Emulated};

@@ -50,6 +50,7 @@ mod intake;
 mod layout;
 mod reading;
 mod recovery;
+mod resize;
 mod scrub;
 mod segments;
 mod settings;
@@ -117,6 +118,8 @@ pub(super) static ENTRY: Entry = Entry {
     addresses: Addresses::Moved,
     format,
     open,
+    limits: resize::limits,
+    resize: resize::resize,
 };
 
 fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {

@@ -46,7 +46,7 @@ mod writes;
 
 use registry::Info;
 
-use crate::{Addresses, Entry};
+use crate::{Addresses, Entry, LayerError};
 
 const NAME: &str = "replicas";
 
@@ -64,4 +64,13 @@ pub static ENTRY: Entry = Entry {
     addresses: Addresses::Moved,
     format: disk::format,
     open: disk::open,
+    limits: |_, _| Err(not_resized()),
+    resize: |_, _| Err(not_resized()),
 };
+
+/// With another size of the device all partitions have another one, too.
+fn not_resized() -> LayerError {
+    let reason = "it cannot be resized, as nearly every page would have to move: make a new volume \
+                  of the wanted size, and copy the contents to it";
+    LayerError::Refused { layer: NAME, reason: reason.to_owned() }
+}

@@ -44,6 +44,9 @@ pub static ENTRY: Entry = Entry {
     addresses: Addresses::Kept,
     format: |making, below| open(making, below).map(|_| ()),
     open,
+    limits: |_, below| Ok(below),
+    // Nothing of it is below.
+    resize: |_, resizing| Ok(resizing.above),
 };
 
 const INFO: Info = Info {

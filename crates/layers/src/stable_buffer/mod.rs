@@ -28,6 +28,7 @@ mod layer;
 mod note;
 mod patterns;
 mod recovery;
+mod resize;
 mod scrub;
 mod sequential;
 mod settings;
@@ -55,4 +56,6 @@ pub static ENTRY: Entry = Entry {
     addresses: Addresses::Staged,
     format: recovery::format,
     open: recovery::open,
+    limits: resize::limits,
+    resize: resize::resize,
 };

@@ -76,7 +76,7 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
 
 /// What the superblock says, and whether both of its sectors say so, in this version. The one whose
 /// note is the newer counts.
-fn read_superblocks(
+pub(super) fn read_superblocks(
     settings: &BufferSettings,
     store: &mut Store<'_>,
 ) -> Result<(Superblock, bool), LayerError> {
@@ -123,7 +123,7 @@ fn read_superblocks(
 }
 
 /// What was found in a slot.
-struct Found {
+pub(super) struct Found {
     sequence: u64,
     slot: u32,
     /// Number of the page.
@@ -135,7 +135,10 @@ struct Found {
 /// Whatever is whole in the slots and may be needed, by ascending sequence. The headers of what is
 /// not whole are wiped, durably: what has to be taken for lost now must not be completed by parts
 /// of a later write of the same bytes.
-fn scan(superblock: &Superblock, store: &mut Store<'_>) -> Result<Vec<Found>, LayerError> {
+pub(super) fn scan(
+    superblock: &Superblock,
+    store: &mut Store<'_>,
+) -> Result<Vec<Found>, LayerError> {
     let geometry = superblock.geometry;
     let at_a_time = (AT_A_TIME / geometry.slot_bytes()).max(1) as u32;
     let mut bytes =

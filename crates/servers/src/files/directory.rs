@@ -80,6 +80,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The newest directory that is whole, the number of its slot, and what is odd.
 type Newest = (Snapshot, u64, Vec<String>);
 
+/// Where everything lies in a volume; none if it has no room for files. One that was resized keeps
+/// the sizes of units and slots that it was made with.
+pub fn layout_of(
+    capacity_bytes: u64,
+    sector_bytes: u32,
+    owner: [u8; 16],
+    read: &mut Reading<'_>,
+) -> Option<Layout> {
+    let own = Layout::of(capacity_bytes, sector_bytes)?;
+    let mut bytes = vec![0; sector_bytes as usize];
+    let written = own.slot_sizes().find_map(|slot_bytes| {
+        (0..SLOTS).map(|number| number * u64::from(slot_bytes)).find_map(|at| {
+            let is_there = at + u64::from(sector_bytes) <= capacity_bytes;
+            let written = is_there && read(at, &mut bytes).is_ok();
+            let written = written.then(|| own.written(&bytes, owner)).flatten();
+            written.filter(|layout| layout.slot_bytes == slot_bytes)
+        })
+    });
+    Some(written.unwrap_or(own))
+}
+
 /// Looks for the directory: none if the volume holds nothing.
 ///
 /// # Errors
@@ -185,9 +206,6 @@ impl Directory {
     /// Opens it; with `makes` an empty one is made where the volume holds nothing.
     pub fn open(medium: Arc<dyn Medium>, makes: bool) -> Result<(Self, Vec<String>), FilesError> {
         let (capacity, sector) = (medium.capacity_bytes(), medium.sector_bytes());
-        let layout = Layout::of(capacity, sector).ok_or_else(|| {
-            FilesError::Refused(format!("a volume of {capacity} bytes has no room for files"))
-        })?;
         // What a process that was killed had written may be in a cache only: what is read below
         // has to stay.
         medium.flush()?;
@@ -196,6 +214,9 @@ impl Directory {
             data.copy_to(to);
             Ok(())
         };
+        let layout = layout_of(capacity, sector, medium.owner(), &mut read).ok_or_else(|| {
+            FilesError::Refused(format!("a volume of {capacity} bytes has no room for files"))
+        })?;
         let found = find(layout, medium.owner(), &mut read)?;
         let is_new = found.is_none();
         let (inner, notes) = match found {

@@ -17,9 +17,10 @@ pub const MOST_NAME_BYTES: usize = 255;
 const MOST_UNIT_BYTES: u64 = 64 << 10;
 const MOST_SLOT_BYTES: u64 = 1 << 20;
 /// A volume has room for some units beside the directory.
-const LEAST_UNITS: u64 = 8;
+pub const LEAST_UNITS: u64 = 8;
 
-/// Where everything lies: it follows from the size of the volume and of its sectors.
+/// Where everything lies: it follows from the size that the volume was made with, and that of its
+/// sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes of the volume.
@@ -41,10 +42,44 @@ impl Layout {
         let power = |value: u64| 1 << value.max(1).ilog2();
         let unit = power(capacity_bytes / 1024).clamp(sector.max(1024), MOST_UNIT_BYTES);
         let slot = power(capacity_bytes / 64).clamp(sector.max(2048), MOST_SLOT_BYTES);
-        let units = capacity_bytes.checked_sub(SLOTS * slot)? / unit;
-        let units = u32::try_from(units).ok().filter(|&units| u64::from(units) >= LEAST_UNITS)?;
-        let (unit_bytes, slot_bytes) = (unit as u32, slot as u32);
-        Some(Self { capacity_bytes, sector_bytes, unit_bytes, slot_bytes, units })
+        Self::with(capacity_bytes, sector_bytes, unit as u32, slot as u32)
+    }
+
+    /// With these sizes of units and slots.
+    fn with(
+        capacity_bytes: u64,
+        sector_bytes: u32,
+        unit_bytes: u32,
+        slot_bytes: u32,
+    ) -> Option<Self> {
+        let rest = capacity_bytes.checked_sub(SLOTS * u64::from(slot_bytes))?;
+        let units = u32::try_from(rest / u64::from(unit_bytes)).ok()?;
+        let has_room = u64::from(units) >= LEAST_UNITS;
+        has_room.then_some(Self { capacity_bytes, sector_bytes, unit_bytes, slot_bytes, units })
+    }
+
+    /// The sizes that a directory was written with, if `bytes` are the first sector of a copy of
+    /// one: a volume that was resized keeps those of the size that it was made with.
+    pub fn written(&self, bytes: &[u8], owner: [u8; 16]) -> Option<Self> {
+        if bytes.get(8..16)? != MAGIC || bytes.get(24..40)? != owner {
+            return None;
+        }
+        let mut sizes = Reader(bytes.get(56..64)?);
+        let (unit, slot) = (sizes.number::<4>()?, sizes.number::<4>()?);
+        let sector = u64::from(self.sector_bytes);
+        let are_sizes = unit.is_power_of_two()
+            && slot.is_power_of_two()
+            && (sector.max(1024)..=MOST_UNIT_BYTES).contains(&unit)
+            && (sector.max(2048)..=MOST_SLOT_BYTES).contains(&slot);
+        let sizes = are_sizes.then_some((unit as u32, slot as u32))?;
+        Self::with(self.capacity_bytes, self.sector_bytes, sizes.0, sizes.1)
+    }
+
+    /// Sizes of slots that there may be, this one's first.
+    pub fn slot_sizes(self) -> impl Iterator<Item = u32> {
+        let first = u64::from(self.sector_bytes).max(2048);
+        let all = (first.ilog2()..=MOST_SLOT_BYTES.ilog2()).map(|power| 1 << power);
+        std::iter::once(self.slot_bytes).chain(all.filter(move |&size| size != self.slot_bytes))
     }
 
     /// First byte of a copy of the directory.
@@ -179,8 +214,9 @@ impl Snapshot {
             && head.number::<4>()? == u64::from(layout.sector_bytes)
             && head.take(16).is_some();
         let generation = head.number::<8>()?;
-        let fits = head.number::<8>()? == layout.capacity_bytes
-            && head.number::<4>()? == u64::from(layout.unit_bytes)
+        // The volume may have been resized since.
+        head.take(8)?;
+        let fits = head.number::<4>()? == u64::from(layout.unit_bytes)
             && head.number::<4>()? == u64::from(layout.slot_bytes);
         if !is_here || !fits {
             return None;
@@ -289,6 +325,19 @@ mod tests {
         assert_eq!(bytes[80..88], 40_000_u64.to_le_bytes());
         assert_eq!((bytes[88], bytes[92], &bytes[96..104]), (2, 6, b"app.db\0\0".as_slice()));
         assert_eq!((bytes[104], bytes[108], bytes[112], bytes[116]), (9, 2, 3, 5));
+    }
+
+    #[test]
+    fn a_volume_that_was_resized_keeps_the_sizes_that_it_was_made_with() {
+        let bytes = some().encode(layout(), OWNER, 3);
+        for capacity in [12 << 20, 1 << 30] {
+            let own = Layout::of(capacity, 512).unwrap();
+            let written = own.written(&bytes, OWNER).unwrap();
+            assert_eq!((written.capacity_bytes, written.slot_bytes), (capacity, 256 << 10));
+            assert!(own.slot_sizes().any(|size| size == written.slot_bytes));
+            assert_eq!(Snapshot::decode(&bytes, written, OWNER, 3), Ok(some()));
+            assert_eq!(own.written(&bytes, [8; 16]), None);
+        }
     }
 
     #[test]

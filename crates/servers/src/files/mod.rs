@@ -23,7 +23,6 @@ pub use file::File;
 pub use medium::{Batch, Medium};
 
 use directory::Directory;
-use format::Layout;
 
 /// What can go wrong with files.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -76,11 +75,32 @@ pub(crate) fn look(
     owner: [u8; 16],
     read: &mut Reading<'_>,
 ) -> Result<Option<FilesFound>, FilesError> {
-    let Some(layout) = Layout::of(capacity_bytes, sector_bytes) else { return Ok(None) };
+    let layout = directory::layout_of(capacity_bytes, sector_bytes, owner, read);
+    let Some(layout) = layout else { return Ok(None) };
     let found = directory::find(layout, owner, read)?;
     Ok(found.map(|(snapshot, _, notes)| {
         let of = |(name, kept): (String, format::Kept)| FileFound { name, bytes: kept.size };
         FilesFound { files: snapshot.files.into_iter().map(of).collect(), notes }
+    }))
+}
+
+/// Up to where the directory and files of a volume reach, in bytes: none if it holds no files.
+///
+/// # Errors
+/// [`FilesError`] if there is a directory that cannot be used.
+pub(crate) fn end(
+    capacity_bytes: u64,
+    sector_bytes: u32,
+    owner: [u8; 16],
+    read: &mut Reading<'_>,
+) -> Result<Option<u64>, FilesError> {
+    let layout = directory::layout_of(capacity_bytes, sector_bytes, owner, read);
+    let Some(layout) = layout else { return Ok(None) };
+    let found = directory::find(layout, owner, read)?;
+    Ok(found.map(|(snapshot, ..)| {
+        let extents = snapshot.files.values().flat_map(|file| file.extents.list());
+        let last = extents.map(|extent| extent.end() as u32).max().unwrap_or_default();
+        layout.unit(last.max(format::LEAST_UNITS as u32))
     }))
 }
 

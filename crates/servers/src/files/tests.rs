@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use block::{Immediate, Limits, Sparse};
+use block::{Immediate, Limits, Part, Sparse};
 use bytes::Bytes;
 use faults::{CrashDevice, Dice, Manners, Subject, SubjectKind};
 use layers::{Driver, Stack};
 
 use super::alone::Alone;
+use super::format::Layout;
 use super::*;
 
 type Memory = Alone<Immediate<Sparse>>;
@@ -527,4 +528,29 @@ fn what_follows_one_behind_the_other_is_one_write_without_a_read() {
     }
     let (writes, read) = (counts().0 - before.0, counts().1 - before.1);
     assert_eq!((writes, read), (4 * (1 + 2), 0), "a write of frames and two of the directory");
+}
+
+/// Units and copies of the directory stay where they are, though a volume of another size would
+/// have others.
+#[test]
+fn files_go_on_in_a_volume_that_was_resized() {
+    let limits = Limits { capacity_bytes: 96 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
+    let mut device = Immediate::sparse(limits);
+    for (turn, mib) in (0..).zip([16, 96, 12, 40]) {
+        let medium = Alone::new(Part::new(device, 0, mib << 20));
+        let owner = medium.owner();
+        let files = Files::open(medium.clone(), true).unwrap();
+        for before in 0..turn {
+            let file = files.open_file(&format!("of turn {before}"), false).unwrap();
+            assert_eq!(whole(&file), vec![before + 1; 300_000]);
+        }
+        let file = files.open_file(&format!("of turn {turn}"), true).unwrap();
+        file.write(0, &vec![turn + 1; 300_000]).unwrap();
+        file.sync().unwrap();
+        drop((file, files));
+        device = Alone::device_of(medium).into_inner();
+        let mut read = |at: u64, to: &mut [u8]| block::Store::new(&mut device).read(at, to);
+        let end = end(mib << 20, 512, owner, &mut read).unwrap().unwrap();
+        assert!((300_000 * u64::from(turn + 1)..4 << 20).contains(&end), "{end}");
+    }
 }

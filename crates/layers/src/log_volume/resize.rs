@@ -1,0 +1,409 @@
+//! Another size of what is below. The volume keeps its pages where they are, as far as the new one
+//! has segments there; all others are copied to where nothing lies, and the tables are written anew
+//! over what the new size has room for.
+//!
+//! Nothing that the volume as it is looks at is written to: pages go to places that hold nothing,
+//! and so does what the new structures will be. Copying those to the beginning of the device, over
+//! the old ones, is left to whoever resizes ([`Change::Copy`]).
+
+mod packing;
+
+use std::collections::BTreeMap;
+
+use placement::{BuildError, Context, Placement, PlacementVisitor, visit_placement};
+use rustc_hash::FxHashSet;
+
+use super::checks::{Checks, fits};
+use super::disk::{
+    LOST, NOWHERE, Root, Segment, Superblock, UNKNOWN, checksum, folded, make_table,
+};
+use super::layout::VolumeLayout;
+use super::recovery::{Recovered, recover};
+use super::settings::VolumeSettings;
+use super::{NAME, make};
+use crate::{Change, Changes, LayerError, Limits, Making, Resizing, Store};
+
+use packing::{Held, Packing};
+
+/// Pages that are read or written at once.
+const AT_ONCE: usize = 64;
+
+fn refused(reason: impl Into<String>) -> LayerError {
+    LayerError::Refused { layer: NAME, reason: reason.into() }
+}
+
+/// What may be asked of a volume over what has these limits.
+///
+/// # Errors
+/// [`LayerError`] if it does not fit.
+pub(super) fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, LayerError> {
+    let settings = VolumeSettings::read(making.args, making.facts)?;
+    let layout = VolumeLayout::plan(&settings, below)?;
+    let (spare, free) =
+        (layout.geometry().spare_blocks(), needed_segments(&settings, layout, making.seed)?);
+    if spare <= free {
+        return Err(refused(format!(
+            "{spare} spare segments are too few for its policies, which need {}",
+            free + 1
+        )));
+    }
+    let page = u64::from(layout.page_bytes);
+    Ok(Limits { capacity_bytes: u64::from(layout.logical_pages) * page, ..below })
+}
+
+/// Copies what cannot stay, writes what the structures will be to where nothing lies, and says
+/// where that belongs.
+///
+/// # Errors
+/// [`LayerError`]: above all if it is too full, or a page that has to move cannot be read.
+pub(super) fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes {
+    let Resizing { below, old, new, is_in_place, above } = resizing;
+    if !is_in_place {
+        return Err(refused(
+            "a stack of two log volumes cannot be resized: make a new volume of the wanted size, \
+             and copy the contents to it",
+        ));
+    }
+    let settings = VolumeSettings::read(making.args, making.facts)?;
+    let recovered = recover(settings.keeps_checksums, below)?;
+    if recovered.layout != VolumeLayout::plan(&settings, old)? {
+        return Err(refused(
+            "it has a form that is not made any more, and cannot be resized: make a new volume, \
+             and copy the contents to it",
+        ));
+    }
+    let layout = VolumeLayout::plan(&settings, new)?;
+    let mut resize = Resize { below, old: recovered, layout, written: BTreeMap::new() };
+    resize.take(&above)?;
+    let free = needed_segments(&settings, layout, making.seed)?;
+    let packing = resize.pack(free)?;
+    let new_volume = resize.move_pages(&packing)?;
+    let changes = resize.write_structures(&new_volume, &packing)?;
+    // It is certain that it can be opened before anything is overwritten.
+    make(new_volume, &settings, making.seed, new)?;
+    Ok(changes)
+}
+
+/// Segments that have to hold nothing: the FTL's reserve, and a frontier for each stream.
+fn needed_segments(
+    settings: &VolumeSettings,
+    layout: VolumeLayout,
+    seed: u64,
+) -> Result<u32, LayerError> {
+    struct Needs;
+    impl PlacementVisitor for Needs {
+        type Output = u32;
+
+        fn visit<P: Placement + 'static>(self, policy: P) -> u32 {
+            (policy.streams() + policy.relocation_targets() + 1) as u32
+        }
+    }
+    let context = Context {
+        geometry: layout.geometry(),
+        seed,
+        page_weights: None,
+        future: None,
+        most_streams: usize::MAX,
+    };
+    visit_placement(&settings.placement, &context, Needs)
+        .map_err(|error: BuildError| refused(error.to_string()))
+}
+
+struct Resize<'a, 'b> {
+    below: &'a mut Store<'b>,
+    old: Recovered,
+    layout: VolumeLayout,
+    /// Logical pages that the layers above want changed; without bytes they hold nothing.
+    written: BTreeMap<u32, Option<Vec<u8>>>,
+}
+
+impl Resize<'_, '_> {
+    /// Takes the changes of the layers above: they become pages of the new volume.
+    fn take(&mut self, above: &[Change]) -> Result<(), LayerError> {
+        let page = self.layout.page_bytes as usize;
+        for change in above {
+            let (at, bytes, data) = match change {
+                Change::Zero { at, bytes } => (*at, *bytes, None),
+                Change::Put { at, data } => (*at, data.len() as u64, Some(data)),
+                Change::Copy { .. } => return Err(refused("what is above it moves pages")),
+            };
+            let range = at..at + bytes;
+            for lpn in self.layout.pages_of(&range) {
+                let within = self.layout.within(&range, lpn);
+                let within = within.start as usize..within.end as usize;
+                if data.is_none() && within.len() == page {
+                    self.written.insert(lpn, None);
+                    continue;
+                }
+                let mut bytes = match self.written.remove(&lpn) {
+                    Some(bytes) => bytes.unwrap_or_else(|| vec![0; page]),
+                    None => self.read_page(lpn)?,
+                };
+                let from = (u64::from(lpn) * page as u64 + within.start as u64 - at) as usize;
+                match data {
+                    Some(data) => {
+                        bytes[within.clone()].copy_from_slice(&data[from..from + within.len()]);
+                    }
+                    None => bytes[within].fill(0),
+                }
+                self.written.insert(lpn, Some(bytes));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_page(&mut self, lpn: u32) -> Result<Vec<u8>, LayerError> {
+        let mut bytes = vec![0; self.layout.page_bytes as usize];
+        if self.old.checks.is_lost(lpn) {
+            return Err(lost(lpn));
+        }
+        match self.old.map.get(lpn as usize) {
+            Some(&ppn) if ppn != NOWHERE => self.read_pages(&[(lpn, ppn)], &mut bytes)?,
+            _ => {}
+        }
+        Ok(bytes)
+    }
+
+    /// Reads pages that lie side by side, and holds each against its checksum.
+    fn read_pages(&mut self, pages: &[(u32, u32)], to: &mut [u8]) -> Result<(), LayerError> {
+        let offset = self.old.layout.page(pages[0].1);
+        self.below.read(offset, to)?;
+        for (&(lpn, ppn), bytes) in pages.iter().zip(to.chunks(self.layout.page_bytes as usize)) {
+            let expected = self.old.checks.of(lpn);
+            if expected != UNKNOWN && !fits(expected, folded(checksum(self.old.volume, bytes))) {
+                let reason = format!(
+                    "page {lpn} does not hold what was written, and would have to move: write or \
+                     trim it as a whole, and resize the volume then"
+                );
+                let offset = self.old.layout.page(ppn);
+                return Err(LayerError::Corrupt { layer: NAME, offset, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn pack(&self, free: u32) -> Result<Packing, LayerError> {
+        let keeps = |lpn: u32| lpn < self.layout.logical_pages && !self.written.contains_key(&lpn);
+        let held =
+            Held { old: &self.old.layout, new: &self.layout, map: &self.old.map, keeps: &keeps };
+        let more = self.written.values().flatten().count();
+        let grows = self.layout.segments > self.old.layout.segments;
+        held.pack(more, self.most_structures(more), free).map_err(|packing::TooFull| {
+            refused(if grows {
+                "it is too full to make room for so much larger tables: make it larger in smaller \
+                 steps, or trim what is not needed first"
+            } else {
+                "it is too full to be laid out anew: trim what is not needed, or take a larger size"
+            })
+        })
+    }
+
+    /// Pages of structures that may have to be written, at the most: superblock, root, tables that
+    /// may hold something.
+    fn most_structures(&self, more: usize) -> usize {
+        let layout = &self.layout;
+        let mapped = (0..layout.map_tables)
+            .filter(|&table| {
+                let lpns = layout.lpns_of(table);
+                let end = (lpns.end as usize).min(self.old.map.len());
+                let held = self.old.map.get(lpns.start as usize..end).unwrap_or_default();
+                held.iter().any(|&ppn| ppn != NOWHERE)
+                    || lpns.into_iter().any(|lpn| self.old.checks.is_lost(lpn))
+            })
+            .count();
+        let tables = (mapped + more).min(layout.map_tables as usize);
+        let of_segments = (layout.tables - layout.map_tables) as usize;
+        1 + layout.root_copies() as usize * layout.root_pages as usize + tables + of_segments
+    }
+
+    /// Writes every page that does not stay, and makes the new volume's tables.
+    fn move_pages(&mut self, packing: &Packing) -> Result<Recovered, LayerError> {
+        let old = self.old.layout;
+        let held = Held { old: &old, new: &self.layout, map: &[], keeps: &|_| true };
+        let (shift, retained) = (held.shift(), held.retained());
+        let logical = self.layout.logical_pages as usize;
+        let mut map = vec![NOWHERE; logical];
+        let mut checks: Vec<u32> = (0..logical as u32).map(|lpn| self.old.checks.of(lpn)).collect();
+        if !self.old.checks.are_kept() {
+            checks.clear();
+        }
+        let common = logical.min(self.old.map.len());
+        map[..common].copy_from_slice(&self.old.map[..common]);
+        let (for_moved, for_written) = packing.targets.split_at(packing.moving.len());
+        self.copy_pages(&packing.moving, for_moved, &mut map)?;
+        let mut bad: FxHashSet<u32> =
+            (0..logical as u32).filter(|&lpn| self.old.checks.is_lost(lpn)).collect();
+        let mut targets = for_written.iter();
+        for (lpn, bytes) in std::mem::take(&mut self.written) {
+            let check = checks.get_mut(lpn as usize);
+            bad.remove(&lpn);
+            let Some(bytes) = bytes else {
+                map[lpn as usize] = NOWHERE;
+                check.into_iter().for_each(|check| *check = UNKNOWN);
+                continue;
+            };
+            let &ppn = targets.next().expect("a target for each");
+            self.write_pages(&[ppn], &bytes)?;
+            map[lpn as usize] = ppn;
+            let found = folded(checksum(self.old.volume, &bytes));
+            check.into_iter().for_each(|check| *check = found);
+        }
+        self.below.flush()?;
+        for place in map.iter_mut().filter(|place| **place != NOWHERE) {
+            *place = (i64::from(*place) - shift * i64::from(old.pages_per_segment)) as u32;
+        }
+        let going_on = self.segments_that_go_on(packing);
+        let segments = (0..self.layout.segments)
+            .map(|segment| {
+                let before = i64::from(segment) + shift;
+                match u32::try_from(before).ok().filter(|one| retained.contains(one)) {
+                    Some(before) if packing.used[before as usize] => going_on[before as usize],
+                    _ => Segment::default(),
+                }
+            })
+            .collect();
+        let root = Root {
+            number: self.old.root.number + 1,
+            epoch: self.old.root.epoch + 1,
+            areas: Vec::new(),
+            ..self.old.root.clone()
+        };
+        Ok(Recovered {
+            layout: self.layout,
+            volume: self.old.volume,
+            root,
+            map,
+            checks: Checks::new(checks, bad),
+            segments,
+            clock: self.old.clock,
+            lost_pages: 0,
+        })
+    }
+
+    /// Copies pages to others, and tells the map.
+    fn copy_pages(
+        &mut self,
+        moving: &[(u32, u32)],
+        targets: &[u32],
+        map: &mut [u32],
+    ) -> Result<(), LayerError> {
+        let page = self.layout.page_bytes as usize;
+        for (moving, targets) in moving.chunks(AT_ONCE).zip(targets.chunks(AT_ONCE)) {
+            let mut bytes = vec![0; moving.len() * page];
+            let mut from = 0;
+            for run in moving.chunk_by(|a, b| a.1 + 1 == b.1) {
+                let to = from + run.len() * page;
+                self.read_pages(run, &mut bytes[from..to])?;
+                from = to;
+            }
+            self.write_pages(targets, &bytes)?;
+            moving.iter().zip(targets).for_each(|(&(lpn, _), &ppn)| map[lpn as usize] = ppn);
+        }
+        Ok(())
+    }
+
+    /// What the tables say of segments of the old volume if they go on.
+    fn segments_that_go_on(&self, packing: &Packing) -> Vec<Segment> {
+        let pages = self.layout.pages_per_segment;
+        let opened_at = self.old.clock as u32;
+        let opened = Segment { opened: self.old.root.durable, opened_at, stream: 0, filled: 0 };
+        let mut segments = vec![opened; self.old.segments.len()];
+        for &ppn in self.old.map.iter().filter(|&&ppn| ppn != NOWHERE) {
+            segments[(ppn / pages) as usize] = self.old.segments[(ppn / pages) as usize];
+        }
+        for &ppn in &packing.targets {
+            let segment = &mut segments[(ppn / pages) as usize];
+            segment.filled = segment.filled.max((ppn % pages) as u16 + 1);
+        }
+        segments
+    }
+
+    /// Writes pages to physical pages of the old volume.
+    fn write_pages(&mut self, places: &[u32], bytes: &[u8]) -> Result<(), LayerError> {
+        let (page, mut from) = (self.layout.page_bytes as usize, 0);
+        for run in places.chunk_by(|a, b| a + 1 == *b) {
+            let to = from + run.len() * page;
+            self.below.write(self.old.layout.page(run[0]), &bytes[from..to])?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Writes what the structures will be to pages that hold nothing, and says where they belong.
+    fn write_structures(&mut self, new: &Recovered, packing: &Packing) -> Changes {
+        let (layout, page) = (&self.layout, self.layout.page_bytes as usize);
+        let is_written = |table: &u32| match *table < layout.map_tables {
+            true => layout.lpns_of(*table).any(|lpn| place_of(new, lpn) != NOWHERE),
+            false => true,
+        };
+        let tables: Vec<u32> = (0..layout.tables).filter(is_written).collect();
+        let mut areas = vec![0; layout.tables as usize];
+        tables.iter().for_each(|&table| areas[table as usize] = 1);
+        let root = Root { areas, ..new.root.clone() };
+        let mut root_bytes = vec![0; layout.root_bytes()];
+        root.encode(new.volume, &mut root_bytes);
+        let mut superblock = vec![0; page];
+        Superblock { volume: new.volume, sizes: layout.sizes() }.encode(&mut superblock);
+
+        let mut changes = Vec::new();
+        let mut heads = vec![(0, superblock)];
+        for copy in 0..layout.root_copies() {
+            let (at, other) = (layout.root(root.number, copy), layout.root(root.number + 1, copy));
+            heads.extend((at..).step_by(page).zip(root_bytes.chunks(page).map(<[u8]>::to_vec)));
+            // What another life has left there must not be taken for a newer root.
+            changes.push(Change::Zero { at: other, bytes: layout.root_bytes() as u64 });
+        }
+        let of_table = |table: u32| {
+            let mut bytes = vec![0; page];
+            let map = |lpn| (place_of(new, lpn), new.checks.of(lpn));
+            make_table(layout, new.volume, root.number, table, &mut bytes, map, &new.segments);
+            (layout.table(table, 1), bytes)
+        };
+        let old = self.old.layout;
+        let mut pages = heads.into_iter().chain(tables.into_iter().map(of_table));
+        let mut scratch = packing.scratch.chunks(AT_ONCE);
+        loop {
+            let places = scratch.next().unwrap_or_default();
+            let written: Vec<(u64, Vec<u8>)> = pages.by_ref().take(places.len().max(1)).collect();
+            if written.is_empty() {
+                break;
+            }
+            assert!(written.len() <= places.len(), "there is room for all structures");
+            let bytes: Vec<u8> = written.iter().flat_map(|(_, bytes)| bytes).copied().collect();
+            let mut from = 0;
+            for run in places[..written.len()].chunk_by(|a, b| a + 1 == *b) {
+                let to = from + run.len() * page;
+                self.below.write(old.page(run[0]), &bytes[from..to])?;
+                from = to;
+            }
+            for (&ppn, (to, _)) in places.iter().zip(&written) {
+                copy(&mut changes, old.page(ppn), *to, page as u64);
+            }
+        }
+        self.below.flush()?;
+        Ok(changes)
+    }
+}
+
+/// What the map says of a logical page.
+fn place_of(volume: &Recovered, lpn: u32) -> u32 {
+    if volume.checks.is_lost(lpn) { LOST } else { volume.map[lpn as usize] }
+}
+
+/// One more page that is copied, with those before it if they lie side by side.
+fn copy(changes: &mut Vec<Change>, from: u64, to: u64, bytes: u64) {
+    if let Some(Change::Copy { from: first, to: there, bytes: before }) = changes.last_mut()
+        && (*first + *before, *there + *before) == (from, to)
+    {
+        *before += bytes;
+        return;
+    }
+    changes.push(Change::Copy { from, to, bytes });
+}
+
+fn lost(lpn: u32) -> LayerError {
+    refused(format!(
+        "page {lpn} is lost, and a part of it would have to be written: write or trim it as a \
+         whole, and resize the volume then"
+    ))
+}

@@ -1,0 +1,334 @@
+//! Another size for a volume. It is opened and closed first, so that all its pages are at home.
+//! Then the layers say what has to change ([`layers::resize`]); that is noted between the first
+//! header and the stack's part, and a header says so. From there on whoever opens the volume makes
+//! the changes, however often that is cut short (`docs/formats/volume.md`).
+
+mod note;
+mod used;
+
+use std::path::Path;
+
+use block::{BlockDevice, BlockError, Failure, Limits, Part, Store};
+use devices::Access;
+use layers::{Change, LayerError};
+use units::Progress;
+
+use crate::header::RESIZING;
+use crate::volume::{
+    ALIGN_BYTES, About, LEAST_BYTES, Opening, Volume, find, layers_failed, open_device, refused,
+    write, write_header,
+};
+use crate::{HEADER_BYTES, Header, VolumeError};
+
+use note::Note;
+
+/// Bytes that are copied or cleared at a time.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// What is to be resized, and how.
+#[derive(Clone, Debug)]
+pub struct Resizing {
+    /// The device, as [`devices::open`] takes it.
+    pub device: String,
+    /// Bytes of the device, or of the part of it that the volume takes: a multiple of 4096. Without
+    /// it, all that the device has now.
+    pub size_bytes: Option<u64>,
+    /// What lies beyond the new end may be lost.
+    pub destroys: bool,
+}
+
+/// What became of a volume.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resized {
+    /// The header now.
+    pub header: Header,
+    /// Bytes that its users had before.
+    pub before_bytes: u64,
+    /// Bytes that they have.
+    pub capacity_bytes: u64,
+}
+
+/// Gives a volume another size. A file becomes larger or smaller with it; of a block device more or
+/// less is taken. One that was not closed is recovered first. The progress counts bytes that are
+/// read to see whether they hold anything.
+///
+/// # Errors
+/// [`VolumeError`]: above all if data lies beyond the new end, with the smallest size that is
+/// possible, or if a layer of the stack cannot be resized. The volume is as it was then, unless a
+/// command failed while it was laid out anew: then the next opening goes on with that.
+pub fn resize(wanted: &Resizing, progress: &Progress) -> Result<Resized, VolumeError> {
+    let spec = &wanted.device;
+    let path = Path::new(spec.trim());
+    let is_file = path.is_file();
+    let before = find(&mut *open_device(spec, Access::ReadOnly, 1)?)?.device_bytes;
+    let size = wanted.size_bytes.unwrap_or(before);
+    let wrong = |reason: String| VolumeError::Refused { device: spec.clone(), reason };
+    if !size.is_multiple_of(HEADER_BYTES as u64) && wanted.size_bytes.is_some() {
+        return Err(wrong(format!("a size of {size} bytes is not a multiple of {HEADER_BYTES}")));
+    }
+    if size > before && !is_file {
+        return Err(wrong(format!(
+            "it has {before} bytes, and only a file can be made larger: give --size {before} or \
+             less, or none to take all"
+        )));
+    }
+    if size > before {
+        devices::resize_file(path, size)?;
+    }
+    let resized = on_device(wanted, size, is_file, progress);
+    match &resized {
+        // What was refused has changed nothing; a resize that is noted needs the file as it is.
+        Err(error) if size > before && error.is_wrong_use() && !is_under_way(spec) => {
+            devices::resize_file(path, before)?;
+        }
+        Ok(_) if size < before && is_file => devices::resize_file(path, size)?,
+        _ => {}
+    }
+    resized
+}
+
+fn is_under_way(device: &str) -> bool {
+    let about = open_device(device, Access::ReadOnly, 1).and_then(|mut device| find(&mut *device));
+    about.is_ok_and(|about| about.header.is_resizing())
+}
+
+fn on_device(
+    wanted: &Resizing,
+    size: u64,
+    is_file: bool,
+    progress: &Progress,
+) -> Result<Resized, VolumeError> {
+    let depth = Opening::new("").queue_depth;
+    let device = open_device(&wanted.device, Access::DestroyData, depth)?;
+    let (mut device, mut resized) = resize_on(device, size, wanted.destroys, progress)?;
+    if is_file && size < device.info().limits.capacity_bytes {
+        // The file is about to end there: the last header has to be before that.
+        let header = &mut resized.header;
+        header.generation += 1;
+        header.device_bytes = size;
+        write_header(&mut *device, header)?;
+    }
+    Ok(resized)
+}
+
+/// Lays a volume out anew over the first `size` bytes of its device.
+pub(crate) fn resize_on(
+    mut device: Box<dyn BlockDevice>,
+    size: u64,
+    destroys: bool,
+    progress: &Progress,
+) -> Result<(Box<dyn BlockDevice>, Resized), VolumeError> {
+    let About { header, notes, .. } = find(&mut *device)?;
+    if header.pair.is_some() {
+        return Err(refused(
+            &*device,
+            "it has a staging device, and cannot be resized: make a new volume of the wanted \
+             size, and copy the contents to it"
+                .to_owned(),
+        ));
+    }
+    let mut volume = Volume::open_found(device, header, notes)?;
+    let new = new_size(&mut volume, size, destroys, progress)?;
+    let before_bytes = volume.capacity_bytes();
+    let (mut device, mut header) = volume.close_to_device()?;
+    if new.data_bytes != header.data_bytes {
+        let mut part = Part::new(&mut *device, header.data_offset, header.data_bytes);
+        let changes =
+            layers::resize(&header.stack, &header.facts, header.seed, &mut part, new.data_bytes)
+                .map_err(|error| layers_failed(&device.info().name, error))?;
+        let note = Note { data_bytes: new.data_bytes, changes };
+        take_all(&mut *device, &mut header)?;
+        begin(&mut *device, &mut header, &note)?;
+        header = finish(&mut *device, &header)?;
+    } else {
+        take_all(&mut *device, &mut header)?;
+    }
+    Ok((device, Resized { header, before_bytes, capacity_bytes: new.capacity_bytes }))
+}
+
+/// What the stack's part is going to have, and its users.
+struct NewSize {
+    data_bytes: u64,
+    capacity_bytes: u64,
+}
+
+/// Looks whether a volume can have this size, without changing it.
+fn new_size(
+    volume: &mut Volume,
+    size: u64,
+    destroys: bool,
+    progress: &Progress,
+) -> Result<NewSize, VolumeError> {
+    let header = volume.header().clone();
+    let limits = volume.limits_below();
+    let name = volume.device().info().name.clone();
+    let refused = |reason: String| VolumeError::Refused { device: name.clone(), reason };
+    let capacity = |data_bytes: u64| {
+        let limits = Limits { capacity_bytes: data_bytes, ..limits };
+        layers::capacity(&header.stack, &header.facts, header.seed, limits)
+    };
+    // Whether its layers can be resized at all.
+    capacity(header.data_bytes).map_err(|error| layers_failed(&name, error))?;
+    let end = match size.checked_sub(LEAST_BYTES) {
+        Some(_) => Header::last_place(size) / ALIGN_BYTES * ALIGN_BYTES,
+        None => 0,
+    };
+    let data_bytes = end.saturating_sub(header.data_offset);
+    let new = match data_bytes {
+        0 => None,
+        _ => match capacity(data_bytes) {
+            Ok(capacity_bytes) => Some(NewSize { data_bytes, capacity_bytes }),
+            Err(LayerError::TooSmall { .. } | LayerError::Refused { .. })
+                if data_bytes < header.data_bytes =>
+            {
+                None
+            }
+            Err(error) => return Err(layers_failed(&name, error)),
+        },
+    };
+    let keeps_all = new.as_ref().is_some_and(|new| new.capacity_bytes >= volume.capacity_bytes());
+    if let Some(new) = new {
+        let used = if keeps_all {
+            0
+        } else {
+            used::bytes(volume, new.capacity_bytes, destroys, progress)?
+        };
+        if used <= new.capacity_bytes {
+            return Ok(new);
+        }
+        let least = smallest(&header, used, capacity);
+        return Err(refused(format!(
+            "its users' data reaches byte {used}, and {size} bytes would leave them {}: the \
+             smallest possible size is {least}",
+            new.capacity_bytes
+        )));
+    }
+    let used = used::bytes(volume, 0, destroys, progress)?;
+    let least = smallest(&header, used.max(1), capacity);
+    Err(refused(format!(
+        "{size} bytes are too few for its header and its layers: the smallest possible size is \
+         {least}"
+    )))
+}
+
+/// The smallest size of a device on which the stack gives so many bytes, in steps of 1 MiB.
+fn smallest(
+    header: &Header,
+    needed: u64,
+    capacity: impl Fn(u64) -> Result<u64, LayerError>,
+) -> u64 {
+    let is_enough = |steps: u64| capacity(steps * ALIGN_BYTES).is_ok_and(|bytes| bytes >= needed);
+    let (mut below, mut enough) = (0, header.data_bytes / ALIGN_BYTES);
+    while enough - below > 1 {
+        let middle = below.midpoint(enough);
+        if is_enough(middle) {
+            enough = middle;
+        } else {
+            below = middle;
+        }
+    }
+    let size = header.data_offset + enough * ALIGN_BYTES + HEADER_BYTES as u64;
+    size.max(LEAST_BYTES)
+}
+
+/// The last header belongs to the end of the device: where it has grown or shrunk since, it does
+/// from now on. So one of both copies is found whatever happens to the other.
+fn take_all(device: &mut dyn BlockDevice, header: &mut Header) -> Result<(), VolumeError> {
+    let capacity = device.info().limits.capacity_bytes;
+    if header.device_bytes != capacity {
+        header.device_bytes = capacity;
+        header.generation += 1;
+        write_header(device, header)?;
+    }
+    Ok(())
+}
+
+/// Notes durably what is to be changed. From then on it will be.
+fn begin(
+    device: &mut dyn BlockDevice,
+    header: &mut Header,
+    note: &Note,
+) -> Result<(), VolumeError> {
+    let mut marked = header.clone();
+    marked.generation += 1;
+    marked.incompatible |= RESIZING;
+    let bytes = note.encode(&marked);
+    let room = header.data_offset - HEADER_BYTES as u64;
+    if bytes.len() as u64 > room {
+        return Err(refused(
+            device,
+            format!(
+                "what has to be moved is in too many pieces to be noted, {} bytes of {room}: \
+                 write less to it, or take another size",
+                bytes.len()
+            ),
+        ));
+    }
+    write(device, HEADER_BYTES as u64, &bytes)?;
+    write_header(device, &marked)?;
+    *header = marked;
+    Ok(())
+}
+
+/// What a header that is marked so has noted.
+pub(crate) fn noted(device: &mut dyn BlockDevice, header: &Header) -> Result<Note, VolumeError> {
+    let name = device.info().name.clone();
+    let mut bytes = vec![0; (header.data_offset - HEADER_BYTES as u64) as usize];
+    Store::new(device)
+        .read(HEADER_BYTES as u64, &mut bytes)
+        .map_err(|failure| BlockError::Failed { name, failure })?;
+    Note::decode(&bytes, header).map_err(|reason| {
+        refused(device, format!("its resize was cut short and cannot be finished: {reason}"))
+    })
+}
+
+/// Makes all changes that are noted, and then a header without the mark.
+pub(crate) fn finish(device: &mut dyn BlockDevice, header: &Header) -> Result<Header, VolumeError> {
+    let note = noted(device, header)?;
+    let name = device.info().name.clone();
+    let bytes = header.data_bytes.max(note.data_bytes);
+    let mut part = Part::new(&mut *device, header.data_offset, bytes);
+    apply(&note.changes, &mut Store::new(&mut part))
+        .map_err(|failure| BlockError::Failed { name, failure })?;
+    let header = Header {
+        generation: header.generation + 1,
+        incompatible: header.incompatible & !RESIZING,
+        data_bytes: note.data_bytes,
+        is_clean: true,
+        ..header.clone()
+    };
+    write_header(device, &header)?;
+    Ok(header)
+}
+
+/// Makes changes, durably.
+pub(crate) fn apply(changes: &[Change], store: &mut Store<'_>) -> Result<(), Failure> {
+    let steps = |bytes: u64| {
+        (0..bytes)
+            .step_by(STEP_BYTES as usize)
+            .map(move |from| (from, STEP_BYTES.min(bytes - from)))
+    };
+    let mut buffer = vec![0; STEP_BYTES as usize];
+    for change in changes {
+        match change {
+            Change::Zero { at, bytes } => {
+                buffer.fill(0);
+                for (from, length) in steps(*bytes) {
+                    store.write(at + from, &buffer[..length as usize])?;
+                }
+            }
+            Change::Put { at, data } => store.write(*at, data)?,
+            Change::Copy { from, to, bytes } => {
+                for (step, length) in steps(*bytes) {
+                    let buffer = &mut buffer[..length as usize];
+                    store.read(from + step, buffer)?;
+                    store.write(to + step, buffer)?;
+                }
+            }
+        }
+    }
+    store.flush()
+}
+
+#[cfg(test)]
+mod tests;

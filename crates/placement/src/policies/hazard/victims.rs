@@ -142,13 +142,7 @@ impl Victims {
 
     /// From now on erase blocks of each stream are written with this hazard, a tick, and all are
     /// judged so. Those that are closed keep what was expected of them.
-    pub fn judge(
-        &mut self,
-        judged: Judged,
-        hazards: &[f64],
-        stale: [f32; PASTS],
-        device: &Device,
-    ) {
+    pub fn judge(&mut self, judged: Judged, hazards: &[f64], stale: [f32; PASTS], device: &Device) {
         self.judged = judged;
         self.stale = stale.map(log);
         for (stream, &hazard) in self.streams.iter_mut().zip(hazards) {

@@ -80,7 +80,7 @@ impl Timestamps {
         let asked = args.integer("groups") as usize;
         // Each group has two erase blocks open, and one in reserve for its survivors.
         let fit = (geometry.spare_blocks() as usize).saturating_sub(4) / 3;
-        let groups = asked.min(fit).min(context.most_streams / 2).max(1);
+        let groups = asked.min(fit).min(context.most_streams / 3).max(1);
         let drawn = DRAWN.min(geometry.logical_pages);
         let between = u64::from(drawn).max(BLOCKS * u64::from(geometry.pages_per_erase_block));
         Ok(Self {

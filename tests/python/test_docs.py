@@ -28,6 +28,8 @@ READ_ONLY = {
     r"--db postgres|^flashwright run tpcc$": "a server, and minutes: test_cli_run",
     r"--against runs/": "an earlier run's folder: test_cli_replay",
     r"^flashwright (emulate|volume serve)": "servers, which go on: test_volumes",
+    r" --staging |^flashwright volume mount": "devices, root: test_volume_staging, test_volumes",
+    r"^flashwright volume resize /dev/": "a device that grew: test_volumes",
     r"tpcc_postgres_data.parquet|--limit 100k": "minutes: measured for docs/results",
 }
 """Commands that are not run here, with what tests them."""
@@ -36,6 +38,7 @@ SMALLER = (
     (r"/dev/sdb", "disk"),
     (r"requests=100k", "requests=2k"),
     (r"--size 8G", "--size 64M"),
+    (r"--size 16G", "--size 128M"),
     (r"--warm-up 9M --requests 10M", "--warm-up 9k --requests 10k"),
     (r"--requests 1M", "--requests 10k"),
     (r"--warm-up 20k --transactions 20k", "--warm-up 1k --transactions 1k"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import stamped_pages
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright.volumes import units
@@ -20,20 +21,6 @@ from support import Cli, find_program
 
 MEBIBYTE = 1 << 20
 STACK = "stable_buffer(size=1Mi,page=4Ki)"
-_WORKER = """
-import json, random, sys
-from flashwright import _core
-device, life = sys.argv[1], int(sys.argv[2])
-volume, draw, stamp = _core.Volume(device), random.Random(life), life * 1_000_000
-while True:
-    written = {}
-    for _ in range(20):
-        page, stamp = draw.randrange(2000), stamp + 1
-        volume.write(page * 4096, stamp.to_bytes(8, "little") * 512)
-        written[page] = stamp
-    volume.flush()
-    print(json.dumps(written), flush=True)
-"""
 
 
 @pytest.fixture
@@ -189,31 +176,10 @@ def test_a_killed_process_loses_nothing_that_was_flushed(pair: tuple[str, str]) 
     draw = random.Random(1)
     durable: dict[int, int] = {}
     for life in range(4):
-        worker = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, slow, str(life)], stdout=subprocess.PIPE, text=True
-        )
-        assert worker.stdout is not None
-        reported: list[str] = []
-        wanted = draw.randrange(3, 40)
-        for line in worker.stdout:
-            reported.append(line)
-            if len(reported) >= wanted:
-                worker.send_signal(signal.SIGKILL)
-                break
-        reported += worker.stdout.readlines()
-        worker.wait()
-        for line in reported:
-            if line.endswith("\n"):
-                durable.update({int(page): stamp for page, stamp in json.loads(line).items()})
-        volume = _core.Volume(slow)
-        for page, stamp in durable.items():
-            held = volume.read(page * 4096, 4096)
-            newest = int.from_bytes(held[:8], "little")
-            assert newest >= stamp, (life, page)
-            assert held == newest.to_bytes(8, "little") * 512, (life, page)
+        durable |= stamped_pages.live(slow, life, draw.randrange(3, 40))
+        # After the others the next process recovers it, and is killed, too.
         if life % 2:
+            volume = _core.Volume(slow)
+            stamped_pages.check(volume, durable, life)
             volume.close()
-        else:
-            # As if it had been killed, too: the next life recovers it.
-            del volume
     assert len(durable) > 500

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import stamped_pages
 from flashwright import _core, sqlite
 from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, units
@@ -447,52 +448,10 @@ def test_a_killed_server_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
         draw = random.Random(number)
         durable: dict[int, int] = {}
         for life in range(4):
-            worker = subprocess.Popen(
-                [sys.executable, "-c", _WORKER, device, str(life)],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            assert worker.stdout is not None
-            reported: list[str] = []
-            wanted = draw.randrange(3, 30)
-            for line in worker.stdout:
-                reported.append(line)
-                if len(reported) >= wanted:
-                    worker.send_signal(signal.SIGKILL)
-                    break
-            reported += worker.stdout.readlines()
-            worker.wait()
-            for line in reported:
-                if line.endswith("\n"):
-                    durable.update(json.loads(line, object_pairs_hook=_numbers))
+            durable |= stamped_pages.live(device, life, draw.randrange(3, 30))
             volume = _core.Volume(device)
-            for page, stamp in durable.items():
-                held = volume.read(page * 4096, 4096)
-                newest = int.from_bytes(held[:8], "little")
-                assert newest >= stamp, (stack, life, page)
-                assert held == newest.to_bytes(8, "little") * 512, (stack, life, page)
+            stamped_pages.check(volume, durable, (stack, life))
             volume.close()
-
-
-def _numbers(pairs: list[tuple[str, int]]) -> dict[int, int]:
-    return {int(page): stamp for page, stamp in pairs}
-
-
-_WORKER = """
-import json, random, sys
-from flashwright import _core
-device, life = sys.argv[1], int(sys.argv[2])
-volume, draw, written = _core.Volume(device), random.Random(life), {}
-stamp = life * 1_000_000
-while True:
-    for _ in range(20):
-        page, stamp = draw.randrange(2000), stamp + 1
-        volume.write(page * 4096, stamp.to_bytes(8, "little") * 512)
-        written[page] = stamp
-    volume.flush()
-    print(json.dumps(written), flush=True)
-    written = {}
-"""
 
 
 def test_an_emulated_drive_is_a_block_device_that_says_what_its_flash_does(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ struct Shared {
 /// when both have; so does [`Signal`]. One that failed on a device and is not replied to yet fails
 /// those that come meanwhile: what it should have covered there, no later one covers. A command
 /// fails if any part of it does, and says on which device. One device that is gone ends a run, as
-/// the only one would. The sector is the larger of both. What is told of flash is the first's.
+/// the only one would. The sector is the larger of both. Figures of flash are the first's.
 ///
-/// Each keeps its clock: what the second tells is given in the first's time. Both clocks go by
+/// Each keeps its clock: times of the second are given in the first's. Both clocks go by
 /// themselves or take no time; two simulated drives, whose clocks move while somebody waits for
 /// each, would not be kept in step.
 #[derive(Clone)]
@@ -193,7 +193,7 @@ impl<D: BlockDevice> Spanned<D> {
         Some(Completion { reply: Reply { id, outcome }, submitted_at, completed_at })
     }
 
-    /// The failure of a flush that is known on one device, and that nobody was told yet.
+    /// The failure of a flush that is known on one device, and that no reply has named yet.
     fn flush_failure(&self) -> Option<Failure> {
         let flushes = self.shared.values().filter(|shared| shared.op == IoOp::Flush);
         flushes.filter_map(|shared| shared.failure.clone()).next()
@@ -279,7 +279,9 @@ impl<D: BlockDevice> BlockDevice for Spanned<D> {
         );
         self.outstanding += 1;
         let (id, op) = (command.id, command.op);
-        if let Some(failure) = self.flush_failure().filter(|_| op == IoOp::Flush) {
+        if op == IoOp::Flush
+            && let Some(failure) = self.flush_failure()
+        {
             let now = self.now();
             let reply = Reply { id, outcome: Err(failure) };
             self.done.push(Completion { reply, submitted_at: now, completed_at: now });

@@ -129,7 +129,7 @@ impl BlockDevice for Late {
     }
 }
 
-/// The ids that end, with the time that each took, as the pair tells.
+/// The ids that end, with the time that each took by the pair's clock.
 fn run(device: &mut Spanned<Late>) -> Vec<(u32, Nanos)> {
     let mut done = Vec::new();
     while device.outstanding() > 0 {

@@ -222,7 +222,7 @@ impl Header {
         })
     }
 
-    /// What the layers are told of the device.
+    /// What the layers know of the device.
     #[must_use]
     pub fn layer_facts(&self) -> Facts {
         let staging_offset = self.pair.as_ref().map(|_| self.data_bytes);

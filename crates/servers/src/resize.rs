@@ -55,7 +55,7 @@ pub struct Resized {
 /// # Errors
 /// [`VolumeError`]: above all if data lies beyond the new end, with the smallest size that is
 /// possible, or if a layer of the stack cannot be resized. The volume is as it was then, unless a
-/// command failed while it was laid out anew: then the next opening goes on with that.
+/// command failed while its layout changed: then the next opening goes on with that.
 pub fn resize(wanted: &Resizing, progress: &Progress) -> Result<Resized, VolumeError> {
     let spec = &wanted.device;
     let path = Path::new(spec.trim());
@@ -111,7 +111,7 @@ fn on_device(
     Ok(resized)
 }
 
-/// Lays a volume out anew over the first `size` bytes of its device.
+/// Gives a volume a new layout over the first `size` bytes of its device.
 pub(crate) fn resize_on(
     mut device: Box<dyn BlockDevice>,
     size: u64,
@@ -211,7 +211,7 @@ fn new_size(
     )))
 }
 
-/// The smallest size of a device on which the stack gives so many bytes, in steps of 1 MiB.
+/// The smallest size of a device on which the stack gives `needed` bytes, in steps of 1 MiB.
 fn smallest(
     header: &Header,
     needed: u64,

@@ -486,13 +486,7 @@ mod tests {
         let settings = VolumeSettings::read(&args, &Facts::default()).unwrap();
         let below = Limits { capacity_bytes: 64 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
         let layout = VolumeLayout::plan(&settings, below).unwrap();
-        let context = Context {
-            geometry: layout.geometry(),
-            seed: 1,
-            page_weights: None,
-            future: None,
-            most_streams: usize::MAX,
-        };
+        let context = Context::new(layout.geometry(), 1);
         let victims =
             placement::build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
         let ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims).unwrap();

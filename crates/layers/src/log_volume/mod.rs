@@ -145,13 +145,7 @@ fn make(recovered: Recovered, settings: &VolumeSettings, seed: u64, below: Limit
             reason: format!("{error} (over_provisioning=..., segment=..., placement=...)"),
         },
     };
-    let context = Context {
-        geometry: recovered.layout.geometry(),
-        seed,
-        page_weights: None,
-        future: None,
-        most_streams: usize::MAX,
-    };
+    let context = Context::new(recovered.layout.geometry(), seed);
     let making = MakeVolume { recovered, settings, context, below };
     visit_placement(&settings.placement, &context, making).map_err(refused)?
 }

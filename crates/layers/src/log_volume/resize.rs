@@ -1,5 +1,5 @@
 //! Another size of what is below. The volume keeps its pages where they are, as far as the new one
-//! has segments there; all others are copied to where nothing lies, and the tables are written anew
+//! has segments there; all others are copied to where nothing lies, and new tables are written
 //! over what the new size has room for.
 //!
 //! Nothing that the volume as it is looks at is written to: pages go to places that hold nothing,
@@ -98,13 +98,7 @@ fn needed_segments(
             (policy.streams() + policy.relocation_targets() + 1) as u32
         }
     }
-    let context = Context {
-        geometry: layout.geometry(),
-        seed,
-        page_weights: None,
-        future: None,
-        most_streams: usize::MAX,
-    };
+    let context = Context::new(layout.geometry(), seed);
     visit_placement(&settings.placement, &context, Needs)
         .map_err(|error: BuildError| refused(error.to_string()))
 }
@@ -193,7 +187,7 @@ impl Resize<'_, '_> {
                 "it is too full to make room for so much larger tables: make it larger in smaller \
                  steps, or trim what is not needed first"
             } else {
-                "it is too full to be laid out anew: trim what is not needed, or take a larger size"
+                "it is too full for another layout: trim what is not needed, or take a larger size"
             })
         })
     }
@@ -280,7 +274,7 @@ impl Resize<'_, '_> {
         })
     }
 
-    /// Copies pages to others, and tells the map.
+    /// Copies pages to others, and enters them in the map.
     fn copy_pages(
         &mut self,
         moving: &[(u32, u32)],

@@ -112,7 +112,7 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// Most slots that an area of so many bytes has.
+    /// Most slots that an area of `area_bytes` has.
     pub fn most_slots(
         limits: Limits,
         area_bytes: u64,

@@ -2,7 +2,7 @@
 
 use super::GLANCES;
 use super::pages::{
-    CELLS, PASTS, is_stale, later, past, rate_before, rate_of, stale_cell, written_again,
+    CELLS, PASTS, is_stale, later, past, rate_of, rate_of_stale, stale_cell, written_again,
 };
 
 /// Deaths at the believed rate that a cell begins with.
@@ -133,8 +133,8 @@ impl Cells {
         }
     }
 
-    /// The load has changed just now: what was placed before is told apart from what is placed from
-    /// now on, and what was seen since the last look counts for the former alone. After
+    /// The load has changed just now: what was placed before has cells apart from what is placed
+    /// from now on, and what was seen since the last look counts for the former alone. After
     /// [`Self::settle`].
     pub fn part(&mut self) {
         let mut seen = vec![(0.0, 0.0); CELLS];
@@ -167,7 +167,7 @@ impl Cells {
     pub fn stale(&self) -> [f32; PASTS] {
         let mut sums = [(0.0, 0.0); PASTS];
         for cell in (0..CELLS).filter(|&cell| is_stale(cell as u16)) {
-            let (pages, deaths) = &mut sums[usize::from(past(rate_before(cell)))];
+            let (pages, deaths) = &mut sums[usize::from(past(rate_of_stale(cell)))];
             *pages += self.pages[cell];
             *deaths += self.pages[cell] * self.hazard[cell];
         }

@@ -186,7 +186,7 @@ impl Hazard {
     /// Looks whether the load has changed. Whether space is to be planned again.
     fn check(&mut self, device: &Device) -> bool {
         self.cells.settle(self.tick, self.since_change);
-        // Of a few ticks nothing can be said, as deaths are told to a tick.
+        // Of a few ticks nothing can be said, as the time of a death is known to a tick.
         if self.cells.since_look(self.tick) >= GLANCES / 2 {
             let surprise = self.cells.surprise();
             let has_changed = !self.is_bursty && self.shifts.is_change(surprise, self.tick);

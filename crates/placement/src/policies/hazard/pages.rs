@@ -98,7 +98,7 @@ impl Page {
     }
 
     /// The host writes it again: what is known then, and the cell of the new version. The load
-    /// changed `changed` ticks ago; what was seen of the page before that is told by its class.
+    /// changed `changed` ticks ago; its class is what was seen of the page before that.
     #[inline]
     pub fn written(self, tick: u32, changed: u32) -> (Self, u16) {
         let sum = self.sum();
@@ -191,11 +191,11 @@ pub fn rate_of(cell: usize) -> f32 {
     // Of a page whose rate was drawn again nothing is known but that it was not written since.
     let since = (TICKS / 16) << (cell & 7);
     let drawn = WEIGHTS[0] / (FIRST_SUM + since as f32);
-    (rate_before(cell) * drawn).sqrt()
+    (rate_of_stale(cell) * drawn).sqrt()
 }
 
 /// The rate that the pages of a stale cell had.
-pub fn rate_before(cell: usize) -> f32 {
+pub fn rate_of_stale(cell: usize) -> f32 {
     let octave = (cell as u32 - u32::from(KNOWN)) >> 3;
     f32::from_bits((octave + LEAST_RATE / 2) << 23 | 1 << 22)
 }

@@ -10,7 +10,7 @@ const UNUSUAL: f32 = 4.0;
 /// Surprises up to this, in nats a death, do no harm.
 const HARMLESS: f32 = 0.003;
 
-/// A surprise of so many nats in all may still be chance: there are dozens of looks a footprint.
+/// Nats of surprise, in all, that may still be chance: there are dozens of looks a footprint.
 const CHANCE: f32 = 16.0;
 
 /// Weight of a look in what is usual.

@@ -102,9 +102,10 @@ pub enum Failure {
         /// What the device or the system says.
         reason: Arc<str>,
     },
-    /// Something that was acknowledged could not be written back: nothing is taken any more.
+    /// Something that was acknowledged could not be written back: nothing but reads is taken any
+    /// more, and those only where they give what was written.
     #[error(
-        "the layer `{layer}` takes nothing any more until it is opened again and recovered: \
+        "the layer `{layer}` takes no write any more until it is opened again and recovered: \
          {cause}"
     )]
     Poisoned {
@@ -123,6 +124,13 @@ impl Failure {
             Self::Io { reason, .. } => reason.to_string(),
             Self::Poisoned { .. } => self.to_string(),
         }
+    }
+
+    /// Whether reads may give what is older than what was written, if a flush ends so: a device
+    /// may drop what it could not make durable. A poisoned layer gives what was written, or fails.
+    #[must_use]
+    pub const fn may_have_dropped_writes(&self) -> bool {
+        matches!(self, Self::Io { .. })
     }
 }
 

@@ -19,7 +19,8 @@
 //! 5. What a trimmed sector holds until it is written again is any of what it held since it was
 //!    last durable, or zeros.
 //! 6. A command that fails is that command's failure, and says nothing of others, but for
-//!    [`Failure::Poisoned`]: every command from then on fails with it.
+//!    [`Failure::Poisoned`]: every command from then on fails with it, but for reads that give what
+//!    was last written.
 //!
 //! # Bytes
 //! A device [holds data](DeviceInfo::holds_data) or not. One that does gives with each read what

@@ -246,7 +246,7 @@ fn main() -> ExitCode {
                 println!(
                     "{subject} ({} KiB, sectors of {}): {} cuts ({} in recoveries), {} chained, {} \
                      kills ({} chained), {} errors, {} host commands, {} device writes, {} sectors \
-                     judged, {:.1} s: no fault",
+                     judged, {} reads of what was poisoned, {:.1} s: no fault",
                     subject.device_bytes / 1024,
                     subject.sector_bytes,
                     tally.cuts,
@@ -258,6 +258,7 @@ fn main() -> ExitCode {
                     tally.host_commands,
                     tally.device_writes,
                     tally.sectors_judged,
+                    tally.poisoned_reads,
                     start.elapsed().as_secs_f64()
                 );
             }

@@ -89,6 +89,8 @@ pub struct Tally {
     pub errors: u64,
     /// Sectors that were read and judged.
     pub sectors_judged: u64,
+    /// Reads that were answered though something was poisoned.
+    pub poisoned_reads: u64,
 }
 
 impl Tally {
@@ -103,6 +105,7 @@ impl Tally {
         self.device_writes += other.device_writes;
         self.errors += other.errors;
         self.sectors_judged += other.sectors_judged;
+        self.poisoned_reads += other.poisoned_reads;
     }
 }
 
@@ -553,6 +556,7 @@ impl Running<'_> {
             Ok(data) => {
                 let mut values = Vec::new();
                 if op == IoOp::Read {
+                    self.tally.poisoned_reads += u64::from(self.is_poisoned);
                     let bytes =
                         data.joined().ok_or_else(|| Wrong("a read without bytes".to_owned()))?;
                     let first = self.oracle.first_sector(id);

@@ -35,7 +35,8 @@ impl Actions {
 /// what is above if what is below does. Nothing is waited for but replies from below and the time
 /// told by [`Layer::wakes_at`]. A layer turns neither a flush nor FUA into less. A write, trim or
 /// flush of the layer's own that fails, on which something acknowledged depends, poisons it: every
-/// command from then on fails with [`Failure::Poisoned`].
+/// command from then on fails with [`Failure::Poisoned`], but for reads where the layer knows that
+/// they give what was last written.
 pub trait Layer: Send {
     /// The name in the registry.
     fn name(&self) -> &'static str;

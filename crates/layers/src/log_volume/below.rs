@@ -49,11 +49,20 @@ pub(super) struct Below {
     ops: Slab<Op>,
     waiting: VecDeque<Command>,
     writes: usize,
+    /// Pages of data that were never written, to be read from memory.
+    unwritten: Vec<FrontierRun>,
 }
 
 impl Below {
     pub fn new(limits: Limits, most_writes: usize) -> Self {
-        Self { limits, most_writes, ops: Slab::new(), waiting: VecDeque::new(), writes: 0 }
+        Self {
+            limits,
+            most_writes,
+            ops: Slab::new(),
+            waiting: VecDeque::new(),
+            writes: 0,
+            unwritten: Vec::new(),
+        }
     }
 
     /// What may be asked of it.
@@ -107,10 +116,18 @@ impl Below {
         }
     }
 
-    /// Forgets the writes that wait: they are never sent.
+    /// Gives up the writes that wait: they are never sent.
     pub fn give_up_waiting(&mut self) {
-        for command in self.waiting.drain(..) {
-            self.ops.remove(command.id as usize);
+        while let Some(command) = self.waiting.pop_front() {
+            let op = self.ops.remove(command.id as usize);
+            self.keep_unwritten(op);
+        }
+    }
+
+    /// Pages whose write failed, or was given up, stay in memory.
+    pub fn keep_unwritten(&mut self, op: Op) {
+        if let Op::Pages { run, .. } = op {
+            self.unwritten.push(run);
         }
     }
 
@@ -119,10 +136,11 @@ impl Below {
         self.ops.is_empty()
     }
 
-    /// Pages of data that are under way or wait.
+    /// Pages of data that are under way, wait, or were never written.
     pub fn runs(&self) -> impl Iterator<Item = &FrontierRun> {
         self.ops
             .iter()
             .filter_map(|(_, op)| if let Op::Pages { run, .. } = op { Some(run) } else { None })
+            .chain(&self.unwritten)
     }
 }

@@ -22,8 +22,9 @@
 //!   overwritten.
 //! - With `trim` it is trimmed below at that point, and written to again when the trim has ended.
 //!   Nothing depends on the trim.
-//! - A write or flush below that fails poisons the volume. A read of the host that fails is the
-//!   failure of that read.
+//! - A write or flush below that fails poisons the volume. Reads go on, as their checksums tell
+//!   what was lost below; what was never written is read from memory. Without checksums they fail,
+//!   too. A read of the host that fails is the failure of that read.
 //!
 //! # Rot
 //! The checksum of each page is kept with the map, and every page that is read from the device is

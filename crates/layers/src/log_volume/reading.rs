@@ -149,6 +149,10 @@ impl<P: Placement> LogVolume<P> {
             let expected = read.expected.of(number);
             let found = self.folded_of(&data.slice(at..at + page), expected);
             if !fits(expected, found) {
+                if let Some(poison) = &self.poison {
+                    // Lost below with what a failed flush should have kept, or rot.
+                    return Err(poison.clone());
+                }
                 self.counted.bad_reads += 1;
                 let (lpn, ppn) = (read.lpn + number, read.ppn + number);
                 return Err(unfit(&self.layout, lpn, ppn, expected, found));

@@ -136,8 +136,8 @@ impl<P: Placement> LogVolume<P> {
         self.below.is_quiet() && self.host.is_quiet()
     }
 
-    /// Something that was acknowledged may be lost: nothing more is done, and everything that waits
-    /// is told so.
+    /// Something that was acknowledged may be lost: nothing more is written, and all that waits for
+    /// that is told so.
     pub fn poison(&mut self, cause: &str, actions: &mut Actions) {
         let failure = Failure::Poisoned { layer: NAME, cause: cause.into() };
         self.host.fail(&failure, actions);
@@ -153,7 +153,8 @@ impl<P: Placement> LogVolume<P> {
     fn end(&mut self, op: Op, outcome: Result<Data, Failure>, actions: &mut Actions) {
         match (op, outcome) {
             (Op::Read(read), outcome) => self.read_ended(&read, outcome, actions),
-            (_, _) if self.poison.is_some() => {}
+            (op, Err(_)) if self.poison.is_some() => self.below.keep_unwritten(op),
+            (_, Ok(_)) if self.poison.is_some() => {}
             (Op::Scrub(read), outcome) => self.scrubbed(read, &outcome, actions),
             (Op::Fill { write, lpn, ppn, expected }, outcome) => {
                 self.fill_ended((write, lpn, ppn, expected), outcome, actions);
@@ -165,7 +166,10 @@ impl<P: Placement> LogVolume<P> {
                 self.not_moved(number, pages, tries, actions);
             }
             (Op::Trim { segment }, outcome) => self.trimmed(segment, outcome.is_ok()),
-            (_, Err(failure)) => self.poison(&failure.to_string(), actions),
+            (op, Err(failure)) => {
+                self.below.keep_unwritten(op);
+                self.poison(&failure.to_string(), actions);
+            }
             (Op::Pages { run, turn }, Ok(_)) => {
                 self.commit.ended(turn);
                 self.segments.arrived(self.layout.segment_of(run.first()));
@@ -200,7 +204,9 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         command.check(self.limits());
         (self.activity.last_heard, self.activity.is_resting) = (now, false);
-        if let Some(failure) = &self.poison {
+        // A read is safe by its checksum, whatever became of what was written.
+        let is_safe = command.op == IoOp::Read && self.checks.are_kept();
+        if let Some(failure) = self.poison.as_ref().filter(|_| !is_safe) {
             actions.reply(command.id, Err(failure.clone()));
             return;
         }

@@ -77,13 +77,6 @@ impl Batch {
             (true, now, sealed, 0, 0, 0);
     }
 
-    /// It ends as it stands.
-    pub fn abandon(&mut self) {
-        self.is_running = false;
-        self.parts.clear();
-        self.outstanding.clear();
-    }
-
     /// Whether nothing is left to be sent or waited for.
     pub const fn is_done(&self) -> bool {
         self.next == self.parts.len() && self.outstanding.is_empty()

@@ -507,14 +507,6 @@ impl Held {
         rows.iter().for_each(|(_, row)| self.scratch.extend_from_slice(row));
         std::mem::swap(&mut self.scratch, parts);
     }
-
-    /// Drops everything.
-    pub fn clear(&mut self) {
-        *self = Self {
-            merged_sectors: self.merged_sectors,
-            ..Self::new(self.order, self.joins, self.estimate.take(), self.sector_bytes as u32)
-        };
-    }
 }
 
 /// How many at the beginning are the same.

@@ -105,6 +105,8 @@ pub struct Scheduler {
     /// Writes that wait and are to be written out as soon as they are taken.
     draining: usize,
     poisoned: Option<Failure>,
+    /// What is read below may be older than what was acknowledged.
+    is_below_unsafe: bool,
     counts: Counts,
 }
 
@@ -137,6 +139,7 @@ impl Scheduler {
             oldest: None,
             draining: 0,
             poisoned: None,
+            is_below_unsafe: false,
             counts: Counts::default(),
         }
     }
@@ -301,7 +304,7 @@ impl Scheduler {
         // A flush that waits may cover what would be dropped, and a trim does not make anything
         // durable in its place.
         let is_newest = op == IoOp::Write || self.flushing.is_empty();
-        if outcome.is_ok() && is_newest && self.poisoned.is_none() {
+        if outcome.is_ok() && is_newest {
             let (dropped, is_held) = self.held.pass(start, end, number);
             // What is in a list is counted when its turn comes.
             if self.settings.merging.is_some() {
@@ -428,7 +431,7 @@ impl Scheduler {
         }
     }
 
-    /// Something that was acknowledged may be lost.
+    /// Something that was acknowledged may be lost. What is held stays, to be read.
     fn poison(&mut self, cause: &Failure, actions: &mut Actions) {
         if self.poisoned.is_some() {
             return;
@@ -448,9 +451,6 @@ impl Scheduler {
             .chain(flushing)
             .for_each(|id| actions.reply(id, Err(failure.clone())));
         self.poisoned = Some(failure);
-        self.held.clear();
-        self.cuts.clear();
-        self.batch.abandon();
     }
 }
 
@@ -465,7 +465,8 @@ impl Layer for Scheduler {
 
     fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         command.check(self.limits);
-        if let Some(failure) = &self.poisoned {
+        let is_safe = command.op == IoOp::Read && !self.is_below_unsafe;
+        if let Some(failure) = self.poisoned.as_ref().filter(|_| !is_safe) {
             return actions.reply(command.id, Err(failure.clone()));
         }
         match command.op {
@@ -478,10 +479,14 @@ impl Layer for Scheduler {
 
     fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions) {
         let own = self.own.remove(reply.id as usize);
+        if let (Own::Flush(_), Err(failure)) = (&own, &reply.outcome) {
+            self.is_below_unsafe |= failure.may_have_dropped_writes();
+        }
         // Below, what a failed flush was to make durable may be gone: neither what is read now nor
         // another flush can be relied on.
         let outcome = match (&self.poisoned, &own) {
-            (Some(failure), Own::Read(_) | Own::ReadPart(_) | Own::Flush(_)) => {
+            (Some(failure), Own::Flush(_)) => reply.outcome.and(Err(failure.clone())),
+            (Some(failure), Own::Read(_) | Own::ReadPart(_)) if self.is_below_unsafe => {
                 reply.outcome.and(Err(failure.clone()))
             }
             _ => reply.outcome,
@@ -533,7 +538,7 @@ impl Layer for Scheduler {
     }
 
     fn is_idle(&self) -> bool {
-        self.held.sectors() == 0
+        (self.held.sectors() == 0 || self.poisoned.is_some())
             && self.own.is_empty()
             && self.waiting.is_empty()
             && self.passing.is_empty()

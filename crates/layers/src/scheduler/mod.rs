@@ -15,7 +15,9 @@
 //! - A trim is sent below at once. When it is replied to, older deferred writes of its sectors are
 //!   dropped, unless a FLUSH waits that may cover them.
 //! - A write of the batch or a flush below that fails poisons the layer: what was acknowledged may
-//!   be lost. Commands from then on fail.
+//!   be lost. Commands from then on fail, except reads: what is held is read from memory. If it was
+//!   a flush, and not what is below is poisoned, what is below may be older than what was
+//!   acknowledged: then reads fail, too.
 //! - Nothing of it is on the device: it is formatted and recovered by doing nothing.
 //!
 //! Converting and aligning (section 6.3.1) are done by `log_volume` below: [`expand`].

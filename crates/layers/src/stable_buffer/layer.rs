@@ -140,6 +140,8 @@ pub struct StableBuffer {
     /// A trace without bytes is played.
     pub(super) is_absent: bool,
     pub(super) poison: Option<Failure>,
+    /// What is read at destinations may be older than what was acknowledged.
+    are_homes_unsafe: bool,
     /// First byte, last byte and whether they go past the buffer, of the parts of one command.
     pub(super) segments: Vec<(u64, u64, bool)>,
 }
@@ -174,6 +176,7 @@ impl StableBuffer {
             is_draining: false,
             is_absent: false,
             poison: None,
+            are_homes_unsafe: false,
             segments: Vec::new(),
             settings,
             superblock,
@@ -220,6 +223,7 @@ impl StableBuffer {
     fn flush_ended(&mut self, cover: u32, outcome: Result<Data, Failure>, actions: &mut Actions) {
         let mut cover = self.covers.remove(cover as usize);
         if let Err(failure) = outcome {
+            self.are_homes_unsafe |= failure.may_have_dropped_writes();
             self.poison(&failure, actions);
         }
         let result = self.poison.clone().map_or(Ok(Data::Absent), Err);
@@ -236,7 +240,7 @@ impl StableBuffer {
         self.spare.push(cover);
     }
 
-    /// Something that was acknowledged cannot be kept: nothing is taken any more.
+    /// Something that was acknowledged cannot be kept: nothing but reads is taken any more.
     fn poison(&mut self, failure: &Failure, actions: &mut Actions) {
         if self.poison.is_some() {
             return;
@@ -530,7 +534,8 @@ impl Layer for StableBuffer {
 
     fn submit(&mut self, command: Command, _now: Nanos, actions: &mut Actions) {
         command.check(self.limits());
-        if let Some(poison) = &self.poison {
+        let is_safe = command.op == IoOp::Read && !self.are_homes_unsafe;
+        if let Some(poison) = self.poison.as_ref().filter(|_| !is_safe) {
             actions.reply(command.id, Err(poison.clone()));
             return;
         }

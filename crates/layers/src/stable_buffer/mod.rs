@@ -8,7 +8,8 @@
 //! (`ack=written`): then it is volatile until the host's flush, which is passed on, or FUA. A power
 //! cut takes what was not acknowledged, and with `written` what no flush covers; each sector then
 //! holds an older version, but none older than the last durable one. A write or flush of the
-//! layer's own that fails, and a slot that cannot be read to be flushed, poison it.
+//! layer's own that fails poisons it. Reads go on then, from slots by their checksums, unless a
+//! flush failed: destinations may then be older than what went past the buffer.
 //!
 //! A page is in one place or the other at any moment: its slot is free only when its destination,
 //! or a newer slot, is durable. A page that is written again gets a new slot (the paper overwrites

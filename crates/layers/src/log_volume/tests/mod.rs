@@ -230,7 +230,7 @@ fn a_flush_costs_one_summary_and_without_anything_new_nothing() {
 }
 
 #[test]
-fn a_write_or_flush_that_fails_poisons_and_a_read_does_not() {
+fn a_write_or_flush_that_fails_poisons_but_for_reads() {
     for (op, left) in [(IoOp::Write, 3), (IoOp::Flush, 0)] {
         let mut world = World::new(VOLUMES[0], 256 * KIB, 5);
         world.fails_after = Some((op, left));
@@ -239,12 +239,24 @@ fn a_write_or_flush_that_fails_poisons_and_a_read_does_not() {
         world.settle();
         assert!(world.has_failed, "{op:?}");
         world.has_failed = false;
-        world.submit(IoOp::Read, 0, 4096, false);
+        world.submit(IoOp::Write, 0, KIB, false);
         assert!(world.has_failed && world.waiting() == 0, "{op:?}");
+        // Each of what was acknowledged, and of what was not what it held before or was to hold.
+        world.has_failed = false;
+        (0..12).for_each(|page| world.submit(IoOp::Read, page * KIB, KIB, false));
+        world.settle();
+        assert!(!world.has_failed, "{op:?}: a read is safe");
         assert!(world.stack.is_idle());
         // What was durable before is still there.
         world.cut();
     }
+    let mut world = World::new(VOLUMES[VOLUMES.len() - 1], 256 * KIB, 5);
+    world.fails_after = Some((IoOp::Write, 0));
+    world.submit(IoOp::Write, 0, KIB, false);
+    world.settle();
+    world.has_failed = false;
+    world.submit(IoOp::Read, 0, KIB, false);
+    assert!(world.has_failed, "without checksums nothing says what a read gives");
     let mut world = World::new(VOLUMES[0], 256 * KIB, 5);
     (0..8).for_each(|page| world.submit(IoOp::Write, page * KIB, KIB, false));
     world.settle();

@@ -348,6 +348,37 @@ fn a_flush_that_fails_poisons_and_no_other_one_makes_up_for_it() {
 }
 
 #[test]
+fn what_is_held_is_read_from_memory_after_a_write_that_failed() {
+    let poisoned = Failure::Poisoned { layer: "below", cause: "planned".into() };
+    for op in [IoOp::Write, IoOp::Flush] {
+        let mut bare = Bare::new("scheduler(dfr)");
+        let fails = if op == IoOp::Write { vec![1, 5] } else { vec![] };
+        bare.write(&fails);
+        bare.submit(IoOp::Flush, 0, false);
+        let below = bare.actions.down.remove(0);
+        assert_eq!(below.op, op);
+        // A flush only if what is below says that it is poisoned, and so knows what it may give.
+        let failure =
+            if op == IoOp::Write { below.failed("planned") } else { poisoned.clone() };
+        bare.layer.replied(Reply { id: below.id, outcome: Err(failure) }, 0, &mut bare.actions);
+        bare.replies();
+        for op in [IoOp::Write, IoOp::Trim, IoOp::Flush] {
+            bare.submit(op, 1, false);
+            let refused = bare.actions.up.pop().unwrap().outcome;
+            assert!(matches!(refused, Err(Failure::Poisoned { layer: "scheduler", .. })));
+        }
+        for sector in &fails {
+            let id = bare.submit(IoOp::Read, *sector, false);
+            assert!(bare.actions.down.is_empty(), "it is in memory");
+            assert_eq!(bare.replies(), [id]);
+        }
+        let id = bare.submit(IoOp::Read, 9, false);
+        assert_eq!((bare.carry_out(), bare.replies()), (vec![(IoOp::Read, 9, 1)], vec![id]));
+        assert!(bare.layer.is_idle());
+    }
+}
+
+#[test]
 fn a_full_buffer_closes_the_window_and_what_has_no_room_waits() {
     let mut bare = Bare::new("scheduler(dfr_cls,buffer=16Ki)");
     bare.write(&[1, 5, 9, 13]);

@@ -47,6 +47,11 @@ impl Bench {
     }
 
     fn send(&mut self, id: u32, op: IoOp, page: u64, pages: u64) {
+        self.submit(id, op, page, pages);
+        self.take();
+    }
+
+    fn submit(&mut self, id: u32, op: IoOp, page: u64, pages: u64) {
         let command = Command {
             id,
             op,
@@ -56,7 +61,6 @@ impl Bench {
             data: Data::Absent,
         };
         self.layer.submit(command, 0, &mut self.actions);
-        self.take();
     }
 
     fn take(&mut self) {
@@ -270,7 +274,7 @@ fn what_is_trimmed_in_the_buffer_is_trimmed_below_once_it_was_flushed() {
 }
 
 #[test]
-fn a_read_that_fails_fails_alone_and_a_write_that_fails_poisons() {
+fn a_read_that_fails_fails_alone_and_a_write_that_fails_poisons_but_for_reads() {
     let mut bench = Bench::new("size=64Ki");
     bench.write(5);
     let fail = |bench: &mut Bench, op: IoOp| {
@@ -290,15 +294,41 @@ fn a_read_that_fails_fails_alone_and_a_write_that_fails_poisons() {
     bench.write(6);
     let told = fail(&mut bench, IoOp::Write);
     assert!(
-        told.starts_with("the layer `stable_buffer` takes nothing any more")
+        told.starts_with("the layer `stable_buffer` takes no write any more")
             && told.ends_with("failed: broken"),
         "{told}"
     );
-    for op in [IoOp::Read, IoOp::Write, IoOp::Trim] {
-        let command =
-            Command { id: 2, op, offset: 0, length: 4096, is_fua: false, data: Data::Absent };
-        bench.layer.submit(command, 0, &mut bench.actions);
+    for op in [IoOp::Write, IoOp::Trim] {
+        bench.submit(2, op, 0, 1);
         assert!(matches!(bench.actions.up.pop().unwrap().outcome, Err(Failure::Poisoned { .. })));
     }
+    let slot = bench.seen.iter().find(|seen| seen.0 == IoOp::Write).unwrap().1;
+    for (page, is_in_slot) in [(5, true), (6, true), (20, false)] {
+        bench.send(3, IoOp::Read, page, 1);
+        let below = bench.waiting.pop_front().expect("a read goes on");
+        let home = page * PAGE;
+        assert!(if is_in_slot { below.offset > slot } else { below.offset == home }, "{below:?}");
+        let reply = Reply { id: below.id, outcome: Ok(Data::Absent) };
+        bench.layer.replied(reply, 0, &mut bench.actions);
+        assert!(bench.actions.up.pop().unwrap().outcome.is_ok());
+    }
     assert!(bench.layer.is_idle());
+}
+
+#[test]
+fn reads_go_on_after_a_flush_that_fails_only_if_what_is_below_is_poisoned() {
+    let broken = Failure::Io { op: IoOp::Flush, offset: 0, length: 0, reason: "broken".into() };
+    let poisoned = Failure::Poisoned { layer: "below", cause: "broken".into() };
+    for (failure, is_safe) in [(broken, false), (poisoned, true)] {
+        let mut bench = Bench::new("size=64Ki,ack=written");
+        bench.send(1, IoOp::Flush, 0, 0);
+        let command = bench.waiting.pop_front().unwrap();
+        let reply = Reply { id: command.id, outcome: Err(failure) };
+        bench.layer.replied(reply, 0, &mut bench.actions);
+        bench.actions.up.clear();
+        bench.submit(2, IoOp::Read, 5, 1);
+        assert_eq!(bench.actions.down.len(), usize::from(is_safe));
+        let refused = |reply: &Reply| matches!(reply.outcome, Err(Failure::Poisoned { .. }));
+        assert_eq!(bench.actions.up.iter().any(refused), !is_safe);
+    }
 }

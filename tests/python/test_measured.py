@@ -81,7 +81,7 @@ def test_costs_of_the_write_path_are_found_again() -> None:
 
 def test_more_spare_space_and_less_skew_write_faster() -> None:
     of = {
-        name: play.write(one, drive())["mib_s"]
+        name: play.write(one, drive())["steady_mib_s"]
         for name, one in {
             "sequential": row("sequential", size=524_288),
             "whole": row("uniform"),
@@ -105,7 +105,7 @@ def test_a_fit_finds_a_drive_that_is_simulated() -> None:
     ]
     truth = drive()
     measured = [
-        WriteRow(**{**vars(one), "steady_mib_s": play.write(one, truth)["mib_s"]}) for one in asked
+        WriteRow(**{**vars(one), "steady_mib_s": play.write(one, truth)["steady_mib_s"]}) for one in asked
     ]
     told: list[str] = []
     fit = Fit(SHEET, measured[:3], [], 128, told.append)

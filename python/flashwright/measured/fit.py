@@ -52,6 +52,8 @@ QUARTER, WHOLE = 4, 1
 too few pages to tell their sizes apart, and reads meet programs and erases too seldom."""
 TIMES = {"read_p50_us": 2.0, "read_p99_us": 1.0, "write_p99_us": 1.0}
 """Response times that are fitted, and the weight of each."""
+LIMIT_WEIGHT = 10.0
+"""The same of the writes a second at the drive's limit."""
 
 
 def small(row: WriteRow) -> bool:
@@ -249,11 +251,11 @@ class Fit:
         changed: dict[str, Any] = {key: value}
         return replace(self.estimate, **changed)
 
-    def _level(self) -> None:
+    def _level(self, part: int = QUARTER) -> None:
         """Take out what all small writes are off by together."""
         rows = self._steady(row for row in self.writes if small(row) and not cold(row))
         for _ in range(2 if rows else 0):
-            found = self.play(rows)
+            found = self.play(rows, part=part)
             off = float(
                 np.median(
                     [
@@ -262,7 +264,8 @@ class Fit:
                     ]
                 )
             )
-            gap = max(0.0, self.estimate.write_gap_us + off)
+            # Not to nothing: where flash is the limit, a shorter gap helps no small write.
+            gap = max(self.estimate.write_gap_us / 2, self.estimate.write_gap_us + off)
             self._set("measured: random writes", write_gap_us=gap)
 
     def _response_times(self) -> None:
@@ -275,8 +278,10 @@ class Fit:
             host_us = max(1.0, slowest.write_p50_us - 1.0)
             self._set("measured: writes at a low rate", host_us=host_us)
         self._read_time(slowest)
-        self._limit([row for row in rows if row not in below])
-        judged = sorted({below[0], below[len(below) // 2], below[-1]}, key=_rate)
+        limited = sorted((row for row in rows if row not in below), key=_rate)
+        self._limit(limited)
+        # With the limit: what makes some of them shorter may take flash from all writes.
+        judged = sorted({below[0], below[len(below) // 2], below[-1], *limited[:1]}, key=_rate)
         score = self._misfit(judged, self.estimate)
         in_bursts = ("burst_stripes", "write_slack_us")
         pace = in_bursts if self.estimate.trickle_gap_us else ("trickle_slack_us",)
@@ -291,6 +296,8 @@ class Fit:
                     score = other
                     self.estimate = self._with(key, value)
             self._set("measured: response times", **{key: getattr(self.estimate, key)})
+        self._level(WHOLE)
+        self._limit(limited)
         self._read_time(slowest)
 
     def _read_time(self, row: LatencyRow) -> None:
@@ -303,7 +310,7 @@ class Fit:
         """Find what reads take from writes at the drive's limit."""
         if not rows:
             return
-        row = min(rows, key=_rate)
+        row = rows[0]
         found = self.play([row], part=WHOLE)[0].predicted
         off = 1e6 / (row.writes_per_s or 1.0) - 1e6 / found["writes_per_s"]
         reads = found["reads_per_s"] / found["writes_per_s"]
@@ -314,7 +321,8 @@ class Fit:
     def _misfit(self, rows: Sequence[LatencyRow], estimate: Estimate) -> float:
         total = 0.0
         for one in self.play(rows, estimate, WHOLE):
-            for key, weight in TIMES.items():
+            judged = {"writes_per_s": LIMIT_WEIGHT} if self._is_limited(one.row) else TIMES
+            for key, weight in judged.items():
                 measured = getattr(one.row, key)
                 if measured:
                     off = abs(math.log(max(one.predicted[key], 0.1) / measured))

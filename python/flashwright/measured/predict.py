@@ -72,7 +72,7 @@ def one(
         outcome = play.write(row, drive, effort, progress)
         latency = outcome["latency_ns"]["write"]
         found = {
-            "steady_mib_s": outcome["mib_s"],
+            "steady_mib_s": outcome["steady_mib_s"],
             "p50_us": latency["p50"] / 1e3,
             "p99_us": latency["p99"] / 1e3,
         }

@@ -358,8 +358,7 @@ fn what_is_held_is_read_from_memory_after_a_write_that_failed() {
         let below = bare.actions.down.remove(0);
         assert_eq!(below.op, op);
         // A flush only if what is below says that it is poisoned, and so knows what it may give.
-        let failure =
-            if op == IoOp::Write { below.failed("planned") } else { poisoned.clone() };
+        let failure = if op == IoOp::Write { below.failed("planned") } else { poisoned.clone() };
         bare.layer.replied(Reply { id: below.id, outcome: Err(failure) }, 0, &mut bare.actions);
         bare.replies();
         for op in [IoOp::Write, IoOp::Trim, IoOp::Flush] {

@@ -105,7 +105,8 @@ def test_a_fit_finds_a_drive_that_is_simulated() -> None:
     ]
     truth = drive()
     measured = [
-        WriteRow(**{**vars(one), "steady_mib_s": play.write(one, truth)["steady_mib_s"]}) for one in asked
+        WriteRow(**{**vars(one), "steady_mib_s": play.write(one, truth)["steady_mib_s"]})
+        for one in asked
     ]
     told: list[str] = []
     fit = Fit(SHEET, measured[:3], [], 128, told.append)

@@ -119,6 +119,27 @@ def test_a_fit_finds_a_drive_that_is_simulated() -> None:
         assert abs(error) < 0.12, one
 
 
+def test_the_throughput_of_zones_is_that_of_half_of_the_time() -> None:
+    played = play.write(row("zns", "active_zones=2 zone_mib=8192", size=131_072), drive())
+    over_time = played["tables"]["over_time"]
+    seconds = np.array(over_time["length_seconds"])
+    speeds = np.array(over_time["written_bytes_per_second"]) / 2**20
+    steady, half = played["steady_mib_s"], seconds.sum() / 2
+    assert seconds[speeds < steady].sum() <= half <= seconds[speeds <= steady].sum()
+    # The mean is another figure here.
+    assert played["bytes_per_second"] / 2**20 != pytest.approx(steady, rel=0.02)
+
+
+def test_writes_a_second_are_those_while_the_client_sends() -> None:
+    # Reads hold writes up: what waits when they end goes on faster.
+    slow = drive(replace(TRUTH, read_gap_us=60.0))
+    at_limit, above = (
+        play.latency(LatencyRow("made-up", rate), slow, play.QUICK)["writes_per_s"]
+        for rate in (1e5, 4e5)
+    )
+    assert above == pytest.approx(at_limit, rel=0.03)
+
+
 def test_reads_wait_for_suspension_where_dies_are_busy() -> None:
     idle, busy = (
         play.latency(LatencyRow("made-up", rate), drive(), play.QUICK) for rate in (5e3, 6e4)

@@ -307,7 +307,7 @@ class Fit:
         self._set("measured: reads at a low rate", read_us=read_us)
 
     def _limit(self, rows: Sequence[LatencyRow]) -> None:
-        """Find what reads take from writes at the drive's limit."""
+        """Find what reads take from writes at the limit, from rates above it, ascending."""
         if not rows:
             return
         row = rows[0]

@@ -47,7 +47,7 @@ class Effort:
     warm_up: float = 0.1
     """Of the used part of the drive: written before what is measured."""
     window: float = 0.25
-    """Of the used part of the drive: written while it is measured."""
+    """Of the used part of the drive: written while it is measured; of `zns` LAST_PART."""
     aging: float = 5.0
     """How often a drive was overwritten before response times are measured."""
     settle_s: float = 1.5
@@ -139,10 +139,8 @@ def write(
         # It is written about once: there is no more to come.
         before = min(before, 0.5)
     warm_up = int(effort.warm_up * used / a_request)
-    count = max(1, int(effort.window * used / a_request))
-    if row.pattern == "zns":
-        count = max(1, int(LAST_PART * all_requests))
-        before = 1 - LAST_PART
+    timed = LAST_PART * all_requests if row.pattern == "zns" else effort.window * used / a_request
+    count = max(1, int(timed))
     untimed = max(0, min(int(all_requests * before), all_requests - warm_up - count))
     flow = {
         "requests": _requests(source, 1),

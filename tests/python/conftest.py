@@ -20,7 +20,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 from browsing import FLAGS
 from flashwright.recording.tracefs import LOCK
+from recordings import TRACER
 from support import Cli, find_program
+from zygote import Zygote
 
 WRONG_USE = 2
 """The exit code of wrong use or wrong input."""
@@ -28,13 +30,18 @@ TRACEFS = Path("/sys/kernel/tracing")
 TRACED = (
     "test_cli_path",
     "test_cli_record",
-    "test_cli_replay",
-    "test_cli_run",
-    "test_readme",
-    "test_recording",
-    "test_wheel",
+    "test_recording_blocks",
+    "test_recording_calls",
+    "test_recording_library",
+    "test_recording_owners",
+    "test_recording_path",
+    "test_recording_refused",
+    "test_recording_running",
 )
-"""Files of tests that use the kernel's tracer, of which there is one: they run in turn."""
+"""Files of tests that use the kernel's tracer, of which there is one: they run in turn.
+
+Single tests of other files are marked: `@TRACER` of recordings.py.
+"""
 
 
 def _is_first_process(config: pytest.Config) -> bool:
@@ -59,16 +66,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(unmount)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what uses the tracer."""
+    if item.path.stem in TRACED:
+        item.add_marker(TRACER)
+
+
 def _is_traced(item: pytest.Item) -> bool:
-    return item.path.stem.startswith(TRACED)
+    return item.get_closest_marker(TRACER.name) is not None
 
 
 class Grouped(LoadScopeScheduling):  # type: ignore[misc]
-    """Keeps the tests of a file together, for what they share, and all that use the tracer."""
+    """Keeps the tests of a file together, for what they share, and all that are of a group."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = Path(nodeid.partition("::")[0]).stem
-        return "tracer" if file.startswith(TRACED) else file
+        file, _, group = nodeid.partition("@")
+        return group or Path(file.partition("::")[0]).stem
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
@@ -109,20 +122,21 @@ def _in_process(
     return subprocess.CompletedProcess(command, code, out.getvalue(), error.getvalue())
 
 
-def _flashwright(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "flashwright", *command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+@pytest.fixture(scope="session")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """Makes a process for each command."""
+    started = Zygote(tmp_path_factory.mktemp("zygote"))
+    yield started
+    started.close()
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Cli:
+def cli(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    zygote: Zygote,
+) -> Cli:
     """Runs `flashwright` in a folder of the test's own.
 
     In a process of its own, unless wrong use is expected. Who wants the kernel's tracer holds it
@@ -134,7 +148,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
         if code == WRONG_USE and not _is_traced(request.node):
             done = _in_process(command, tmp_path, monkeypatch)
         else:
-            done = _flashwright(command, tmp_path)
+            done = zygote.run(command, tmp_path)
         if code is not None:
             assert done.returncode == code, done.stderr or done.stdout
         return done
@@ -149,10 +163,10 @@ def cli_json(cli: Cli) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def shipped_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shipped_demo(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Path:
     """A folder with the demo of the shipped trace: `run/`, `demo.json`, and what it printed.
 
-    Most of a minute and a half: made once for all processes of a run.
+    Made once for all processes of a run.
     """
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shipped-demo"
@@ -160,8 +174,8 @@ def shipped_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "printed.txt").exists():
-            demo = ["demo", "--shipped", "--op", "0.2", "--json", "demo.json", "--out", "run"]
-            done = _flashwright(demo, folder)
+            demo = ["demo", "--shipped", "--op", "0.2", "--placements", "none,dac,hazard"]
+            done = zygote.run([*demo, "--json", "demo.json", "--out", "run"], folder)
             assert done.returncode == 0, done.stderr or done.stdout
             (folder / "printed.txt").write_text(done.stdout, encoding="utf-8")
     return folder

@@ -31,6 +31,8 @@ from support import Cli, find_program
 
 MIB = 1 << 20
 PAGES = 300
+FEW = ("--placements", "none,dac")
+"""Policies of a demo: all take a minute."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -419,7 +421,7 @@ def test_blktrace_records_where_it_is_allowed_and_tells_where_not(
 
 
 def test_the_demo_records_a_database_and_studies_what_it_got(cli: Cli, tmp_path: Path) -> None:
-    done = cli("demo", "--seconds", "3", "--op", "0.28", "--out", "out")
+    done = cli("demo", "--seconds", "3", "--op", "0.28", *FEW, "--out", "out")
     assert "recorded just now" in done.stdout
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     whole, data_pages = result["workloads"]
@@ -443,6 +445,6 @@ def test_the_demo_takes_the_shipped_trace_where_nothing_can_be_recorded(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    done = cli("demo", "--seconds", "2", "--op", "0.28", "--out", "out")
+    done = cli("demo", "--seconds", "2", "--op", "0.28", *FEW, "--out", "out")
     assert "Nothing can be recorded here: losetup is not installed" in done.stdout
     assert "PostgreSQL" in done.stdout

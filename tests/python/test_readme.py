@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recordings import require
+from recordings import TRACER, require
 from support import ROOT, Cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,14 +39,15 @@ def test_every_command_of_readme_is_in_a_block_that_is_run() -> None:
     assert [line for line in left if line.startswith("flashwright")] == []
 
 
+@TRACER
 def test_the_commands_that_record_work(cli: Cli, tmp_path: Path) -> None:
     tracers = Path("/sys/kernel/tracing/available_tracers")
     is_there = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()
     require(is_there, "recording needs root, and a kernel with the blk tracer")
     asked = commands("recording commands")
     assert [words[1] for words in asked] == ["run", "waterfall", "compare"]
-    # A folder of its own: other tests attach and detach loop devices meanwhile.
-    asked[0] += ["--on", str(tmp_path), "--volume", "2G"]
+    # A folder of its own: other tests attach and detach loop devices meanwhile. And a short form.
+    asked[0] += ["--on", str(tmp_path), "--volume", "2G", "--duration", "8"]
     for words in asked:
         cli(*words[1:])
     loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout

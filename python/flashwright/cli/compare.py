@@ -17,7 +17,8 @@ from flashwright.cli.options import (
     Life,
     WorkloadReading,
     over_provisionings_option,
-    split_names,
+    placements_option,
+    split_policies,
     takes,
 )
 from flashwright.cli.output import Output, print_table, say
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="All policies beside what is attainable; or several drives.")
 @click.argument("source_names", metavar="SOURCE...", nargs=-1, required=True)
-@click.option(
-    "--placements", default="all", show_default=True, metavar="a,b|all", help="Placement policies."
-)
+@placements_option()
 @click.option(
     "--victims",
     metavar="a,b|all",
@@ -116,7 +115,7 @@ def compare(
     check_use(with_device=bool(profiles))
     if stacks and not profiles:
         raise InputError("--stack: layers lie on a device, so give --device PROFILE too")
-    named = _names(placements, "--placements")
+    named = split_policies(placements, "--placements")
     chosen_victims = None if victims is None else _all_victims(victims)
     if profiles:
         check_patterns(source_names)
@@ -279,17 +278,8 @@ def _policy_changes(
     ]
 
 
-def _names(text: str, option: str) -> list[str] | None:
-    if text.strip() == "all":
-        return None
-    names = split_names(text)
-    if not names:
-        raise InputError(f"{option}: no name is given; write a,b or all")
-    return names
-
-
 def _all_victims(text: str) -> list[str]:
     from flashwright._core import registry
 
-    names = _names(text, "--victims")
+    names = split_policies(text, "--victims")
     return [entry["name"] for entry in registry()["victim"]] if names is None else names

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Duration, Life, over_provisionings_option, takes
+from flashwright.cli.options import (
+    Duration,
+    Life,
+    over_provisionings_option,
+    placements_option,
+    split_policies,
+    takes,
+)
 from flashwright.cli.output import Json, Output, say
 from flashwright.runs import command_line
 from flashwright.sweeps.grid import Device
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from flashwright.lifetime import Wear
     from flashwright.runs import Run
     from flashwright.sweeps.comparison import Comparison
+    from flashwright.sweeps.policies import Policy
 
 LEAST_SPARE_ERASE_BLOCKS = 40
 """What the policy with the most streams needs, and some."""
@@ -31,12 +39,15 @@ once.
 LEAST_STEADY_SHARE = 0.5
 MOST_ATTEMPTS = 3
 """Each twice as long as the one before: more would take longer than somebody watches."""
+SHIPPED_TIMES = 4
+"""What is shipped grows no longer: it is played as often as makes half of the runs steady."""
 CAPACITY_BYTES = 256_000_000_000
 """The drive whose life is computed, if no other is asked for."""
 
 
 @click.command(short_help="From a real database trace to a report, in one go.")
 @over_provisionings_option("0.07,0.15,0.28,0.5")
+@placements_option()
 @click.option(
     "--seconds",
     type=Duration(least=1),
@@ -56,6 +67,7 @@ CAPACITY_BYTES = 256_000_000_000
 @takes(Output, "output")
 def demo(
     over_provisionings: tuple[float, ...],
+    placements: str,
     seconds: float,
     life: Life,
     output: Output,
@@ -76,21 +88,19 @@ def demo(
     from flashwright.cli.compare import fail_if_any_failed
     from flashwright.lifetime import Wear
     from flashwright.progress import StoppedError
+    from flashwright.sweeps.policies import choose
 
+    policies = choose(split_policies(placements, "--placements"), None)
     wear = Wear(**{**vars(life), "capacity": life.capacity or CAPACITY_BYTES})
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
     for attempt in range(MOST_ATTEMPTS):
-        # What is shipped grows no longer, so it is played more often.
-        times = 1 if chosen.seconds is not None else 2**attempt
-        comparison, stopped, run = _played(chosen, over_provisionings, wear, times)
+        comparison, stopped, run = _played(chosen, over_provisionings, policies, wear)
         share = _steady_share(run)
         is_enough = stopped is not None or share >= LEAST_STEADY_SHARE
-        if is_enough or attempt + 1 == MOST_ATTEMPTS:
+        if is_enough or chosen.seconds is None or attempt + 1 == MOST_ATTEMPTS:
             break
-        again = "playing it twice as often" if chosen.seconds is None else "recording twice as long"
-        output.say(f"{share:.0%} of the runs are steady: {again}.")
-        if chosen.seconds is not None:
-            chosen = _live_or_shipped(chosen.seconds * 2, output)
+        output.say(f"{share:.0%} of the runs are steady: recording twice as long.")
+        chosen = _live_or_shipped(chosen.seconds * 2, output)
     if not output.is_only_json:
         _print(run, chosen)
     folder = output.finish(run)
@@ -118,14 +128,16 @@ class Chosen:
 
 
 def _played(
-    chosen: Chosen, over_provisionings: tuple[float, ...], wear: Wear, times: int
+    chosen: Chosen,
+    over_provisionings: tuple[float, ...],
+    policies: list[Policy],
+    wear: Wear,
 ) -> tuple[Comparison, Any, Run]:
-    """Play a trace with every policy: the comparison, the stop if Ctrl-C came, and the run."""
+    """Play a trace with all policies: the comparison, the stop if Ctrl-C came, and the run."""
     from flashwright import sources
     from flashwright.cli.compare import run_plan
     from flashwright.progress import work
     from flashwright.sweeps.comparison import SweepPlan
-    from flashwright.sweeps.policies import choose
     from flashwright.trace_statistics import statistics
 
     scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
@@ -136,10 +148,10 @@ def _played(
     )
     smallest = sources.load(chosen.data_pages, sources.Reading())
     needed = -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes)
-    repeat = times * max(1, needed)
+    repeat = (SHIPPED_TIMES if chosen.seconds is None else 1) * max(1, needed)
     plan = SweepPlan(
         sources=[chosen.source, chosen.data_pages],
-        policies=choose(None, None),
+        policies=policies,
         over_provisionings=list(over_provisionings),
         reading=sources.Reading(repeat=repeat),
         device=Device(

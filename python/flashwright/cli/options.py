@@ -261,6 +261,31 @@ def over_provisionings_option(default: str = "0.1,0.2,0.3") -> Callable[[Command
     )
 
 
+def placements_option() -> Callable[[Command], Command]:
+    """Give the option of a list of placement policies; `split_policies` reads it."""
+    return click.option(
+        "--placements",
+        default="all",
+        show_default=True,
+        metavar="a,b|all",
+        help="Placement policies.",
+    )
+
+
+def split_policies(text: str, option: str) -> list[str] | None:
+    """Give the names in a list of policies, or None for all.
+
+    Raises:
+        InputError: it has none.
+    """
+    if text.strip() == "all":
+        return None
+    names = split_names(text)
+    if not names:
+        raise _core.InputError(f"{option}: no name is given; write a,b or all")
+    return names
+
+
 def at_most_one(given: Mapping[str, object], why: str) -> None:
     """Raise click.UsageError if more than one of these options was given.
 

@@ -168,7 +168,8 @@ def remarks(results: Results) -> list[str]:
             row["method"] for row in results.rows if row["gap_to_frequency_bound_percent"] < 0
         )
         some = ", ".join(below) if len(below) <= 3 else f"{len(below)} methods"
-        found.append(f"{some} write less than the frequency bound. {below_the_bound(trims)}")
+        writes = "writes" if len(below) == 1 else "write"
+        found.append(f"{some} {writes} less than the frequency bound. {below_the_bound(trims)}")
     repeat = results.run.result["repeat"]
     if repeat > 1:
         found.append(

@@ -18,6 +18,7 @@ from flashwright.reproduce.figures import (
     read_tails,
     replicas,
     transactions,
+    volumes,
 )
 from flashwright.reproduce.pages import one_line_errors
 from flashwright.reproduce.registry import Part, Request, Set, chosen
@@ -43,6 +44,7 @@ SETS: Sequence[Set[Any]] = (
     transactions.SET,
     replicas.SET,
     read_tails.SET,
+    volumes.SET,
     replay.SET,
     recording.SET,
 )

@@ -10,9 +10,9 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -187,7 +187,7 @@ class Session(Unobserved):
             self._check_stop()
             database = place.open_for_run(plan.config.clients)
             self._recorder.database_ready(place, supervisor)
-            result, marks = self._measure(place, database, supervisor)
+            result, marks = measure(plan, place, database, supervisor, self, self._stop)
             about, violations = place.about(), None
             if not self._stop.is_set():
                 self.stage = Stage("Checking the database")
@@ -202,7 +202,7 @@ class Session(Unobserved):
                 checkpoints=self._checkpoints(place, marks),
                 violations=violations,
                 kept_in=folder if plan.keep else None,
-                driver="pgbench" if self._scripts() is not None else "flashwright",
+                driver="pgbench" if scripts_of(plan) is not None else "flashwright",
             )
 
     def _check_stop(self) -> None:
@@ -238,54 +238,15 @@ class Session(Unobserved):
         run_dir = supervisor.folder(Path("/tmp"), "flashwright-run-")  # noqa: S108
         return Cluster(folder, run_dir, plan.settings, supervisor, plan.postgres)
 
-    def _scripts(self) -> Any:
-        by_pgbench = self.plan.workload.by_pgbench
-        return (
-            by_pgbench(self.plan.load)
-            if self.plan.database == "postgres" and by_pgbench is not None
-            else None
-        )
-
-    def _server(self, place: Place) -> Any:
-        # pgbench is asked for only where the place is a Cluster.
-        return place.server  # type: ignore[attr-defined]
-
     def _fill(self, place: Place) -> None:
-        plan = self.plan
-        database = place.open_for_load()
-        self.stage = Stage(f"Loading {plan.workload.name}")
+        name = f"Loading {self.plan.workload.name}"
 
         def report(done: int, total: int) -> None:
             self._check_stop()
-            self.stage = Stage(f"Loading {plan.workload.name}", done, total)
+            self.stage = Stage(name, done, total)
 
-        report(0, 0)
-        scripts = self._scripts()
-        if scripts is not None and scripts.initialise is not None:
-            pgbench.fill(self._server(place), scripts)
-        else:
-            plan.load.fill(database, plan.config.seed, min(driver.processors(), 8), report)
+        fill(self.plan, place, report)
         self._check_stop()
-
-    def _measure(
-        self, place: Place, database: BackendConfig, supervisor: Supervisor
-    ) -> tuple[RunResult, list[tuple[int, int]]]:
-        plan = self.plan
-        interval = plan.settings.checkpoint_seconds
-        checkpointer = None if interval is None else Checkpointer(place, interval, self)
-        config = plan.config
-        if place.control_group is not None:
-            config = RunConfig(**{**config.__dict__, "control_group": str(place.control_group)})
-        scripts = self._scripts()
-        with checkpointer or nullcontext():
-            if scripts is not None:
-                run = pgbench.PgbenchRun(
-                    self._server(place), supervisor, plan.load, scripts, config
-                )
-                result = run.run(self, self._stop)
-            else:
-                result = driver.run(database, plan.load, config, self, self._stop)
-        return result, [] if checkpointer is None else checkpointer.marks
 
     def _violations(self, database: BackendConfig) -> list[Violation]:
         backend = database.connect()
@@ -310,6 +271,61 @@ class Session(Unobserved):
             }
             for begin, end in marks
         ]
+
+
+def scripts_of(plan: BenchPlan) -> Any:
+    """Give what pgbench runs in place of our own clients; None if they do."""
+    by_pgbench = plan.workload.by_pgbench
+    if plan.database != "postgres" or by_pgbench is None:
+        return None
+    return by_pgbench(plan.load)
+
+
+def _server_of(place: Place) -> Any:
+    # pgbench is asked for only where the place is a Cluster.
+    return place.server  # type: ignore[attr-defined]
+
+
+def fill(plan: BenchPlan, place: Place, report: Callable[[int, int], None]) -> None:
+    """Load the data of a plan into its place, which is made, and open for loading then.
+
+    `report` hears how many units of how many are there, and may raise to end it.
+    """
+    database = place.open_for_load()
+    report(0, 0)
+    scripts = scripts_of(plan)
+    if scripts is not None and scripts.initialise is not None:
+        pgbench.fill(_server_of(place), scripts)
+    else:
+        plan.load.fill(database, plan.config.seed, min(driver.processors(), 8), report)
+
+
+def measure(
+    plan: BenchPlan,
+    place: Place,
+    database: BackendConfig,
+    supervisor: Supervisor,
+    observer: Observer,
+    stop: threading.Event,
+) -> tuple[RunResult, list[tuple[int, int]]]:
+    """Run the clients of a plan on a place that is open for the run.
+
+    Also gives begin and end of each checkpoint that we asked for, on the monotonic clock.
+    """
+    interval = plan.settings.checkpoint_seconds
+    checkpointer = None if interval is None else Checkpointer(place, interval, observer)
+    config = plan.config
+    if place.control_group is not None:
+        config = replace(config, control_group=str(place.control_group))
+    scripts = scripts_of(plan)
+    with checkpointer or nullcontext():
+        if scripts is not None:
+            server = _server_of(place)
+            run = pgbench.PgbenchRun(server, supervisor, plan.load, scripts, config)
+            result = run.run(observer, stop)
+        else:
+            result = driver.run(database, plan.load, config, observer, stop)
+    return result, [] if checkpointer is None else checkpointer.marks
 
 
 @contextmanager

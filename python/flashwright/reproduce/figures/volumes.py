@@ -1,0 +1,242 @@
+"""TPC-C on mounted volumes over emulated drives: what each stack gives, and what it costs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flashwright._core import Cancelled, FlashwrightError
+from flashwright._text import count, percent, short_time, significant
+from flashwright.progress import follow
+from flashwright.reproduce.drives import volumes
+from flashwright.reproduce.drives.volumes import Drive, Load, Outcome
+from flashwright.reproduce.pages import made_with, markdown_table
+from flashwright.reproduce.registry import Made, Part, Request, Set, option
+from flashwright.workloads.session import DATABASES
+
+SPARE = (0.1, 0.28)
+"""Over-provisioning of logs."""
+ALONE = "direct"
+WITHOUT_LOG = (ALONE, "scheduler(coalesce)", "stable_buffer", "replicas")
+WITH_LOG = ("log_volume({})", "scheduler(coalesce)|log_volume({})")
+HEADINGS = (
+    "stack",
+    "spare space of the log",
+    "transactions/s",
+    "times the drive alone",
+    "median",
+    "99 %",
+    "flushes asked/s",
+    "flushes to the drive/s",
+    "bytes written for each asked",
+    "bytes programmed for each written",
+    "segments cleaned",
+)
+
+
+@dataclass(frozen=True)
+class OnDrive(Part):
+    """All stacks on one drive."""
+
+    drive: Drive
+
+
+DRIVES = (
+    Drive("mtron-pro-7500", "1Gi", "aged"),
+    Drive("sd-card", "1Gi", "aged"),
+    Drive("nvme-tlc", "24Gi", "aged"),
+    Drive("micron-7450-pro", "4Gi", "aged"),
+)
+PARTS = tuple(
+    OnDrive(f"volumes-{drive.profile}", "", f"TPC-C on volumes over `{drive.profile}`", drive)
+    for drive in DRIVES
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A stack on a drive; `spare` of the log in it, if there is one."""
+
+    drive: Drive
+    name: str
+    stack: str
+    spare: float | None = None
+
+
+@dataclass
+class _Work:
+    """The cells that are played, one after the other, and how far that is."""
+
+    load: Load
+    folder: Path
+    cells: Sequence[Cell]
+    outcomes: list[Outcome | FlashwrightError] = field(default_factory=list)
+    said: str = ""
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def state(self) -> tuple[int, int]:
+        """See `Tracker`."""
+        return len(self.outcomes), len(self.cells)
+
+    def preparation(self) -> tuple[int, int]:
+        """See `Tracker`."""
+        return 0, 0
+
+    def cancel(self) -> None:
+        """See `Tracker`."""
+        self.stop.set()
+
+    def label(self) -> str:
+        """Say what is being done."""
+        if len(self.outcomes) == len(self.cells):
+            return "done"
+        cell = self.cells[len(self.outcomes)]
+        return f"{cell.drive.profile}, {cell.name}: {self.said}"
+
+    def _say(self, what: str) -> None:
+        self.said = what
+
+    def play(self) -> None:
+        """Play all; a cell that fails is told as such."""
+        for cell in self.cells:
+            try:
+                played = volumes.play(
+                    cell.drive, cell.stack, self.load, self.folder, self._say, self.stop
+                )
+            except Cancelled:
+                raise
+            except FlashwrightError as error:
+                self.outcomes.append(error)
+            else:
+                self.outcomes.append(played)
+            if self.stop.is_set():
+                raise Cancelled("stopped")
+
+
+def cells_of(drive: Drive) -> list[Cell]:
+    """Give all stacks for a drive, the drive alone first."""
+    found = [Cell(drive, stack, stack) for stack in WITHOUT_LOG]
+    for stack in WITH_LOG:
+        for spare in SPARE:
+            # As if the whole volume had been written: only then is spare space what it is said to
+            # be.
+            given = stack.format(f"over_provisioning={spare},filled=yes")
+            found.append(Cell(drive, stack.replace("({})", ""), given, spare))
+    return found
+
+
+def _row(cell: Cell, outcome: Outcome | FlashwrightError, alone: float | None) -> list[str]:
+    spare = "" if cell.spare is None else percent(cell.spare)
+    if not isinstance(outcome, Outcome):
+        return [f"`{cell.name}`", spare, f"failed: {outcome}", *[""] * (len(HEADINGS) - 3)]
+    between, result = outcome.between, outcome.result
+    responses = result.all_responses
+    programmed = between.flash_amplification()
+    return [
+        f"`{cell.name}`",
+        spare,
+        significant(result.transactions_per_second),
+        "" if alone is None else significant(result.transactions_per_second / alone),
+        short_time(responses.quantile_ns(0.5)),
+        short_time(responses.quantile_ns(0.99)),
+        significant(between.rate("volume_requests_total", op="flush")),
+        significant(between.rate("volume_devices_total", op="flush")),
+        significant(between.layers_amplification()),
+        "" if programmed is None else significant(programmed),
+        "" if outcome.cleanings is None else count(outcome.cleanings),
+    ]
+
+
+def _document(cell: Cell, outcome: Outcome | FlashwrightError) -> dict[str, Any]:
+    about = {"stack": cell.stack, "over_provisioning": cell.spare}
+    if not isinstance(outcome, Outcome):
+        return {**about, "error": str(outcome)}
+    between = outcome.between
+    return {
+        **about,
+        **outcome.result.as_dict(),
+        "flushes_asked": between.grown("volume_requests_total", op="flush"),
+        "flushes_to_drive": between.grown("volume_devices_total", op="flush"),
+        "layers_amplification": between.layers_amplification(),
+        "flash_amplification": between.flash_amplification(),
+        "segments_cleaned": outcome.cleanings,
+        "checks": outcome.checks,
+    }
+
+
+def _part(part: OnDrive, work: _Work) -> list[str]:
+    drive = part.drive
+    rates = [
+        one.result.transactions_per_second
+        for cell, one in zip(work.cells, work.outcomes, strict=True)
+        if cell.stack == ALONE and isinstance(one, Outcome)
+    ]
+    alone = rates[0] if rates else None
+    rows = [_row(cell, one, alone) for cell, one in zip(work.cells, work.outcomes, strict=True)]
+    whole = [one for one in work.outcomes if isinstance(one, Outcome)]
+    checks = ", ".join(whole[0].checks) if whole else "nothing"
+    return [
+        f"## {part.name}: {part.title}",
+        "",
+        f"A drive of {drive.size}, {drive.state}. Found whole afterwards by {checks}: "
+        f"{len(whole)} of {len(work.cells)}.",
+        "",
+        markdown_table(HEADINGS, rows),
+        "",
+    ]
+
+
+def _make(request: Request[OnDrive]) -> Made:
+    values = request.options
+    load = Load(
+        values["workload"],
+        values["database"],
+        values["clients"],
+        values["seconds"],
+        values["warm_up"],
+        values["checkpoint"],
+    )
+    lines = ["# Databases on volumes", "", f"Made by `{request.command}`.", ""]
+    lines += [
+        f"`{load.workload}` on {load.database}, {load.clients} clients that never think, "
+        f"{load.seconds:g} s after a warm-up of {load.warm_up:g} s, a checkpoint every "
+        f"{load.checkpoint_seconds:g} s. Every flush of the database goes to its volume. A log is "
+        "as if all of it had been written once, and cleans before the run begins.",
+        "",
+    ]
+    document: dict[str, Any] = {}
+    is_complete = True
+    for part in request.parts:
+        work = _Work(load, values["folder"], cells_of(part.drive))
+        follow(work.label, "", work, work.play)
+        lines += _part(part, work)
+        document[part.name] = [
+            _document(cell, one) for cell, one in zip(work.cells, work.outcomes, strict=True)
+        ]
+        is_complete = is_complete and all(isinstance(one, Outcome) for one in work.outcomes)
+    lines += [made_with(), ""]
+    return Made("\n".join(lines), document, is_complete)
+
+
+OPTIONS = (
+    option("--workload", "tpcc(warehouses=1)", click.STRING, "As in `flashwright run`."),
+    option("--database", "postgres", click.Choice(DATABASES), "Which one."),
+    option("--clients", 4, click.IntRange(1), "Clients at once."),
+    option("--seconds", 60.0, click.FloatRange(1), "What is measured of each stack."),
+    option("--warm-up", 15.0, click.FloatRange(0), "Seconds before that."),
+    option("--checkpoint", 30.0, click.FloatRange(1), "Seconds from checkpoint to checkpoint."),
+    option("--folder", Path("/var/tmp"), click.Path(path_type=Path), "Where drives' bytes lie."),  # noqa: S108
+)
+SET: Set[OnDrive] = Set(
+    "figures-volumes",
+    "databases on mounted volumes over emulated drives",
+    "root; an hour on an idle machine",
+    PARTS,
+    _make,
+    OPTIONS,
+)

@@ -24,6 +24,7 @@ SPARE = (0.1, 0.28)
 ALONE = "direct"
 WITHOUT_LOG = (ALONE, "scheduler(coalesce)", "stable_buffer", "replicas")
 WITH_LOG = ("log_volume({})", "scheduler(coalesce)|log_volume({})")
+PLACEMENTS = ("none", "multi_log", "sepbit", "hazard")
 HEADINGS = (
     "stack",
     "spare space of the log",
@@ -40,10 +41,42 @@ HEADINGS = (
 
 
 @dataclass(frozen=True)
-class OnDrive(Part):
-    """All stacks on one drive."""
+class Cell:
+    """A stack on a drive; `spare` of the log in it, if there is one."""
 
     drive: Drive
+    name: str
+    stack: str
+    spare: float | None = None
+
+
+def _with_log(drive: Drive, stack: str, spare: float, more: str = "") -> Cell:
+    # As if the whole volume had been written: only then is spare space what it is said to be.
+    given = f"over_provisioning={spare},filled=yes"
+    name = stack.replace("({})", f"({more})" if more else "")
+    return Cell(drive, name, stack.format(f"{given},{more}" if more else given), spare)
+
+
+@dataclass(frozen=True)
+class OnDrive(Part):
+    """Stacks on one drive, the drive alone first."""
+
+    drive: Drive
+    cells: tuple[Cell, ...]
+
+
+def _all_stacks(drive: Drive) -> OnDrive:
+    plain = [Cell(drive, stack, stack) for stack in WITHOUT_LOG]
+    logs = [_with_log(drive, stack, spare) for stack in WITH_LOG for spare in SPARE]
+    title = f"TPC-C on volumes over `{drive.profile}`"
+    return OnDrive(f"volumes-{drive.profile}", "", title, drive, (*plain, *logs))
+
+
+def _placements(drive: Drive) -> OnDrive:
+    logs = [_with_log(drive, WITH_LOG[0], SPARE[0], f"placement={one}") for one in PLACEMENTS]
+    title = f"placement policies of a log that was opened just now, over `{drive.profile}`"
+    alone = Cell(drive, ALONE, ALONE)
+    return OnDrive("volumes-placements", "", title, drive, (alone, *logs))
 
 
 DRIVES = (
@@ -52,20 +85,7 @@ DRIVES = (
     Drive("nvme-tlc", "24Gi", "aged"),
     Drive("micron-7450-pro", "4Gi", "aged"),
 )
-PARTS = tuple(
-    OnDrive(f"volumes-{drive.profile}", "", f"TPC-C on volumes over `{drive.profile}`", drive)
-    for drive in DRIVES
-)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A stack on a drive; `spare` of the log in it, if there is one."""
-
-    drive: Drive
-    name: str
-    stack: str
-    spare: float | None = None
+PARTS = (*map(_all_stacks, DRIVES), _placements(Drive("intel-x25e", "1Gi", "aged")))
 
 
 @dataclass
@@ -116,18 +136,6 @@ class _Work:
                 self.outcomes.append(played)
             if self.stop.is_set():
                 raise Cancelled("stopped")
-
-
-def cells_of(drive: Drive) -> list[Cell]:
-    """Give all stacks for a drive, the drive alone first."""
-    found = [Cell(drive, stack, stack) for stack in WITHOUT_LOG]
-    for stack in WITH_LOG:
-        for spare in SPARE:
-            # As if the whole volume had been written: only then is spare space what it is said to
-            # be.
-            given = stack.format(f"over_provisioning={spare},filled=yes")
-            found.append(Cell(drive, stack.replace("({})", ""), given, spare))
-    return found
 
 
 def _row(cell: Cell, outcome: Outcome | FlashwrightError, alone: float | None) -> list[str]:
@@ -212,7 +220,7 @@ def _make(request: Request[OnDrive]) -> Made:
     document: dict[str, Any] = {}
     is_complete = True
     for part in request.parts:
-        work = _Work(load, values["folder"], cells_of(part.drive))
+        work = _Work(load, values["folder"], part.cells)
         follow(work.label, "", work, work.play)
         lines += _part(part, work)
         document[part.name] = [

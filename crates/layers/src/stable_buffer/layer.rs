@@ -581,7 +581,13 @@ impl Layer for StableBuffer {
             Sent::LateTrim { page } => self.unlock(page),
             // If it failed, recovery finds the slots and flushes them again.
             Sent::Note => self.note_ended(actions),
-            Sent::NoteFlush => {}
+            // It may have dropped what was written since the flush before it.
+            Sent::NoteFlush => {
+                if let Err(failure) = outcome {
+                    self.are_homes_unsafe |= failure.may_have_dropped_writes();
+                    self.poison(&failure, actions);
+                }
+            }
             Sent::Scrub { number, slot, tries } => self.scrubbed((number, slot, tries), outcome),
             Sent::FlushRead { .. } | Sent::FlushWrite if self.poison.is_some() => {}
             Sent::FlushRead { item } => self.flush_read_ended(item, outcome, actions),

@@ -332,3 +332,26 @@ fn reads_go_on_after_a_flush_that_fails_only_if_what_is_below_is_poisoned() {
         assert_eq!(bench.actions.up.iter().any(refused), !is_safe);
     }
 }
+
+#[test]
+fn the_flush_of_a_note_that_fails_is_a_flush_that_fails() {
+    let mut bench = Bench::new("size=64Ki,ack=written");
+    bench.write(5);
+    bench.layer.signal(Signal::Drain, 0, &mut bench.actions);
+    bench.take();
+    let is_flush = |bench: &Bench| bench.waiting.front().map(|next| next.op) == Some(IoOp::Flush);
+    // The first follows the page to its home, the second the note that no slot is needed.
+    while !is_flush(&bench) || bench.flushes() == 0 {
+        assert!(bench.step());
+    }
+    let of_note = bench.waiting.pop_front().unwrap();
+    // Acknowledged while volatile: what the device then drops, a later flush does not bring back.
+    bench.write(7);
+    let failure = Failure::Io { op: IoOp::Flush, offset: 0, length: 0, reason: "broken".into() };
+    let reply = Reply { id: of_note.id, outcome: Err(failure) };
+    bench.layer.replied(reply, 0, &mut bench.actions);
+    bench.take();
+    bench.submit(2, IoOp::Flush, 0, 0);
+    assert!(bench.actions.down.is_empty());
+    assert!(matches!(bench.actions.up.pop().unwrap().outcome, Err(Failure::Poisoned { .. })));
+}

@@ -1,0 +1,82 @@
+"""A database on a mounted volume over an emulated drive: measured, and looked at afterwards."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from flashwright._core import InputError, RunError
+from flashwright.reproduce.drives import volumes
+from flashwright.reproduce.drives.volumes import Drive, Load
+from flashwright.reproduce.figures import volumes as figures
+from support import find_program
+
+DRIVE = Drive("intel-x25e", "1Gi", "fresh")
+SMALL = "tpcc(warehouses=1,items=200,customers_per_district=20)"
+LOG = "log_volume(segment=256Ki,over_provisioning=0.02,filled=yes)"
+
+
+@pytest.fixture(autouse=True)
+def _can_mount() -> None:
+    find_program("losetup")
+    find_program("mkfs.ext4")
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
+        message = "mounting needs root and /dev/fuse"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def load(database: str, clients: int) -> Load:
+    return Load(SMALL, database, clients, seconds=2, warm_up=0, checkpoint_seconds=1)
+
+
+def test_a_log_cleans_before_it_is_measured_and_all_is_whole(tmp_path: Path) -> None:
+    said: list[str] = []
+    found = volumes.play(DRIVE, LOG, load("sqlite", 1), tmp_path, said.append)
+    assert any("until its log cleans" in one for one in said)
+    assert found.result.transactions > 0
+    assert found.cleanings is not None
+    between = found.between
+    # A commit is a flush of the database, and each goes through to the drive.
+    assert between.grown("volume_requests_total", op="flush") >= found.result.transactions
+    assert between.grown("volume_devices_total", op="flush") > 0
+    assert between.flash_amplification() is not None
+    assert found.checks == ("tpcc's conditions", "integrity_check", "volume check")
+    assert list(tmp_path.iterdir()) == [], "nothing is left"
+
+
+def test_postgres_is_looked_at_by_its_own_tools(tmp_path: Path) -> None:
+    tmp_path.chmod(0o711)
+    for above in list(tmp_path.parents)[:2]:
+        above.chmod(0o711)
+    found = volumes.play(DRIVE, "direct", load("postgres", 2), tmp_path)
+    assert found.cleanings is None
+    assert found.checks == ("tpcc's conditions", "pg_amcheck", "pg_checksums", "volume check")
+
+
+def test_a_page_that_is_spoilt_is_found(tmp_path: Path) -> None:
+    def spoil(what: str) -> None:
+        if what != "checking the database":
+            return
+        [path] = tmp_path.glob("*/mount/db/database.sqlite")
+        with path.open("r+b") as file:
+            file.seek(path.stat().st_size // 8192 * 4096)
+            file.write(b"\xff" * 4096)
+
+    with pytest.raises((RunError, InputError), match=r"integrity_check|not consistent|malformed"):
+        volumes.play(DRIVE, "direct", load("sqlite", 1), tmp_path, spoil)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stack_that_fails_is_a_row_that_says_so(tmp_path: Path) -> None:
+    good, bad = "direct", "replicas(partitions=1000)"
+    cells = tuple(figures.Cell(DRIVE, stack, stack) for stack in (good, bad))
+    part = figures.OnDrive("part", "", "title", DRIVE, cells)
+    work = figures._Work(load("sqlite", 1), tmp_path, cells)
+    work.play()
+    page = "\n".join(figures._part(part, work))
+    assert "1 of 2" in page
+    assert "failed: " in page

@@ -15,6 +15,15 @@ from flashwright.reproduce.registry import chosen
 from support import ROOT
 
 
+def test_an_option_that_sets_share_has_one_default() -> None:
+    """It is one option on the command line."""
+    defaults: dict[str, set[str]] = {}
+    for one in SETS:
+        for option in one.options:
+            defaults.setdefault(str(option.name), set()).add(str(option.default))
+    assert [name for name, found in defaults.items() if len(found) > 1] == []
+
+
 def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "flashwright.reproduce", *arguments]
     return subprocess.run(

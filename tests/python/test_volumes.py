@@ -349,6 +349,27 @@ def test_no_acknowledged_commit_is_lost(tmp_path: Path, by_cut: bool) -> None:
         assert life.acknowledged > 0 or by_cut
 
 
+@pytest.mark.usefixtures("can_mount")
+def test_a_server_that_ends_while_its_volume_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed a moment ago, and is still there when it is looked for."""
+    directory = tmp_path / "mount"
+    directory.mkdir()
+    one = mounting.mount(mounting.MountPlan(made(tmp_path), directory, "ext4"))
+    detach = mounting._detach
+
+    def killed_meanwhile(mounted: places.Mounted) -> None:
+        detach(mounted)
+        os.kill(mounted.pid, signal.SIGKILL)
+        os.waitpid(mounted.pid, 0)
+
+    monkeypatch.setattr(mounting, "_detach", killed_meanwhile)
+    mounting.unmount(one)
+    assert not os.path.ismount(directory)
+    assert not one.place.folder.exists()
+
+
 # Over NBD
 
 

@@ -160,7 +160,7 @@ def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:
         tool("umount", *lazily, mounted.directory)
     _detach(mounted)
     if served:
-        _stop(mounted, seconds)
+        served = _stop(mounted, seconds)
     if os.path.ismount(mounted.place.fuse) or not _answers(mounted.place.fuse):
         tool("umount", "--lazy", mounted.place.fuse)
     said = _last_words(mounted.place)
@@ -192,8 +192,12 @@ def _detach(mounted: Mounted) -> None:
         time.sleep(_LOOK_SECONDS)
 
 
-def _stop(mounted: Mounted, seconds: float) -> None:
-    os.kill(mounted.pid, signal.SIGTERM)
+def _stop(mounted: Mounted, seconds: float) -> bool:
+    """Let the server close the volume; False if it is gone, and nobody closed it."""
+    try:
+        os.kill(mounted.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
     end = time.monotonic() + seconds
     while mounted.is_served:
         if time.monotonic() > end:
@@ -204,6 +208,7 @@ def _stop(mounted: Mounted, seconds: float) -> None:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(mounted.pid, os.WNOHANG)
         time.sleep(_LOOK_SECONDS)
+    return True
 
 
 def _answers(directory: Path) -> bool:

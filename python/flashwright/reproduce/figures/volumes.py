@@ -234,7 +234,7 @@ def _make(request: Request[OnDrive]) -> Made:
 OPTIONS = (
     option("--workload", "tpcc(warehouses=1)", click.STRING, "As in `flashwright run`."),
     option("--database", "postgres", click.Choice(DATABASES), "Which one."),
-    option("--clients", 4, click.IntRange(1), "Clients at once."),
+    option("--clients", 10, click.IntRange(1), "Clients at once."),
     option("--seconds", 60.0, click.FloatRange(1), "What is measured of each stack."),
     option("--warm-up", 15.0, click.FloatRange(0), "Seconds before that."),
     option("--checkpoint", 30.0, click.FloatRange(1), "Seconds from checkpoint to checkpoint."),

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-_SECONDS = 300
-
 
 def _load() -> None:
     import flashwright.cli  # noqa: PLC0415

@@ -14,7 +14,7 @@ from flashwright.reproduce.figures import volumes as figures
 from support import find_program
 
 DRIVE = Drive("intel-x25e", "1Gi", "fresh")
-SMALL = "tpcc(warehouses=1,items=200,customers_per_district=20)"
+SMALL = "tpcc(warehouses=1,items=200,customers=20)"
 LOG = "log_volume(segment=256Ki,over_provisioning=0.02,filled=yes)"
 
 
@@ -66,13 +66,13 @@ def test_a_page_that_is_spoilt_is_found(tmp_path: Path) -> None:
             file.seek(path.stat().st_size // 8192 * 4096)
             file.write(b"\xff" * 4096)
 
-    with pytest.raises((RunError, InputError), match=r"integrity_check|not consistent|malformed"):
+    with pytest.raises(RunError, match=r"integrity_check|not consistent|malformed"):
         volumes.play(DRIVE, "direct", load("sqlite", 1), tmp_path, spoil)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_stack_that_fails_is_a_row_that_says_so(tmp_path: Path) -> None:
-    good, bad = "direct", "replicas(partitions=1000)"
+    good, bad = "direct", "stable_buffer(size=8Gi)"
     cells = tuple(figures.Cell(DRIVE, stack, stack) for stack in (good, bad))
     part = figures.OnDrive("part", "", "title", DRIVE, cells)
     work = figures._Work(load("sqlite", 1), tmp_path, cells)
@@ -80,3 +80,11 @@ def test_a_stack_that_fails_is_a_row_that_says_so(tmp_path: Path) -> None:
     page = "\n".join(figures._part(part, work))
     assert "1 of 2" in page
     assert "failed: " in page
+
+
+def test_a_load_that_cannot_be_is_told_before_anything_is_made() -> None:
+    many = Load("tpcc(warehouses=1)", "sqlite", 11, 1, 0, 1)
+    with pytest.raises(InputError, match="it must be 1 to 10"):
+        many.plan(Path("db"))
+    with pytest.raises(InputError, match="no parameter 'shops'"):
+        Load("tpcc(shops=1)", "sqlite", 1, 1, 0, 1).plan(Path("db"))

@@ -171,7 +171,7 @@ class Session(Unobserved):
             plan.config.check(plan.load)
         except ValueError as error:
             raise InputError(str(error)) from error
-        with _database_errors(), ExitStack() as stack:
+        with database_errors(), ExitStack() as stack:
             supervisor = stack.enter_context(Supervisor())
             stack.callback(self._recorder.run_ends)
             folder = self._folder(supervisor)
@@ -329,8 +329,12 @@ def measure(
 
 
 @contextmanager
-def _database_errors() -> Iterator[None]:
-    """Have an error of the database itself, such as a full volume, end the run in one line."""
+def database_errors() -> Iterator[None]:
+    """Have an error of the database itself, such as a full volume, end the run in one line.
+
+    Raises:
+        RunError: in its place.
+    """
     try:
         yield
     except Exception as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import _core
-from flashwright._core import RunError
+from flashwright._core import InputError, RunError
 from flashwright.volumes import metrics, mounting
 from flashwright.volumes.metrics import Between
 from flashwright.volumes.places import Mounted
@@ -75,17 +75,18 @@ class Load:
         """Give the plan that puts the database into `on`.
 
         Raises:
-            InputError: there is no such workload, or it has no such parameters.
+            InputError: there is no such workload, it has no such parameters, or fewer clients than
+            these.
         """
         workload, given = registry.find(self.workload)
-        return BenchPlan(
-            workload,
-            workload.load(given, None),
-            self.database,
-            Settings(buffer_bytes=BUFFER_BYTES, checkpoint_seconds=self.checkpoint_seconds),
-            RunConfig(self.clients, self.seconds, warm_up_seconds=self.warm_up, seed=SEED),
-            on,
-        )
+        config = RunConfig(self.clients, self.seconds, warm_up_seconds=self.warm_up, seed=SEED)
+        try:
+            load = workload.load(given, None)
+            config.check(load)
+        except ValueError as error:
+            raise InputError(f"{self.workload}: {error}") from error
+        settings = Settings(buffer_bytes=BUFFER_BYTES, checkpoint_seconds=self.checkpoint_seconds)
+        return BenchPlan(workload, load, self.database, settings, config, on)
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,9 @@ def play(
         Path(own).chmod(0o711)
         with Supervisor() as supervisor:
             stop = stop or threading.Event()
-            return _Run(drive, stack, load, Path(own), say, stop, supervisor).play()
+            run = _Run(drive, stack, load, Path(own), say, stop, supervisor)
+            with session.database_errors():
+                return run.play()
 
 
 @contextlib.contextmanager

@@ -209,6 +209,8 @@ def _make(request: Request[OnDrive]) -> Made:
         values["warm_up"],
         values["checkpoint"],
     )
+    # What is wrong about it is the same for every stack.
+    load.plan(values["folder"])
     lines = ["# Databases on volumes", "", f"Made by `{request.command}`.", ""]
     lines += [
         f"`{load.workload}` on {load.database}, {load.clients} clients that never think, "

@@ -43,9 +43,10 @@ COMBINATIONS = {
 CONVERTING = tuple(name for name in COMBINATIONS if "cnv" in name)
 ALIGNED_BYTES = 64 << 10
 NO_LIMIT = "off"
-LOG = "filled=yes,over_provisioning=3.9,outstanding=1"
+LOG = "filled=yes,over_provisioning=3.9,outstanding=1,placement=multi_log"
 """A volume in use, one by one, on a drive of which its data is a fifth: the paper's data is 5.5 GB
-of 16 or more, and never cleaned.
+of 16 or more, and never cleaned. The placement is named, as the default was another one when the
+page of results was made.
 """
 ONLINE_INTERVAL = 300.0
 """Seconds of the paper between checkpoints, for the figures that have one interval: 7.4 and the

@@ -213,7 +213,7 @@ def _make(request: Request[OnDrive]) -> Made:
     load.plan(values["folder"])
     lines = ["# Databases on volumes", "", f"Made by `{request.command}`.", ""]
     lines += [
-        f"`{load.workload}` on {load.database}, {load.clients} clients that never think, "
+        f"`{load.workload}` on {load.database}, clients that never think: {load.clients}; "
         f"{load.seconds:g} s after a warm-up of {load.warm_up:g} s, a checkpoint every "
         f"{load.checkpoint_seconds:g} s. Every flush of the database goes to its volume. A log is "
         "as if all of it had been written once, and cleans before the run begins.",

@@ -57,7 +57,7 @@ figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (t
 figures-transactions: ## Draw REPLICATION's figures 4 to 6, and what copies of pages do (half an hour; docs/results/transactions.md has the last numbers)
 figures-replicas: ## Draw REPLICATION's figure 7 and tables 3 to 5, with the layer over simulated drives (minutes; docs/results/replicas.md has the last numbers)
 figures-read-tails: ## Compare techniques against the tail of reads under cleaning (half an hour; docs/results/read-tails.md has the last numbers)
-figures-volumes: ## TPC-C on mounted volumes over emulated drives, each stack (root; an hour on an idle machine; docs/results/volumes.md has the last numbers)
+figures-volumes: ## TPC-C on mounted volumes over emulated drives, each stack (root; more than an hour on an idle machine; docs/results/volumes.md has the last numbers)
 $(SETS): build
 	@$(BIN)/python -m flashwright.reproduce $@ $(ARGS)
 

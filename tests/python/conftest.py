@@ -20,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from browsing import FLAGS
 from flashwright.recording.tracefs import LOCK
-from recordings import TRACER
+from recordings import TRACER, require
 from support import Cli, find_program
 from zygote import Zygote
 
@@ -160,6 +160,15 @@ def cli(
 def cli_json(cli: Cli) -> Callable[..., Any]:
     """Runs `flashwright ... --json -` and reads what it prints."""
     return lambda *arguments: json.loads(cli(*arguments, "--json", "-").stdout)
+
+
+@pytest.fixture
+def can_mount() -> None:
+    """Mounting needs root, FUSE and loop devices: CI has all of them."""
+    find_program("losetup")
+    find_program("mkfs.ext4")
+    is_there = os.geteuid() == 0 and Path("/dev/fuse").exists()
+    require(is_there, "mounting needs root and /dev/fuse")
 
 
 @pytest.fixture(scope="session")

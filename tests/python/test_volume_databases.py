@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -12,28 +11,17 @@ from flashwright._core import InputError, RunError
 from flashwright.reproduce.drives import volumes
 from flashwright.reproduce.drives.volumes import Drive, Load
 from flashwright.reproduce.figures import volumes as figures
-from support import find_program
 
 DRIVE = Drive("intel-x25e", "1Gi", "fresh")
 SMALL = "tpcc(warehouses=1,items=200,customers=20)"
 LOG = "log_volume(segment=256Ki,over_provisioning=0.02,filled=yes)"
 
 
-@pytest.fixture(autouse=True)
-def _can_mount() -> None:
-    find_program("losetup")
-    find_program("mkfs.ext4")
-    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
-        message = "mounting needs root and /dev/fuse"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-
-
 def load(database: str, clients: int) -> Load:
     return Load(SMALL, database, clients, seconds=2, warm_up=0, checkpoint_seconds=1)
 
 
+@pytest.mark.usefixtures("can_mount")
 def test_a_log_cleans_before_it_is_measured_and_all_is_whole(tmp_path: Path) -> None:
     said: list[str] = []
     found = volumes.play(DRIVE, LOG, load("sqlite", 1), tmp_path, said.append)
@@ -49,6 +37,7 @@ def test_a_log_cleans_before_it_is_measured_and_all_is_whole(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [], "nothing is left"
 
 
+@pytest.mark.usefixtures("can_mount")
 def test_postgres_is_looked_at_by_its_own_tools() -> None:
     # Not pytest's tmp_path: an unprivileged server cannot enter it.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
@@ -58,6 +47,7 @@ def test_postgres_is_looked_at_by_its_own_tools() -> None:
     assert found.checks == ("tpcc's conditions", "pg_amcheck", "pg_checksums", "volume check")
 
 
+@pytest.mark.usefixtures("can_mount")
 def test_a_page_that_is_spoilt_is_found(tmp_path: Path) -> None:
     def spoil(what: str) -> None:
         if what != "checking the database":
@@ -72,6 +62,7 @@ def test_a_page_that_is_spoilt_is_found(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("can_mount")
 def test_a_stack_that_fails_is_a_row_that_says_so(tmp_path: Path) -> None:
     good, bad = "direct", "stable_buffer(size=8Gi)"
     cells = tuple(figures.Cell(DRIVE, stack, stack) for stack in (good, bad))

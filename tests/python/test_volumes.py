@@ -35,18 +35,6 @@ def made(folder: Path, stack: str = "log_volume(segment=256Ki)", mebibytes: int 
     return str(device)
 
 
-@pytest.fixture
-def can_mount() -> None:
-    """Mounting needs root, FUSE and loop devices: CI has all of them."""
-    find_program("losetup")
-    find_program("mkfs.ext4")
-    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
-        message = "mounting needs root and /dev/fuse"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-
-
 @contextmanager
 def mounted(device: str, directory: Path, make: str | None = "ext4") -> Iterator[places.Mounted]:
     """Mount a volume, and unmount it at the end, whatever happens."""

@@ -13,11 +13,15 @@ import importlib
 import json
 import os
 import pkgutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+
+_MOST_SECONDS = 300
+"""After so long a command is killed by an alarm."""
 
 
 def _load() -> None:
@@ -31,6 +35,7 @@ def _load() -> None:
 
 def _become(asked: dict[str, object]) -> NoReturn:
     """Be the command: in a child, which never comes back."""
+    import flashwright  # noqa: PLC0415
     from flashwright.cli import main  # noqa: PLC0415
 
     for number, name in ((0, os.devnull), (1, asked["out"]), (2, asked["error"])):
@@ -40,7 +45,10 @@ def _become(asked: dict[str, object]) -> NoReturn:
     os.chdir(str(asked["folder"]))
     os.environ.clear()
     os.environ.update(asked["environment"])  # type: ignore[call-overload]
-    sys.argv = [str(Path(flashwright_path())), *asked["command"]]  # type: ignore[misc]
+    # As `python -m flashwright` has it.
+    own = Path(flashwright.__file__).parent / "__main__.py"
+    sys.argv = [str(own), *asked["command"]]  # type: ignore[misc]
+    signal.alarm(_MOST_SECONDS)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
@@ -56,13 +64,6 @@ def _become(asked: dict[str, object]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-def flashwright_path() -> str:
-    """Give what `python -m flashwright` has as its own name."""
-    import flashwright  # noqa: PLC0415
-
-    return str(Path(flashwright.__file__).parent / "__main__.py")
 
 
 def serve() -> None:

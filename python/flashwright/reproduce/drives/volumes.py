@@ -23,6 +23,7 @@ from flashwright.volumes import metrics, mounting
 from flashwright.volumes.metrics import Between
 from flashwright.volumes.places import Mounted
 from flashwright.workloads import registry, session
+from flashwright.workloads.databases.base import BackendConfig
 from flashwright.workloads.databases.embedded import Embedded
 from flashwright.workloads.databases.place import Place, Settings
 from flashwright.workloads.driver import RunConfig, Unobserved
@@ -160,7 +161,14 @@ class _Run:
 
         # A socket's path must be short.
         sockets = self.supervisor.folder(Path("/tmp"), "flashwright-run-")  # noqa: S108
-        self.place = Cluster(self.plan.on, sockets, self.plan.settings, self.supervisor, None)
+        cluster = Cluster(self.plan.on, sockets, self.plan.settings, self.supervisor, None)
+        for program in ("pg_amcheck", "pg_checksums"):
+            if not (cluster.server.binaries / program).exists():
+                raise InputError(
+                    f"{cluster.server.binaries}: it has no {program}, which looks at the database "
+                    "afterwards (Debian: apt-get install postgresql)"
+                )
+        self.place = cluster
 
     @property
     def directory(self) -> Path:
@@ -205,12 +213,15 @@ class _Run:
             self.place.close()
         use_up_logs(mounted, self.say)
 
+    def _open(self, clients: int) -> BackendConfig:
+        # A server that is to be started anew has to run.
+        self.place.open_for_load()
+        return self.place.open_for_run(clients)
+
     def _measure(self, mounted: Mounted) -> tuple[RunResult, Between]:
         watch = _Watch(mounted.place.metrics)
         try:
-            # A server that is to be started anew has to run.
-            self.place.open_for_load()
-            database = self.place.open_for_run(self.plan.config.clients)
+            database = self._open(self.plan.config.clients)
             self.say(f"running {self.plan.workload.name} for {self.load.seconds:g} s")
             result, _ = session.measure(
                 self.plan, self.place, database, self.supervisor, watch, self.stop
@@ -227,9 +238,7 @@ class _Run:
         """
         self.say("checking the database")
         try:
-            self.place.open_for_load()
-            database = self.place.open_for_run(1)
-            backend = database.connect()
+            backend = self._open(1).connect()
             try:
                 violations = self.plan.load.violations(backend)
             finally:

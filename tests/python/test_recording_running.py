@@ -29,6 +29,9 @@ from support import Cli
 TRACERS = Path("/sys/kernel/tracing/available_tracers")
 MIB = 1 << 20
 PAGES = 400
+UPDATE = (
+    "UPDATE t SET v = v || 'x' WHERE k % 50 = (random() * 49)::int; SELECT pg_sleep(0.15)"
+)
 WRITER = """
 import os, sys, time
 path, count, wait = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
@@ -159,8 +162,9 @@ def test_a_server_of_ones_own(
 
     def use() -> None:
         while not ended.wait(0.05):
-            # A new connection each time: processes come and go.
-            server.query("UPDATE t SET v = v || 'x' WHERE k % 50 = (random() * 49)::int")
+            # A new connection each time: processes come and go. Each stays for a moment: of one
+            # that is gone before a busy machine has looked, nobody can say what it had open.
+            server.query(UPDATE)
 
     client = threading.Thread(target=use)
     client.start()

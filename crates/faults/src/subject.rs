@@ -302,6 +302,30 @@ const STACKS: &[(&str, u64, u32)] = &[
         160,
         512,
     ),
+    // Summaries in the segments.
+    (
+        "log_volume(page=512,segment=8Ki,over_provisioning=80%,summary_pages=8,summaries=segments)",
+        144,
+        512,
+    ),
+    (
+        "log_volume(page=1Ki,segment=16Ki,over_provisioning=60%,summary_pages=24,\
+         summaries=segments,align=4Ki,trim=yes,idle_clean=10us)",
+        256,
+        512,
+    ),
+    (
+        "log_volume(page=512,segment=8Ki,over_provisioning=60%,summary_pages=64,\
+         summaries=segments,filled=yes,outstanding=4)",
+        112,
+        512,
+    ),
+    (
+        "scheduler(defer,coalesce,buffer=16Ki)|log_volume(page=512,segment=16Ki,\
+         over_provisioning=40%,summary_pages=16,summaries=segments,checkpoint_every=32Ki)",
+        256,
+        512,
+    ),
     // As full as they may be, with as few spare segments as the policy takes.
     (
         "log_volume(page=512,segment=2Ki,over_provisioning=18%,summary_pages=8,placement=none,\

@@ -21,6 +21,8 @@ use crate::{Actions, Data};
 /// Pages of the tables in one write, and writes of them at once.
 const AT_ONCE: usize = 16;
 const OUTSTANDING: u32 = 4;
+/// Bytes between checkpoints where summaries lie in segments, if nothing else is asked for.
+const MOST_TO_READ: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -53,6 +55,8 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     pub fn new(layout: &VolumeLayout, settings: &VolumeSettings, root: Root) -> Self {
         let auto = (64 * u64::from(layout.tables) * u64::from(layout.page_bytes)).max(64 << 20);
+        // Recovery reads all that was written since.
+        let auto = if layout.form.in_segments { auto.min(MOST_TO_READ) } else { auto };
         Self {
             root,
             phase: Phase::Idle,
@@ -122,7 +126,8 @@ impl<P: Placement> LogVolume<P> {
             Phase::Idle => {
                 let is_due = self.checkpoint.since_bytes >= self.checkpoint.every_bytes
                     || self.log.is_half_full()
-                    || self.checkpoint.is_urgent;
+                    || self.checkpoint.is_urgent
+                    || self.wants_checkpoint();
                 if is_due {
                     self.begin_checkpoint();
                 }
@@ -147,12 +152,14 @@ impl<P: Placement> LogVolume<P> {
     fn begin_checkpoint(&mut self) {
         let (replay_from, replay_index) = self.log.replay_from();
         let clock = self.ftl.device().clock;
+        let replay_at = if self.layout.form.in_segments { self.end_of_log() } else { None };
         let kept = &mut self.checkpoint;
         kept.since_bytes = 0;
         kept.is_urgent = false;
         kept.root.number += 1;
         (kept.root.replay_from, kept.root.replay_index, kept.root.clock) =
             (replay_from, replay_index, clock);
+        kept.root.replay_at = replay_at.unwrap_or(NOWHERE);
         kept.to_write.extend(
             (0..).zip(&kept.changed).filter(|(_, changed)| **changed).map(|(index, _)| index),
         );
@@ -227,7 +234,7 @@ impl<P: Placement> LogVolume<P> {
         let mut bytes = Vec::new();
         if !self.is_absent {
             bytes.resize(self.layout.root_bytes(), 0);
-            self.checkpoint.root.encode(self.volume, &mut bytes);
+            self.checkpoint.root.encode(self.layout.form, self.volume, &mut bytes);
         }
         let data = if self.is_absent { Data::Absent } else { Data::Whole(bytes.into()) };
         let (number, page) = (self.checkpoint.root.number, self.layout.page_bytes);
@@ -252,6 +259,8 @@ impl<P: Placement> LogVolume<P> {
     pub fn checkpoint_ended(&mut self) {
         self.checkpoint.phase = Phase::Idle;
         self.counted.checkpoints += 1;
-        self.log.checkpointed(&self.checkpoint.root);
+        for segment in self.log.checkpointed(&self.checkpoint.root) {
+            self.segments.release_summary(segment);
+        }
     }
 }

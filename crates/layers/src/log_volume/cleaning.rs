@@ -11,6 +11,7 @@ use units::{EraseBlockId, IoOp, Ppn};
 use super::below::Op;
 use super::checks::fits;
 use super::disk::folded;
+use super::in_segments::Whose;
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
 use super::volume::LogVolume;
@@ -55,7 +56,7 @@ impl Cleaner {
         below: Limits,
     ) -> Self {
         let needed = ftl.device().streams.len() + ftl.reserve() + 1;
-        let spare = ftl.device().geometry.spare_blocks() as usize;
+        let spare = layout.spare_segments() as usize;
         let headroom = ((spare - needed.min(spare)) / 16).clamp(1, 16);
         Self {
             cleaning: Cleaning::default(),
@@ -156,15 +157,27 @@ impl<P: Placement> LogVolume<P> {
 
     /// Whether a commit would free segments that are missing, or that were emptied ahead.
     pub fn wants_segments(&self) -> bool {
-        let few = self.ftl.free_blocks(0) + self.cleaner.trimming
-            <= self.ftl.reserve() + self.cleaner.headroom / 2;
-        let is_ahead = self.activity.is_resting() && !self.cleaner.is_cleaning();
-        (few || is_ahead)
+        self.wants_to_free()
             && self
                 .cleaner
                 .emptied
                 .front()
                 .is_some_and(|&(_, entry)| entry > self.log.known_durable)
+    }
+
+    /// Whether segments are missing, or are emptied ahead.
+    pub fn wants_to_free(&self) -> bool {
+        let few = self.ftl.free_blocks(0) + self.cleaner.trimming
+            <= self.ftl.reserve() + self.cleaner.headroom / 2;
+        few || self.activity.is_resting() && !self.cleaner.is_cleaning()
+    }
+
+    /// Emptied segments of which it is known that all that emptied them is durable.
+    pub fn emptied_and_known(&self) -> impl Iterator<Item = u32> + '_ {
+        let known = |&(segment, entry): &(EraseBlockId, u64)| {
+            (entry <= self.log.known_durable).then_some(segment.0)
+        };
+        self.cleaner.emptied.iter().filter_map(known)
     }
 
     /// Whether cleaning is due, and can gain something.
@@ -196,7 +209,7 @@ impl<P: Placement> LogVolume<P> {
         if self.ftl.free_blocks(0) == 0 && self.cleaner.coming() > 0 {
             return false;
         }
-        let pages = u64::from(self.layout.pages_per_segment);
+        let pages = u64::from(self.layout.data_pages_per_segment());
         let open = self.gathered.streams() as u64;
         let used = u64::from(self.layout.segments) - ahead as u64;
         used.saturating_sub(open) * pages >= u64::from(self.host.mapped()) + pages
@@ -212,7 +225,10 @@ impl<P: Placement> LogVolume<P> {
             self.send_run(stream, actions);
             self.ftl.close(stream, 0);
         }
-        let victim = if has_free {
+        // A summary in a segment takes room that the policies do not know of.
+        let is_tight =
+            self.layout.form.in_segments && self.ftl.free_blocks(0) <= self.ftl.reserve();
+        let victim = if has_free && !is_tight {
             self.ftl.choose_victim(self.host.last_stream(), 0)
         } else {
             self.ftl.rescue(0)
@@ -329,6 +345,10 @@ impl<P: Placement> LogVolume<P> {
                 self.not_readable(number, tries, actions);
                 return;
             }
+        }
+        if self.ftl.is_valid(from) && !self.make_way(Whose::Own, actions) {
+            self.poison("no segment is free for a page that is moved: a bug of the layer", actions);
+            return;
         }
         let Some(Ppn(ppn)) = self.cleaner.cleaning.relocate(number, &mut self.ftl) else { return };
         self.counted.relocated_pages += 1;

@@ -13,6 +13,7 @@ use units::{EraseBlockId, IoOp, StreamId};
 
 use super::below::Op;
 use super::disk::{Entry, Root, SummaryHead, encode_summary};
+use super::in_segments::Whose;
 use super::layout::VolumeLayout;
 use super::volume::LogVolume;
 use crate::{Actions, Data};
@@ -33,6 +34,9 @@ pub(super) struct Log {
     pub next: u64,
     /// The number behind the last entry that the host caused.
     of_host: u64,
+    /// The number behind the last entry that a flush makes durable: all but what cleaning moved,
+    /// which still lies where it was.
+    to_flush: u64,
     /// All entries before this one are durable.
     pub durable: u64,
     /// All entries before this one are known to be durable whatever happens: a summary or root that
@@ -49,6 +53,8 @@ pub(super) struct Log {
     ring: usize,
     /// Summaries for entries of pages that are being read: there will be room for them.
     promised: usize,
+    /// The segments of the summaries that are needed, where they lie in segments.
+    in_segments: VecDeque<u32>,
 }
 
 impl Log {
@@ -57,6 +63,7 @@ impl Log {
             entries: Vec::new(),
             next: root.durable,
             of_host: root.durable,
+            to_flush: root.durable,
             durable: root.durable,
             known_durable: root.durable,
             said: root.durable,
@@ -66,6 +73,7 @@ impl Log {
             per_summary: layout.entries_per_summary(),
             ring: layout.ring_pages as usize,
             promised: 0,
+            in_segments: VecDeque::new(),
         }
     }
 
@@ -73,11 +81,12 @@ impl Log {
     pub fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
         self.next += 1;
-        let is_own = matches!(
-            entry,
-            Entry::Placed { is_relocated: true, .. } | Entry::Opened { .. } | Entry::Lost { .. }
-        );
-        if !is_own {
+        let is_moved =
+            matches!(entry, Entry::Placed { is_relocated: true, .. } | Entry::Opened { .. });
+        if !is_moved {
+            self.to_flush = self.next;
+        }
+        if !is_moved && !matches!(entry, Entry::Lost { .. }) {
             self.of_host = self.next;
         }
     }
@@ -85,6 +94,11 @@ impl Log {
     /// Whether all entries are durable.
     pub fn is_durable(&self) -> bool {
         self.next == self.durable
+    }
+
+    /// Whether all entries are durable that a flush has to make so.
+    pub fn is_flushed(&self) -> bool {
+        self.to_flush <= self.durable
     }
 
     /// Whether all entries that the host caused are durable.
@@ -136,10 +150,43 @@ impl Log {
         (self.next_summary, self.next - self.entries.len() as u64)
     }
 
-    /// A checkpoint is durable.
-    pub fn checkpointed(&mut self, root: &Root) {
+    /// A checkpoint is durable: the segments of summaries that are needed no more, one for each.
+    pub fn checkpointed(&mut self, root: &Root) -> impl Iterator<Item = u32> + use<'_> {
+        let gone = (root.replay_from - self.oldest_summary) as usize;
         self.oldest_summary = root.replay_from;
         self.known_durable = self.known_durable.max(root.durable);
+        self.in_segments.drain(..gone.min(self.in_segments.len()))
+    }
+
+    /// Whether the entries are to be written before there is another one: a summary holds no more.
+    #[inline]
+    pub fn fills_summary(&self) -> bool {
+        self.entries.len() + 2 > self.per_summary
+    }
+
+    /// Takes the entries, for a summary in a segment.
+    pub fn take_for_summary(
+        &mut self,
+        segment: u32,
+        next: Option<u32>,
+    ) -> (SummaryHead, Vec<Entry>) {
+        let entries = std::mem::take(&mut self.entries);
+        let head = SummaryHead {
+            epoch: self.epoch,
+            number: self.next_summary,
+            first: self.next - entries.len() as u64,
+            durable: self.durable,
+            next,
+        };
+        self.next_summary += 1;
+        self.said = self.durable;
+        self.in_segments.push_back(segment);
+        (head, entries)
+    }
+
+    /// Whether there are entries that are in no summary.
+    pub fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
     }
 }
 
@@ -211,7 +258,7 @@ impl<P: Placement> LogVolume<P> {
     /// Whether there is room for so many more entries. If not, a checkpoint is due or under way.
     #[inline]
     pub fn can_log(&self, entries: usize) -> bool {
-        self.log.has_room_for(entries)
+        self.log.has_room_for(entries) && self.has_way(Whose::Own)
     }
 
     /// Writes the entries into summaries; with `even_if_empty`, one that only tells what is
@@ -259,6 +306,7 @@ impl<P: Placement> LogVolume<P> {
                 number: self.log.next_summary + place as u64,
                 first: first + from as u64,
                 durable: self.log.durable,
+                next: None,
             };
             encode_summary(self.volume, head, &entries[from..entries.len().min(from + per)], to);
         }
@@ -268,7 +316,11 @@ impl<P: Placement> LogVolume<P> {
     /// Writes the entries into summaries if there are many.
     #[inline]
     pub fn seal_if_long(&mut self, actions: &mut Actions) {
-        if self.log.is_long() {
+        if self.layout.form.in_segments {
+            if self.log.fills_summary() {
+                self.seal_here(actions);
+            }
+        } else if self.log.is_long() {
             self.seal_all(false, actions);
         }
     }
@@ -311,14 +363,19 @@ impl<P: Placement> LogVolume<P> {
 
     fn begin_commit(&mut self, is_for_space: bool, actions: &mut Actions) {
         let is_for_host = self.activity.is_draining() || !self.commit.waiters.is_empty();
+        let tells_anew = is_for_space && self.log.durable > self.log.said;
+        if self.layout.form.in_segments && (tells_anew || self.log.has_entries()) {
+            self.seal_here(actions);
+        }
         for stream in (0..self.gathered.streams() as u32).map(StreamId) {
-            if is_for_host && self.settings.pads {
+            if is_for_host && self.settings.pads && self.settings.align_bytes.is_some() {
                 self.pad(stream, actions);
             }
             self.send_run(stream, actions);
         }
-        let tells_anew = is_for_space && self.log.durable > self.log.said;
-        self.seal_all(tells_anew, actions);
+        if !self.layout.form.in_segments {
+            self.seal_all(tells_anew, actions);
+        }
         self.commit.covers = self.log.next;
         self.commit.says = self.log.said;
         self.commit.begun += 1;
@@ -329,7 +386,10 @@ impl<P: Placement> LogVolume<P> {
     /// Fills a gathered write up to its alignment with pages that hold nothing. Not where that
     /// would take room that cleaning needs.
     fn pad(&mut self, stream: StreamId, actions: &mut Actions) {
-        while self.gathered.holds_any(stream) && self.ftl.free_blocks(0) >= self.ftl.reserve() {
+        while self.gathered.holds_any(stream)
+            && self.ftl.free_blocks(0) >= self.ftl.reserve()
+            && !self.is_at_last_page()
+        {
             let ppn = self.ftl.place_dead(stream, 0).0;
             debug_assert_eq!(self.ftl.stream_of(EraseBlockId(self.layout.segment_of(ppn))), stream);
             self.counted.padding_pages += 1;

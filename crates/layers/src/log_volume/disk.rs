@@ -8,7 +8,7 @@ use twox_hash::XxHash3_64;
 use super::layout::VolumeLayout;
 
 pub(super) const SUPERBLOCK_BYTES: usize = 64;
-pub(super) const ROOT_HEADER_BYTES: usize = 72;
+const ROOT_HEADER_BYTES: usize = 72;
 pub(super) const SUMMARY_HEADER_BYTES: usize = 64;
 pub(super) const SUMMARY_ENTRY_BYTES: usize = 16;
 pub(super) const TABLE_HEADER_BYTES: usize = 40;
@@ -58,25 +58,35 @@ pub(super) struct Form {
     pub keeps_checksums: bool,
     /// Each root is written twice.
     pub copies_roots: bool,
+    /// Summaries lie in the segments, behind the pages that they tell of; there is no ring.
+    pub in_segments: bool,
 }
 
 impl Form {
     const CHECKSUMS: u16 = 1;
     const COPIES: u16 = 2;
+    const IN_SEGMENTS: u16 = 4;
 
     fn flags(self) -> u16 {
         (u16::from(self.keeps_checksums) * Self::CHECKSUMS)
             | (u16::from(self.copies_roots) * Self::COPIES)
+            | (u16::from(self.in_segments) * Self::IN_SEGMENTS)
     }
 
     const fn from_flags(flags: u16) -> Option<Self> {
-        if flags & !(Self::CHECKSUMS | Self::COPIES) != 0 {
+        if flags & !(Self::CHECKSUMS | Self::COPIES | Self::IN_SEGMENTS) != 0 {
             return None;
         }
         Some(Self {
             keeps_checksums: flags & Self::CHECKSUMS != 0,
             copies_roots: flags & Self::COPIES != 0,
+            in_segments: flags & Self::IN_SEGMENTS != 0,
         })
+    }
+
+    /// Bytes of a root before what it tells of the tables.
+    pub const fn root_header_bytes(self) -> usize {
+        ROOT_HEADER_BYTES + if self.in_segments { 8 } else { 0 }
     }
 
     /// Bytes of an entry of the map.
@@ -169,13 +179,16 @@ pub(super) struct Root {
     pub replay_index: u64,
     /// Host page writes up to there.
     pub clock: u64,
+    /// Where summaries lie in segments: the physical page from which on that summary is looked for,
+    /// or [`NOWHERE`] if none was written since.
+    pub replay_at: u32,
     /// Of each page of the tables, the area in which its present version lies; 0 if it was never
     /// written.
     pub areas: Vec<u8>,
 }
 
 impl Root {
-    pub fn encode(&self, volume: u64, to: &mut [u8]) {
+    pub fn encode(&self, form: Form, volume: u64, to: &mut [u8]) {
         to.fill(0);
         let mut at = &mut to[8..];
         at.put_u64_le(ROOT_MAGIC);
@@ -185,6 +198,9 @@ impl Root {
         {
             at.put_u64_le(field);
         }
+        if form.in_segments {
+            at.put_u64_le(u64::from(self.replay_at));
+        }
         for four in self.areas.chunks(4) {
             at.put_u8(four.iter().rev().fold(0, |byte, area| byte << 2 | area));
         }
@@ -192,13 +208,14 @@ impl Root {
     }
 
     /// None if there is no valid root.
-    pub fn decode(volume: u64, tables: u32, from: &[u8]) -> Option<Self> {
+    pub fn decode(form: Form, volume: u64, tables: u32, from: &[u8]) -> Option<Self> {
         let mut at = &from[8..];
         if at.get_u64_le() != ROOT_MAGIC || at.get_u64_le() != volume || !is_sealed(volume, from) {
             return None;
         }
         let [number, epoch, durable, replay_from, replay_index, clock] =
             std::array::from_fn(|_| at.get_u64_le());
+        let replay_at = if form.in_segments { at.get_u64_le() as u32 } else { NOWHERE };
         let areas: Vec<u8> =
             (0..tables as usize).map(|index| at[index / 4] >> (index % 4 * 2) & 3).collect();
         // So large that nothing grows beyond what fits.
@@ -212,6 +229,7 @@ impl Root {
             replay_from,
             replay_index,
             clock,
+            replay_at,
             areas,
         })
     }
@@ -282,6 +300,8 @@ pub(super) struct SummaryHead {
     pub first: u64,
     /// All entries before this one were durable when the summary was made.
     pub durable: u64,
+    /// The segment in which the next summary lies: told by one in the last page of a segment.
+    pub next: Option<u32>,
 }
 
 pub(super) fn encode_summary(volume: u64, head: SummaryHead, entries: &[Entry], to: &mut [u8]) {
@@ -292,7 +312,7 @@ pub(super) fn encode_summary(volume: u64, head: SummaryHead, entries: &[Entry], 
         at.put_u64_le(field);
     }
     at.put_u32_le(entries.len() as u32);
-    at.put_u32_le(0);
+    at.put_u32_le(head.next.map_or(0, |segment| segment + 1));
     entries.iter().for_each(|entry| entry.encode(&mut at));
     seal(volume, to);
 }
@@ -307,14 +327,9 @@ pub(super) fn decode_summary(
     if at.get_u64_le() != SUMMARY_MAGIC || at.get_u64_le() != volume || !is_sealed(volume, from) {
         return None;
     }
-    let head = SummaryHead {
-        epoch: at.get_u64_le(),
-        number: at.get_u64_le(),
-        first: at.get_u64_le(),
-        durable: at.get_u64_le(),
-    };
+    let [epoch, number, first, durable] = std::array::from_fn(|_| at.get_u64_le());
     let count = at.get_u32_le() as usize;
-    at.advance(4);
+    let head = SummaryHead { epoch, number, first, durable, next: at.get_u32_le().checked_sub(1) };
     if count > at.len() / SUMMARY_ENTRY_BYTES {
         return None;
     }
@@ -419,7 +434,7 @@ mod tests {
             segments: 20,
             logical_pages: 200,
             ring_pages: 8,
-            form: Form { keeps_checksums: true, copies_roots: false },
+            form: Form { keeps_checksums: true, copies_roots: false, in_segments: true },
         };
         let superblock = Superblock { volume: 5, sizes };
         superblock.encode(&mut page);
@@ -431,11 +446,16 @@ mod tests {
             replay_from: 6,
             replay_index: 70,
             clock: 50,
+            replay_at: 31,
             areas: vec![0, 1, 2, 2, 1, 0, 2],
         };
-        root.encode(5, &mut page);
-        assert_eq!(Root::decode(5, 7, &page), Some(root.clone()));
-        assert_eq!(Root::decode(6, 7, &page), None, "another volume's");
+        root.encode(sizes.form, 5, &mut page);
+        assert_eq!(Root::decode(sizes.form, 5, 7, &page), Some(root.clone()));
+        assert_eq!(Root::decode(sizes.form, 6, 7, &page), None, "another volume's");
+        let ring = Form { in_segments: false, ..sizes.form };
+        root.encode(ring, 5, &mut page);
+        let found = Root::decode(ring, 5, 7, &page);
+        assert_eq!(found, Some(Root { replay_at: NOWHERE, ..root }));
         let entries = [
             Entry::Placed { lpn: 3, ppn: 9, is_relocated: true, check: u64::MAX },
             Entry::Placed { lpn: 4, ppn: 0, is_relocated: false, check: 0 },
@@ -443,7 +463,7 @@ mod tests {
             Entry::Lost { lpn: 8, ppn: (1 << 31) - 17 },
             Entry::Opened { segment: 1, stream: 65_535, opened_at: u32::MAX },
         ];
-        let head = SummaryHead { epoch: 1, number: 2, first: 3, durable: 4 };
+        let head = SummaryHead { epoch: 1, number: 2, first: 3, durable: 4, next: Some(0) };
         encode_summary(5, head, &entries, &mut page);
         let mut read = Vec::new();
         assert_eq!((decode_summary(5, &page, &mut read), &read[..]), (Some(head), &entries[..]));

@@ -14,8 +14,10 @@ pub(super) struct FrontierRun {
     first: u32,
     pages: u32,
     data: Data,
-    /// The write of the host that they are of, which is replied to when they are written.
+    /// The write of the host that pages here are of, which is replied to when they are written, and
+    /// how many: others are padding, a summary, or moved.
     write: Option<usize>,
+    of_host: u32,
 }
 
 impl FrontierRun {
@@ -23,9 +25,9 @@ impl FrontierRun {
         self.first
     }
 
-    /// The write of the host that waits for these pages, and how many they are.
+    /// The write of the host that waits for pages here, and for how many.
     pub fn of_host(&self) -> Option<(usize, u32)> {
-        self.write.map(|write| (write, self.pages))
+        self.write.map(|write| (write, self.of_host))
     }
 
     /// The bytes of a page, if it is one of these.
@@ -79,7 +81,7 @@ impl Gathered {
         let run = &mut self.runs[stream.index()];
         let is_first = run.pages == 0;
         if is_first {
-            *run = FrontierRun { first: ppn, pages: 1, data, write };
+            *run = FrontierRun { first: ppn, pages: 1, data, write: None, of_host: 0 };
             self.touched.push(stream.0 as u16);
         } else {
             assert!(
@@ -90,6 +92,11 @@ impl Gathered {
             );
             run.pages += 1;
             run.data.append(data);
+        }
+        if write.is_some() {
+            debug_assert!(run.write.is_none() || run.write == write, "a run is of one write");
+            run.write = write;
+            run.of_host += 1;
         }
         let page = u64::from(layout.page_bytes);
         let is_last_of_segment = (ppn + 1).is_multiple_of(layout.pages_per_segment);

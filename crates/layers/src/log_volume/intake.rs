@@ -11,6 +11,7 @@ use super::below::Op;
 use super::checks::{fits, lost, unfit};
 use super::commit::Waiter;
 use super::disk::{Entry, NOWHERE, UNKNOWN, folded};
+use super::in_segments::Whose;
 use super::volume::LogVolume;
 use crate::{Actions, Command, Data, Failure, Gather};
 
@@ -182,11 +183,12 @@ impl<P: Placement> LogVolume<P> {
 
     /// Whether the host has room for a page: the stream that it goes to. What was chosen for a page
     /// that had to wait stays chosen.
-    fn room_for(&mut self, lpn: Lpn) -> bool {
+    fn room_for(&mut self, lpn: Lpn, actions: &mut Actions) -> bool {
         // What is cheap to ask comes first; policies count how often they are asked.
         if !self.below.can_write()
             || !self.can_log(2)
             || self.ftl.free_blocks(0) < self.ftl.reserve()
+            || !self.make_way(Whose::Hosts, actions)
         {
             return false;
         }
@@ -243,7 +245,9 @@ impl<P: Placement> LogVolume<P> {
     ) {
         let pages = self.layout.pages_per_segment;
         let segment = ppn / pages;
-        if ppn.is_multiple_of(pages) {
+        let in_segments = self.layout.form.in_segments;
+        // There the segment before has told of it.
+        if ppn.is_multiple_of(pages) && !in_segments {
             let device = self.ftl.device();
             let stream = device.blocks[segment as usize].stream;
             let opened_at = device.opened_at[segment as usize];
@@ -257,7 +261,9 @@ impl<P: Placement> LogVolume<P> {
         let is_known = !self.is_absent;
         self.checks.set(lpn.0, if is_known { folded(check) } else { UNKNOWN });
         self.log.push(Entry::Placed { lpn: lpn.0, ppn, is_relocated, check });
-        self.seal_if_long(actions);
+        if !in_segments {
+            self.seal_if_long(actions);
+        }
     }
 
     /// Places as many pages of a write as there is room for. Whether all are placed or read for
@@ -284,7 +290,7 @@ impl<P: Placement> LogVolume<P> {
                 }
                 Some(Rest::Here(_)) | None => {}
             }
-            if !self.room_for(lpn) {
+            if !self.room_for(lpn, actions) {
                 is_done = false;
                 break;
             }
@@ -391,7 +397,7 @@ impl<P: Placement> LogVolume<P> {
                 }
             },
         };
-        if !self.room_for(Lpn(lpn)) {
+        if !self.room_for(Lpn(lpn), actions) {
             return false;
         }
         let Some(fill) = self.host.fills.pop_front() else { return false };
@@ -429,7 +435,10 @@ impl<P: Placement> LogVolume<P> {
 
     /// Forgets whole pages. Of parts of pages nothing is forgotten, which a trim allows.
     fn take_trim(&mut self, id: u32, bytes: Range<u64>, actions: &mut Actions) -> bool {
-        if !self.can_log(1) {
+        let has_room = self.can_log(1)
+            && (!self.layout.form.in_segments
+                || self.ftl.free_blocks(0) >= self.ftl.reserve() && self.has_way(Whose::Hosts));
+        if !has_room {
             return false;
         }
         let page = u64::from(self.layout.page_bytes);

@@ -6,8 +6,7 @@ use units::Geometry;
 
 use super::NAME;
 use super::disk::{
-    Form, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_HEADER_BYTES, Sizes,
-    TABLE_HEADER_BYTES,
+    Form, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_HEADER_BYTES, Sizes, TABLE_HEADER_BYTES,
 };
 use super::settings::VolumeSettings;
 use crate::{LayerError, Limits};
@@ -15,6 +14,14 @@ use crate::{LayerError, Limits};
 /// Page numbers have the highest bit for other purposes, and a few values there are words.
 const MOST_PAGES: u64 = (1 << 31) - 16;
 const MOST_PAGES_PER_SEGMENT: u64 = 32_768;
+/// Where summaries lie in segments: fewer pages would hold little else.
+const LEAST_PAGES_WITH_SUMMARIES: u32 = 16;
+/// Segments that hold none of what the host is promised there: the one that is written to, that
+/// which it turns to next, and one for what cleaning moves.
+const SEGMENTS_TO_TURN: u32 = 3;
+/// Pages of a segment that are spare on average there: what cleaning one writes beside its pages,
+/// which are summaries of those, of commits and of a checkpoint.
+const LEAST_SPARE_PAGES: f64 = 5.0;
 
 /// The sizes in a superblock, and what follows from them. Offsets are in bytes from the
 /// start of the device.
@@ -24,6 +31,7 @@ pub(super) struct VolumeLayout {
     pub pages_per_segment: u32,
     pub segments: u32,
     pub logical_pages: u32,
+    /// Most summaries that may be needed at a time.
     pub ring_pages: u32,
     pub form: Form,
     /// Pages of one root; there are two, or twice two.
@@ -52,13 +60,15 @@ impl VolumeLayout {
         ));
         let tables = map_tables
             + segments.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, SEGMENT_ENTRY_BYTES));
-        let root_pages = (ROOT_HEADER_BYTES as u32 + tables.div_ceil(4)).div_ceil(page_bytes);
+        let root_pages =
+            (form.root_header_bytes() as u32 + tables.div_ceil(4)).div_ceil(page_bytes);
         let roots_at = page;
         let roots = if form.copies_roots { 4 } else { 2 };
         let tables_at = roots_at + roots * u64::from(root_pages) * page;
         let ring_at = tables_at + 2 * u64::from(tables) * page;
         let segment_bytes = u64::from(pages_per_segment) * page;
-        let data_at = (ring_at + u64::from(ring_pages) * page).next_multiple_of(segment_bytes);
+        let ring = if form.in_segments { 0 } else { u64::from(ring_pages) };
+        let data_at = (ring_at + ring * page).next_multiple_of(segment_bytes);
         Self {
             page_bytes,
             pages_per_segment,
@@ -114,10 +124,23 @@ impl VolumeLayout {
         }
         let ring_pages =
             settings.summary_pages.unwrap_or(((all * pages_per_segment / 128) as u32).max(64));
-        let form = Form { keeps_checksums: settings.keeps_checksums, copies_roots: true };
+        let form = Form {
+            keeps_checksums: settings.keeps_checksums,
+            copies_roots: true,
+            in_segments: settings.are_summaries_in_segments,
+        };
+        if form.in_segments {
+            Self::check_spare(settings, pages_per_segment as u32)?;
+        }
         // What the tables take depends on how many segments are left.
         for segments in (2..=all as u32).rev() {
-            let physical = f64::from(segments) * pages_per_segment as f64;
+            let physical = match form.in_segments {
+                false => f64::from(segments) * pages_per_segment as f64,
+                true => {
+                    f64::from(segments.saturating_sub(SEGMENTS_TO_TURN))
+                        * f64::from(data_pages(settings.page_bytes, pages_per_segment as u32))
+                }
+            };
             let logical_pages = (physical / (1.0 + settings.over_provisioning)) as u32;
             if logical_pages == 0 {
                 break;
@@ -142,9 +165,38 @@ impl VolumeLayout {
         })
     }
 
+    /// Whether cleaning a segment gains more than the summaries take that tell of it.
+    fn check_spare(settings: &VolumeSettings, pages: u32) -> Result<(), LayerError> {
+        let op = settings.over_provisioning;
+        let spare = f64::from(data_pages(settings.page_bytes, pages)) * op / (1.0 + op);
+        if pages >= LEAST_PAGES_WITH_SUMMARIES && spare >= LEAST_SPARE_PAGES {
+            return Ok(());
+        }
+        let reason = format!(
+            "a segment of {pages} pages has {spare:.1} to spare; with summaries=segments there must \
+             be {LEAST_PAGES_WITH_SUMMARIES} pages and {LEAST_SPARE_PAGES} to spare: give segment=... \
+             or over_provisioning=..."
+        );
+        Err(LayerError::Refused { layer: NAME, reason })
+    }
+
+    /// Pages of a segment that may hold data, on average: all, but for summaries in it.
+    pub fn data_pages_per_segment(&self) -> u32 {
+        if self.form.in_segments {
+            data_pages(self.page_bytes, self.pages_per_segment)
+        } else {
+            self.pages_per_segment
+        }
+    }
+
+    /// Segments that can be spared at the most, beside those whose pages the host is promised.
+    pub fn spare_segments(&self) -> u32 {
+        self.segments - self.logical_pages.div_ceil(self.data_pages_per_segment())
+    }
+
     /// Whether sizes that were read from a device make sense there.
     pub fn is_sound(sizes: Sizes, below: Limits) -> bool {
-        let Sizes { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, .. } =
+        let Sizes { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form } =
             sizes;
         let pages = u64::from(segments) * u64::from(pages_per_segment);
         page_bytes.is_power_of_two()
@@ -156,6 +208,7 @@ impl VolumeLayout {
             && pages <= MOST_PAGES
             && (1..pages).contains(&u64::from(logical_pages))
             && (8..=1 << 24).contains(&ring_pages)
+            && (!form.in_segments || pages_per_segment >= LEAST_PAGES_WITH_SUMMARIES)
             && Self::of(sizes).end() <= below.capacity_bytes
     }
 
@@ -248,6 +301,12 @@ impl VolumeLayout {
         let place = table - self.map_tables;
         place * per..((place + 1) * per).min(self.segments)
     }
+}
+
+/// A summary is in the last page of each segment, and another behind as many pages as one tells of.
+fn data_pages(page_bytes: u32, pages_per_segment: u32) -> u32 {
+    let per = per_page(page_bytes, SUMMARY_HEADER_BYTES, SUMMARY_ENTRY_BYTES) - 2;
+    pages_per_segment.saturating_sub(1 + pages_per_segment.div_ceil(per))
 }
 
 const fn per_page(page_bytes: u32, header_bytes: usize, entry_bytes: usize) -> u32 {

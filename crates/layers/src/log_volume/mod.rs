@@ -35,18 +35,20 @@
 //! the host writes or trims it, also when the volume was closed and opened meanwhile ([`checks`]).
 //!
 //! # Summaries
-//! LFS writes a segment's summary into the segment. Here all summaries go to a ring of their own,
-//! for three reasons. A FLUSH costs one page, however many streams were written to. Segments hold
+//! LFS writes a segment's summary into the segment. Here all summaries go to a ring of their own
+//! unless it is asked for otherwise ([`in_segments`]), for three reasons. A FLUSH costs one page, however many streams were written to. Segments hold
 //! nothing but data, so that cleaning is exactly that which the placement policies were made for,
 //! and never needs room for itself. And recovery reads one ring, not the head of every segment.
 
 mod below;
+mod chain;
 mod checkpoint;
 mod checks;
 mod cleaning;
 mod commit;
 mod disk;
 mod gathered;
+mod in_segments;
 mod intake;
 mod layout;
 mod reading;
@@ -181,17 +183,22 @@ impl PlacementVisitor for MakeVolume<'_> {
         let victims = build_victim(&victim, &context, policy.domains())
             .map_err(|error| refused(format!("{error} ({remedy})")))?;
         let streams = policy.streams();
+        if recovered.layout.form.in_segments && streams > 1 {
+            return Err(refused(format!(
+                "summaries=segments is for one log, and placement={} has {streams}: give \
+                 placement=none, or summaries=ring to `volume create`",
+                settings.placement.name
+            )));
+        }
         let mut ftl = PageMapped::new(context.geometry, &settings.placement.name, policy, victims)
             .map_err(|error| refused(format!("{error} ({remedy})")))?;
         let mut blocks = recovered.blocks();
         // A volume may be opened with another policy than that which wrote it.
         blocks.iter_mut().for_each(|block| block.stream = block.stream.min(streams as u16 - 1));
-        ftl.go_on_from(Remains { map: &recovered.map, blocks: &blocks, clock: recovered.clock })
-            .map_err(|error| LayerError::Corrupt {
-                layer: NAME,
-                offset: 0,
-                reason: error.to_string(),
-            })?;
+        let Recovered { clock, open, .. } = recovered;
+        ftl.go_on_from(Remains { map: &recovered.map, blocks: &blocks, clock, open }).map_err(
+            |error| LayerError::Corrupt { layer: NAME, offset: 0, reason: error.to_string() },
+        )?;
         let volume: Box<dyn Layer> =
             Box::new(LogVolume::new(recovered, settings.clone(), below, ftl));
         Ok(volume)

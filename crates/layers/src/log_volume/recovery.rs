@@ -31,6 +31,8 @@ pub(super) struct Recovered {
     pub segments: Vec<Segment>,
     /// Host page writes.
     pub clock: u64,
+    /// Where summaries lie in segments: the one in which the log goes on.
+    pub open: Option<u32>,
     /// Pages that summaries tell of, and that are not there.
     pub lost_pages: u64,
 }
@@ -45,6 +47,7 @@ impl Recovered {
             replay_from: 0,
             replay_index: 0,
             clock: 0,
+            replay_at: NOWHERE,
             areas: vec![0; layout.tables as usize],
         };
         let (map, segments) = (
@@ -52,7 +55,7 @@ impl Recovered {
             vec![Segment::default(); layout.segments as usize],
         );
         let checks = Checks::default();
-        Self { layout, volume: 0, root, map, checks, segments, clock: 0, lost_pages: 0 }
+        Self { layout, volume: 0, root, map, checks, segments, clock: 0, open: None, lost_pages: 0 }
     }
 
     pub fn blocks(&self) -> Vec<BlockRemains> {
@@ -103,6 +106,7 @@ pub(super) fn format(
         replay_from: 0,
         replay_index: first,
         clock: 0,
+        replay_at: NOWHERE,
         areas,
     };
     write_root(layout, volume, &root, store)?;
@@ -153,7 +157,7 @@ fn write_root(
     store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
     let mut bytes = vec![0; layout.root_bytes()];
-    root.encode(volume, &mut bytes);
+    root.encode(layout.form, volume, &mut bytes);
     for copy in 0..layout.root_copies() {
         store.write(layout.root(root.number, copy), &bytes)?;
     }
@@ -191,6 +195,7 @@ pub(super) fn recover(
     let old = newest_root(&layout, volume, store)?;
     let mut replay = Replay::from(&layout, volume, &old, keeps_checksums, store)?;
     replay.run(&old, store)?;
+    let open = if layout.form.in_segments { replay.open_log() } else { None };
     let Replay {
         mut map, checks, segments, clock, lost, changed, next_summary, next_entry, ..
     } = replay;
@@ -200,6 +205,9 @@ pub(super) fn recover(
     root.epoch += 1;
     (root.durable, root.replay_from, root.replay_index, root.clock) =
         (next_entry, next_summary, next_entry, clock);
+    root.replay_at = open.map_or(NOWHERE, |segment| {
+        segment * layout.pages_per_segment + u32::from(segments[segment as usize].filled)
+    });
     let changed: Vec<u32> = (0..layout.tables).filter(|&index| changed[index as usize]).collect();
     for &index in &changed {
         let area = &mut root.areas[index as usize];
@@ -230,7 +238,7 @@ pub(super) fn recover(
         }
     }
     let checks = Checks::new(checks, bad);
-    Ok(Recovered { layout, volume, root, map, checks, segments, clock, lost_pages: lost })
+    Ok(Recovered { layout, volume, root, map, checks, segments, clock, open, lost_pages: lost })
 }
 
 fn check_of(checks: &[u32], lpn: u32) -> u32 {
@@ -246,8 +254,8 @@ fn newest_root(
     let mut bytes = vec![0; layout.root_bytes()];
     for (slot, copy) in (0..2).flat_map(|slot| (0..layout.root_copies()).map(move |n| (slot, n))) {
         store.read(layout.root(slot, copy), &mut bytes)?;
-        let found =
-            Root::decode(volume, layout.tables, &bytes).filter(|root| root.number % 2 == slot);
+        let found = Root::decode(layout.form, volume, layout.tables, &bytes)
+            .filter(|root| root.number % 2 == slot);
         if let Some(root) = found
             && newest.as_ref().is_none_or(|newest| root.number > newest.number)
         {
@@ -262,23 +270,23 @@ fn newest_root(
 }
 
 /// The state at a checkpoint, and what is made of it entry by entry.
-struct Replay<'a> {
-    layout: &'a VolumeLayout,
-    volume: u64,
-    map: Vec<u32>,
+pub(super) struct Replay<'a> {
+    pub(super) layout: &'a VolumeLayout,
+    pub(super) volume: u64,
+    pub(super) map: Vec<u32>,
     /// Folded checksums of the same pages; empty if none are kept.
     checks: Vec<u32>,
-    segments: Vec<Segment>,
-    clock: u64,
+    pub(super) segments: Vec<Segment>,
+    pub(super) clock: u64,
     lost: u64,
     /// Pages of the tables that differ from those of the checkpoint.
     changed: Vec<bool>,
-    next_summary: u64,
-    next_entry: u64,
+    pub(super) next_summary: u64,
+    pub(super) next_entry: u64,
     /// Streams in which a page was not found: none that was written there later is taken, so that
     /// the stream goes on at that place. A page that was burnt there would be missing when the
     /// volume is as full as it may be.
-    stopped: Vec<bool>,
+    pub(super) stopped: Vec<bool>,
 }
 
 impl<'a> Replay<'a> {
@@ -342,14 +350,24 @@ impl<'a> Replay<'a> {
 
     /// Replays all summaries from the checkpoint on, as far as they follow each other.
     fn run(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
-        let (entries, durable) = self.read_summaries(root, store)?;
+        let (entries, durable, places) = if self.layout.form.in_segments {
+            self.read_chain(root, store)?
+        } else {
+            let (entries, durable) = self.read_summaries(root, store)?;
+            (entries, durable, Vec::new())
+        };
+        let mut places = places.into_iter().peekable();
         let first = root.replay_index;
         let to_check = entries.len().min(durable.saturating_sub(first) as usize);
         let is_there = self.check_pages(&entries[to_check..], store)?;
         for (place, &entry) in entries.iter().enumerate() {
+            while let Some((ppn, _)) = places.next_if(|&(_, end)| end <= place) {
+                self.passes(ppn);
+            }
             let is_good = place < to_check || is_there[place - to_check];
             self.apply(entry, first + place as u64, is_good)?;
         }
+        places.for_each(|(ppn, _)| self.passes(ppn));
         Ok(())
     }
 
@@ -505,7 +523,7 @@ impl<'a> Replay<'a> {
         self.changed[(lpn / self.layout.lpns_per_table()) as usize] = true;
     }
 
-    fn changes_segment(&mut self, segment: u32) {
+    pub(super) fn changes_segment(&mut self, segment: u32) {
         self.changed
             [(self.layout.map_tables + segment / self.layout.segments_per_table()) as usize] = true;
     }

@@ -39,8 +39,7 @@ fn refused(reason: impl Into<String>) -> LayerError {
 pub(super) fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, LayerError> {
     let settings = VolumeSettings::read(making.args, making.facts)?;
     let layout = VolumeLayout::plan(&settings, below)?;
-    let (spare, free) =
-        (layout.geometry().spare_blocks(), needed_segments(&settings, layout, making.seed)?);
+    let (spare, free) = (layout.spare_segments(), needed_segments(&settings, layout, making.seed)?);
     if spare <= free {
         return Err(refused(format!(
             "{spare} spare segments are too few for its policies, which need {}",
@@ -99,7 +98,9 @@ fn needed_segments(
         }
     }
     let context = Context::new(layout.geometry(), seed);
+    let of_log = u32::from(layout.form.in_segments);
     visit_placement(&settings.placement, &context, Needs)
+        .map(|needed| needed + of_log)
         .map_err(|error: BuildError| refused(error.to_string()))
 }
 
@@ -259,6 +260,7 @@ impl Resize<'_, '_> {
         let root = Root {
             number: self.old.root.number + 1,
             epoch: self.old.root.epoch + 1,
+            replay_at: NOWHERE,
             areas: Vec::new(),
             ..self.old.root.clone()
         };
@@ -270,6 +272,7 @@ impl Resize<'_, '_> {
             checks: Checks::new(checks, bad),
             segments,
             clock: self.old.clock,
+            open: None,
             lost_pages: 0,
         })
     }
@@ -335,7 +338,7 @@ impl Resize<'_, '_> {
         tables.iter().for_each(|&table| areas[table as usize] = 1);
         let root = Root { areas, ..new.root.clone() };
         let mut root_bytes = vec![0; layout.root_bytes()];
-        root.encode(new.volume, &mut root_bytes);
+        root.encode(layout.form, new.volume, &mut root_bytes);
         let mut superblock = vec![0; page];
         Superblock { volume: new.volume, sizes: layout.sizes() }.encode(&mut superblock);
 

@@ -10,12 +10,14 @@ pub(super) struct Segments {
     carried: Vec<u16>,
     /// Reads under way: a segment is not written to before they end.
     pins: Vec<u32>,
+    /// Summaries in it that recovery needs.
+    summaries: Vec<u32>,
 }
 
 impl Segments {
     pub fn new(kept: Vec<Segment>) -> Self {
-        let (carried, pins) = (vec![0; kept.len()], vec![0; kept.len()]);
-        Self { kept, carried, pins }
+        let (carried, none) = (vec![0; kept.len()], vec![0; kept.len()]);
+        Self { kept, carried, pins: none.clone(), summaries: none }
     }
 
     /// What tables on the device say of them.
@@ -44,6 +46,21 @@ impl Segments {
         self.pins[segment as usize] -= 1;
     }
 
+    /// A summary was placed there.
+    pub fn hold_summary(&mut self, segment: u32) {
+        self.summaries[segment as usize] += 1;
+    }
+
+    /// A summary there is needed no more.
+    pub fn release_summary(&mut self, segment: u32) {
+        self.summaries[segment as usize] -= 1;
+    }
+
+    /// Whether recovery needs a summary there.
+    pub fn holds_summary(&self, segment: u32) -> bool {
+        self.summaries[segment as usize] > 0
+    }
+
     /// Pages of it are in memory and not on the device.
     #[inline]
     pub fn carry(&mut self, segment: u32) {
@@ -62,12 +79,12 @@ impl Segments {
         self.carried[segment as usize] == 0
     }
 
-    /// Whether nobody reads there.
+    /// Whether nobody reads there, nor would after a power cut.
     ///
     /// # Panics
     /// In debug builds, if what was written there before is not on the device.
     pub fn is_left(&self, segment: u32) -> bool {
-        let is_left = self.pins[segment as usize] == 0;
+        let is_left = self.pins[segment as usize] == 0 && !self.holds_summary(segment);
         debug_assert!(
             !is_left || self.is_on_device(segment),
             "what was written there before is on the device"

@@ -68,8 +68,16 @@ pub(super) const PARAMS: &[Param] = &[
         name: "summary_pages",
         kind: ParamKind::Text,
         default: "auto",
-        help: "pages for summaries of what was written since a checkpoint, 8 at the least; auto: \
-               1/128 of all, 64 at the least",
+        help: "most summaries of what was written since a checkpoint, each of a page, 8 at the \
+               least; auto: 1/128 of all pages, 64 at the least",
+    },
+    Param {
+        name: "summaries",
+        kind: ParamKind::Choice(&["ring", "segments"]),
+        default: "ring",
+        help: "where summaries lie: in a ring of their own; or in the segments, behind the pages \
+               that they tell of, so that all is written in one place: for cards, with \
+               placement=none; as the volume was made",
     },
     Param {
         name: "idle_clean",
@@ -128,6 +136,7 @@ pub(super) struct VolumeSettings {
     pub checkpoint_every_bytes: Option<u64>,
     /// None: by the size of the device.
     pub summary_pages: Option<u32>,
+    pub are_summaries_in_segments: bool,
     /// None: not while idle.
     pub idle_after: Option<Nanos>,
     pub idle_free: f64,
@@ -180,6 +189,7 @@ impl VolumeSettings {
             pads: args.text("pad") == "yes",
             checkpoint_every_bytes: auto("checkpoint_every", 1, u64::MAX)?,
             summary_pages: auto("summary_pages", 8, 1 << 20)?.map(|pages| pages as u32),
+            are_summaries_in_segments: args.text("summaries") == "segments",
             idle_after: parse_time(NAME, "idle_clean", args.text("idle_clean"), "off")?,
             idle_free: args.number("idle_free"),
             trims: args.text("trim") == "yes",

@@ -31,6 +31,9 @@ pub struct Remains<'a> {
     pub blocks: &'a [BlockRemains],
     /// Host page writes so far.
     pub clock: u64,
+    /// An erase block that is the write frontier of its stream, also if it holds no valid page, and
+    /// whatever the order says.
+    pub open: Option<u32>,
 }
 
 /// Remains that cannot be those of such an FTL.
@@ -102,7 +105,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         self.device.clock = remains.clock;
         self.take_over_map(remains)?;
         let mut in_use: Vec<u32> = (0..right as u32)
-            .filter(|&block| self.device.blocks[block as usize].valid > 0)
+            .filter(|&block| {
+                self.device.blocks[block as usize].valid > 0 || remains.open == Some(block)
+            })
             .collect();
         // In the order in which they were opened, which is about that in which they were closed.
         in_use.sort_unstable_by_key(|&block| remains.blocks[block as usize].order);
@@ -123,6 +128,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             }
             is_in_use[block as usize] = true;
             last[usize::from(stream)] = Some(block);
+        }
+        if let Some(open) = remains.open {
+            last[usize::from(remains.blocks[open as usize].stream)] = Some(open);
         }
         self.lanes.occupy(0, &is_in_use);
         let pages = self.device.geometry.pages_per_erase_block;
@@ -226,7 +234,12 @@ mod tests {
             let (map, blocks) = left_of(&first);
             let mut second = made();
             second
-                .go_on_from(Remains { map: &map, blocks: &blocks, clock: first.device().clock })
+                .go_on_from(Remains {
+                    map: &map,
+                    blocks: &blocks,
+                    clock: first.device().clock,
+                    open: None,
+                })
                 .unwrap();
             second.audit().unwrap();
             for _ in 0..3000 {
@@ -242,7 +255,7 @@ mod tests {
         (0..100).for_each(|lpn| first.write(Lpn(lpn), 0));
         let (map, blocks) = left_of(&first);
         let refused = |map: &[u32], blocks: &[BlockRemains]| {
-            made().go_on_from(Remains { map, blocks, clock: 100 }).unwrap_err()
+            made().go_on_from(Remains { map, blocks, clock: 100, open: None }).unwrap_err()
         };
         assert!(matches!(refused(&map[1..], &blocks), RemainsError::Length { .. }));
         let mut twice = map.clone();

@@ -42,6 +42,30 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         of_lane.map(|frontier| frontier.end - frontier.next).sum()
     }
 
+    /// The next page of a stream's write frontier, and how many are left from it on; none if it has
+    /// no open erase block.
+    #[inline]
+    #[must_use]
+    pub fn frontier(&self, stream: StreamId, lane: u32) -> Option<(Ppn, u32)> {
+        let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
+        (frontier.next < frontier.end).then(|| (Ppn(frontier.next), frontier.end - frontier.next))
+    }
+
+    /// Opens an erase block for a stream whose frontier has no room, of those kept for cleaning if
+    /// there are no others; none if none is free.
+    ///
+    /// # Panics
+    /// If the frontier has room.
+    pub fn open_next(&mut self, stream: StreamId, lane: u32) -> Option<EraseBlockId> {
+        assert!(self.frontier(stream, lane).is_none(), "the open erase block has room");
+        if self.lanes.free(lane) == 0 {
+            return None;
+        }
+        self.stream_with_room(stream, lane);
+        let (next, _) = self.frontier(stream, lane)?;
+        Some(EraseBlockId(self.split(next.0).0))
+    }
+
     /// Pages that can still be written at the write frontier of a stream.
     pub(crate) fn room_of(&self, stream: StreamId, lane: u32) -> u32 {
         let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];

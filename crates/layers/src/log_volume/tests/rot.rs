@@ -11,42 +11,42 @@ const VOLUME: &str =
     "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=none,summary_pages=8)";
 const PAGE: usize = KIB as usize;
 
-struct Volume {
-    disk: Disk,
+pub(super) struct Volume {
+    pub disk: Disk,
     stack: Stack,
     text: &'static str,
 }
 
-fn content(page: u64, version: u64) -> Vec<u8> {
+pub(super) fn content(page: u64, version: u64) -> Vec<u8> {
     (0..KIB / 8).flat_map(|word| (version << 32 | page << 16 | word).to_le_bytes()).collect()
 }
 
 impl Volume {
-    fn new(text: &'static str) -> Self {
+    pub fn new(text: &'static str) -> Self {
         let mut disk = disk(256 * KIB);
         crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
         let stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
         Self { disk, stack, text }
     }
 
-    fn run<T>(&mut self, work: impl FnOnce(&mut Store<'_>) -> T) -> T {
+    pub fn run<T>(&mut self, work: impl FnOnce(&mut Store<'_>) -> T) -> T {
         through(&mut self.stack, &mut self.disk, work)
     }
 
-    fn pages(&self) -> u64 {
+    pub fn pages(&self) -> u64 {
         self.stack.limits().capacity_bytes / KIB
     }
 
-    fn write(&mut self, page: u64, version: u64) {
+    pub fn write(&mut self, page: u64, version: u64) {
         self.run(|store| store.write(page * KIB, &content(page, version))).unwrap();
     }
 
-    fn read(&mut self, page: u64) -> Result<Vec<u8>, Failure> {
+    pub fn read(&mut self, page: u64) -> Result<Vec<u8>, Failure> {
         let mut bytes = vec![0; PAGE];
         self.run(|store| store.read(page * KIB, &mut bytes)).map(|()| bytes)
     }
 
-    fn flush(&mut self) {
+    pub fn flush(&mut self) {
         self.run(|store| store.flush()).unwrap();
     }
 
@@ -54,13 +54,13 @@ impl Volume {
         Driver::new(&mut self.disk, &mut self.stack).drain(&mut || true).unwrap();
     }
 
-    fn open_again(&mut self) -> Result<(), LayerError> {
+    pub fn open_again(&mut self) -> Result<(), LayerError> {
         self.stack = crate::open(self.text, &Facts::default(), 1, &mut self.disk)?;
         Ok(())
     }
 
     /// Where a version of a page lies on the device.
-    fn place_of(&self, page: u64, version: u64) -> usize {
+    pub fn place_of(&self, page: u64, version: u64) -> usize {
         let content = content(page, version);
         let mut places = (0..self.disk.bytes.len()).step_by(PAGE);
         places.find(|&at| self.disk.bytes[at..at + PAGE] == content).expect("it is there")
@@ -71,7 +71,7 @@ impl Volume {
         self.disk.bytes[at + 700] ^= 0x10;
     }
 
-    fn counter(&self, name: &str) -> u64 {
+    pub fn counter(&self, name: &str) -> u64 {
         let mut counts = Vec::new();
         self.stack.layers()[0].count(&mut counts);
         let all = super::super::COUNTERS;
@@ -232,7 +232,7 @@ fn after_a_drain_rot_is_said_though_nothing_was_written_since() {
 }
 
 /// Places of structures on the device, by their magic numbers.
-fn structures(disk: &Disk, magic: &[u8]) -> Vec<usize> {
+pub(super) fn structures(disk: &Disk, magic: &[u8]) -> Vec<usize> {
     let is_one = |at: &usize| disk.bytes[at + 8..at + 16] == *magic;
     (0..disk.bytes.len()).step_by(512).filter(is_one).collect()
 }

@@ -1,0 +1,285 @@
+//! Finding the summaries that lie in segments: page by page from where the root says, from each
+//! segment to the one that the summary in its last page names.
+
+use super::NAME;
+use super::disk::{Entry, LOST, NOWHERE, Root, Segment, SummaryHead, decode_summary};
+use super::layout::VolumeLayout;
+use super::recovery::Replay;
+use crate::{LayerError, Store};
+
+/// Pages that are read at once.
+const AT_ONCE: usize = 64;
+
+/// What was found.
+#[derive(Debug)]
+struct Chain {
+    /// Of all summaries that follow each other.
+    entries: Vec<Entry>,
+    /// Of each of them the physical page, and how many entries there are up to its end.
+    places: Vec<(u32, usize)>,
+    next_summary: u64,
+    next_entry: u64,
+    /// All entries before this one are durable.
+    durable: u64,
+    /// Durable by what summaries say of which one before is not there.
+    beyond: u64,
+    /// The last page of the last segment may have held a summary, which would have said where the
+    /// log went on.
+    is_torn: bool,
+}
+
+/// What a page turned out to be.
+enum Page {
+    /// A summary of this life.
+    Summary(SummaryHead, Vec<Entry>),
+    /// Nothing, or what is left of an earlier summary.
+    Old,
+    /// Anything else; with the failure, if it could not be read.
+    Other(Option<LayerError>),
+}
+
+/// Reads pages of a volume, and tells what they are.
+struct Reader<'a, 'b, 'c> {
+    layout: &'a VolumeLayout,
+    volume: u64,
+    epoch: u64,
+    store: &'a mut Store<'b>,
+    bytes: &'c mut Vec<u8>,
+}
+
+impl Reader<'_, '_, '_> {
+    fn look(&mut self, first: u32, pages: usize, mut see: impl FnMut(u32, Page)) {
+        let page = self.layout.page_bytes as usize;
+        self.bytes.resize(AT_ONCE * page, 0);
+        let bytes = &mut self.bytes[..pages * page];
+        let at = self.layout.page(first);
+        if self.store.read(at, bytes).is_ok() {
+            for (ppn, bytes) in (first..).zip(bytes.chunks(page)) {
+                see(ppn, tell(self.volume, self.epoch, bytes));
+            }
+            return;
+        }
+        // One page that cannot be read hides no others.
+        for (ppn, bytes) in (first..).zip(bytes.chunks_mut(page)) {
+            let told = match self.store.read(self.layout.page(ppn), bytes) {
+                Ok(()) => tell(self.volume, self.epoch, bytes),
+                Err(error) => Page::Other(Some(error.into())),
+            };
+            see(ppn, told);
+        }
+    }
+}
+
+fn tell(volume: u64, epoch: u64, bytes: &[u8]) -> Page {
+    let mut entries = Vec::new();
+    match decode_summary(volume, bytes, &mut entries) {
+        Some(head) if head.epoch == epoch => Page::Summary(head, entries),
+        Some(_) => Page::Old,
+        None if bytes.iter().all(|&byte| byte == bytes[0]) => Page::Old,
+        None => Page::Other(None),
+    }
+}
+
+/// Reads the summaries since a root.
+///
+/// # Errors
+/// [`LayerError`] if a page behind the last summary cannot be read: it may be one.
+fn read_chain(
+    layout: &VolumeLayout,
+    volume: u64,
+    root: &Root,
+    store: &mut Store<'_>,
+) -> Result<Chain, LayerError> {
+    let mut chain = Chain {
+        entries: Vec::new(),
+        places: Vec::new(),
+        next_summary: root.replay_from,
+        next_entry: root.replay_index,
+        durable: root.durable,
+        beyond: 0,
+        is_torn: false,
+    };
+    let mut bytes = Vec::new();
+    let mut reader = Reader { layout, volume, epoch: root.epoch, store, bytes: &mut bytes };
+    let mut at = (root.replay_at != NOWHERE).then_some(root.replay_at);
+    let mut unreadable = None;
+    // Never more segments than there are: what is not ours may go in circles.
+    for _ in 0..layout.segments {
+        let Some(first) = at.take() else { break };
+        let segment = layout.segment_of(first);
+        if segment >= layout.segments {
+            break;
+        }
+        let end = (segment + 1) * layout.pages_per_segment;
+        let mut is_old = false;
+        let mut from = first;
+        while from < end {
+            let pages = AT_ONCE.min((end - from) as usize);
+            reader.look(from, pages, |ppn, page| match page {
+                Page::Summary(head, entries) if head.number >= chain.next_summary => {
+                    is_old = false;
+                    if chain.take(ppn, head, entries) {
+                        unreadable = None;
+                    }
+                    if ppn + 1 == end {
+                        at = head.next.map(|segment| segment * layout.pages_per_segment);
+                    }
+                }
+                Page::Summary(..) | Page::Old => is_old = true,
+                Page::Other(error) => {
+                    is_old = false;
+                    unreadable = unreadable.take().or(error);
+                }
+            });
+            from += pages as u32;
+        }
+        chain.is_torn = at.is_none() && !is_old;
+    }
+    match unreadable {
+        Some(error) => Err(error),
+        None => Ok(chain),
+    }
+}
+
+impl Chain {
+    /// Takes a summary if it is the next. Whether it was.
+    fn take(&mut self, ppn: u32, head: SummaryHead, entries: Vec<Entry>) -> bool {
+        let is_next = head.number == self.next_summary
+            && head.first == self.next_entry
+            && head.durable <= self.next_entry;
+        if !is_next {
+            self.beyond = self.beyond.max(head.durable);
+            return false;
+        }
+        self.durable = self.durable.max(head.durable);
+        self.next_entry += entries.len() as u64;
+        self.next_summary += 1;
+        self.entries.extend(entries);
+        self.places.push((ppn, self.entries.len()));
+        true
+    }
+
+    /// Looks for later summaries in segments that nothing is mapped to: in one of them the log went
+    /// on, if it did and what would say where is not there.
+    pub fn look_elsewhere(
+        &mut self,
+        layout: &VolumeLayout,
+        volume: u64,
+        epoch: u64,
+        is_mapped: &[bool],
+        store: &mut Store<'_>,
+    ) {
+        let mut bytes = Vec::new();
+        let mut reader = Reader { layout, volume, epoch, store, bytes: &mut bytes };
+        // One is behind as many pages as it can tell of, at the latest.
+        let most = layout.pages_per_segment.min(layout.entries_per_summary() as u32 + 1);
+        let empty = (0..).zip(is_mapped).filter(|(_, is_mapped)| !**is_mapped);
+        for (segment, _) in empty {
+            let first = segment * layout.pages_per_segment;
+            for from in (first..first + most).step_by(AT_ONCE) {
+                let pages = AT_ONCE.min((first + most - from) as usize);
+                reader.look(from, pages, |_, page| match page {
+                    Page::Summary(head, _) if head.number >= self.next_summary => {
+                        self.beyond = self.beyond.max(head.durable);
+                    }
+                    _ => {}
+                });
+            }
+        }
+    }
+
+    /// What is durable, by all that was found.
+    ///
+    /// # Errors
+    /// [`LayerError::Corrupt`] if something durable is not there.
+    pub fn durable(&self, layout: &VolumeLayout, root: &Root) -> Result<u64, LayerError> {
+        let durable = self.durable.max(self.beyond);
+        if durable <= self.next_entry {
+            return Ok(durable);
+        }
+        let after = self.places.last().map_or(root.replay_at, |&(ppn, _)| ppn + 1);
+        let reason = format!("summary {} was durable and is not there", self.next_summary);
+        Err(LayerError::Corrupt { layer: NAME, offset: layout.page(after), reason })
+    }
+}
+
+impl Replay<'_> {
+    /// All entries in order, the number of those before which all are durable, and the places of
+    /// their summaries.
+    #[allow(clippy::type_complexity)]
+    pub fn read_chain(
+        &mut self,
+        root: &Root,
+        store: &mut Store<'_>,
+    ) -> Result<(Vec<Entry>, u64, Vec<(u32, usize)>), LayerError> {
+        let mut chain = read_chain(self.layout, self.volume, root, store)?;
+        if chain.is_torn {
+            let is_mapped = self.mapped_after(&chain.entries);
+            chain.look_elsewhere(self.layout, self.volume, root.epoch, &is_mapped, store);
+        }
+        let durable = chain.durable(self.layout, root)?;
+        (self.next_summary, self.next_entry) = (chain.next_summary, chain.next_entry);
+        Ok((chain.entries, durable, chain.places))
+    }
+
+    /// Which segments hold something that is mapped when these entries are applied.
+    fn mapped_after(&self, entries: &[Entry]) -> Vec<bool> {
+        let mut map = self.map.clone();
+        for &entry in entries {
+            match entry {
+                Entry::Placed { lpn, ppn, .. } => {
+                    map.get_mut(lpn as usize).into_iter().for_each(|place| *place = ppn);
+                }
+                Entry::Trimmed { lpn, pages } => {
+                    let end = u64::from(lpn).saturating_add(pages).min(map.len() as u64) as usize;
+                    map.get_mut(lpn as usize..end)
+                        .into_iter()
+                        .for_each(|range| range.fill(NOWHERE));
+                }
+                Entry::Lost { .. } | Entry::Opened { .. } => {}
+            }
+        }
+        let mut is_mapped = vec![false; self.segments.len()];
+        for ppn in map {
+            let segment = self.layout.segment_of(ppn) as usize;
+            is_mapped.get_mut(segment).into_iter().for_each(|is_mapped| *is_mapped = true);
+        }
+        is_mapped
+    }
+
+    /// A summary lies there, behind pages that are all taken: the log goes on behind it.
+    pub fn passes(&mut self, ppn: u32) {
+        let segment = self.layout.segment_of(ppn);
+        let kept = &mut self.segments[segment as usize];
+        if !self.stopped[usize::from(kept.stream)] {
+            let place = ppn % self.layout.pages_per_segment;
+            kept.filled = kept.filled.max(place as u16 + 1);
+            self.changes_segment(segment);
+        }
+    }
+
+    /// The segment in which the log goes on: that which was opened last and is not full, or one
+    /// that holds nothing. None if there is neither.
+    pub fn open_log(&mut self) -> Option<u32> {
+        let mut is_mapped = vec![false; self.segments.len()];
+        for &ppn in self.map.iter().filter(|&&ppn| ppn < LOST) {
+            is_mapped[self.layout.segment_of(ppn) as usize] = true;
+        }
+        let all = 0..self.layout.segments;
+        let last = all
+            .clone()
+            .filter(|&segment| is_mapped[segment as usize])
+            .max_by_key(|&segment| self.segments[segment as usize].opened);
+        let has_room = |segment: &u32| {
+            u32::from(self.segments[*segment as usize].filled) < self.layout.pages_per_segment
+        };
+        if let Some(segment) = last.filter(has_room) {
+            return Some(segment);
+        }
+        let segment = all.into_iter().find(|&segment| !is_mapped[segment as usize])?;
+        self.segments[segment as usize] =
+            Segment { opened: self.next_entry, opened_at: self.clock as u32, stream: 0, filled: 0 };
+        self.changes_segment(segment);
+        Some(segment)
+    }
+}

@@ -1,0 +1,177 @@
+//! Summaries in the segments: behind the pages that they tell of, in the one log that there is then.
+//! All that a commit writes follows what was written before, which is what a card wants that can
+//! write to one place at a time.
+//!
+//! # The chain
+//! The last page of a segment is kept for a summary, which says in which segment the log goes on.
+//! So recovery finds all from the first on, which the root names ([`super::chain`]). A segment is
+//! opened as soon as that page is placed, and the frontier always has at least one page left.
+//!
+//! # Room
+//! A summary takes a page that holds nothing from the moment on that the next checkpoint is
+//! durable; until then its segment is not written to again. Cleaning a segment writes its pages,
+//! the summaries that tell of them, those of the commits that make them durable and known to be so,
+//! and perhaps that of a checkpoint's commit. The layout sees to it that a segment has that much to
+//! spare on average ([`super::layout`]), and where no more than the reserve is free that with the
+//! fewest pages is cleaned, whatever the policy would choose.
+
+use placement::Placement;
+use units::StreamId;
+
+use super::disk::{Entry, encode_summary};
+use super::volume::LogVolume;
+use crate::{Actions, Data};
+
+/// The one stream.
+const LOG: StreamId = StreamId(0);
+
+/// Who wants a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The host, for which the reserve is not there.
+    Hosts,
+    /// Cleaning, and summaries.
+    Own,
+}
+
+impl<P: Placement> LogVolume<P> {
+    /// Whether only the page of the log's segment is left that is kept for a summary.
+    #[inline]
+    pub fn is_at_last_page(&self) -> bool {
+        self.layout.form.in_segments && self.ftl.frontier(LOG, 0).is_none_or(|(_, left)| left == 1)
+    }
+
+    /// Whether the log can go on to another segment if it has to.
+    #[inline]
+    pub fn has_way(&self, whose: Whose) -> bool {
+        let kept = match whose {
+            Whose::Hosts => self.ftl.reserve(),
+            Whose::Own => 0,
+        };
+        !self.is_at_last_page() || self.ftl.free_blocks(0) > kept
+    }
+
+    /// Before a page is placed: writes the summaries that belong before it. Whether there is a
+    /// place for the page.
+    #[inline]
+    pub fn make_way(&mut self, whose: Whose, actions: &mut Actions) -> bool {
+        if !self.layout.form.in_segments {
+            return true;
+        }
+        // The summary of many entries may itself take the page before the last.
+        while self.log.fills_summary() || self.is_at_last_page() {
+            if !self.has_way(whose) || self.poison.is_some() {
+                return false;
+            }
+            self.seal_here(actions);
+        }
+        true
+    }
+
+    /// Writes the entries into a summary at the log's end, also if there are none; if that is the
+    /// last page of a segment, the log goes on in another one.
+    pub fn seal_here(&mut self, actions: &mut Actions) {
+        if !self.has_way(Whose::Own) {
+            self.poison("no segment is free for a summary: a bug of the layer", actions);
+            return;
+        }
+        let ppn = self.ftl.place_dead(LOG, 0).0;
+        let (segment, place) = (self.layout.segment_of(ppn), ppn % self.layout.pages_per_segment);
+        self.segments.fill(segment, place as u16 + 1);
+        self.checkpoint.segment_changed(&self.layout, segment);
+        let is_last = place + 1 == self.layout.pages_per_segment;
+        let next = if is_last { self.open_next() } else { None };
+        let (head, entries) = self.log.take_for_summary(segment, next);
+        self.segments.hold_summary(segment);
+        self.counted.summary_pages += 1;
+        self.checkpoint.count_bytes(self.layout.page_bytes);
+        let data = if self.is_absent {
+            Data::Absent
+        } else {
+            let mut page = vec![0; self.layout.page_bytes as usize];
+            encode_summary(self.volume, head, &entries, &mut page);
+            Data::Whole(page.into())
+        };
+        self.gather(ppn, data, None, actions);
+    }
+
+    /// Opens the segment in which the log goes on, and tells the log of it.
+    fn open_next(&mut self) -> Option<u32> {
+        let segment = self.ftl.open_next(LOG, 0)?.0;
+        let opened_at = self.ftl.device().opened_at[segment as usize];
+        self.segments.open(segment, self.log.next, opened_at, 0);
+        self.checkpoint.segment_changed(&self.layout, segment);
+        self.log.push(Entry::Opened { segment, stream: 0, opened_at });
+        Some(segment)
+    }
+
+    /// Whether segments that were emptied wait for nothing but a checkpoint, while few are free.
+    pub fn wants_checkpoint(&self) -> bool {
+        self.layout.form.in_segments
+            && self.wants_to_free()
+            && self.emptied_and_known().any(|segment| self.segments.holds_summary(segment))
+    }
+
+    /// Where the log goes on: the first page that the next summary may lie in.
+    pub fn end_of_log(&self) -> Option<u32> {
+        self.ftl.frontier(LOG, 0).map(|(ppn, _)| ppn.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement::Context;
+    use placement::policies::none::NoPlacement;
+    use registry::Spec;
+    use ssd::ftl::{PageMapped, Remains};
+    use units::IoOp;
+
+    use super::super::layout::VolumeLayout;
+    use super::super::recovery::Recovered;
+    use super::super::settings::VolumeSettings;
+    use super::*;
+    use crate::{Command, Facts, Layer, Limits};
+
+    /// A volume whose log is open in its first segment.
+    fn volume() -> LogVolume<NoPlacement> {
+        let text = "log_volume(page=1Ki,segment=16Ki,over_provisioning=60%,summaries=segments)";
+        let args = super::super::ENTRY.info.accept(&Spec::parse(text).unwrap()).unwrap();
+        let settings = VolumeSettings::read(&args, &Facts::default()).unwrap();
+        let below = Limits { capacity_bytes: 256 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
+        let layout = VolumeLayout::plan(&settings, below).unwrap();
+        let context = Context::new(layout.geometry(), 1);
+        let victims =
+            placement::build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
+        let mut ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims).unwrap();
+        let recovered = Recovered::empty(layout);
+        let (map, blocks) = (&recovered.map, &recovered.blocks());
+        ftl.go_on_from(Remains { map, blocks, clock: 0, open: Some(0) }).unwrap();
+        LogVolume::new(recovered, settings, below, ftl)
+    }
+
+    /// What a flush sends below, after this entry.
+    fn sent_after(entry: Entry) -> usize {
+        let (mut volume, mut actions) = (volume(), Actions::default());
+        volume.log.push(entry);
+        let flush = Command {
+            id: 1,
+            op: IoOp::Flush,
+            offset: 0,
+            length: 0,
+            is_fua: false,
+            data: Data::Absent,
+        };
+        volume.submit(flush, 0, &mut actions);
+        actions.down.len()
+    }
+
+    /// Each commit takes a page. A host that flushes while a segment is cleaned would use up what
+    /// cleaning needs, for pages that still lie where they were.
+    #[test]
+    fn a_flush_commits_nothing_that_cleaning_moved_alone() {
+        let placed = |is_relocated| Entry::Placed { lpn: 0, ppn: 0, is_relocated, check: 7 };
+        assert_eq!(sent_after(placed(true)), 0);
+        assert_eq!(sent_after(placed(false)), 1, "the summary");
+        assert_eq!(sent_after(Entry::Lost { lpn: 0, ppn: 0 }), 1, "that it is lost stays so");
+    }
+}

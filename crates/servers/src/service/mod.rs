@@ -117,7 +117,8 @@ impl Ticket {
 
 /// A volume that a thread of its own works on. Any thread may ask, through a shared reference.
 ///
-/// Dropped without [`Service::close`] it stops where it is, as if the process had been killed.
+/// Dropped without [`Service::close`] it stops where it is, as if the process had been killed; the
+/// device is free again when that returns.
 pub struct Service {
     sender: SyncSender<Message>,
     /// The thread waits, or is about to: whoever sends something wakes it.
@@ -232,6 +233,18 @@ impl Service {
             waker();
         }
         Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        let _ = self.send(Message::Stop);
+        // The last reference may go with a `Done`, on the volume's own thread.
+        if thread.thread().id() != thread::current().id() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -190,12 +190,47 @@ fn what_was_flushed_survives_a_service_that_was_not_closed() {
             service.call(write(4096, &[round; 40_000])).unwrap();
             service.call(Request::Flush).unwrap();
             service.call(write(400_000, &[round; 40_000])).unwrap();
-            let thread = service.thread.lock().unwrap().take().unwrap();
             drop(service);
-            assert!(thread.join().unwrap().is_err(), "it was not closed");
             assert!(!crate::about(&device, None).unwrap().header.is_clean, "{stack}");
         }
     }
+}
+
+/// Not within a second, when its thread would have looked: now.
+#[test]
+fn a_service_that_was_dropped_has_let_go_of_its_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = file(&folder.path().join("device"), 8);
+    Volume::create(&creating(&device, "direct")).unwrap().close().unwrap();
+    for round in 1..=20 {
+        let opening = Opening::new(&device);
+        let service = Service::start(move || Volume::open(&opening))
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let (sender, receiver) = mpsc::channel();
+        let done = move |outcome: Outcome| sender.send(outcome).unwrap();
+        service.submit(write(0, &[1; 4096]), Box::new(done));
+        drop(service);
+        assert!(receiver.try_recv().is_ok(), "who asked has heard of it");
+    }
+}
+
+/// Its last reference may be what the end of a request holds.
+#[test]
+fn a_service_may_be_dropped_on_its_own_thread() {
+    let service = std::sync::Arc::new(in_memory("direct"));
+    let (sender, receiver) = mpsc::channel();
+    let held = service.clone();
+    let done = move |_| {
+        drop(held);
+        sender.send(()).unwrap();
+    };
+    let (waits, goes_on) = mpsc::channel::<()>();
+    // The thread does not come to the second one before the first reference is gone.
+    service.submit(Request::Flush, Box::new(move |_| assert!(goes_on.recv().is_err())));
+    service.submit(Request::Flush, Box::new(done));
+    drop(service);
+    drop(waits);
+    receiver.recv().unwrap();
 }
 
 #[test]

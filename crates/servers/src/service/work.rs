@@ -20,6 +20,8 @@ pub enum Message {
     Request(Request, Done),
     Figures(Sender<Figures>),
     Close,
+    /// It stops where it is.
+    Stop,
 }
 
 /// Longest wait: then it is looked whether the device is still there.
@@ -125,6 +127,10 @@ impl Work {
                 let _ = to.send(self.figures());
             }
             Message::Close => self.is_closing = true,
+            Message::Stop => {
+                let error = self.dropped();
+                self.give_up(error);
+            }
         }
     }
 
@@ -233,7 +239,7 @@ impl Work {
             let message = self.receiver.try_recv();
             let outcome = match message {
                 Err(TryRecvError::Empty) => self.volume.driver.hear(now + LONGEST_WAIT),
-                Err(TryRecvError::Disconnected) => self.disconnected(),
+                Err(TryRecvError::Disconnected) => Err(self.dropped()),
                 Ok(message) => {
                     self.take(message);
                     Ok(())
@@ -253,18 +259,18 @@ impl Work {
         match self.receiver.recv_timeout(Duration::from_nanos(nanos)) {
             Ok(message) => self.take(message),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return self.disconnected(),
+            Err(RecvTimeoutError::Disconnected) => return Err(self.dropped()),
         }
         Ok(())
     }
 
     /// The service was dropped: it stops where it is.
-    fn disconnected(&mut self) -> Result<(), BlockError> {
+    fn dropped(&mut self) -> BlockError {
         self.is_closing = true;
-        Err(BlockError::Gone {
+        BlockError::Gone {
             name: self.volume.driver.info().name.clone(),
             reason: "the service of its volume was dropped without being closed".to_owned(),
-        })
+        }
     }
 
     /// All requests fail, and all that come.

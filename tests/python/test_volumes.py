@@ -22,7 +22,9 @@ from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, units
 from hostile_nbd import attack
 from support import Cli, find_program
-from volume_lives import JOURNALS, STACKS, live
+from volume_fsx import STACKS as EXERCISED
+from volume_fsx import Exerciser
+from volume_lives import JOURNALS, STACKS, TWO_DEVICES, live
 
 MEBIBYTE = 1 << 20
 
@@ -327,9 +329,21 @@ def test_the_file_has_no_writes_behind_its_end_and_holes_read_as_zeros(tmp_path:
 
 
 @pytest.mark.usefixtures("can_mount")
+@pytest.mark.parametrize("stack", EXERCISED)
+def test_any_operations_on_the_file_are_those_of_a_plain_array(tmp_path: Path, stack: str) -> None:
+    """The long form is `make volume-fsx`."""
+    exerciser = Exerciser(tmp_path, stack, seed=1)
+    exerciser.run(600)
+    exerciser.die()
+    exerciser.run(100)
+    exerciser.serve_again()
+    exerciser.end()
+
+
+@pytest.mark.usefixtures("can_mount")
 @pytest.mark.parametrize("by_cut", [False, True])
 def test_no_acknowledged_commit_is_lost(tmp_path: Path, by_cut: bool) -> None:
-    for number, stack in enumerate(STACKS):
+    for number, stack in enumerate(STACKS + TWO_DEVICES):
         folder = tmp_path / str(number)
         folder.mkdir()
         journal = JOURNALS[number % len(JOURNALS)]

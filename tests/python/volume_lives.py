@@ -30,6 +30,12 @@ STACKS = (
     "scheduler(coalesce)|log_volume(segment=256Ki)",
     "replicas(partitions=8,patience=200us)",
 )
+ASIDE = ", staging aside"
+"""Behind a stack: its staging area lies on a drive of its own."""
+TWO_DEVICES = (
+    "stable_buffer(size=1Mi,page=4Ki)" + ASIDE,
+    "log_volume(segment=256Ki)|stable_buffer(size=1Mi,page=4Ki,ack=written)" + ASIDE,
+)
 JOURNALS = ("delete", "wal")
 _COMMITS = """
 import sqlite3, sys
@@ -60,9 +66,9 @@ class Life:
     """The last commit that was acknowledged."""
     ends: list[str] = field(default_factory=list)
 
-    def device(self, cut_after: int = 0) -> str:
-        """Give the volume's device: a drive whose power may be cut, or a file."""
-        data = self.folder / "drive"
+    def device(self, name: str = "drive", cut_after: int = 0) -> str:
+        """Give the volume's device: a drive whose power may be cut."""
+        data = self.folder / name
         return (
             f"emulated(profile=intel-x25e,size=1Gi,state=fresh,data={data},seed={self.seed},"
             f"cut_after={cut_after})"
@@ -70,23 +76,35 @@ class Life:
 
     def begin(self) -> None:
         """Make the volume, the file system and the database."""
-        _core.create_volume(self.device(), self.stack, seed=self.seed)
+        stack, is_aside = self.stack.removesuffix(ASIDE), self.stack.endswith(ASIDE)
+        staging = self.device("staging") if is_aside else None
+        _core.create_volume(self.device(), stack, seed=self.seed, staging=staging)
+        (self.folder / "mount").mkdir()
+        mounted = mounting.mount(self._plan(make="ext4"))
         directory = self.folder / "mount"
-        directory.mkdir()
-        mounted = mounting.mount(mounting.MountPlan(self.device(), directory, "ext4"))
         base = sqlite3.connect(directory / "db")
         base.execute("create table t (n integer primary key, body blob)")
         base.commit()
         base.close()
         mounting.unmount(mounted)
 
+    def _plan(
+        self, make: str | None = None, *, cut_after: int = 0, is_cut_aside: bool = False
+    ) -> mounting.MountPlan:
+        """Give what is mounted: with two drives, one of both may lose its power."""
+        staging = None
+        if self.stack.endswith(ASIDE):
+            staging = self.device("staging", cut_after if is_cut_aside else 0)
+        device = self.device(cut_after=0 if is_cut_aside else cut_after)
+        return mounting.MountPlan(device, self.folder / "mount", make, staging=staging)
+
     def end(self, *, by_cut: bool, draw: random.Random) -> None:
         """Let clients commit until the server is killed, or its drive loses power, and look."""
         # A cut while the volume is opened or the file system is mounted is one, too.
         cut_after = draw.randrange(1, 3000) if by_cut else 0
-        plan = mounting.MountPlan(self.device(cut_after), self.folder / "mount")
+        is_cut_aside = self.stack.endswith(ASIDE) and draw.random() < 0.5
         try:
-            mounted = mounting.mount(plan)
+            mounted = mounting.mount(self._plan(cut_after=cut_after, is_cut_aside=is_cut_aside))
         except FlashwrightError as error:
             if not by_cut:
                 raise
@@ -123,7 +141,7 @@ class Life:
 
     def _look(self) -> None:
         """Mount it again: the database is whole, and every acknowledged commit is there."""
-        mounted = mounting.mount(mounting.MountPlan(self.device(), self.folder / "mount"))
+        mounted = mounting.mount(self._plan())
         base = sqlite3.connect(self.folder / "mount" / "db")
         try:
             said = base.execute("pragma integrity_check").fetchone()[0]
@@ -166,15 +184,18 @@ class Live(Protocol):
         """Let it end `ends` times, by power cuts or kills."""
 
 
-def campaign(live: Live, journals: Sequence[str], about: str | None) -> None:
+def campaign(
+    live: Live, journals: Sequence[str], about: str | None, stacks: Sequence[str] = STACKS
+) -> None:
     """Run a campaign as the command line wants it: each stack with each journal."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--cuts", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--stack", action="append", help="instead of all; again for each")
     given = parser.parse_args()
-    pairs = [(stack, journal) for stack in STACKS for journal in journals]
+    pairs = [(stack, journal) for stack in given.stack or stacks for journal in journals]
     for by_cut, wanted in ((False, given.kills), (True, given.cuts)):
         for number, (stack, journal) in enumerate(pairs):
             ends = wanted // len(pairs) + (number < wanted % len(pairs))
@@ -192,4 +213,4 @@ def campaign(live: Live, journals: Sequence[str], about: str | None) -> None:
 
 
 if __name__ == "__main__":
-    campaign(live, JOURNALS, __doc__)
+    campaign(live, JOURNALS, __doc__, STACKS + TWO_DEVICES)

@@ -45,8 +45,11 @@ pub enum Own {
     },
     /// Its key among the trims.
     Trim(u32),
-    /// For these flushes of the host.
-    Flush(Vec<u32>),
+    /// For these flushes of the host, and when it was sent.
+    Flush {
+        ids: Vec<u32>,
+        stamp: u64,
+    },
     /// A superblock, the second or the first.
     Note {
         is_second: bool,

@@ -49,6 +49,10 @@ pub struct Replicas {
     pub(super) behind: BTreeMap<u64, u64>,
     /// Of each class of pages: when a write or trim of one came last.
     changes: Box<[u64]>,
+    /// Of each class of pages: when a write to home or a trim of one ended last.
+    ended: Box<[u64]>,
+    /// Homes hold durably what ended there up to then.
+    durable: u64,
     /// Grows with all that has to be put in order.
     pub(super) stamp: u64,
     /// The version that was given last.
@@ -56,6 +60,8 @@ pub struct Replicas {
     /// The host writes without bytes, so that notes have none either.
     pub(super) is_without_bytes: bool,
     pub(super) poisoned: Option<Failure>,
+    /// What is read may be older than what was acknowledged, unless it is known to be durable.
+    pub(super) is_below_unsafe: bool,
     pub(super) counts: Counts,
 }
 
@@ -88,10 +94,13 @@ impl Replicas {
             flushes: VecDeque::new(),
             behind: BTreeMap::new(),
             changes: vec![0; CHANGES].into_boxed_slice(),
+            ended: vec![0; CHANGES].into_boxed_slice(),
+            durable: 0,
             stamp: 0,
             version: 0,
             is_without_bytes: false,
             poisoned: None,
+            is_below_unsafe: false,
             counts: Counts::default(),
         }
     }
@@ -126,6 +135,26 @@ impl Replicas {
     /// Whether no write or trim of a page has come since then; it may say no without reason.
     pub(super) fn is_unchanged(&self, page: u64, since: u64) -> bool {
         self.changes[page as usize % CHANGES] <= since
+    }
+
+    /// A write of pages to home, or a trim of them, has ended.
+    pub(super) fn ends_at_home(&mut self, pages: std::ops::Range<u64>) {
+        let stamp = self.next_stamp();
+        if pages.end - pages.start >= CHANGES as u64 {
+            self.ended.fill(stamp);
+        } else {
+            pages.for_each(|page| self.ended[page as usize % CHANGES] = stamp);
+        }
+    }
+
+    /// Whether homes hold these bytes as they were written last, and a flush has covered that; it
+    /// may say no without reason.
+    pub(super) fn is_durable(&self, start: u64, end: u64) -> bool {
+        !self.is_trimming(start, end)
+            && self.pages_of(start, end).all(|page| {
+                self.ended[page as usize % CHANGES] <= self.durable
+                    && self.pages.get(&page).is_none_or(Page::is_quiet)
+            })
     }
 
     /// Sends a read or write of bytes of the host to a place.
@@ -239,7 +268,7 @@ impl Replicas {
         slots.len() as u64
     }
 
-    /// Nothing is taken any more.
+    /// Nothing but reads is taken any more.
     pub(super) fn poison(&mut self, failure: &Failure, actions: &mut Actions) {
         let poison = self.poisoned.get_or_insert_with(|| Failure::Poisoned {
             layer: NAME,
@@ -267,13 +296,26 @@ impl Replicas {
         let ready = self.flushes.partition_point(|&(_, stamp)| stamp < oldest);
         if ready > 0 {
             let ids = self.flushes.drain(..ready).map(|(id, _)| id).collect();
-            self.send(Own::Flush(ids), Command::new(0, IoOp::Flush, 0, 0), now, actions);
+            let stamp = self.next_stamp();
+            self.send(Own::Flush { ids, stamp }, Command::new(0, IoOp::Flush, 0, 0), now, actions);
         }
     }
 
-    fn flushed(&mut self, ids: &[u32], outcome: &Result<Data, Failure>, actions: &mut Actions) {
-        if let Err(failure) = outcome {
-            self.poison(failure, actions);
+    fn flushed(
+        &mut self,
+        (ids, stamp): (&[u32], u64),
+        outcome: &Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
+        match outcome {
+            Ok(_) if self.poisoned.is_none() => self.durable = self.durable.max(stamp),
+            Ok(_) => {}
+            Err(failure) => {
+                self.is_below_unsafe |= failure.may_have_dropped_writes();
+                // What this one did not make durable, a later one that ended well did not either.
+                self.durable = if self.durable < stamp { self.durable } else { 0 };
+                self.poison(failure, actions);
+            }
         }
         ids.iter().for_each(|&id| actions.reply(id, outcome.clone()));
     }
@@ -318,7 +360,7 @@ impl Replicas {
                 self.counts.blocked_writes += 1;
                 self.in_slots.blocked(u64::from(slot));
             }
-            Own::Trim(_) | Own::Flush(_) | Own::Note { .. } => {}
+            Own::Trim(_) | Own::Flush { .. } | Own::Note { .. } => {}
         }
     }
 
@@ -334,7 +376,7 @@ impl Replicas {
                     self.hop(first + index, version + index, now, actions);
                 }
             }
-            Own::HomeWrite(_) | Own::Trim(_) | Own::Flush(_) | Own::Note { .. } => {}
+            Own::HomeWrite(_) | Own::Trim(_) | Own::Flush { .. } | Own::Note { .. } => {}
         }
     }
 }
@@ -351,8 +393,12 @@ impl Layer for Replicas {
     fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         command.check(self.limits);
         if let Some(poison) = &self.poisoned {
-            actions.reply(command.id, Err(poison.clone()));
-            return;
+            let is_safe = command.op == IoOp::Read
+                && (!self.is_below_unsafe || self.is_durable(command.offset, command.end()));
+            if !is_safe {
+                actions.reply(command.id, Err(poison.clone()));
+                return;
+            }
         }
         match command.op {
             IoOp::Read => self.read(&command, now, actions),
@@ -377,6 +423,7 @@ impl Layer for Replicas {
         match own {
             Own::Read { ask, place } => self.read_ended(ask, place, outcome, now, actions),
             Own::HomeWrite(write) => {
+                self.ends_at_home(write.first..write.first + write.pages);
                 if outcome.is_ok() && write.may_hop {
                     self.patience.took(now - sent_at);
                 }
@@ -386,7 +433,7 @@ impl Layer for Replicas {
                 self.slot_ended((page, version), slot, outcome.is_err(), now, actions);
             }
             Own::Trim(trim) => self.trimmed(trim, outcome, now, actions),
-            Own::Flush(ids) => self.flushed(&ids, &outcome, actions),
+            Own::Flush { ids, stamp } => self.flushed((&ids, stamp), &outcome, actions),
             Own::Note { is_second: true } if outcome.is_ok() => {
                 self.write_note(false, now, actions);
             }
@@ -423,7 +470,7 @@ impl Layer for Replicas {
         let begin = into.len();
         self.counts.list(into);
         let pages = Page::BYTES * self.pages.len() as u64;
-        let changes = (self.changes.len() * size_of::<u64>()) as u64;
+        let changes = ((self.changes.len() + self.ended.len()) * size_of::<u64>()) as u64;
         let maps = self.groups.bytes() + self.space.bytes();
         into.extend([
             self.groups.slots(),

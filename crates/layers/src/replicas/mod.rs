@@ -19,6 +19,9 @@
 //! - A write to a slot that fails costs that replica. A write to home that fails is that write's
 //!   failure, unless a slot has it, or gets it: then it is tried once more. If that fails, and it
 //!   was acknowledged, the layer is poisoned; so it is by a flush below that fails.
+//! - Poisoned, it goes on reading. What could not be written at home is read from its slot. After a
+//!   flush that failed, and not because what is below is poisoned, nothing is sure but what homes
+//!   held when the last good flush was sent: of other pages reads fail (`layer.rs`).
 //!
 //! # What is seen when
 //! Each sector is an atomic register: what one read saw, no later read has something older than

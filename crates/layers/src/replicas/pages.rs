@@ -94,6 +94,11 @@ impl Page {
         !self.is_home_busy() && self.home == self.newest
     }
 
+    /// Whether home cannot be written, though the page was acknowledged: it is read where it is.
+    pub const fn is_given_up(&self) -> bool {
+        self.failures > 1
+    }
+
     /// Whether there is nothing to know of it.
     pub fn is_nothing(&self) -> bool {
         self.is_quiet() && self.replicas.is_empty() && self.waiting.is_empty()

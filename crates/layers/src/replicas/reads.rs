@@ -51,7 +51,8 @@ impl Replicas {
             let start = command.offset.max(self.geometry.page_start(page));
             let end = command.end().min(self.geometry.page_start(page + 1));
             let is_alone = self.pages.get(&page).is_some_and(|page| {
-                !page.is_home_current() || (!is_long && page.readable().nth(1).is_some())
+                let has_choice = !is_long && !self.is_below_unsafe;
+                !page.is_home_current() || (has_choice && page.readable().nth(1).is_some())
             });
             match pieces.last_mut() {
                 Some((_, last, false))
@@ -78,9 +79,10 @@ impl Replicas {
                 is_counted: !is_long,
                 clean_since: self.clean_since(start, end, is_long),
             };
-            let is_run = ask.pages > 1;
+            // Only homes are known to be durable.
+            let is_at_home = ask.pages > 1 || self.is_below_unsafe;
             let ask = self.asks.insert(ask) as u32;
-            if is_run {
+            if is_at_home {
                 self.ask(ask, Place::Home, now, actions);
             } else {
                 self.ask_next(ask, now, actions);
@@ -176,6 +178,8 @@ impl Replicas {
         now: Nanos,
         actions: &mut Actions,
     ) {
+        let is_unsafe = self.is_below_unsafe;
+        let outcome = self.as_far_as_safe(key, place, outcome);
         let ask = &mut self.asks[key as usize];
         ask.under_way -= 1;
         let part = ask.part;
@@ -196,9 +200,12 @@ impl Replicas {
                 }
                 Err(failure) => {
                     let page = ask.first;
-                    self.read_failed(page, place);
-                    let is_asked_elsewhere = self.asks[key as usize].under_way > 0
-                        || (self.asks[key as usize].pages == 1 && self.ask_next(key, now, actions));
+                    if !is_unsafe {
+                        self.read_failed(page, place);
+                    }
+                    let ask = &self.asks[key as usize];
+                    let is_asked_elsewhere = ask.under_way > 0
+                        || (ask.pages == 1 && !is_unsafe && self.ask_next(key, now, actions));
                     if !is_asked_elsewhere {
                         self.asks[key as usize].is_answered = true;
                         self.gather.ended(part, Err(failure), actions);
@@ -215,6 +222,24 @@ impl Replicas {
             Place::Slot(slot) => self.space.ends(slot),
             Place::Home => self.home_was_read(pages, now, actions),
         }
+    }
+
+    /// What a read has brought, unless it may be older than what was written: a flush that failed
+    /// may have dropped that while the read was under way.
+    fn as_far_as_safe(
+        &self,
+        key: u32,
+        place: Place,
+        outcome: Result<Data, Failure>,
+    ) -> Result<Data, Failure> {
+        let Some(poison) = self.poisoned.as_ref().filter(|_| self.is_below_unsafe) else {
+            return outcome;
+        };
+        let Ask { start, end, .. } = self.asks[key as usize];
+        if place == Place::Home && self.is_durable(start, end) {
+            return outcome;
+        }
+        outcome.and(Err(poison.clone()))
     }
 
     /// Pages may wait for that, to be written at home.

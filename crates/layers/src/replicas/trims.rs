@@ -79,6 +79,7 @@ impl Replicas {
     ) {
         let Trim { part, start, end, .. } = self.trims.remove(key as usize);
         self.changes_all(self.pages_of(start, end));
+        self.ends_at_home(self.pages_of(start, end));
         self.gather.ended(part, outcome.map(|_| Data::Absent), actions);
         for _ in 0..self.held.len() {
             let Some(command) = self.held.pop_front() else { break };

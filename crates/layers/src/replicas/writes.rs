@@ -278,7 +278,7 @@ impl Replicas {
 
     /// A whole page could not be written at home. Where a slot holds it, or may, or something newer
     /// came, it is tried once more. Otherwise it is lost, and its writer gets an error; if it
-    /// was acknowledged, nobody may rely on the layer any more.
+    /// was acknowledged, nothing is written any more, and the page is read where it is.
     fn home_failed(
         &mut self,
         number: u64,
@@ -295,8 +295,11 @@ impl Replicas {
             return Vec::new();
         }
         let lost: Vec<Waiting> = page.waiting.drain(..).collect();
-        let given_up = page.settle();
-        page.failures = 0;
+        let mut given_up = Vec::new();
+        if !is_acknowledged {
+            given_up = page.settle();
+            page.failures = 0;
+        }
         for part in lost {
             self.gather.ended(part.part, Err(failure.clone()), actions);
         }
@@ -336,7 +339,7 @@ impl Replicas {
             if page.is_nothing() {
                 self.pages.remove(&number);
             }
-        } else if !page.is_home_busy() {
+        } else if !page.is_home_busy() && !page.is_given_up() {
             let is_read_there = page.is_home_current();
             let waits = !is_read_there && self.is_home_being_read(number);
             if let Some(page) = self.pages.get_mut(&number) {

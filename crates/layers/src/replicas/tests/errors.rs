@@ -86,10 +86,77 @@ fn what_was_acknowledged_and_cannot_be_written_at_home_poisons() {
     let poisoned = |outcome| matches!(outcome, Err(Failure::Poisoned { layer: "replicas", .. }));
     assert!(poisoned(world.wait(flush).1));
     assert!(poisoned(world.wait(trim).1) && poisoned(world.wait(held).1));
-    let read = world.read(0, 4096);
-    assert!(poisoned(world.wait(read).1));
     world.settle();
     assert!(world.stack.is_idle());
+    assert_eq!(world.byte(0), 1, "a slot has what home could not take");
+    assert_eq!(world.byte(PAGE as u64), 0, "and homes have the others");
+    let write = world.write(0, &[3; PAGE]);
+    assert!(poisoned(world.wait(write).1));
+    world.settle();
+    assert!(world.stack.is_idle());
+}
+
+/// Pages: 0 is written before a good flush, 1 after it; 2 never.
+#[test]
+fn after_a_flush_that_failed_only_what_is_known_to_be_durable_is_read() {
+    let page = PAGE as u64;
+    let broken = Failure::Io { op: IoOp::Flush, offset: 0, length: 0, reason: "broken".into() };
+    let below = Failure::Poisoned { layer: "below", cause: "broken".into() };
+    for (failure, is_safe) in [(broken, false), (below, true)] {
+        let mut world = World::new(TEXT);
+        let id = world.write(0, &[1; PAGE]);
+        world.wait(id).1.unwrap();
+        let flush = world.flush();
+        world.wait(flush).1.unwrap();
+        let id = world.write(page, &[2; PAGE]);
+        world.wait(id).1.unwrap();
+        world.fate = Box::new(|command| match command.op {
+            IoOp::Flush => failing(MS),
+            _ => after(2 * MS),
+        });
+        world.failure = Some(failure);
+        // Under way when the flush fails: a read of each page.
+        let flush = world.flush();
+        let reads = [0, 1, 2].map(|number| world.read(number * page, 512));
+        world.wait(flush).1.unwrap_err();
+        let told = |outcome: Result<Data, Failure>| match outcome {
+            Ok(data) => Some(data.joined().unwrap()[0]),
+            Err(Failure::Poisoned { layer: "replicas", .. }) => None,
+            Err(failure) => panic!("{failure}"),
+        };
+        let expected = [Some(1), is_safe.then_some(2), Some(0)];
+        assert_eq!(reads.map(|id| told(world.wait(id).1)), expected, "under way");
+        for _ in 0..2 {
+            let reads = [0, 1, 2].map(|number| world.read(number * page, 512));
+            assert_eq!(reads.map(|id| told(world.wait(id).1)), expected);
+        }
+        let both = world.read(0, 2 * 4096);
+        assert_eq!(told(world.wait(both).1).is_some(), is_safe, "a part of it is not sure");
+        world.settle();
+        assert!(world.stack.is_idle());
+    }
+}
+
+/// A flush that was sent before it and fails after it covers what a good one seemed to cover.
+#[test]
+fn a_good_flush_is_not_trusted_if_an_earlier_one_fails_later() {
+    let mut world = World::new(TEXT);
+    let id = world.write(0, &[1; PAGE]);
+    world.wait(id).1.unwrap();
+    let mut flushes = 0;
+    world.fate = Box::new(move |command| match command.op {
+        IoOp::Flush => {
+            flushes += 1;
+            if flushes == 1 { failing(2 * MS) } else { after(MS) }
+        }
+        _ => after(10_000),
+    });
+    let (first, second) = (world.flush(), world.flush());
+    world.wait(second).1.unwrap();
+    world.wait(first).1.unwrap_err();
+    let id = world.read(0, 512);
+    assert!(matches!(world.wait(id).1, Err(Failure::Poisoned { .. })));
+    assert_eq!(world.byte(PAGE as u64), 0, "what was never written is what it was");
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub struct World {
     pub media: Vec<u8>,
     /// What commands become of, from now on.
     pub fate: Box<dyn FnMut(&Command) -> Fate>,
+    /// What a command that fails fails with, if not as a device's does.
+    pub failure: Option<Failure>,
     under_way: Vec<UnderWay>,
     actions: Actions,
     /// Replies to the host, with their times, that were not taken.
@@ -82,6 +84,7 @@ impl World {
             now: 0,
             media,
             fate: Box::new(|_| after(10_000)),
+            failure: None,
             under_way: Vec::new(),
             actions: Actions::default(),
             replies: Vec::new(),
@@ -183,7 +186,8 @@ impl World {
         if let Some(at) = self.under_way.iter().position(due) {
             let UnderWay { command, fails, read, .. } = self.under_way.swap_remove(at);
             let outcome = if fails {
-                Err(command.failed("the test wants it"))
+                let own = || command.failed("the test wants it");
+                Err(self.failure.clone().unwrap_or_else(own))
             } else if command.op == IoOp::Read {
                 Ok(Data::Whole(read.into()))
             } else {

@@ -740,7 +740,17 @@ def restage_volume(
 ) -> dict[str, Any]:
     """Give a volume an empty staging area on another device, in place of the one that it has.
 
-    `lose` allows what is on that alone to be lost, if the volume was not closed. Its header.
+    That may lie on its own device, or on a third. `lose` allows what is on a staging device alone
+    to be lost, if the volume was not closed. Its header.
+    """
+
+def unstage_volume(
+    device: str, *, staging: str | None = None, lose: bool = False
+) -> dict[str, Any]:
+    """Take a volume's staging device away: its staging area lies behind its pages then.
+
+    `lose` allows what is on the staging device alone to be lost, if that cannot be opened. Its
+    header, and `staging`: the `device`, and why it has its headers still, `problem`.
     """
 
 def destroy_volume(device: str) -> dict[str, Any]:

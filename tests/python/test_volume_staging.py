@@ -101,7 +101,11 @@ def test_a_missing_wrong_or_older_staging_device_is_one_line(
     for words, said in (
         (["create", "x", "--staging-size", "8M"], "--staging-size is for --staging"),
         (["restage", slow, "--staging", fast, "--lose-staged", fast], "repeat the path of DEVICE"),
-        (["restage", other, "--staging", str(moved)], "when it is made"),
+        (["restage", other, "--staging", str(moved)], "it holds data"),
+        (["restage", other, "--none"], "on the device itself already"),
+        (["restage", slow], "give --staging DEVICE2, or --none"),
+        (["restage", slow, "--none", "--staging-size", "8M"], "are for a new staging device"),
+        (["restage", slow, "--none", "--staging", other], "a volume of one device"),
     ):
         assert said in fails(cli, *words)
 
@@ -121,6 +125,30 @@ def test_a_staging_device_is_replaced(cli: Cli, pair: tuple[str, str], tmp_path:
     gone = cli("volume", "destroy", slow, "--destroy-data", slow)
     assert f"{new}: its staging area is gone, too" in gone.stdout
     assert "no volume is there" in fails(cli, "info", new)
+
+
+def test_a_staging_device_is_given_and_taken_away(cli: Cli, tmp_path: Path) -> None:
+    slow, fast = str(tmp_path / "slow"), str(tmp_path / "fast")
+    cli("volume", "create", slow, "--size", "32M", "--stack", STACK)
+    volume = _core.Volume(slow)
+    size = volume.about()["capacity_bytes"]
+    volume.write(4096, b"home")
+    volume.close()
+    words = ["restage", slow, "--staging", fast, "--staging-size", "8M"]
+    assert f"lies on {fast} now, empty" in cli("volume", *words).stdout
+    volume = _core.Volume(slow)
+    assert (volume.read(4096, 4), volume.about()["capacity_bytes"]) == (b"home", size)
+    volume.write(8192, b"staged" * 1000, fua=True)
+    volume.close()
+    said = cli("volume", "restage", slow, "--none").stdout
+    assert f"{slow}: the staging area of volume" in said
+    assert f"{fast}: it belongs to no volume any more" in said
+    Path(fast).unlink()
+    volume = _core.Volume(slow)
+    assert volume.read(8192, 6000) == b"staged" * 1000
+    assert (volume.read(4096, 4), volume.about()["capacity_bytes"]) == (b"home", size)
+    volume.close()
+    assert json.loads(cli("volume", "info", slow, "--json", "-").stdout)["role"] is None
 
 
 def test_units_of_systemd_reach_both_devices() -> None:

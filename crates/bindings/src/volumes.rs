@@ -121,9 +121,10 @@ fn volume_about<'py>(
     about_dict(py, &about)
 }
 
-/// Gives the volume on a device an empty staging area on another, in place of the one that it has.
-/// `lose` allows what is on that alone to be lost, if the volume was not closed; `destroy` what the
-/// new device holds. Its header as a dict. Raises InputError, RunError.
+/// Gives the volume on a device an empty staging area on another, in place of the one that it has,
+/// there or on a third. `lose` allows what is on a staging device alone to be lost, if the volume
+/// was not closed; `destroy` what the new device holds. Its header as a dict. Raises InputError,
+/// RunError.
 #[pyfunction]
 #[pyo3(signature = (device, staging, *, lose=false, destroy=false))]
 fn restage_volume<'py>(
@@ -136,6 +137,27 @@ fn restage_volume<'py>(
     let staging = Staging { device: staging.to_owned(), destroys: destroy };
     let header = py.detach(|| ::servers::restage(device, &staging, lose)).map_err(volume_error)?;
     header_dict(py, &header)
+}
+
+/// Takes the staging device of the volume on a device away, which is at `staging` or where it was
+/// last: its staging area lies behind its pages then. `lose` allows what is on the staging device
+/// alone to be lost, if that cannot be opened. Its header as a dict, and a dict `staging`: `device`,
+/// and `problem`, why that has its headers still. Raises InputError, RunError.
+#[pyfunction]
+#[pyo3(signature = (device, *, staging=None, lose=false))]
+fn unstage_volume<'py>(
+    py: Python<'py>,
+    device: &str,
+    staging: Option<&str>,
+    lose: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let taken = py.detach(|| ::servers::unstage(device, staging, lose)).map_err(volume_error)?;
+    let dict = header_dict(py, &taken.header)?;
+    let staging = PyDict::new(py);
+    staging.set_item("device", taken.device)?;
+    staging.set_item("problem", taken.problem)?;
+    dict.set_item("staging", staging)?;
+    Ok(dict)
 }
 
 /// Overwrites both headers of the volume on a device. Raises InputError if there is none.
@@ -349,6 +371,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(create_volume, module)?)?;
     module.add_function(wrap_pyfunction!(volume_about, module)?)?;
     module.add_function(wrap_pyfunction!(restage_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(unstage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
     module.add_function(wrap_pyfunction!(resize_volume, module)?)?;

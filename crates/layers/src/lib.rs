@@ -23,6 +23,7 @@ mod resize;
 pub mod scheduler;
 mod stable_buffer;
 mod stack;
+mod staging;
 mod time;
 #[cfg(test)]
 mod version_one;
@@ -33,11 +34,10 @@ pub use facts::{EquationPiece, Facts, PatternTimes, Thresholds};
 pub use gather::{Gather, ParentPart};
 pub use layer::{Actions, Layer};
 pub use meter::{Meter, Sample, Sent};
-pub use registered::{
-    Addresses, Counter, Entry, LAYERS, Making, Opened, format, format_staging, open, parse,
-};
+pub use registered::{Addresses, Counter, Entry, LAYERS, Making, Opened, format, open, parse};
 pub use resize::{Change, Changes, Resizing, capacity, resize};
 pub use stack::Stack;
+pub use staging::{bytes_with_area, format_staging, homes_bytes};
 
 // What all layers speak of.
 use block::{Command, Data, Failure, Limits, Reply, Signal, Store};

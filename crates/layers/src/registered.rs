@@ -6,7 +6,7 @@ use crate::scheduler::{self, Expansion};
 use block::{BlockDevice, Limits, Store};
 
 use crate::resize::{Changes, Resizing};
-use crate::{Driver, Facts, Layer, LayerError, Stack, replicas, stable_buffer};
+use crate::{Driver, Facts, Layer, LayerError, Stack, replicas, stable_buffer, staging};
 
 /// What a layer is made from.
 #[derive(Clone, Copy, Debug)]
@@ -128,27 +128,6 @@ pub fn format(
     build(&parse(text)?, facts, seed, device, Work::FormatAll).map(|_| ())
 }
 
-/// Writes an empty staging area, of the layer that has it on a device of its own, and leaves
-/// everything else as it is: for a staging device that takes the place of another. What was
-/// only in the other is lost.
-///
-/// # Errors
-/// [`LayerError`]; [`LayerError::Refused`] if nothing is staged on a device of its own.
-///
-/// # Panics
-/// If the device holds no data.
-pub fn format_staging(
-    text: &str,
-    facts: &Facts,
-    seed: u64,
-    device: &mut dyn BlockDevice,
-) -> Result<(), LayerError> {
-    if facts.staging_offset.is_none() {
-        return Err(no_staging());
-    }
-    build(&parse(text)?, facts, seed, device, Work::FormatStaging).map(|_| ())
-}
-
 /// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom
 /// up. A [`Driver`] lets it work.
 ///
@@ -168,43 +147,11 @@ pub fn open(
 
 /// What is done with each layer before it is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
+pub(crate) enum Work {
     Open,
     FormatAll,
-    /// Formats the layer with a staging area on another device, and opens none above it.
+    /// Formats the layer whose staging area may lie on another device, and opens none above it.
     FormatStaging,
-}
-
-fn no_staging() -> LayerError {
-    let reason = "a staging device is of use to this layer alone, and it is not in the stack";
-    LayerError::Refused { layer: stable_buffer::ENTRY.info.name, reason: reason.to_owned() }
-}
-
-/// Which layer, counted from the bottom, has its staging area on the second device: none if there
-/// is no such device.
-///
-/// # Errors
-/// [`LayerError::Refused`] if no layer stages anything, or one below it moves addresses.
-fn staging_level(
-    layers: &[(&'static Entry, Args)],
-    facts: &Facts,
-) -> Result<Option<usize>, LayerError> {
-    if facts.staging_offset.is_none() {
-        return Ok(None);
-    }
-    let mut from_bottom = layers.iter().rev().map(|(entry, _)| entry);
-    let level = layers.iter().rev().position(|(entry, _)| entry.addresses == Addresses::Staged);
-    let level = level.ok_or_else(no_staging)?;
-    match from_bottom.by_ref().take(level).find(|entry| entry.addresses != Addresses::Kept) {
-        None => Ok(Some(level)),
-        Some(below) => Err(LayerError::Refused {
-            layer: below.info.name,
-            reason: "it lies below a staging area and puts bytes elsewhere, so that the area \
-                     cannot lie on a device of its own: put stable_buffer at the bottom, or over \
-                     nothing but schedulers"
-                .to_owned(),
-        }),
-    }
 }
 
 /// Opens layers, from the bottom up, that were formatted.
@@ -217,14 +164,15 @@ pub(crate) fn open_layers(
     build(layers, facts, seed, device, Work::Open)
 }
 
-fn build(
+pub(crate) fn build(
     layers: &[(&'static Entry, Args)],
     facts: &Facts,
     seed: u64,
     device: &mut dyn BlockDevice,
     work: Work,
 ) -> Result<Stack, LayerError> {
-    let staging = staging_level(layers, facts)?;
+    let is_staging_wanted = facts.staging_offset.is_some() || work == Work::FormatStaging;
+    let staging = if is_staging_wanted { Some(staging::level(layers)?) } else { None };
     let one_device = Facts { staging_offset: None, ..facts.clone() };
     let mut stack = Stack::new(device.info().limits);
     for (level, (entry, args)) in layers.iter().rev().enumerate() {

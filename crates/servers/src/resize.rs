@@ -15,8 +15,8 @@ use units::Progress;
 
 use crate::header::RESIZING;
 use crate::volume::{
-    ALIGN_BYTES, About, LEAST_BYTES, Opening, Volume, find, layers_failed, open_device, refused,
-    write, write_header,
+    ALIGN_BYTES, About, Closed, LEAST_BYTES, Opening, Volume, find, layers_failed, open_device,
+    refused, write, write_header,
 };
 use crate::{HEADER_BYTES, Header, VolumeError};
 
@@ -122,15 +122,15 @@ pub(crate) fn resize_on(
     if header.pair.is_some() {
         return Err(refused(
             &*device,
-            "it has a staging device, and cannot be resized: make a new volume of the wanted \
-             size, and copy the contents to it"
+            "it has a staging device, and cannot be resized: take that away first (`flashwright \
+             volume restage --none`), and give it again afterwards"
                 .to_owned(),
         ));
     }
     let mut volume = Volume::open_found(device, header, notes)?;
     let new = new_size(&mut volume, size, destroys, progress)?;
     let before_bytes = volume.capacity_bytes();
-    let (mut device, mut header) = volume.close_to_device()?;
+    let Closed { mut device, mut header, .. } = volume.close_to_devices()?;
     if new.data_bytes != header.data_bytes {
         let mut part = Part::new(&mut *device, header.data_offset, header.data_bytes);
         let changes =
@@ -331,4 +331,4 @@ pub(crate) fn apply(changes: &[Change], store: &mut Store<'_>) -> Result<(), Fai
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,7 +12,7 @@ use block::{BlockDevice, Part, Spanned};
 use devices::Access;
 
 use crate::header::{Pair, Role};
-use crate::volume::{find, layers_failed, open_device, plan, refused, write_header};
+use crate::volume::{find, open_device, plan, write_header};
 use crate::{Header, VolumeError};
 
 /// What the staging area of a new volume lies on.
@@ -67,7 +67,7 @@ fn absolute(device: &str) -> String {
     whole.ok().and_then(|path| path.to_str().map(str::to_owned)).unwrap_or(device.to_owned())
 }
 
-fn same_device(one: &str, other: &str) -> bool {
+pub(crate) fn same_device(one: &str, other: &str) -> bool {
     let whole = |device: &str| Path::new(device).canonicalize().ok();
     one == other || whole(one).is_some_and(|path| Some(path) == whole(other))
 }
@@ -89,8 +89,18 @@ pub(crate) fn begin(
     }
     let access = if staging.destroys { Access::DestroyData } else { Access::Write };
     let second = open_device(&staging.device, access, queue_depth)?;
+    begin_on(second, &staging.device, device, header)
+}
+
+/// The same on a device that is open, and is at `place`.
+pub(crate) fn begin_on(
+    second: Box<dyn BlockDevice>,
+    place: &str,
+    device: &str,
+    header: &mut Header,
+) -> Result<Second, VolumeError> {
     let pair = |role, other: &str| Some(Pair { role, is_settled: true, other: absolute(other) });
-    header.pair = pair(Role::Homes, &staging.device);
+    header.pair = pair(Role::Homes, place);
     let mut own = plan(&header.stack, &Default::default(), &*second)?;
     (own.uuid, own.seed, own.created_unix_s) = (header.uuid, header.seed, header.created_unix_s);
     own.pair = pair(Role::Staging, device);
@@ -132,11 +142,24 @@ pub(crate) fn open(
              last one was {other}"
         )));
     }
-    let mut second = open_device(&place, access, queue_depth).map_err(|error| {
+    let second = open_device(&place, access, queue_depth).map_err(|error| {
         wrong(format!(
             "volume {uuid} needs its staging device, and {error}; say where it is by --staging"
         ))
     })?;
+    open_on(second, (device, &place), header, given.is_some()).map(Some)
+}
+
+/// The same with the device that is at `place` and open, if the header says that it has one; the
+/// place is kept if it was given.
+pub(crate) fn open_on(
+    mut second: Box<dyn BlockDevice>,
+    (device, place): (&str, &str),
+    header: &mut Header,
+    is_given: bool,
+) -> Result<Second, VolumeError> {
+    let wrong = |reason| VolumeError::Refused { device: device.to_owned(), reason };
+    let uuid = header.uuid;
     let found = find(&mut *second).map_err(|error| {
         wrong(format!("the staging device of volume {uuid} is wanted, and {error}"))
     })?;
@@ -160,11 +183,9 @@ pub(crate) fn open(
              both devices"
         )));
     }
-    compare(header, &own).map_err(|older| wrong(older.told(device, &place, header, &own)))?;
-    if given.is_some()
-        && let Some(pair) = &mut header.pair
-    {
-        let kept = std::mem::replace(&mut pair.other, absolute(&place));
+    compare(header, &own).map_err(|older| wrong(older.told(device, place, header, &own)))?;
+    if is_given && let Some(pair) = &mut header.pair {
+        let kept = std::mem::replace(&mut pair.other, absolute(place));
         // It is where to look first, no more: without room for it, the old one stays.
         if Header::room(&header.stack, &header.facts, header.pair.as_ref()).is_err()
             && let Some(pair) = &mut header.pair
@@ -172,7 +193,7 @@ pub(crate) fn open(
             pair.other = kept;
         }
     }
-    Ok(Some(Second { device: second, header: own, notes }))
+    Ok(Second { device: second, header: own, notes })
 }
 
 /// Which of both devices is an older copy.
@@ -265,51 +286,6 @@ pub(crate) fn look(
             problem: Some(error.to_string()),
         },
     })
-}
-
-/// Gives a volume an empty staging area on another device, in place of one that is gone or is to
-/// go. Of a volume that was closed nothing is lost by that: nothing was in the staging area.
-///
-/// # Errors
-/// [`VolumeError`]: above all if it was not closed and what the old device holds may not be lost
-/// (`loses`), or the stack's staging area does not fit.
-pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, VolumeError> {
-    let mut first = open_device(device, Access::DestroyData, 32)?;
-    let mut header = find(&mut *first)?.header;
-    let (uuid, other) = match &header.pair {
-        Some(Pair { role: Role::Homes, other, .. }) => (header.uuid, other.clone()),
-        Some(_) => {
-            return Err(refused(&*first, "it is a staging device itself".to_owned()));
-        }
-        None => {
-            return Err(refused(
-                &*first,
-                "its staging area lies on the device itself: a volume gets a staging device when \
-                 it is made"
-                    .to_owned(),
-            ));
-        }
-    };
-    if !header.is_clean && !loses {
-        return Err(refused(
-            &*first,
-            format!(
-                "volume {uuid} was not closed: pages that were acknowledged may be on {other} \
-                 alone; open it once with that device, or allow them to be lost"
-            ),
-        ));
-    }
-    if same_device(&staging.device, &other) && !loses {
-        return Err(refused(&*first, format!("{other} is its staging device already")));
-    }
-    let mut second = begin(staging, 32, device, &mut header)?;
-    let mut below = below(&mut *first, &header, Some((&mut *second.device, &second.header)));
-    layers::format_staging(&header.stack, &header.layer_facts(), header.seed, &mut below)
-        .map_err(|error| layers_failed(device, error))?;
-    header.generation += 1;
-    // A crash before this leaves the old device as the volume's.
-    write_headers(&mut *first, &header, Some((&mut second.device, &mut second.header)))?;
-    Ok(header)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use block::Store;
 use layers::Facts;
 
 use super::*;
-use crate::{Creating, HEADER_BYTES, Opening, Volume, about, check, destroy};
+use crate::{Creating, HEADER_BYTES, Opening, Volume, about, check, destroy, restage};
 
 const STACK: &str = "stable_buffer(size=256Ki)";
 

@@ -68,6 +68,13 @@ pub struct About {
     pub staging: Option<StagingFound>,
 }
 
+/// What a volume was on, after it was closed.
+pub(crate) struct Closed {
+    pub device: Box<dyn BlockDevice>,
+    pub header: Header,
+    pub second: Option<Second>,
+}
+
 pub(crate) type VolumeDriver = Driver<Below, Stack, Gauge>;
 
 /// A volume that was opened: the stack over its part of the device.
@@ -179,7 +186,7 @@ impl Volume {
     }
 
     /// Whether it may be written to. A resize that was cut short is finished.
-    fn ready(
+    pub(crate) fn ready(
         device: &mut dyn BlockDevice,
         header: Header,
         notes: &mut Vec<String>,
@@ -202,7 +209,7 @@ impl Volume {
     }
 
     /// The header says first that it is open, so that a crash from then on is known.
-    fn open_on(
+    pub(crate) fn open_on(
         mut device: Box<dyn BlockDevice>,
         mut second: Option<Second>,
         mut header: Header,
@@ -283,11 +290,11 @@ impl Volume {
     /// [`VolumeError`] if that fails: the volume is not marked then, and the next opening recovers
     /// what was durable.
     pub fn close(self) -> Result<(), VolumeError> {
-        self.close_to_device().map(|_| ())
+        self.close_to_devices().map(|_| ())
     }
 
-    /// The same; its device goes on, with the header that was written last.
-    pub(crate) fn close_to_device(mut self) -> Result<(Box<dyn BlockDevice>, Header), VolumeError> {
+    /// The same; its devices go on, with the headers that were written last.
+    pub(crate) fn close_to_devices(mut self) -> Result<Closed, VolumeError> {
         self.driver.drain(&mut || true)?;
         let name = self.driver.info().name.clone();
         Store::new(&mut self.driver)
@@ -304,7 +311,12 @@ impl Volume {
             let other = second.as_mut().zip(self.staging.as_mut());
             staging::write_headers(&mut *device, &self.header, other)?;
         }
-        Ok((device, self.header))
+        let second = second.zip(self.staging).map(|(device, header)| Second {
+            device,
+            header,
+            notes: Vec::new(),
+        });
+        Ok(Closed { device, header: self.header, second })
     }
 }
 
@@ -338,7 +350,7 @@ pub fn destroy(device: &str) -> Result<About, VolumeError> {
     Ok(about)
 }
 
-fn clear_headers(device: &mut dyn BlockDevice) -> Result<(), VolumeError> {
+pub(crate) fn clear_headers(device: &mut dyn BlockDevice) -> Result<(), VolumeError> {
     let about = find(device)?;
     for place in [0, Header::last_place(about.header.device_bytes)] {
         if place + HEADER_BYTES as u64 <= about.device_bytes {
@@ -411,7 +423,7 @@ pub(crate) fn plan(
 }
 
 /// Whether all that a header says fits into it.
-fn check_room(header: &Header, device: &dyn BlockDevice) -> Result<(), VolumeError> {
+pub(crate) fn check_room(header: &Header, device: &dyn BlockDevice) -> Result<(), VolumeError> {
     Header::room(&header.stack, &header.facts, header.pair.as_ref()).map_err(|excess| {
         refused(
             device,

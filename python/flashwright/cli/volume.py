@@ -427,8 +427,14 @@ def serve(device: str, *, ways: Ways, staging: str | None, depth: int, metrics: 
 @click.option(
     "--staging",
     metavar="DEVICE2",
-    required=True,
-    help="The device that the new staging area is to lie on.",
+    help="The device that the new staging area is to lie on; with --none, where the one is that is "
+    "taken away.  [default with --none: where it was last]",
+)
+@click.option(
+    "--none",
+    "takes_away",
+    is_flag=True,
+    help="Take the staging device away: the area lies on DEVICE then, behind the pages.",
 )
 @click.option(
     "--staging-size",
@@ -439,7 +445,7 @@ def serve(device: str, *, ways: Ways, staging: str | None, depth: int, metrics: 
     "--lose-staged",
     metavar="DEVICE",
     help="Confirm that pages are lost that only the old staging device has, by repeating the path "
-    "of DEVICE. Needed if the volume was not closed.",
+    "of DEVICE. Needed if the volume was not closed, or, with --none, that device is missing.",
 )
 @click.option(
     "--destroy-data",
@@ -449,19 +455,34 @@ def serve(device: str, *, ways: Ways, staging: str | None, depth: int, metrics: 
 def restage(
     device: str,
     *,
-    staging: str,
+    staging: str | None,
+    takes_away: bool,
     staging_size: int | None,
     lose_staged: str | None,
     destroy_data: str | None,
 ) -> None:
-    """Give the volume on DEVICE another staging device, because the old one is gone or is to go.
+    """Give the volume on DEVICE a staging device, another one, or none.
 
-    Of a volume that was closed nothing is lost: nothing is staged then.
+    All that it holds stays, and its size. Of a volume that was closed nothing is staged, so that
+    one whose staging device is gone goes on with another. A power cut on the way leaves it as it
+    was or as it is going to be.
+
+    \b
+    Examples:
+      flashwright volume restage /dev/sdb --staging /dev/nvme0n1p3
+      flashwright volume restage /dev/sdb --none
     """
     from flashwright import _core
 
     if lose_staged not in {None, device}:
         raise click.UsageError(f"--lose-staged {lose_staged}: repeat the path of DEVICE, {device}")
+    if takes_away:
+        if staging_size is not None or destroy_data is not None:
+            raise click.UsageError("--staging-size and --destroy-data are for a new staging device")
+        _unstage(device, staging, lose=lose_staged is not None)
+        return
+    if staging is None:
+        raise click.UsageError("give --staging DEVICE2, or --none")
     if destroy_data not in {None, staging}:
         raise click.UsageError(
             f"--destroy-data {destroy_data}: repeat the path of DEVICE2, {staging}"
@@ -477,6 +498,18 @@ def restage(
             Path(staging).unlink(missing_ok=True)
         raise
     say(f"{device}: the staging area of volume {changed['uuid']} lies on {staging} now, empty")
+
+
+def _unstage(device: str, staging: str | None, *, lose: bool) -> None:
+    from flashwright import _core
+
+    changed = _core.unstage_volume(device, staging=staging, lose=lose)
+    say(f"{device}: the staging area of volume {changed['uuid']} lies on it now, empty")
+    gone = changed["staging"]
+    if gone["problem"] is None:
+        say(f"{gone['device']}: it belongs to no volume any more")
+    else:
+        say(f"{gone['device']}: its headers are still there: {gone['problem']}")
 
 
 @volume.command()

@@ -123,6 +123,11 @@ impl Geometry {
         area_bytes.saturating_sub(none.area_bytes()) / none.slot_bytes()
     }
 
+    /// Bytes of an area, whatever its place.
+    pub fn area_bytes_of(limits: Limits, page_bytes: u32, slots: u32, layout: HeaderPlace) -> u64 {
+        Self::nowhere(limits, page_bytes, slots, layout).area_bytes()
+    }
+
     const fn nowhere(limits: Limits, page_bytes: u32, slots: u32, layout: HeaderPlace) -> Self {
         let sector_bytes = limits.sector_bytes;
         Self {

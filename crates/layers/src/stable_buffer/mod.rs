@@ -39,6 +39,8 @@ mod tests;
 
 use registry::Info;
 
+pub(crate) use resize::{bytes_with_area, homes_bytes};
+
 use crate::{Addresses, Entry};
 
 const NAME: &str = "stable_buffer";

@@ -1,11 +1,11 @@
-//! Another size of what is below: pages at home stay where they are, and an empty area is laid out
-//! at the new end.
+//! Another size of what is below, or another place of the area: pages at home stay where they are,
+//! and an empty area is laid out at the new end, or elsewhere.
 
 use super::NAME;
 use super::disk::{Geometry, Superblock};
 use super::recovery::{read_superblocks, scan};
 use super::settings::BufferSettings;
-use crate::{Change, Changes, LayerError, Limits, Making, Resizing};
+use crate::{Change, Changes, LayerError, Limits, Making, Resizing, Store};
 
 /// What may be asked of a buffer over what has these limits.
 ///
@@ -17,6 +17,44 @@ pub fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, LayerError> 
     Ok(Limits { capacity_bytes: geometry.area_offset, ..below })
 }
 
+/// The superblock, if all pages are at home.
+fn all_at_home(settings: &BufferSettings, below: &mut Store<'_>) -> Result<Superblock, LayerError> {
+    let (superblock, _) = read_superblocks(settings, below)?;
+    let held = scan(&superblock, below)?.len();
+    if held == 0 {
+        return Ok(superblock);
+    }
+    let reason = format!(
+        "{held} pages are in slots and could not be flushed, as their bytes are not those that \
+         were written: write them as a whole, and try it again then"
+    );
+    Err(LayerError::Refused { layer: NAME, reason })
+}
+
+/// Bytes that can be addressed from above, if all pages are at home.
+///
+/// # Errors
+/// [`LayerError`]: above all if pages are in slots.
+pub fn homes_bytes(making: &Making<'_>, below: &mut Store<'_>) -> Result<u64, LayerError> {
+    let settings = BufferSettings::new(making, below.limits())?;
+    Ok(all_at_home(&settings, below)?.geometry.homes_bytes)
+}
+
+/// Bytes of what is below with the area at its end, behind the whole pages of so many bytes.
+///
+/// # Errors
+/// [`LayerError`] if the parameters do not go with these limits.
+pub fn bytes_with_area(
+    making: &Making<'_>,
+    limits: Limits,
+    homes_bytes: u64,
+) -> Result<u64, LayerError> {
+    let BufferSettings { page_bytes, slots, layout, .. } = BufferSettings::new(making, limits)?;
+    let page = u64::from(page_bytes);
+    let area = Geometry::area_bytes_of(limits, page_bytes, slots, layout);
+    Ok(homes_bytes / page * page + area)
+}
+
 /// All pages have to be at home. The slots, and of a larger device those that become pages, become
 /// zeros; then come the superblocks.
 ///
@@ -24,16 +62,7 @@ pub fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, LayerError> 
 /// [`LayerError`]: above all if pages are in slots.
 pub fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes {
     let Resizing { below, old, new, above, .. } = resizing;
-    let settings = BufferSettings::new(making, old)?;
-    let (superblock, _) = read_superblocks(&settings, below)?;
-    let held = scan(&superblock, below)?.len();
-    if held > 0 {
-        let reason = format!(
-            "{held} pages are in slots and could not be flushed, as their bytes are not those that \
-             were written: write them as a whole, and resize it then"
-        );
-        return Err(LayerError::Refused { layer: NAME, reason });
-    }
+    let superblock = all_at_home(&BufferSettings::new(making, old)?, below)?;
     let Geometry { page_bytes, slots, layout, area_offset: before, .. } = superblock.geometry;
     let geometry = Geometry::at_end(new, page_bytes, slots, layout)?;
     let after = geometry.area_offset;

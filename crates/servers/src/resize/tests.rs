@@ -14,13 +14,13 @@ const MIB: u64 = 1 << 20;
 
 /// A device that is still there when what was opened on it is gone.
 #[derive(Clone)]
-struct Shared {
+pub struct Shared {
     device: Arc<Mutex<CrashDevice>>,
     info: DeviceInfo,
 }
 
 impl Shared {
-    fn new(mib: u64, mut bytes: Vec<u8>, seed: u64) -> Self {
+    pub fn new(mib: u64, mut bytes: Vec<u8>, seed: u64) -> Self {
         let limits = Limits { capacity_bytes: mib * MIB, sector_bytes: 512, most_bytes: 1 << 16 };
         bytes.resize(limits.capacity_bytes as usize, 0xa5);
         let mut media = Media::new(512, bytes.len() / 512);
@@ -31,12 +31,12 @@ impl Shared {
         Self { device: Arc::new(Mutex::new(device)), info }
     }
 
-    fn with<R>(&self, does: impl FnOnce(&mut CrashDevice) -> R) -> R {
+    pub fn with<R>(&self, does: impl FnOnce(&mut CrashDevice) -> R) -> R {
         does(&mut self.device.lock().unwrap())
     }
 
     /// A power cut, or a kill of whoever uses it.
-    fn end(&self, dice: &mut Dice) {
+    pub fn end(&self, dice: &mut Dice) {
         self.with(|device| {
             if dice.chance(0.3) {
                 device.kill();
@@ -47,7 +47,7 @@ impl Shared {
         });
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         self.with(|device| device.media().raw().clone())
     }
 
@@ -108,13 +108,13 @@ const STACKS: [&str; 8] = [
 ];
 
 /// A volume in use, and what it holds.
-struct Used {
-    bytes: Vec<u8>,
-    held: Vec<u8>,
+pub struct Used {
+    pub bytes: Vec<u8>,
+    pub held: Vec<u8>,
 }
 
 /// Writes at random within the first `within` bytes, and everything once if it is to be full.
-fn used(stack: &str, mib: u64, within: u64, is_full: bool, dice: &mut Dice) -> Used {
+pub fn used(stack: &str, mib: u64, within: u64, is_full: bool, dice: &mut Dice) -> Used {
     let device = Shared::new(mib, Vec::new(), dice.seed());
     let mut volume = Volume::create_on(Box::new(device.clone()), &creating(stack)).unwrap();
     let mut held = vec![0; volume.capacity_bytes() as usize];
@@ -161,7 +161,7 @@ fn used(stack: &str, mib: u64, within: u64, is_full: bool, dice: &mut Dice) -> U
 }
 
 /// What a volume holds, up to the end of the shorter of both.
-fn judge(volume: &mut Volume, held: &[u8], told: &str) {
+pub fn judge(volume: &mut Volume, held: &[u8], told: &str) {
     let mut found = vec![1; volume.capacity_bytes() as usize];
     Store::new(volume.device()).read(0, &mut found).unwrap();
     let length = found.len().min(held.len());
@@ -218,7 +218,7 @@ fn is_too_full(error: &VolumeError, (old, new): (u64, u64)) -> bool {
 }
 
 /// Goes on writing, so that a log has to be cleaned.
-fn use_on(volume: &mut Volume, held: &[u8], dice: &mut Dice, told: &str) {
+pub fn use_on(volume: &mut Volume, held: &[u8], dice: &mut Dice, told: &str) {
     let mut held = held.to_vec();
     held.resize(volume.capacity_bytes() as usize, 0);
     let pages = held.len() / 4096;

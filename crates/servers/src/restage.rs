@@ -1,0 +1,273 @@
+//! Another place for the staging area of a volume: on another device, or back behind the pages.
+//!
+//! Its users keep all that they have, and as many bytes. All pages are at home first, so that the
+//! area is empty. A new one is laid out where the present form does not look; the header of the
+//! pages' device then says where it is, and with the first copy of that which is whole it is
+//! decided. A crash before leaves the volume as it was.
+
+use block::{BlockDevice, Immediate, Part};
+use devices::Access;
+
+use crate::header::{Pair, Role};
+use crate::overlay::Overlay;
+use crate::staging::{self, Second, Staging, begin_on, same_device, write_headers};
+use crate::volume::{
+    Closed, Volume, check_room, clear_headers, find, layers_failed, open_device, refused,
+    write_header,
+};
+use crate::{Header, VolumeError};
+
+const QUEUE_DEPTH: u32 = 32;
+
+/// Gives a volume an empty staging area on another device: in place of one that is gone or is to
+/// go, or of that on the device itself. Of a volume that was closed nothing is lost by that:
+/// nothing was in the staging area. One without a staging device that was not closed is recovered
+/// first.
+///
+/// # Errors
+/// [`VolumeError`]: above all if it has a staging device and was not closed, and what the old
+/// device holds may not be lost (`loses`), or the stack's staging area does not fit.
+pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, VolumeError> {
+    let (mut first, header) = opened(device)?;
+    if header.pair.is_some() && !loses {
+        may_be_left(&mut *first, device, &header, staging)?;
+    }
+    if same_device(&staging.device, device) {
+        let reason = format!(
+            "a staging area on a device of its own needs another device; `flashwright volume \
+             restage {device} --none` puts it behind the pages"
+        );
+        return Err(VolumeError::Refused { device: staging.device.clone(), reason });
+    }
+    let access = if staging.destroys { Access::DestroyData } else { Access::Write };
+    let second = open_device(&staging.device, access, QUEUE_DEPTH)?;
+    give(first, header, (device, &staging.device), second)
+}
+
+/// The device of the pages, and its header.
+fn opened(device: &str) -> Result<(Box<dyn BlockDevice>, Header), VolumeError> {
+    let mut first = open_device(device, Access::DestroyData, QUEUE_DEPTH)?;
+    let header = find(&mut *first)?.header;
+    let header = Volume::ready(&mut *first, header, &mut Vec::new())?;
+    if header.pair.as_ref().is_some_and(|pair| pair.role == Role::Staging) {
+        return Err(refused(&*first, "it is a staging device itself".to_owned()));
+    }
+    Ok((first, header))
+}
+
+/// Whether the staging device that it has holds nothing.
+fn may_be_left(
+    first: &mut dyn BlockDevice,
+    device: &str,
+    header: &Header,
+    staging: &Staging,
+) -> Result<(), VolumeError> {
+    let (uuid, other) = (header.uuid, header.pair.as_ref().map_or("", |pair| &pair.other));
+    if !header.is_clean {
+        return Err(refused(
+            first,
+            format!(
+                "volume {uuid} was not closed: pages that were acknowledged may be on {other} \
+                 alone; open it once with that device, or allow them to be lost"
+            ),
+        ));
+    }
+    if same_device(&staging.device, other) {
+        return Err(refused(first, format!("{other} is its staging device already")));
+    }
+    // One that is gone cannot be asked.
+    let mut header = header.clone();
+    let Ok(Some(mut second)) =
+        staging::open(device, &mut header, None, Access::DestroyData, QUEUE_DEPTH)
+    else {
+        return Ok(());
+    };
+    holds_nothing(first, &header, &mut second)
+}
+
+/// Whether all pages are at home: some may stay in their slots, as they are not what was written.
+fn holds_nothing(
+    first: &mut dyn BlockDevice,
+    header: &Header,
+    second: &mut Second,
+) -> Result<(), VolumeError> {
+    let name = first.info().name.clone();
+    let mut both = staging::below(first, header, Some((&mut *second.device, &second.header)));
+    // Looking at it may mend it, which is nobody's wish here.
+    let mut over = Immediate::new(Overlay::new(&mut both));
+    layers::homes_bytes(&header.stack, &header.layer_facts(), header.seed, &mut over)
+        .map(|_| ())
+        .map_err(|error| layers_failed(&name, error))
+}
+
+/// Puts an empty area on a second device, which is at the second of both places.
+pub(crate) fn give(
+    mut first: Box<dyn BlockDevice>,
+    mut header: Header,
+    (device, place): (&str, &str),
+    second: Box<dyn BlockDevice>,
+) -> Result<Header, VolumeError> {
+    let mut had = None;
+    if header.pair.is_none() {
+        if !header.is_clean {
+            let volume = Volume::open_on(first, None, header, Vec::new())?;
+            Closed { device: first, header, .. } = volume.close_to_devices()?;
+        }
+        let mut part = Part::new(&mut *first, header.data_offset, header.data_bytes);
+        had = Some(capacity(device, &header, &mut part)?);
+        let homes =
+            layers::homes_bytes(&header.stack, &header.layer_facts(), header.seed, &mut part)
+                .map_err(|error| layers_failed(device, error))?;
+        header.data_bytes = homes;
+    }
+    let mut second = begin_on(second, place, device, &mut header)?;
+    check_room(&header, &*first)?;
+    let sector = u64::from(header.sector_bytes.max(second.header.sector_bytes));
+    if !header.data_bytes.is_multiple_of(sector) {
+        return Err(refused(
+            &*second.device,
+            format!(
+                "its sectors are of {sector} bytes, and the pages of volume {} end at a multiple \
+                 of {} alone: take a device with smaller sectors",
+                header.uuid, header.sector_bytes
+            ),
+        ));
+    }
+    let both = (&mut *second.device, &second.header);
+    let mut below = staging::below(&mut *first, &header, Some(both));
+    layers::format_staging(&header.stack, &header.layer_facts(), header.seed, &mut below)
+        .map_err(|error| layers_failed(device, error))?;
+    keeps_its_size(device, had, capacity(device, &header, &mut below)?)?;
+    header.generation += 1;
+    // A crash before this leaves the volume without this device.
+    write_headers(&mut *first, &header, Some((&mut second.device, &mut second.header)))?;
+    Ok(header)
+}
+
+/// Bytes that the stack gives its users as this header says, which may not be that of the device
+/// yet. Nothing is changed: a stack that cannot be opened so stays what it was.
+fn capacity(
+    device: &str,
+    header: &Header,
+    below: &mut dyn BlockDevice,
+) -> Result<u64, VolumeError> {
+    let mut over = Immediate::new(Overlay::new(below));
+    layers::open(&header.stack, &header.layer_facts(), header.seed, &mut over)
+        .map(|stack| stack.limits().capacity_bytes)
+        .map_err(|error| layers_failed(device, error))
+}
+
+fn keeps_its_size(device: &str, before: Option<u64>, after: u64) -> Result<(), VolumeError> {
+    match before {
+        Some(before) if before != after => Err(VolumeError::Refused {
+            device: device.to_owned(),
+            reason: format!("its users have {before} bytes, and would have {after} then"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What became of a staging device that was taken away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unstaged {
+    /// The header of the volume now.
+    pub header: Header,
+    /// Where the device was, that has no header any more.
+    pub device: String,
+    /// Why it has its headers still, if it has.
+    pub problem: Option<String>,
+}
+
+/// Takes the staging device of a volume away: an empty area is laid out behind the pages, on their
+/// own device. A volume that was not closed is recovered first. The staging device, which is at
+/// `given` or where it was last, is needed for that, unless what it alone holds may be lost
+/// (`loses`).
+///
+/// # Errors
+/// [`VolumeError`]: above all if there is no room behind the pages, with the bytes that are
+/// missing.
+pub fn unstage(device: &str, given: Option<&str>, loses: bool) -> Result<Unstaged, VolumeError> {
+    let (first, mut header) = opened(device)?;
+    let Some(Pair { other, .. }) = header.pair.clone() else {
+        let reason = "its staging area lies on the device itself already".to_owned();
+        return Err(refused(&*first, reason));
+    };
+    let place = given.map_or(other, str::to_owned);
+    let second = match staging::open(device, &mut header, given, Access::DestroyData, QUEUE_DEPTH) {
+        Ok(second) => second,
+        Err(_) if loses => None,
+        Err(error) => return Err(error),
+    };
+    let (header, second) = take(first, header, second, loses)?;
+    let cleared = second.map_or_else(
+        || Err("it was left alone".to_owned()),
+        |mut second| clear_headers(&mut *second.device).map_err(|error| error.to_string()),
+    );
+    Ok(Unstaged { header, device: place, problem: cleared.err() })
+}
+
+/// Puts an empty area behind the pages, and lets go of the second device, which still has its
+/// headers.
+pub(crate) fn take(
+    mut first: Box<dyn BlockDevice>,
+    mut header: Header,
+    mut second: Option<Second>,
+    loses: bool,
+) -> Result<(Header, Option<Second>), VolumeError> {
+    let device = first.info().name.clone();
+    let mut had = None;
+    if second.is_some() {
+        if !header.is_clean {
+            let volume = Volume::open_on(first, second, header, Vec::new())?;
+            Closed { device: first, header, second } = volume.close_to_devices()?;
+        }
+        if let Some(second) = &mut second {
+            if !loses {
+                holds_nothing(&mut *first, &header, second)?;
+            }
+            let both = (&mut *second.device, &second.header);
+            let mut below = staging::below(&mut *first, &header, Some(both));
+            had = Some(capacity(&device, &header, &mut below)?);
+        }
+    }
+    let behind = second.as_ref().map_or(0, |second| second.header.generation);
+    let laid = laid_out_behind(&*first, &header)?;
+    let mut part = Part::new(&mut *first, laid.data_offset, laid.data_bytes);
+    layers::format_staging(&laid.stack, &laid.layer_facts(), laid.seed, &mut part)
+        .map_err(|error| layers_failed(&device, error))?;
+    keeps_its_size(&device, had, capacity(&device, &laid, &mut part)?)?;
+    let header = Header { generation: laid.generation.max(behind) + 1, ..laid };
+    // A crash before this leaves the volume with its staging device.
+    write_header(&mut *first, &header)?;
+    Ok((header, second))
+}
+
+/// The header of a volume whose staging area lies behind its pages. A device that has grown is
+/// taken whole, if that is needed.
+fn laid_out_behind(first: &dyn BlockDevice, header: &Header) -> Result<Header, VolumeError> {
+    let limits = first.info().limits;
+    let Header { stack, seed, data_offset, data_bytes, uuid, .. } = header;
+    let bytes = layers::bytes_with_area(stack, &header.facts, *seed, limits, *data_bytes)
+        .map_err(|error| layers_failed(&first.info().name, error))?;
+    let fits = |device_bytes| data_offset + bytes <= Header::last_place(device_bytes);
+    let device_bytes = match header.device_bytes {
+        as_made if fits(as_made) => as_made,
+        _ => limits.capacity_bytes,
+    };
+    if !fits(device_bytes) {
+        let missing = data_offset + bytes - Header::last_place(device_bytes);
+        return Err(refused(
+            first,
+            format!(
+                "the staging area of volume {uuid} needs {} bytes behind its pages, and {missing} \
+                 are missing there: make the device so much larger first",
+                bytes - data_bytes
+            ),
+        ));
+    }
+    Ok(Header { pair: None, data_bytes: bytes, device_bytes, ..header.clone() })
+}
+
+#[cfg(test)]
+#[path = "restage_tests.rs"]
+mod tests;

@@ -5,10 +5,12 @@
 //! cargo run --release -p flashwright-servers --example hostile -- [volumes=1000] [seed=1]
 //! ```
 //!
-//! Each volume is made with one of the stacks, gets a few requests, and is changed: bytes anywhere,
-//! or fields and texts of its header with a checksum that fits again. Then it is looked at,
-//! checked, opened, asked at random and closed. Each step may fail with an error; a step that takes
-//! more than ten seconds, or memory beyond the limit, is a fault as a panic is.
+//! Each volume is made with one of the stacks, every third that can on two devices, gets a few
+//! requests, and is changed: bytes anywhere, or fields and texts of its headers with a checksum that
+//! fits again. Then it is looked at, checked, opened, asked at random and closed; of two devices, the
+//! second may be named as the first, or each as the other, and it may be restaged. Each step may
+//! fail with an error; a step that takes more than ten seconds, or memory beyond the limit, is a
+//! fault as a panic is.
 
 use std::error::Error;
 use std::fs;
@@ -21,7 +23,9 @@ use bytes::Bytes;
 use layers::Facts;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use servers::{Creating, HEADER_BYTES, Header, Opening, Request, Service, Volume};
+use servers::{
+    Creating, HEADER_BYTES, Header, Opening, Request, Role, Service, Staging, Volume, VolumeError,
+};
 use units::Progress;
 
 const STACKS: [&str; 6] = [
@@ -32,7 +36,15 @@ const STACKS: [&str; 6] = [
     "scheduler(coalesce)|log_volume(segment=64Ki)",
     "stable_buffer(size=1Mi)|log_volume(segment=64Ki)",
 ];
+/// Those whose staging area may lie on a second device.
+const STAGED: [&str; 4] = [
+    "stable_buffer(size=1Mi)",
+    "log_volume(segment=64Ki)|stable_buffer(size=256Ki)",
+    "scheduler(coalesce)|stable_buffer(size=512Ki,layout=embedded)|scheduler(defer)",
+    "stable_buffer",
+];
 const DEVICE_BYTES: u64 = 16 << 20;
+const STAGING_BYTES: u64 = 6 << 20;
 const LONGEST: Duration = Duration::from_secs(10);
 /// Above what a volume of 16 MiB takes by far.
 const MOST_MEMORY_MIB: u64 = 1024;
@@ -41,6 +53,8 @@ const REQUESTS: usize = 200;
 /// How many came how far.
 #[derive(Debug, Default)]
 pub struct Outcomes {
+    /// Volumes that were made on two devices.
+    pub pairs: u64,
     /// Volumes that could be looked at.
     pub looked_at: u64,
     /// Volumes that could be checked.
@@ -51,6 +65,8 @@ pub struct Outcomes {
     pub answered: u64,
     /// Volumes that could be closed.
     pub closed: u64,
+    /// Volumes whose staging area could be given another place.
+    pub restaged: u64,
 }
 
 fn main() -> ExitCode {
@@ -98,20 +114,29 @@ pub fn campaign(volumes: u64, seed: u64) -> Result<Outcomes, String> {
 fn one(seed: u64, outcomes: &mut Outcomes) -> Result<(), Box<dyn Error>> {
     let mut dice = Pcg64Mcg::seed_from_u64(seed);
     let folder = tempfile::tempdir()?;
-    let path = folder.path().join("device");
-    let device = path.to_str().ok_or("a path that is no text")?.to_owned();
-    make(&device, &mut dice)?;
-    let image = fs::read(&path)?;
-    fs::write(&path, changed(image, &mut dice))?;
-    in_time("looking at it", || servers::about(&device, None)).map(|found| {
+    let place = |name| folder.path().join(name).to_str().map(str::to_owned).ok_or("no text");
+    let (mut device, mut second, third) = (place("device")?, place("second")?, place("third")?);
+    let is_pair = dice.random_bool(1.0 / 3.0);
+    outcomes.pairs += u64::from(is_pair);
+    make(&device, is_pair.then_some(&second), &mut dice)?;
+    let changes = [(&device, true), (&second, is_pair && dice.random_bool(0.7))];
+    for (path, _) in changes.iter().filter(|(_, is_changed)| *is_changed) {
+        let image = fs::read(path)?;
+        fs::write(path, changed(image, &mut dice))?;
+    }
+    if is_pair && dice.random_bool(0.05) {
+        std::mem::swap(&mut device, &mut second);
+    }
+    let staging = (is_pair && dice.random_bool(0.2)).then_some(second.as_str());
+    in_time("looking at it", || servers::about(&device, staging)).map(|found| {
         outcomes.looked_at += u64::from(found.is_ok());
     })?;
-    in_time("checking it", || servers::check(&device, None, &Progress::default())).map(
+    in_time("checking it", || servers::check(&device, staging, &Progress::default())).map(
         |found| {
             outcomes.checked += u64::from(found.is_ok());
         },
     )?;
-    let opening = Opening::new(&device);
+    let opening = Opening { staging: staging.map(str::to_owned), ..Opening::new(&device) };
     if let Ok(service) = in_time("opening it", || Service::start(move || Volume::open(&opening)))? {
         outcomes.opened += 1;
         for _ in 0..REQUESTS {
@@ -120,10 +145,25 @@ fn one(seed: u64, outcomes: &mut Outcomes) -> Result<(), Box<dyn Error>> {
         }
         outcomes.closed += u64::from(in_time("closing it", || service.close())?.is_ok());
     }
+    if is_pair || dice.random_bool(0.1) {
+        let moved = in_time("restaging it", || restage(&device, &third, &mut dice))?;
+        outcomes.restaged += u64::from(moved.is_ok());
+    }
     if most_memory_mib() > MOST_MEMORY_MIB {
         return Err(format!("{} MiB of memory", most_memory_mib()).into());
     }
     Ok(())
+}
+
+/// Gives the staging area another place.
+fn restage(device: &str, third: &str, dice: &mut Pcg64Mcg) -> Result<(), VolumeError> {
+    let loses = dice.random_bool(0.3);
+    if dice.random_bool(0.5) {
+        return servers::unstage(device, None, loses).map(|_| ());
+    }
+    devices::allocate_file(Path::new(third), STAGING_BYTES)?;
+    let staging = Staging { device: third.to_owned(), destroys: false };
+    servers::restage(device, &staging, loses).map(|_| ())
 }
 
 fn in_time<T>(what: &str, act: impl FnOnce() -> T) -> Result<T, String> {
@@ -136,16 +176,20 @@ fn in_time<T>(what: &str, act: impl FnOnce() -> T) -> Result<T, String> {
     }
 }
 
-/// A volume that was used a little, closed or not.
-fn make(device: &str, dice: &mut Pcg64Mcg) -> Result<(), Box<dyn Error>> {
+/// A volume that was used a little, closed or not, on one device or two.
+fn make(device: &str, second: Option<&String>, dice: &mut Pcg64Mcg) -> Result<(), Box<dyn Error>> {
     devices::allocate_file(Path::new(device), DEVICE_BYTES)?;
+    let stacks = if second.is_some() { &STAGED[..] } else { &STACKS };
+    if let Some(second) = second {
+        devices::allocate_file(Path::new(second), STAGING_BYTES)?;
+    }
     let creating = Creating {
         device: device.to_owned(),
-        stack: STACKS[dice.random_range(0..STACKS.len())].to_owned(),
+        stack: stacks[dice.random_range(0..stacks.len())].to_owned(),
         facts: Facts::default(),
         seed: 1,
         destroys: false,
-        staging: None,
+        staging: second.map(|second| Staging { device: second.clone(), destroys: false }),
     };
     let service = Service::start(move || Volume::create(&creating))?;
     for _ in 0..dice.random_range(0..200) {
@@ -200,6 +244,18 @@ fn change_header(image: &mut [u8], dice: &mut Pcg64Mcg) {
 
 fn change_field(header: &mut Header, dice: &mut Pcg64Mcg) {
     let number = odd_number(dice);
+    if let Some(pair) = header.pair.as_mut().filter(|_| dice.random_bool(0.3)) {
+        match dice.random_range(0..3) {
+            0 => pair.is_settled = !pair.is_settled,
+            1 => pair.role = if pair.role == Role::Homes { Role::Staging } else { Role::Homes },
+            _ => pair.other = format!("{}/{number}", pair.other),
+        }
+        return;
+    }
+    if dice.random_bool(0.02) {
+        header.pair = None;
+        return;
+    }
     match dice.random_range(0..12) {
         0 => header.sector_bytes = number as u32,
         1 => header.device_bytes = number,

@@ -30,6 +30,7 @@ READ_ONLY = {
     r"^flashwright (emulate|volume serve)": "servers, which go on: test_volumes",
     r" --staging |^flashwright volume mount": "devices, root: test_volume_staging, test_volumes",
     r"^flashwright volume resize /dev/": "a device that grew: test_volumes",
+    r"^flashwright volume restage .* --none": "a volume with a staging device: test_volume_staging",
     r"tpcc_postgres_data.parquet|--limit 100k": "minutes: measured for docs/results",
 }
 """Commands that are not run here, with what tests them."""

@@ -213,14 +213,21 @@ impl Server for Connection {
 
     fn unload() {
         let serving = SERVING.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(serving) = serving
-            && let Err(error) = serving.service.close()
+        let Some(serving) = serving else { return };
+        let broken = serving.service.figures().and_then(|figures| figures.broken);
+        let told = match serving.service.close() {
+            Err(error) => format!("the volume was not closed: {error}"),
+            Ok(()) => match broken {
+                Some(reason) => format!("the volume was closed, and something failed: {reason}"),
+                None => return,
+            },
+        };
+        #[allow(clippy::print_stderr, reason = "nbdkit is past taking errors")]
         {
-            #[allow(clippy::print_stderr, reason = "nbdkit is past taking errors")]
-            {
-                eprintln!("flashwright: the volume was not closed: {error}");
-            }
+            eprintln!("flashwright: error: {told}");
         }
+        // nbdkit would end as if all were well.
+        std::process::exit(1);
     }
 
     fn open(is_read_only: bool) -> Result<Box<dyn Server>> {

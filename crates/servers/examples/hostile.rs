@@ -40,7 +40,7 @@ const STACKS: [&str; 6] = [
 const STAGED: [&str; 4] = [
     "stable_buffer(size=1Mi)",
     "log_volume(segment=64Ki)|stable_buffer(size=256Ki)",
-    "scheduler(coalesce)|stable_buffer(size=512Ki,layout=embedded)|scheduler(defer)",
+    "scheduler(coalesce)|stable_buffer(size=512Ki,page=8Ki)|scheduler(defer)",
     "stable_buffer",
 ];
 const DEVICE_BYTES: u64 = 16 << 20;

@@ -15,6 +15,8 @@ const VERSION: u16 = 1;
 const TEXT: usize = 136;
 /// Longest stack, facts and path together, in bytes.
 const MOST_TEXT: usize = HEADER_BYTES - TEXT;
+/// Greatest generation and number of openings: both grow, and must not begin again at 0.
+const MOST_COUNTED: u64 = u64::MAX >> 1;
 /// What has to change for another size is noted behind the first header, and is not done.
 pub(crate) const RESIZING: u64 = 1;
 /// The volume has a staging device.
@@ -196,6 +198,9 @@ impl Header {
             Ok(about) => about,
             Err(error) => return odd(&format!("facts that cannot be read ({error})")),
         };
+        if [eight(56), eight(64)].iter().any(|&count| count > MOST_COUNTED) {
+            return odd("a generation or openings that no volume comes to");
+        }
         let role = match two(132) {
             _ if !is_paired => None,
             1 => Some(Role::Homes),
@@ -307,6 +312,16 @@ pub(crate) mod tests {
             let mut flipped = bytes;
             flipped[at] ^= 1 << (at % 8);
             assert!(Header::decode(&flipped, false).is_err(), "byte {at}");
+        }
+    }
+
+    /// The next opening would begin at 0, and the older copy be the newer one.
+    #[test]
+    fn a_generation_that_could_not_grow_is_no_header() {
+        for (generation, openings) in [(u64::MAX, 1), (1, u64::MAX)] {
+            let header = Header { generation, openings, ..sample() };
+            let error = Header::decode(&header.encode(false), false).unwrap_err();
+            assert!(error.reason().contains("no volume comes to"), "{error:?}");
         }
     }
 

@@ -118,7 +118,7 @@ def serve_fuse(serving: Serving, directory: Path) -> None:
         while not stop.wait(_LOOK_SECONDS):
             now = volume.broken()
             if now is not None and broken is None:
-                say("broken", reason=now)
+                say("broken", device=serving.device, reason=now)
                 broken = now
     finally:
         _notify("STOPPING=1")

@@ -412,25 +412,49 @@ def simulate_drive(
     first are done in no time before it begins.
     """
 
+def arrays() -> list[dict[str, Any]]:
+    """Every kind of array, as dicts like those of `registry`."""
+
 def simulate_array(
     profile: str,
     requests: Requests,
     *,
     drives: int = 2,
+    array: str = "mirrored",
     reads: str = "home",
     hedge_after: float = 0.95,
+    missing: int | None = None,
+    depth: int | None = None,
     state: str = "filled",
     overwrites: float = 2.0,
     seed: int = 1,
     most_requests: int = 1_000_000,
     warm_up_requests: int = 0,
+    audit: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Play requests, at their own times, on several simulated drives that hold the same data.
+    """Play requests, at their own times or depth of them at once, on several simulated drives.
 
-    A read goes to the drive of its address ("home"), to another if that one would let it wait for
-    its own work ("fail_fast"), or to another, too, after the share hedge_after of reads lately
-    ("hedged").
+    In a mirrored array a read goes to the drive of its address ("home"), to another if that one
+    would let it wait for its own work ("fail_fast"), or to another, too, after the share
+    hedge_after of reads lately ("hedged"). Other arrays have stripes, and with parity a drive may
+    be missing.
+    """
+
+def simulate_array_lives(
+    profile: str,
+    array: str,
+    *,
+    drives: int,
+    erase_limit: float,
+    replacements: int,
+    full_stripes: float = 0.0,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Live through replacements of drives that reach the erase limit, and tell the ages of all.
+
+    The array is one with parity; the oldest drive takes the place of the one that is replaced.
     """
 
 # Block devices, and experiments on them
@@ -481,11 +505,15 @@ def simulated_device(
     overwrites: float = 2.0,
     seed: int = 1,
     data: bool = False,
+    array: str | None = None,
+    drives: int = 1,
+    missing: int | None = None,
     progress: Progress | None = None,
 ) -> Device:
     """Make a simulated drive of the TOML of a device profile.
 
-    In the state "fresh", "filled" or "aged".
+    In the state "fresh", "filled" or "aged". With an array, a spec of `arrays`, so many drives are
+    one device, of which one may be missing.
     """
 
 def experiments() -> list[dict[str, Any]]:
@@ -1058,3 +1086,21 @@ def lifetime_years(
     wear_spread: float = 1.0,
 ) -> float:
     """Years until the most worn erase block reaches its endurance."""
+
+def ageing_rates(parity: _Floats, *, full_stripes: float = 0.0) -> list[float]:
+    """Page writes of each drive for each of the host's, by its share of the parity."""
+
+def next_ages(ages: _Floats, rates: _Floats) -> list[float]:
+    """Ages at the next replacement of a drive, from those at the last one."""
+
+def converged_ages(rates: _Floats) -> list[float]:
+    """Ages to which `next_ages` converges."""
+
+def raw_bit_error_rate(points: Sequence[tuple[float, float]], age: float) -> float:
+    """Raw bit error rate at an age, between points of (age, rate)."""
+
+def codeword_failure(rate: float, bits: int, corrected: int) -> float:
+    """Chance that a codeword has more errors than its code corrects."""
+
+def loss_on_failure(failures: _Floats, codewords: float) -> list[float]:
+    """Chance that data is lost when each drive of an array fails."""

@@ -6,8 +6,10 @@ use ::block::{BlockDevice, DeviceInfo, Limits, WithData};
 use ::devices::{Access, DeviceError, Opening, Simulated, SimulatedSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use ssd::drive::array::ArrayReads;
 use ssd::drive::profile;
 
+use crate::array::config_of;
 use crate::drive::state_of;
 use crate::errors;
 use crate::progress::{self, Progress};
@@ -89,11 +91,14 @@ pub fn device_error(error: DeviceError) -> PyErr {
 /// Makes a simulated drive of the TOML of a device profile, with `data` one that brings what was
 /// written, from memory. `name` is what it is called in results;
 /// `state` is the drive before the first request: "fresh", "filled", or "aged" (filled, then
-/// `overwrites` times its pages written at random). Progress counts page writes of getting there.
+/// `overwrites` times its pages written at random). With `array`, a spec of `arrays()`, it is so
+/// many `drives` as one, each in that state, of which the drive `missing`, from 0, may be taken
+/// away if there is parity. Progress counts page writes of getting there.
 /// Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    profile, *, name=None, state="filled", overwrites=2.0, seed=1, data=false, progress=None
+    profile, *, name=None, state="filled", overwrites=2.0, seed=1, data=false, array=None, drives=1,
+    missing=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn simulated_device(
@@ -104,8 +109,16 @@ fn simulated_device(
     overwrites: f64,
     seed: u64,
     data: bool,
+    array: Option<&str>,
+    drives: u32,
+    missing: Option<u32>,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Device> {
+    if array.is_none() && drives != 1 {
+        return Err(errors::input_error(format!(
+            "drives is {drives}: several need an array, such as raid5"
+        )));
+    }
     if state == "loaded" {
         return Err(errors::input_error(
             "state is `loaded`: without requests to load for it must be fresh, filled or aged",
@@ -115,7 +128,12 @@ fn simulated_device(
     let settings = SimulatedSettings { state: state_of(state, overwrites, 0)?, seed };
     let name = name.unwrap_or(&profile.name);
     let progress = progress::shared(progress);
-    let made = py.detach(|| Simulated::new(name, &profile, settings, &progress));
+    let config = array.map(|array| config_of(drives, array, ArrayReads::Home, missing));
+    let config = config.transpose()?;
+    let made = py.detach(|| match &config {
+        Some(config) => Simulated::array(name, &profile, config, settings, &progress),
+        None => Simulated::new(name, &profile, settings, &progress),
+    });
     let made = made.map_err(device_error)?;
     Ok(Device::new(if data { Box::new(WithData::new(made)) } else { Box::new(made) }))
 }

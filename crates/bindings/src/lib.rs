@@ -3,6 +3,7 @@
 //! One file a crate that it opens to Python; each adds itself to the module in `register`.
 
 mod array;
+mod array_models;
 mod devices;
 mod drive;
 mod drive_logs;
@@ -49,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     requests::register(module)?;
     drive::register(module)?;
     array::register(module)?;
+    array_models::register(module)?;
     devices::register(module)?;
     layers::register(module)?;
     probe::register(module)?;

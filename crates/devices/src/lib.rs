@@ -49,6 +49,7 @@ mod open;
 mod real;
 mod ring;
 mod simulated;
+mod simulated_array;
 
 pub use copies::copy_work;
 pub use emulated::{Emulated, Lateness};

@@ -5,15 +5,18 @@ use block::{
     Failure, FlashWear, FlashWork, Limits, Reply,
 };
 use ssd::counting::Wear;
+use ssd::drive::array::{ArrayConfig, ArrayError, array_of};
 use ssd::drive::device::{Drive, Submission};
-use ssd::drive::media::{Cause, FlashOp, MediaCounters};
+use ssd::drive::media::{Cause, FlashOp};
 use ssd::drive::profile::Profile;
+use ssd::drive::run::RunError;
 use ssd::drive::schemes::{Scheme, ZoneError};
 use ssd::drive::state::{State, prepare};
 use ssd::drive::time::{PICOS_PER_NANO, Picos};
 use ssd::drive::{DriveVisitor, device, visit_drive};
 use units::{Cancelled, IoOp, Nanos, Progress};
 
+use crate::simulated_array::SeveralDrives;
 use crate::{DeviceError, copy_work};
 
 /// How a simulated drive is made.
@@ -25,7 +28,7 @@ pub struct SimulatedSettings {
     pub seed: u64,
 }
 
-/// A simulated drive. Requests reach it at the moment at which they are submitted; time passes only
+/// A simulated drive, or several as one. Requests reach it at the moment at which they are submitted; time passes only
 /// in [`BlockDevice::wait`].
 pub struct Simulated {
     info: DeviceInfo,
@@ -40,15 +43,18 @@ pub struct Simulated {
     page_bytes: u32,
     erases_rated: u32,
     /// Operations of the media that the state before the first request took.
-    before: MediaCounters,
+    before: Operations,
 }
+
+/// Operations of the media, in the order of [`FlashOp::ALL`].
+pub(crate) type Operations = [u64; FlashOp::ALL.len()];
 
 /// Most requests outstanding: what a host's driver keeps, not the drive, which takes as many as its
 /// queues hold.
 const QUEUE_DEPTH: u32 = 4096;
 
 /// A drive whose scheme is not known to who uses it: a virtual call a request and an event.
-trait AnyDrive: Send {
+pub(crate) trait AnyDrive: Send {
     fn submit(
         &mut self,
         at: Picos,
@@ -62,10 +68,10 @@ trait AnyDrive: Send {
     fn next_time(&self) -> Option<Picos>;
     fn worn_out(&self) -> Option<String>;
     fn take_refused(&mut self) -> Vec<(u32, ZoneError)>;
-    fn media(&self) -> &MediaCounters;
+    fn operations(&self) -> Operations;
     /// Of each die, what it worked for each cause.
     fn die_time(&self) -> Vec<[Picos; Cause::ALL.len()]>;
-    fn erase_counts(&self) -> &[u32];
+    fn wear(&self) -> Wear;
     /// None where pages have no copies.
     fn copy_work(&self) -> Option<CopyWork>;
 }
@@ -101,8 +107,8 @@ impl<S: Scheme> AnyDrive for Drive<S> {
         Self::take_refused(self)
     }
 
-    fn media(&self) -> &MediaCounters {
-        Self::media(self).counters()
+    fn operations(&self) -> Operations {
+        FlashOp::ALL.map(|op| Self::media(self).counters().of(op))
     }
 
     fn die_time(&self) -> Vec<[Picos; Cause::ALL.len()]> {
@@ -111,8 +117,8 @@ impl<S: Scheme> AnyDrive for Drive<S> {
         (0..media.layout().dies()).map(|die| Cause::ALL.map(|cause| of(die, cause))).collect()
     }
 
-    fn erase_counts(&self) -> &[u32] {
-        self.scheme().erase_counts()
+    fn wear(&self) -> Wear {
+        Wear::of(self.scheme().erase_counts())
     }
 
     fn copy_work(&self) -> Option<CopyWork> {
@@ -161,13 +167,38 @@ impl Simulated {
         let failed = |reason: String| DeviceError::Simulated { name: name.to_owned(), reason };
         let drive = visit_drive(profile, settings.seed, None, Maker { settings, progress })
             .map_err(|error| failed(error.to_string()))??;
+        Ok(Self::over(name, profile, profile.capacity_bytes(), drive))
+    }
+
+    /// Several drives of this profile as one, each in the given state.
+    ///
+    /// # Errors
+    /// [`DeviceError::Simulated`] if there can be no such array, [`DeviceError::Cancelled`].
+    pub fn array(
+        name: &str,
+        profile: &Profile,
+        config: &ArrayConfig,
+        settings: SimulatedSettings,
+        progress: &Progress,
+    ) -> Result<Self, DeviceError> {
+        let failed = |error: ArrayError| match error {
+            ArrayError::Run(RunError::Cancelled(cancelled)) => DeviceError::Cancelled(cancelled),
+            other => DeviceError::Simulated { name: name.to_owned(), reason: other.to_string() },
+        };
+        let capacity = config.capacity_bytes(profile).map_err(failed)?;
+        let SimulatedSettings { state, seed } = settings;
+        let made = array_of(profile, config, state, seed, false, progress).map_err(failed)?;
+        Ok(Self::over(name, profile, capacity, Box::new(SeveralDrives::new(made))))
+    }
+
+    fn over(name: &str, profile: &Profile, capacity_bytes: u64, drive: Box<dyn AnyDrive>) -> Self {
         let sector_bytes = 512.min(profile.media.page_bytes);
         let info = DeviceInfo {
             name: name.to_owned(),
             model: profile.name.clone(),
             kind: DeviceKind::Simulated,
             limits: Limits {
-                capacity_bytes: profile.capacity_bytes(),
+                capacity_bytes,
                 sector_bytes,
                 most_bytes: 1 << 30,
             },
@@ -177,10 +208,10 @@ impl Simulated {
             is_virtual: true,
             holds_data: false,
         };
-        let before = *drive.media();
+        let before = drive.operations();
         let (queues, page_bytes) = (profile.interface.queues, profile.media.page_bytes);
         let (done, refused) = (Vec::with_capacity(64), Vec::new());
-        Ok(Self {
+        Self {
             info,
             drive,
             now: 0,
@@ -191,7 +222,7 @@ impl Simulated {
             page_bytes,
             erases_rated: profile.media.endurance_cycles,
             before,
-        })
+        }
     }
 
     /// When it has something to do next, in nanoseconds on its clock, rounded up.
@@ -266,18 +297,19 @@ impl BlockDevice for Simulated {
     }
 
     fn flash_work(&self) -> Option<FlashWork> {
-        let work = self.drive.media().since(&self.before);
-        let copied = work.of(FlashOp::CopyBack);
+        let now = self.drive.operations();
+        let of = |op: FlashOp| now[op as usize] - self.before[op as usize];
+        let copied = of(FlashOp::CopyBack);
         Some(FlashWork {
             page_bytes: self.page_bytes,
-            page_reads: work.of(FlashOp::Read) + copied,
-            page_programs: work.of(FlashOp::Program) + copied,
-            erases: work.of(FlashOp::Erase),
+            page_reads: of(FlashOp::Read) + copied,
+            page_programs: of(FlashOp::Program) + copied,
+            erases: of(FlashOp::Erase),
         })
     }
 
     fn flash_wear(&self) -> Option<FlashWear> {
-        let wear = Wear::of(self.drive.erase_counts());
+        let wear = self.drive.wear();
         Some(FlashWear {
             erases_mean: wear.erases_mean,
             erases_most: wear.erases_max,

@@ -12,6 +12,7 @@ mod error;
 mod held;
 mod lifetime;
 mod mean_field;
+mod parity_ages;
 mod polynomial;
 mod random_placement;
 #[cfg(test)]
@@ -29,6 +30,9 @@ pub use error::{MAX_OVER_PROVISIONING, ModelError};
 pub use held::cleaning_cost_bound_of_held;
 pub use lifetime::{Wear, lifetime_years};
 pub use mean_field::{p_gc_d_choices, p_gc_greedy, p_gc_window_greedy};
+pub use parity_ages::{
+    ageing_rates, codeword_failure, converged_ages, loss_on_failure, next_ages, raw_bit_error_rate,
+};
 pub use polynomial::{BetaCoefficients, PolynomialFit, beta_polynomial, polynomial_fit};
 pub use random_placement::{RandomPlacement, kmodal_random, kmodal_random_approx};
 pub use uniform::{

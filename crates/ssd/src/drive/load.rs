@@ -94,7 +94,7 @@ impl Load {
     ///
     /// # Errors
     /// If a source cannot be read on.
-    pub fn start<T: Target>(&mut self, drive: &mut T) -> Result<(), SourceError> {
+    pub fn start<T: Target + ?Sized>(&mut self, drive: &mut T) -> Result<(), SourceError> {
         let now = drive.now();
         self.flows.start(now)?;
         self.send_ready(drive, now)
@@ -102,7 +102,7 @@ impl Load {
 
     /// Sends what waits for no time.
     #[inline]
-    fn send_ready<T: Target>(&mut self, drive: &mut T, now: Picos) -> Result<(), SourceError> {
+    fn send_ready<T: Target + ?Sized>(&mut self, drive: &mut T, now: Picos) -> Result<(), SourceError> {
         while self.flows.is_ready() {
             let Turn::Send(flow, request, _) = self.flows.next_ready(now, true, true)? else {
                 break;
@@ -113,7 +113,7 @@ impl Load {
     }
 
     #[inline]
-    fn send<T: Target>(&mut self, drive: &mut T, now: Picos, flow: u32, request: &IoRequest) {
+    fn send<T: Target + ?Sized>(&mut self, drive: &mut T, now: Picos, flow: u32, request: &IoRequest) {
         let submission = Submission {
             op: request.op,
             offset: request.offset,
@@ -136,7 +136,7 @@ impl Load {
     /// until the drive has nothing left to clean.
     #[inline]
     #[must_use]
-    pub fn next_time<T: Target>(&self, drive: &T) -> Picos {
+    pub fn next_time<T: Target + ?Sized>(&self, drive: &T) -> Picos {
         if !self.completed.is_empty() {
             return drive.now();
         }
@@ -152,7 +152,7 @@ impl Load {
     /// # Errors
     /// If a source cannot be read on.
     #[inline]
-    pub fn step<T: Target>(
+    pub fn step<T: Target + ?Sized>(
         &mut self,
         drive: &mut T,
         next: Picos,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use ssd::drive::array::{ArrayConfig, ArrayOutcome, ArrayReads, simulate_array};
+use ssd::drive::array::{ArrayConfig, ArrayKind, ArrayOutcome, ArrayReads, simulate_array};
 use ssd::drive::load::{Pace, flow};
 use ssd::drive::profile::Profile;
 use ssd::drive::state::State;
@@ -32,6 +32,10 @@ fn member(changes: &[(&str, &str)]) -> Profile {
 const WINDOWS: [(&str, &str); 2] =
     [("cleaning.window_period_us", "400000"), ("cleaning.window_share", "0.45")];
 
+fn mirrored(drives: u32, reads: ArrayReads) -> ArrayConfig {
+    ArrayConfig { drives, kind: ArrayKind::Mirrored, reads, missing: None }
+}
+
 fn run(profile: &Profile, reads: ArrayReads, writes: u32) -> ArrayOutcome {
     let mut random = SplitMix(11);
     let count = 40_000_u64;
@@ -45,8 +49,8 @@ fn run(profile: &Profile, reads: ArrayReads, writes: u32) -> ArrayOutcome {
     settings.pace = Pace::OPEN;
     settings.warm_up_requests = count / 4;
     let flows = vec![flow(Box::new(VecRequests::new(requests)), Pace::OPEN)];
-    let config = ArrayConfig { drives: 2, reads };
-    simulate_array(&settings, config, flows, &Progress::default()).unwrap()
+    let config = mirrored(2, reads);
+    simulate_array(&settings, &config, flows, &Progress::default()).unwrap()
 }
 
 fn longest(found: &ArrayOutcome) -> u64 {
@@ -116,7 +120,7 @@ fn drives_that_do_not_clean_are_read_as_they_are() {
 
 #[test]
 fn arrays_that_cannot_be_are_refused() {
-    let said = |drives, reads| ArrayConfig { drives, reads }.check().unwrap_err().to_string();
+    let said = |drives, reads| mirrored(drives, reads).check().unwrap_err().to_string();
     assert!(said(1, ArrayReads::Home).contains("2 to 16"));
     assert!(said(2, ArrayReads::Hedged(1.0)).contains("below 1"));
 }

@@ -16,6 +16,7 @@ mod drive_odd_profiles;
 mod drive_parity;
 mod drive_policies;
 mod drive_properties;
+mod drive_raid;
 mod drive_replicas;
 mod drive_replication;
 mod drive_retries;

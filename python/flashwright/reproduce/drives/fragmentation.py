@@ -37,6 +37,7 @@ COPIES_OF_DATABASE = 0.1
 """Room for copies as a share of the database (REPLICATION 5.3)."""
 AVAILABLE = "ftl.scheme=page_mapped(allocation=available,chunk_pages=4)"
 POLICIES = ("lru", "pblru")
+CFLRU_E = "cflru_e"
 
 
 def copies(policy: str, benchmark: str, overrides: tuple[str, ...]) -> tuple[str, ...]:
@@ -132,8 +133,14 @@ SPARE = tuple(
 
 
 @cache
-def play(benchmark: str, state: State, setting: Setting, policy: str = "") -> dict[str, Any]:
-    """Play a benchmark on the drive in a state: with copies if there is a policy for them."""
+def play(
+    benchmark: str, state: State, setting: Setting, policy: str = "", buffer: str = "lru"
+) -> dict[str, Any]:
+    """Play a benchmark on the drive in a state: with copies if there is a policy for them.
+
+    `buffer` is the buffer manager. That of CFLRU/E takes a request for blocked after D (800 µs,
+    2 C_W of table 2), and compares how often erase blocks of 128 KiB of the database were.
+    """
     extra = copies(policy, benchmark, setting.overrides) if policy else ()
     table_2 = drive(PROFILE, (*setting.overrides, *extra))
     spec = BENCHMARKS[benchmark].replace(")", f",page={setting.page})")
@@ -141,6 +148,7 @@ def play(benchmark: str, state: State, setting: Setting, policy: str = "") -> di
     plan = Plan(
         clients=10,
         pool_pages=setting.pool_pages,
+        buffer=buffer,
         locks=setting.locks,
         lock_rule=setting.lock_rule,
         cpu_us=setting.cpu_us,
@@ -152,11 +160,25 @@ def play(benchmark: str, state: State, setting: Setting, policy: str = "") -> di
     device = _core.simulated_device(
         table_2.profile, state=state.kind, overwrites=state.overwrites, seed=SEED
     )
-    return _core.play_transactions(device, transactions, plan.given(transactions))
+    found = _core.play_transactions(device, transactions, plan.given(transactions))
+    return {**found, "database_page_bytes": transactions.database["page_bytes"]}
 
 
 SHORTER: Mapping[str, int] = {"TPC-C": 1, "TPC-B": 3, "TM-1": 10}
 """Transactions that change about as many pages as one of TPC-C."""
+
+
+def writes_each(found: Mapping[str, Any]) -> float:
+    """Give the pages written to flash for the host and as copies, for each transaction (table 5).
+
+    What the drive writes when it cleans is not in it.
+    """
+    kinds = ("write_back", "background_write")
+    pages = sum(int(found["io_ns"][kind]["count"]) for kind in kinds)
+    copied = found.get("replication") or {}
+    each = found["database_page_bytes"] / found["flash"]["page_bytes"]
+    written = pages * each + copied.get("replica_page_writes", 0)
+    return float(written / max(found["committed"], 1))
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,21 @@
 use player::Flow;
 use units::Progress;
 
-use super::{Array, ArrayConfig, ArrayCounters, ArrayError, ArrayReads, Member};
+use super::mirrored::Mirrored;
+use super::striped::Striped;
+use super::striped::places::Places;
+use super::{
+    ArrayConfig, ArrayCounters, ArrayError, ArrayKind, ArrayReads, Counts, Group, Member,
+    StripeCounters, Written,
+};
 use crate::drive::build::{DriveVisitor, visit_drive};
 use crate::drive::device::Drive;
-use crate::drive::load::{Load, Target as _};
+use crate::drive::load::Load;
 use crate::drive::measure::{BusyTime, DieShare, Latencies};
 use crate::drive::profile::Profile;
 use crate::drive::run::{RunError, RunSettings};
 use crate::drive::schemes::{Scheme, SchemeCounters};
-use crate::drive::state::prepare;
+use crate::drive::state::{State, prepare};
 use crate::drive::time::{PICOS_PER_SECOND, Picos};
 
 /// What came of a run, over the part that was measured.
@@ -24,8 +30,14 @@ pub struct ArrayOutcome {
     pub latencies: Latencies,
     /// Virtual time, in picoseconds.
     pub elapsed: Picos,
-    /// What was done with reads.
+    /// What was done with reads, where all drives hold all data.
     pub counters: ArrayCounters,
+    /// What was done with stripes.
+    pub stripes: StripeCounters,
+    /// What each drive was given; empty where there are no stripes.
+    pub written: Vec<Written>,
+    /// Mean erases of an erase block of each drive.
+    pub erases: Vec<f64>,
     /// What the scheme of each drive counted.
     pub schemes: Vec<SchemeCounters>,
     /// Where the time of the dies of all drives went.
@@ -46,17 +58,17 @@ impl ArrayOutcome {
 }
 
 /// Makes a drive of an array, in its state.
-struct Maker<'a> {
-    settings: &'a RunSettings,
-    seed: u64,
-    progress: &'a Progress,
+pub(super) struct Maker<'a> {
+    pub state: State,
+    pub seed: u64,
+    pub progress: &'a Progress,
 }
 
 impl DriveVisitor for Maker<'_> {
     type Output = Result<Box<dyn Member>, RunError>;
 
     fn visit<S: Scheme + 'static>(self, mut drive: Drive<S>) -> Self::Output {
-        prepare(&mut drive, self.settings.state, self.seed, self.progress)?;
+        prepare(&mut drive, self.state, self.seed, self.progress)?;
         drive.settle();
         Ok(Box::new(drive))
     }
@@ -71,35 +83,93 @@ fn profile_of(profile: &Profile, drive: u32, drives: u32) -> Profile {
     profile
 }
 
-/// Plays flows on an array of drives of one profile, which differ in seed and in when their windows
-/// are. Untimed requests and timelines are of single drives alone.
+/// The units of an array of such drives; none where all drives hold all data.
+pub(super) fn places_of(
+    profile: &Profile,
+    config: &ArrayConfig,
+) -> Result<Option<Places>, ArrayError> {
+    let ArrayKind::Striped(striped) = &config.kind else { return Ok(None) };
+    let (unit, page) = (striped.unit_bytes, profile.media.page_bytes);
+    if !unit.is_multiple_of(page) || u64::from(unit) > profile.capacity_bytes() {
+        return Err(ArrayError::Unit { unit, page });
+    }
+    let parity = config.kind.parity(config.drives)?;
+    Ok(Some(Places::new(config.drives, unit, parity.as_deref())))
+}
+
+impl ArrayConfig {
+    /// Bytes that the host can address on an array of such drives.
+    ///
+    /// # Errors
+    /// [`ArrayError`] if there can be no such array.
+    pub fn capacity_bytes(&self, profile: &Profile) -> Result<u64, ArrayError> {
+        self.check()?;
+        let of_drive = profile.capacity_bytes();
+        let places = places_of(profile, self)?;
+        Ok(places.map_or(of_drive, |places| of_drive / places.unit() * places.stripe_bytes()))
+    }
+}
+
+/// An array of drives of one profile, each in that state, which differ in seed and in when their
+/// windows are. If it is audited, and has parity, what each drive holds is followed.
+///
+/// # Errors
+/// [`ArrayError`].
+pub fn array_of(
+    profile: &Profile,
+    config: &ArrayConfig,
+    state: State,
+    seed: u64,
+    is_audited: bool,
+    progress: &Progress,
+) -> Result<Box<dyn Group>, ArrayError> {
+    config.check()?;
+    let places = places_of(profile, config)?;
+    let drives = (0..config.drives).map(|drive| {
+        let profile = profile_of(profile, drive, config.drives);
+        let seed = seed + u64::from(drive);
+        visit_drive(&profile, seed, None, Maker { state, seed, progress }).map_err(RunError::from)?
+    });
+    let drives = drives.collect::<Result<Vec<_>, RunError>>()?;
+    let (Some(places), ArrayKind::Striped(striped)) = (places, &config.kind) else {
+        return Ok(Box::new(Mirrored::new(profile, config.reads, drives)));
+    };
+    let capacity = profile.capacity_bytes();
+    Ok(Box::new(Striped::new(
+        drives,
+        places,
+        capacity,
+        striped.writes,
+        config.missing,
+        is_audited,
+    )))
+}
+
+/// Plays flows on an array of drives. Untimed requests and timelines are of single drives alone.
 ///
 /// # Errors
 /// [`ArrayError`].
 pub fn simulate_array(
     settings: &RunSettings,
-    config: ArrayConfig,
+    config: &ArrayConfig,
     flows: Vec<Flow>,
     progress: &Progress,
 ) -> Result<ArrayOutcome, ArrayError> {
-    config.check()?;
-    let drives = (0..config.drives).map(|drive| {
-        let profile = profile_of(&settings.profile, drive, config.drives);
-        let seed = settings.seed + u64::from(drive);
-        visit_drive(&profile, seed, None, Maker { settings, seed, progress })?
-    });
-    let drives = drives.collect::<Result<Vec<_>, RunError>>()?;
-    let mut array = Array::new(&settings.profile, config.reads, drives);
+    let (state, seed) = (settings.state, settings.seed);
+    let made = array_of(&settings.profile, config, state, seed, settings.audit, progress);
+    let mut made = made?;
+    let array = &mut *made;
     let mut load = Load::new(flows, settings.most_requests, settings.most_time);
-    load.start(&mut array).map_err(RunError::Source)?;
-    let meter = play(&mut array, &mut load, settings, progress)?;
+    load.start(array).map_err(RunError::Source)?;
+    let meter = play(array, &mut load, settings, progress)?;
     if settings.audit {
         while let Some(next) = array.next_time() {
             array.step_at(next, &mut Vec::new());
         }
-        for drive in &array.drives {
+        for drive in array.drives() {
             drive.audit().map_err(RunError::Audit)?;
         }
+        array.audit().map_err(RunError::Audit)?;
     }
     Ok(meter.outcome)
 }
@@ -112,22 +182,26 @@ struct Meter {
 }
 
 /// What the dies of all drives have done up to now.
-fn all_dies(array: &mut Array) -> Vec<BusyTime> {
+fn all_dies(array: &mut dyn Group) -> Vec<BusyTime> {
     let now = array.now();
-    array.drives.iter_mut().for_each(|drive| drive.advance_to(now));
-    array.drives.iter().flat_map(|drive| drive.busy_times()).collect()
+    array.drives_mut().iter_mut().for_each(|drive| drive.advance_to(now));
+    array.drives().iter().flat_map(|drive| drive.busy_times()).collect()
 }
 
 impl Meter {
-    fn new(array: &mut Array) -> Self {
+    fn new(array: &mut dyn Group) -> Self {
+        let Counts { reads, stripes } = array.counts();
         let dies = all_dies(array);
         Self {
             outcome: ArrayOutcome {
                 requests: 0,
                 latencies: Latencies::new(),
                 elapsed: 0,
-                counters: *array.counters(),
-                schemes: array.drives.iter().map(|drive| drive.scheme_counters()).collect(),
+                counters: reads,
+                stripes,
+                written: array.written(),
+                erases: Vec::new(),
+                schemes: array.drives().iter().map(|drive| drive.scheme_counters()).collect(),
                 die_share: DieShare::total(&[], 0),
                 event_hash: 0,
             },
@@ -136,13 +210,20 @@ impl Meter {
         }
     }
 
-    fn end(mut self, array: &mut Array) -> Self {
+    fn end(mut self, array: &mut dyn Group) -> Self {
         let mut dies = all_dies(array);
         let outcome = &mut self.outcome;
         outcome.elapsed = array.now() - self.from;
         outcome.requests = outcome.latencies.requests();
-        outcome.counters = array.counters().since(&outcome.counters);
-        for (before, drive) in outcome.schemes.iter_mut().zip(&array.drives) {
+        let counts = array.counts();
+        outcome.counters = counts.reads.since(&outcome.counters);
+        outcome.stripes = counts.stripes.since(&outcome.stripes);
+        for (before, now) in outcome.written.iter_mut().zip(array.written()) {
+            before.data_bytes = now.data_bytes - before.data_bytes;
+            before.parity_bytes = now.parity_bytes - before.parity_bytes;
+        }
+        outcome.erases = array.drives().iter().map(|drive| drive.erases_mean()).collect();
+        for (before, drive) in outcome.schemes.iter_mut().zip(array.drives()) {
             *before = drive.scheme_counters().since(before);
         }
         for (now, before) in dies.iter_mut().zip(&self.dies) {
@@ -151,7 +232,7 @@ impl Meter {
         }
         outcome.die_share = DieShare::total(&dies, outcome.elapsed);
         outcome.event_hash = array
-            .drives
+            .drives()
             .iter()
             .fold(0, |hash, drive| (hash ^ drive.event_hash()).wrapping_mul(0x100_0000_01b3));
         self
@@ -162,7 +243,7 @@ impl Meter {
 const EVENTS_PER_LOOK: u32 = 1 << 14;
 
 fn play(
-    array: &mut Array,
+    array: &mut dyn Group,
     load: &mut Load,
     settings: &RunSettings,
     progress: &Progress,
@@ -173,7 +254,7 @@ fn play(
     loop {
         for _ in 0..EVENTS_PER_LOOK {
             let next = load.next_time(array);
-            if next == Picos::MAX || array.drives.iter().any(|drive| drive.is_worn_out()) {
+            if next == Picos::MAX || array.drives().iter().any(|drive| drive.is_worn_out()) {
                 progress.advance(load.sent() - reported)?;
                 return Ok(meter.end(array));
             }

@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
 # Of `python -m flashwright.reproduce list`.
-SETS := validate-placement compare-placement validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-volumes
+SETS := validate-placement compare-placement validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes
 
 .PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts volume-lives volume-fsx sqlite-lives hostile soak check format build packages readme clean
 
@@ -57,6 +57,7 @@ figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (t
 figures-transactions: ## Draw REPLICATION's figures 4 to 6, and what copies of pages do (half an hour; docs/results/transactions.md has the last numbers)
 figures-replicas: ## Draw REPLICATION's figure 7 and tables 3 to 5, with the layer over simulated drives (minutes; docs/results/replicas.md has the last numbers)
 figures-read-tails: ## Compare techniques against the tail of reads under cleaning (half an hour; docs/results/read-tails.md has the last numbers)
+figures-arrays: ## Differential RAID beside RAID 5, replication and none, on arrays of simulated drives (minutes; docs/results/arrays.md has the last numbers)
 figures-volumes: ## TPC-C on mounted volumes over emulated drives, each stack (root; more than an hour on an idle machine; docs/results/volumes.md has the last numbers)
 $(SETS): build
 	@$(BIN)/python -m flashwright.reproduce $@ $(ARGS)

@@ -197,11 +197,7 @@ impl Simulated {
             name: name.to_owned(),
             model: profile.name.clone(),
             kind: DeviceKind::Simulated,
-            limits: Limits {
-                capacity_bytes,
-                sector_bytes,
-                most_bytes: 1 << 30,
-            },
+            limits: Limits { capacity_bytes, sector_bytes, most_bytes: 1 << 30 },
             queue_depth: QUEUE_DEPTH,
             is_read_only: false,
             has_trim: true,

@@ -41,7 +41,10 @@ pub fn ageing_rates(parity: &[f64], full_stripes: f64) -> Result<Vec<f64>, Model
     )?;
     let others = (parity.len() - 1) as f64;
     let at_random = |p: f64| p + (1.0 - p) / others;
-    Ok(parity.iter().map(|&p| (1.0 - full_stripes) * at_random(p) + full_stripes / others).collect())
+    Ok(parity
+        .iter()
+        .map(|&p| (1.0 - full_stripes) * at_random(p) + full_stripes / others)
+        .collect())
 }
 
 fn check_drives(drives: usize) -> Result<(), ModelError> {
@@ -138,7 +141,8 @@ pub fn raw_bit_error_rate(points: &[(f64, f64)], age: f64) -> Result<f64, ModelE
     }
     ModelError::check(age.is_finite(), "age", age, "a number")?;
     let next = points.partition_point(|&(at, _)| at <= age);
-    let Some((&(from, low), &(to, high))) = next.checked_sub(1).map(|at| &points[at]).zip(points.get(next))
+    let Some((&(from, low), &(to, high))) =
+        next.checked_sub(1).map(|at| &points[at]).zip(points.get(next))
     else {
         return Ok(points[next.saturating_sub(1)].1);
     };

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from flashwright.cli.output import print_table, write_json
 from flashwright.reproduce.figures import (
+    arrays,
     layers,
     placement,
     prober,
@@ -44,6 +45,7 @@ SETS: Sequence[Set[Any]] = (
     transactions.SET,
     replicas.SET,
     read_tails.SET,
+    arrays.SET,
     volumes.SET,
     replay.SET,
     recording.SET,

@@ -102,7 +102,11 @@ impl Load {
 
     /// Sends what waits for no time.
     #[inline]
-    fn send_ready<T: Target + ?Sized>(&mut self, drive: &mut T, now: Picos) -> Result<(), SourceError> {
+    fn send_ready<T: Target + ?Sized>(
+        &mut self,
+        drive: &mut T,
+        now: Picos,
+    ) -> Result<(), SourceError> {
         while self.flows.is_ready() {
             let Turn::Send(flow, request, _) = self.flows.next_ready(now, true, true)? else {
                 break;
@@ -113,7 +117,13 @@ impl Load {
     }
 
     #[inline]
-    fn send<T: Target + ?Sized>(&mut self, drive: &mut T, now: Picos, flow: u32, request: &IoRequest) {
+    fn send<T: Target + ?Sized>(
+        &mut self,
+        drive: &mut T,
+        now: Picos,
+        flow: u32,
+        request: &IoRequest,
+    ) {
         let submission = Submission {
             op: request.op,
             offset: request.offset,

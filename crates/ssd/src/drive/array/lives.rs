@@ -98,7 +98,8 @@ impl Array<'_> {
         let seed = self.settings.seed + self.made;
         self.made += 1;
         let maker = Maker { state, seed, progress: self.progress };
-        let made = visit_drive(&self.settings.profile, seed, None, maker).map_err(RunError::from)?;
+        let made =
+            visit_drive(&self.settings.profile, seed, None, maker).map_err(RunError::from)?;
         Ok(made?)
     }
 
@@ -184,10 +185,7 @@ impl Array<'_> {
 ///
 /// # Errors
 /// [`ArrayError`].
-pub fn simulate_lives(
-    settings: &LivesSettings,
-    progress: &Progress,
-) -> Result<Lives, ArrayError> {
+pub fn simulate_lives(settings: &LivesSettings, progress: &Progress) -> Result<Lives, ArrayError> {
     settings.config.check()?;
     if !(10.0..=100_000.0).contains(&settings.erase_limit) {
         return Err(ArrayError::EraseLimit(settings.erase_limit));
@@ -223,7 +221,8 @@ fn live(array: &mut Array<'_>) -> Result<Lives, ArrayError> {
     while (replacements.len() as u32) < settings.replacements {
         host_pages += array.write(&mut random, at_once);
         array.progress.advance(0).map_err(RunError::from)?;
-        let oldest = |best: usize, drive| if array.age(drive) > array.age(best) { drive } else { best };
+        let oldest =
+            |best: usize, drive| if array.age(drive) > array.age(best) { drive } else { best };
         let gone = (1..array.drives.len()).fold(0, oldest);
         let worn_out = array.drives.iter().position(|drive| drive.is_worn_out());
         if array.age(gone) < 1.0 && worn_out.is_none() {

@@ -128,21 +128,15 @@ pub fn array_of(
     let drives = (0..config.drives).map(|drive| {
         let profile = profile_of(profile, drive, config.drives);
         let seed = seed + u64::from(drive);
-        visit_drive(&profile, seed, None, Maker { state, seed, progress }).map_err(RunError::from)?
+        visit_drive(&profile, seed, None, Maker { state, seed, progress })
+            .map_err(RunError::from)?
     });
     let drives = drives.collect::<Result<Vec<_>, RunError>>()?;
     let (Some(places), ArrayKind::Striped(striped)) = (places, &config.kind) else {
         return Ok(Box::new(Mirrored::new(profile, config.reads, drives)));
     };
     let capacity = profile.capacity_bytes();
-    Ok(Box::new(Striped::new(
-        drives,
-        places,
-        capacity,
-        striped.writes,
-        config.missing,
-        is_audited,
-    )))
+    Ok(Box::new(Striped::new(drives, places, capacity, striped.writes, config.missing, is_audited)))
 }
 
 /// Plays flows on an array of drives. Untimed requests and timelines are of single drives alone.
@@ -160,8 +154,10 @@ pub fn simulate_array(
     let mut made = made?;
     let array = &mut *made;
     let mut load = Load::new(flows, settings.most_requests, settings.most_time);
+    // Before the first requests: they count, too.
+    let meter = Meter::new(array);
     load.start(array).map_err(RunError::Source)?;
-    let meter = play(array, &mut load, settings, progress)?;
+    let meter = play(array, &mut load, meter, settings, progress)?;
     if settings.audit {
         while let Some(next) = array.next_time() {
             array.step_at(next, &mut Vec::new());
@@ -245,10 +241,10 @@ const EVENTS_PER_LOOK: u32 = 1 << 14;
 fn play(
     array: &mut dyn Group,
     load: &mut Load,
+    mut meter: Meter,
     settings: &RunSettings,
     progress: &Progress,
 ) -> Result<Meter, RunError> {
-    let mut meter = Meter::new(array);
     let mut warm_up = settings.warm_up_requests;
     let mut reported = 0;
     loop {

@@ -200,8 +200,8 @@ impl Oracle {
     fn judge(&mut self, sector: usize, found: u64, least: u32) {
         let is_nothing = found == 0 && (least == 0 || self.trimmed[sector] >= least);
         let version = found as u32;
-        let is_newest = found == content(sector, version)
-            && (least..=self.given[sector]).contains(&version);
+        let is_newest =
+            found == content(sector, version) && (least..=self.given[sector]).contains(&version);
         if !is_nothing && !is_newest && self.fault.is_none() {
             let given = self.given[sector];
             self.fault = Some(format!(
@@ -221,12 +221,14 @@ impl Oracle {
                 let held = |drive| self.held[self.at(drive, stripe, row)];
                 let sum = each(drives).fold(0, |sum, drive| sum ^ held(drive));
                 if missing == 0 && sum != 0 && self.fault.is_none() {
-                    self.fault = Some(format!("the parity of stripe {stripe}, row {row}, is wrong"));
+                    self.fault =
+                        Some(format!("the parity of stripe {stripe}, row {row}, is wrong"));
                 }
                 for column in 0..places.columns() {
                     let drive = places.drive_of(column, parity);
                     let is_missing = missing & (1 << drive) != 0;
-                    let found = if is_missing { sum } else { self.held[self.at(drive, stripe, row)] };
+                    let found =
+                        if is_missing { sum } else { self.held[self.at(drive, stripe, row)] };
                     let sector = self.sector(stripe, column, row);
                     self.judge(sector, found, self.ended[sector]);
                 }

@@ -103,7 +103,8 @@ fn pattern_of(parity: &[f64]) -> Vec<u8> {
     let mut had = vec![0.0; parity.len()];
     let next = |stripe: u32| {
         let behind = |place: usize| parity[place] * f64::from(stripe + 1) - had[place];
-        let first = |best: usize, place| if behind(place) > behind(best) + 1e-9 { place } else { best };
+        let first =
+            |best: usize, place| if behind(place) > behind(best) + 1e-9 { place } else { best };
         let place = (1..parity.len()).fold(0, first);
         had[place] += 1.0;
         place as u8
@@ -117,10 +118,12 @@ mod tests {
 
     #[test]
     fn parity_has_its_shares_anywhere() {
-        for shares in [[0.7, 0.1, 0.1, 0.1], [0.25; 4], [1.0, 0.0, 0.0, 0.0], [0.4, 0.3, 0.2, 0.1]] {
+        for shares in [[0.7, 0.1, 0.1, 0.1], [0.25; 4], [1.0, 0.0, 0.0, 0.0], [0.4, 0.3, 0.2, 0.1]]
+        {
             let places = Places::new(4, 4096, Some(&shares));
             for from in [0, 17, 950, 5003] {
-                let count = |drive| (from..from + 400).filter(|&s| places.parity_of(s) == drive).count();
+                let count =
+                    |drive| (from..from + 400).filter(|&s| places.parity_of(s) == drive).count();
                 for (drive, share) in shares.iter().enumerate() {
                     let found = count(drive as u32) as f64 / 400.0;
                     assert!((found - share).abs() < 0.01, "{found} on {drive} of {shares:?}");

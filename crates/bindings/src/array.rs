@@ -31,13 +31,14 @@ pub fn array_error(error: ArrayError) -> PyErr {
 /// of them outstanding.
 ///
 /// `profile` is the TOML of a device profile; of its windows each drive has others. `array` is a
-/// spec of `arrays()`: with "mirrored" all hold the same data, and `reads` says how a read finds its
-/// drive: "home" (by its address), "fail_fast" (another one if that would let it wait for its own
-/// work) or "hedged" (another one, too, if it takes longer than the share `hedge_after` of reads
-/// lately). Otherwise data lies in stripes, and with parity the drive `missing`, from 0, may be
-/// taken away. `state` and `overwrites` are as of `simulate_drive`. The first `warm_up_requests` are
-/// left out of every figure. With `audit` the drives' tables are, and, where there is parity, it is
-/// followed which data each drive holds: RunError if a read brought other than what was written.
+/// spec of `arrays()`: with "mirrored" all hold the same data, and `reads` says how a read finds
+/// its drive: "home" (by its address), "fail_fast" (another one if that would let it wait for its
+/// own work) or "hedged" (another one, too, if it takes longer than the share `hedge_after` of
+/// reads lately). Otherwise data lies in stripes, and with parity the drive `missing`, from 0, may
+/// be taken away. `state` and `overwrites` are as of `simulate_drive`. The first `warm_up_requests`
+/// are left out of every figure. With `audit` the drives' tables are checked at the end, and, where
+/// there is parity, it is followed which data each drive holds: RunError if a read brought other
+/// than what was written.
 ///
 /// Returns a dict: figures by name. Raises InputError, RunError, Cancelled.
 #[pyfunction]
@@ -109,9 +110,10 @@ pub fn config_of(
 }
 
 /// Lives through `replacements` of drives in an array with parity, whose host writes random pages,
-/// or with the share `full_stripes` of them whole rows of stripes. A drive is replaced when its mean
-/// erase block has been erased `erase_limit` times; then the oldest one that is left takes the
-/// place of most parity (DIFF-RAID). No time passes, and each drive's FTL does all that it would.
+/// or with the share `full_stripes` of them whole rows of stripes. A drive is replaced when its
+/// mean erase block has been erased `erase_limit` times (10 to 100,000); then the oldest one that
+/// is left takes the place of most parity (DIFF-RAID). No time passes, and each drive's FTL does
+/// all that it would.
 ///
 /// Returns a dict: `replacements` (a list of dicts: drive, host_pages, ages as shares of the limit,
 /// oldest first, rebuilt_pages, moved_pages), and, over the second half of them and by place, the

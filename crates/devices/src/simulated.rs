@@ -28,8 +28,8 @@ pub struct SimulatedSettings {
     pub seed: u64,
 }
 
-/// A simulated drive, or several as one. Requests reach it at the moment at which they are submitted; time passes only
-/// in [`BlockDevice::wait`].
+/// A simulated drive, or several as one. Requests reach it at the moment at which they are
+/// submitted; time passes only in [`BlockDevice::wait`].
 pub struct Simulated {
     info: DeviceInfo,
     drive: Box<dyn AnyDrive>,

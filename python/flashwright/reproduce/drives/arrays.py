@@ -6,8 +6,8 @@ hand. Neither is the text of DIFF-RAID: the even and the uneven shares are those
 of it, (70, 10, 10, 10) and (100, 0, 0, 0) among them.
 
 All arrays are four drives of table 2 of REPLICATION, cut to a quarter each, so that they have the
-flash of its 4 GB disk together. The database is TPC-C of a size that leaves the share of the drives
-free that 2.4 GB leave of the 4 GB. A page of it, 8 KiB, lies on one drive and one chip.
+flash of its 4 GB disk together. The database is TPC-C, of two thirds of the paper's size. A page of
+it, 8 KiB, lies on one drive and one chip.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNIT = "64Ki"
 parity of a drive would be on the same chip, as even parity and chips both go round by four.
 """
 DATABASE_MB = 1600
-"""As much as three of the four drives' data hold at 60 %: with parity as full as figure 4's disk."""
+"""About 60 % of what three of the four drives hold: as full with parity as figure 4's disk."""
 
 
 @dataclass(frozen=True)

@@ -170,9 +170,10 @@ PIECES = (
             "any of them fails, mean",
         ),
         _losses,
-        f"Of the ages found at the last {runs.LAST} replacements. The error rates, the code and the size of the drives are assumed: raw "
-        "bit error rates of 1e-7 when new and 1e-5 at the limit, exponential between, four bits of "
-        "512 bytes corrected, 80 GB. The order says something, the numbers follow from these.",
+        f"Of the ages found at the last {runs.LAST} replacements. The error rates, the code and "
+        "the size of the drives are assumed: raw bit error rates of 1e-7 when new and 1e-5 at the "
+        "limit, exponential between, four bits of 512 bytes corrected, 80 GB. The order says "
+        "something, the numbers follow from these.",
     ),
 )
 

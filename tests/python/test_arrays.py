@@ -9,7 +9,9 @@ import pytest
 from flashwright import _core, models
 from flashwright._core import InputError
 from flashwright.reproduce.drives import arrays as runs
+from flashwright.reproduce.drives import fragmentation
 from flashwright.reproduce.figures import arrays as figures
+from flashwright.reproduce.figures import transactions
 
 SMALL = [
     "media.channels=2",
@@ -113,3 +115,22 @@ def test_a_play_has_what_the_tables_need() -> None:
     assert raid5["flash"]["page_programs"] > 1.8 * striped["flash"]["page_programs"]
     cells = figures._cells(raid5, striped)
     assert len(cells) == len(figures.PIECES[0].headings) - 2
+
+
+def test_table_5_on_the_drive_has_all_four_rows_in_each_state() -> None:
+    assert {(policy, buffer) for _, policy, buffer in transactions.BUFFERED} == {
+        ("", "lru"),
+        ("pblru", "lru"),
+        ("", "cflru_e"),
+        ("pblru", "cflru_e"),
+    }
+    assert {name for name, _, _ in transactions.BUFFERED[1:]} == set(transactions.PUBLISHED_5)
+    counted = {
+        "io_ns": {"write_back": {"count": 10}, "background_write": {"count": 5}},
+        "flash": {"page_bytes": 2048},
+        "database_page_bytes": 8192,
+        "committed": 3,
+    }
+    assert fragmentation.writes_each(counted) == 15 * 4 / 3
+    copied = {**counted, "replication": {"replica_page_writes": 6}}
+    assert fragmentation.writes_each(copied) == (15 * 4 + 6) / 3

@@ -298,7 +298,7 @@ impl Striped {
         oracle.read(part.job, drive, stripe, rows);
         let is_asked = job.stage == Stage::Ending && rows.data & (1 << drive) != 0;
         if is_asked {
-            oracle.found(&self.places, parity, part.job, drive, stripe, rows, false);
+            oracle.found(&self.places, part.job, drive, stripe, rows, false);
         }
     }
 
@@ -320,7 +320,7 @@ impl Striped {
             for rows in strokes.iter().filter(|_| request.submission.op == IoOp::Read) {
                 let mut lost = rows.data & self.missing;
                 while let Some(drive) = lowest(&mut lost) {
-                    oracle.found(&self.places, parity, number, drive, job.stripe, rows, true);
+                    oracle.found(&self.places, number, drive, job.stripe, rows, true);
                 }
             }
         }

@@ -179,14 +179,13 @@ impl Oracle {
     pub fn found(
         &mut self,
         places: &Places,
-        parity: u32,
         job: u32,
         drive: u32,
         stripe: u32,
         stroke: &Stroke,
         rebuilt: bool,
     ) {
-        let column = places.column_of(drive, parity);
+        let column = places.column_of(drive, places.parity_of(stripe));
         for row in Self::rows(stroke) {
             let sector = self.sector(stripe, column, row);
             let work = &self.work[job as usize];

@@ -29,9 +29,7 @@ from support import Cli
 TRACERS = Path("/sys/kernel/tracing/available_tracers")
 MIB = 1 << 20
 PAGES = 400
-UPDATE = (
-    "UPDATE t SET v = v || 'x' WHERE k % 50 = (random() * 49)::int; SELECT pg_sleep(0.15)"
-)
+UPDATE = "UPDATE t SET v = v || 'x' WHERE k % 50 = (random() * 49)::int; SELECT pg_sleep(0.15)"
 WRITER = """
 import os, sys, time
 path, count, wait = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])

@@ -122,7 +122,8 @@ fn read_chain(
                         unreadable = None;
                     }
                     if ppn + 1 == end {
-                        at = head.next.map(|segment| segment * layout.pages_per_segment);
+                        let there = head.next.filter(|&segment| segment < layout.segments);
+                        at = there.map(|segment| segment * layout.pages_per_segment);
                     }
                 }
                 Page::Summary(..) | Page::Old => is_old = true,
@@ -262,8 +263,10 @@ impl Replay<'_> {
     /// that holds nothing. None if there is neither.
     pub fn open_log(&mut self) -> Option<u32> {
         let mut is_mapped = vec![false; self.segments.len()];
+        // A place that there is not is refused later.
         for &ppn in self.map.iter().filter(|&&ppn| ppn < LOST) {
-            is_mapped[self.layout.segment_of(ppn) as usize] = true;
+            let segment = self.layout.segment_of(ppn) as usize;
+            is_mapped.get_mut(segment).into_iter().for_each(|is_mapped| *is_mapped = true);
         }
         let all = 0..self.layout.segments;
         let last = all

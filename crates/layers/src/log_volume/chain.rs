@@ -12,15 +12,15 @@ const AT_ONCE: usize = 64;
 
 /// What was found.
 #[derive(Debug)]
-struct Chain {
+pub(super) struct Chain {
     /// Of all summaries that follow each other.
-    entries: Vec<Entry>,
+    pub entries: Vec<Entry>,
     /// Of each of them the physical page, and how many entries there are up to its end.
-    places: Vec<(u32, usize)>,
+    pub places: Vec<(u32, usize)>,
+    /// All entries before this one are durable.
+    pub durable: u64,
     next_summary: u64,
     next_entry: u64,
-    /// All entries before this one are durable.
-    durable: u64,
     /// Durable by what summaries say of which one before is not there.
     beyond: u64,
     /// The last page of the last segment may have held a summary, which would have said where the
@@ -38,39 +38,43 @@ enum Page {
     Other(Option<LayerError>),
 }
 
-/// Reads pages of a volume, and tells what they are.
-struct Reader<'a, 'b, 'c> {
+/// Reads pages of a volume, and finds out what they are.
+struct Reader<'a, 'b> {
     layout: &'a VolumeLayout,
     volume: u64,
     epoch: u64,
     store: &'a mut Store<'b>,
-    bytes: &'c mut Vec<u8>,
+    bytes: Vec<u8>,
 }
 
-impl Reader<'_, '_, '_> {
+impl<'a, 'b> Reader<'a, 'b> {
+    fn new(layout: &'a VolumeLayout, volume: u64, epoch: u64, store: &'a mut Store<'b>) -> Self {
+        let bytes = vec![0; AT_ONCE * layout.page_bytes as usize];
+        Self { layout, volume, epoch, store, bytes }
+    }
+
     fn look(&mut self, first: u32, pages: usize, mut see: impl FnMut(u32, Page)) {
         let page = self.layout.page_bytes as usize;
-        self.bytes.resize(AT_ONCE * page, 0);
         let bytes = &mut self.bytes[..pages * page];
         let at = self.layout.page(first);
         if self.store.read(at, bytes).is_ok() {
             for (ppn, bytes) in (first..).zip(bytes.chunks(page)) {
-                see(ppn, tell(self.volume, self.epoch, bytes));
+                see(ppn, what_is(self.volume, self.epoch, bytes));
             }
             return;
         }
         // One page that cannot be read hides no others.
         for (ppn, bytes) in (first..).zip(bytes.chunks_mut(page)) {
-            let told = match self.store.read(self.layout.page(ppn), bytes) {
-                Ok(()) => tell(self.volume, self.epoch, bytes),
+            let found = match self.store.read(self.layout.page(ppn), bytes) {
+                Ok(()) => what_is(self.volume, self.epoch, bytes),
                 Err(error) => Page::Other(Some(error.into())),
             };
-            see(ppn, told);
+            see(ppn, found);
         }
     }
 }
 
-fn tell(volume: u64, epoch: u64, bytes: &[u8]) -> Page {
+fn what_is(volume: u64, epoch: u64, bytes: &[u8]) -> Page {
     let mut entries = Vec::new();
     match decode_summary(volume, bytes, &mut entries) {
         Some(head) if head.epoch == epoch => Page::Summary(head, entries),
@@ -93,14 +97,13 @@ fn read_chain(
     let mut chain = Chain {
         entries: Vec::new(),
         places: Vec::new(),
+        durable: root.durable,
         next_summary: root.replay_from,
         next_entry: root.replay_index,
-        durable: root.durable,
         beyond: 0,
         is_torn: false,
     };
-    let mut bytes = Vec::new();
-    let mut reader = Reader { layout, volume, epoch: root.epoch, store, bytes: &mut bytes };
+    let mut reader = Reader::new(layout, volume, root.epoch, store);
     let mut at = (root.replay_at != NOWHERE).then_some(root.replay_at);
     let mut unreadable = None;
     // Never more segments than there are: what is not ours may go in circles.
@@ -162,7 +165,7 @@ impl Chain {
 
     /// Looks for later summaries in segments that nothing is mapped to: in one of them the log went
     /// on, if it did and what would say where is not there.
-    pub fn look_elsewhere(
+    fn look_elsewhere(
         &mut self,
         layout: &VolumeLayout,
         volume: u64,
@@ -170,9 +173,8 @@ impl Chain {
         is_mapped: &[bool],
         store: &mut Store<'_>,
     ) {
-        let mut bytes = Vec::new();
-        let mut reader = Reader { layout, volume, epoch, store, bytes: &mut bytes };
-        // One is behind as many pages as it can tell of, at the latest.
+        let mut reader = Reader::new(layout, volume, epoch, store);
+        // A summary follows at most as many pages as it holds entries.
         let most = layout.pages_per_segment.min(layout.entries_per_summary() as u32 + 1);
         let empty = (0..).zip(is_mapped).filter(|(_, is_mapped)| !**is_mapped);
         for (segment, _) in empty {
@@ -189,14 +191,14 @@ impl Chain {
         }
     }
 
-    /// What is durable, by all that was found.
+    /// Counts what later summaries say to be durable.
     ///
     /// # Errors
     /// [`LayerError::Corrupt`] if something durable is not there.
-    pub fn durable(&self, layout: &VolumeLayout, root: &Root) -> Result<u64, LayerError> {
-        let durable = self.durable.max(self.beyond);
-        if durable <= self.next_entry {
-            return Ok(durable);
+    fn believe(&mut self, layout: &VolumeLayout, root: &Root) -> Result<(), LayerError> {
+        self.durable = self.durable.max(self.beyond);
+        if self.durable <= self.next_entry {
+            return Ok(());
         }
         let after = self.places.last().map_or(root.replay_at, |&(ppn, _)| ppn + 1);
         let reason = format!("summary {} was durable and is not there", self.next_summary);
@@ -205,22 +207,16 @@ impl Chain {
 }
 
 impl Replay<'_> {
-    /// All entries in order, the number of those before which all are durable, and the places of
-    /// their summaries.
-    #[allow(clippy::type_complexity)]
-    pub fn read_chain(
-        &mut self,
-        root: &Root,
-        store: &mut Store<'_>,
-    ) -> Result<(Vec<Entry>, u64, Vec<(u32, usize)>), LayerError> {
+    /// The summaries since the root, from segment to segment.
+    pub fn read_chain(&mut self, root: &Root, store: &mut Store<'_>) -> Result<Chain, LayerError> {
         let mut chain = read_chain(self.layout, self.volume, root, store)?;
         if chain.is_torn {
             let is_mapped = self.mapped_after(&chain.entries);
             chain.look_elsewhere(self.layout, self.volume, root.epoch, &is_mapped, store);
         }
-        let durable = chain.durable(self.layout, root)?;
+        chain.believe(self.layout, root)?;
         (self.next_summary, self.next_entry) = (chain.next_summary, chain.next_entry);
-        Ok((chain.entries, durable, chain.places))
+        Ok(chain)
     }
 
     /// Which segments hold something that is mapped when these entries are applied.
@@ -240,8 +236,13 @@ impl Replay<'_> {
                 Entry::Lost { .. } | Entry::Opened { .. } => {}
             }
         }
+        self.mapped_segments(&map)
+    }
+
+    /// Which segments hold something that is mapped. A place that there is not is refused later.
+    fn mapped_segments(&self, map: &[u32]) -> Vec<bool> {
         let mut is_mapped = vec![false; self.segments.len()];
-        for ppn in map {
+        for &ppn in map.iter().filter(|&&ppn| ppn < LOST) {
             let segment = self.layout.segment_of(ppn) as usize;
             is_mapped.get_mut(segment).into_iter().for_each(|is_mapped| *is_mapped = true);
         }
@@ -262,12 +263,7 @@ impl Replay<'_> {
     /// The segment in which the log goes on: that which was opened last and is not full, or one
     /// that holds nothing. None if there is neither.
     pub fn open_log(&mut self) -> Option<u32> {
-        let mut is_mapped = vec![false; self.segments.len()];
-        // A place that there is not is refused later.
-        for &ppn in self.map.iter().filter(|&&ppn| ppn < LOST) {
-            let segment = self.layout.segment_of(ppn) as usize;
-            is_mapped.get_mut(segment).into_iter().for_each(|is_mapped| *is_mapped = true);
-        }
+        let is_mapped = self.mapped_segments(&self.map);
         let all = 0..self.layout.segments;
         let last = all
             .clone()

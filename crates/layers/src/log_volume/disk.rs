@@ -58,7 +58,7 @@ pub(super) struct Form {
     pub keeps_checksums: bool,
     /// Each root is written twice.
     pub copies_roots: bool,
-    /// Summaries lie in the segments, behind the pages that they tell of; there is no ring.
+    /// Summaries lie in the segments, each behind its pages; there is no ring.
     pub in_segments: bool,
 }
 
@@ -84,7 +84,7 @@ impl Form {
         })
     }
 
-    /// Bytes of a root before what it tells of the tables.
+    /// Bytes of a root before the areas of the tables.
     pub const fn root_header_bytes(self) -> usize {
         ROOT_HEADER_BYTES + if self.in_segments { 8 } else { 0 }
     }
@@ -300,7 +300,7 @@ pub(super) struct SummaryHead {
     pub first: u64,
     /// All entries before this one were durable when the summary was made.
     pub durable: u64,
-    /// The segment in which the next summary lies: told by one in the last page of a segment.
+    /// The segment in which the next summary lies, if this one is in the last page of its own.
     pub next: Option<u32>,
 }
 

@@ -1,6 +1,6 @@
-//! Summaries in the segments: behind the pages that they tell of, in the one log that there is then.
-//! All that a commit writes follows what was written before, which is what a card wants that can
-//! write to one place at a time.
+//! Summaries in the segments: each behind its pages, in the one log that there is then. All that a
+//! commit writes follows what was written before, which is what a card wants that can write to one
+//! place at a time.
 //!
 //! # The chain
 //! The last page of a segment is kept for a summary, which says in which segment the log goes on.
@@ -10,7 +10,7 @@
 //! # Room
 //! A summary takes a page that holds nothing from the moment on that the next checkpoint is
 //! durable; until then its segment is not written to again. Cleaning a segment writes its pages,
-//! the summaries that tell of them, those of the commits that make them durable and known to be so,
+//! the summaries of these, those of the commits that make them durable and known to be so,
 //! and perhaps that of a checkpoint's commit. The layout sees to it that a segment has that much to
 //! spare on average ([`super::layout`]), and where no more than the reserve is free that with the
 //! fewest pages is cleaned, whatever the policy would choose.

@@ -246,7 +246,7 @@ impl<P: Placement> LogVolume<P> {
         let pages = self.layout.pages_per_segment;
         let segment = ppn / pages;
         let in_segments = self.layout.form.in_segments;
-        // There the segment before has told of it.
+        // There the entry was made when the segment before was full.
         if ppn.is_multiple_of(pages) && !in_segments {
             let device = self.ftl.device();
             let stream = device.blocks[segment as usize].stream;

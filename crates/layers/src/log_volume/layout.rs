@@ -165,7 +165,7 @@ impl VolumeLayout {
         })
     }
 
-    /// Whether cleaning a segment gains more than the summaries take that tell of it.
+    /// Whether cleaning a segment gains more pages than its summaries take.
     fn check_spare(settings: &VolumeSettings, pages: u32) -> Result<(), LayerError> {
         let op = settings.over_provisioning;
         let spare = f64::from(data_pages(settings.page_bytes, pages)) * op / (1.0 + op);
@@ -173,9 +173,9 @@ impl VolumeLayout {
             return Ok(());
         }
         let reason = format!(
-            "a segment of {pages} pages has {spare:.1} to spare; with summaries=segments there must \
-             be {LEAST_PAGES_WITH_SUMMARIES} pages and {LEAST_SPARE_PAGES} to spare: give segment=... \
-             or over_provisioning=..."
+            "a segment of {pages} pages has {spare:.1} to spare; with summaries=segments there \
+             must be {LEAST_PAGES_WITH_SUMMARIES} pages and {LEAST_SPARE_PAGES} to spare: give \
+             segment=... or over_provisioning=..."
         );
         Err(LayerError::Refused { layer: NAME, reason })
     }
@@ -303,7 +303,7 @@ impl VolumeLayout {
     }
 }
 
-/// A summary is in the last page of each segment, and another behind as many pages as one tells of.
+/// The last page of each segment holds a summary, and one follows the pages of each full one.
 fn data_pages(page_bytes: u32, pages_per_segment: u32) -> u32 {
     let per = per_page(page_bytes, SUMMARY_HEADER_BYTES, SUMMARY_ENTRY_BYTES) - 2;
     pages_per_segment.saturating_sub(1 + pages_per_segment.div_ceil(per))

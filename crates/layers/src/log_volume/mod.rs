@@ -36,9 +36,10 @@
 //!
 //! # Summaries
 //! LFS writes a segment's summary into the segment. Here all summaries go to a ring of their own
-//! unless it is asked for otherwise ([`in_segments`]), for three reasons. A FLUSH costs one page, however many streams were written to. Segments hold
-//! nothing but data, so that cleaning is exactly that which the placement policies were made for,
-//! and never needs room for itself. And recovery reads one ring, not the head of every segment.
+//! unless it is asked for otherwise ([`in_segments`]), for three reasons. A FLUSH costs one page,
+//! however many streams were written to. Segments hold nothing but data, so that cleaning is
+//! exactly that which the placement policies were made for, and never needs room for itself. And
+//! recovery reads one ring, not the head of every segment.
 
 mod below;
 mod chain;

@@ -351,7 +351,8 @@ impl<'a> Replay<'a> {
     /// Replays all summaries from the checkpoint on, as far as they follow each other.
     fn run(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
         let (entries, durable, places) = if self.layout.form.in_segments {
-            self.read_chain(root, store)?
+            let chain = self.read_chain(root, store)?;
+            (chain.entries, chain.durable, chain.places)
         } else {
             let (entries, durable) = self.read_summaries(root, store)?;
             (entries, durable, Vec::new())

@@ -75,9 +75,9 @@ pub(super) const PARAMS: &[Param] = &[
         name: "summaries",
         kind: ParamKind::Choice(&["ring", "segments"]),
         default: "ring",
-        help: "where summaries lie: in a ring of their own; or in the segments, behind the pages \
-               that they tell of, so that all is written in one place: for cards, with \
-               placement=none; as the volume was made",
+        help: "where summaries lie: in a ring of their own; or in the segments, each behind its \
+               pages, so that all is written in one place: for cards, with placement=none; as the \
+               volume was made",
     },
     Param {
         name: "idle_clean",

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Each volume is made with one of the stacks, every third that can on two devices, gets a few
-//! requests, and is changed: bytes anywhere, or fields and texts of its headers with a checksum that
-//! fits again. Then it is looked at, checked, opened, asked at random and closed; of two devices, the
-//! second may be named as the first, or each as the other, and it may be restaged. Each step may
-//! fail with an error; a step that takes more than ten seconds, or memory beyond the limit, is a
-//! fault as a panic is.
+//! requests, and is changed: bytes anywhere, or fields and texts of its headers with a checksum
+//! that fits again. Then it is looked at, checked, opened, asked at random and closed; of two
+//! devices, the second may be named as the first, or each as the other, and it may be restaged.
+//! Each step may fail with an error; a step that takes more than ten seconds, or memory beyond the
+//! limit, is a fault as a panic is.
 
 use std::error::Error;
 use std::fs;
@@ -28,12 +28,13 @@ use servers::{
 };
 use units::Progress;
 
-const STACKS: [&str; 6] = [
+const STACKS: [&str; 7] = [
     "direct",
     "scheduler(coalesce)",
     "log_volume(segment=64Ki)",
     "stable_buffer(size=1Mi)",
     "scheduler(coalesce)|log_volume(segment=64Ki)",
+    "log_volume(page=1Ki,segment=64Ki,summaries=segments)",
     "stable_buffer(size=1Mi)|log_volume(segment=64Ki)",
 ];
 /// Those whose staging area may lie on a second device.

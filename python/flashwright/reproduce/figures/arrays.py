@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from flashwright import models
 from flashwright._text import percent, short_time, significant
 from flashwright.reproduce.drives import arrays as runs
-from flashwright.reproduce.pages import made_with, markdown_table
-from flashwright.reproduce.registry import Made, Part, Request, Set
-
-Found = tuple[list[list[str]], list[dict[str, Any]]]
-
-
-@dataclass(frozen=True)
-class Piece(Part):
-    """A table of ours."""
-
-    headings: tuple[str, ...]
-    make: Callable[[], Found]
-    remark: str
+from flashwright.reproduce.registry import Made, Request, Set
+from flashwright.reproduce.tables import Found, TablePart, make_tables
 
 
 def _transactions() -> Found:
@@ -112,7 +100,7 @@ def _chance(share: float) -> str:
 
 
 PIECES = (
-    Piece(
+    TablePart(
         "diff-raid-transactions",
         "REPLICATION",
         "TPC-C on four drives: none, replication, RAID 5 and Differential RAID",
@@ -138,7 +126,7 @@ PIECES = (
         "parity that the oldest drive has. Programs: flash pages for each transaction, those of "
         "cleaning, copies and parity among them.",
     ),
-    Piece(
+    TablePart(
         "diff-raid-ages",
         "DIFF-RAID",
         "ages of four drives when one is replaced, the oldest first",
@@ -156,9 +144,9 @@ PIECES = (
         f"After {runs.REPLACEMENTS} replacements, at {runs.ERASE_LIMIT:g} erases of the mean erase "
         "block, random pages written. Rates: pages that a drive is given for each page of the "
         "host's. Ages are shares of the erase limit. Pages moved as parity does, beside the "
-        "host's: at real limits of thousands of erases so many times fewer.",
+        "host's: at real limits of thousands of erases that share is as much smaller.",
     ),
-    Piece(
+    TablePart(
         "diff-raid-loss",
         "DIFF-RAID",
         "chance of a loss when a drive fails, at the time of a replacement",
@@ -178,19 +166,11 @@ PIECES = (
 )
 
 
-def _make(request: Request[Piece]) -> Made:
-    lines = ["# Arrays of drives", "", f"Made by `{request.command}`.", ""]
-    document: dict[str, Any] = {}
-    for part in request.parts:
-        rows, documents = part.make()
-        table = markdown_table(part.headings, rows)
-        lines += [f"## {part.name}: {part.title}", "", part.remark, "", table, ""]
-        document[part.name] = documents
-    lines += [made_with(), ""]
-    return Made("\n".join(lines), document)
+def _make(request: Request[TablePart]) -> Made:
+    return make_tables("Arrays of drives", request)
 
 
-SET: Set[Piece] = Set(
+SET: Set[TablePart] = Set(
     "figures-arrays",
     "Differential RAID beside RAID 5, replication and none",
     "minutes",

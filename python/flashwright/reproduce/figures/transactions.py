@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from flashwright._text import percent, short_time, significant
 from flashwright.reproduce.drives import fragmentation as runs
-from flashwright.reproduce.pages import made_with, markdown_table
-from flashwright.reproduce.registry import Made, Part, Request, Set
+from flashwright.reproduce.registry import Made, Request, Set
+from flashwright.reproduce.tables import Found, TablePart, make_tables
 
-Found = tuple[list[list[str]], list[dict[str, Any]]]
 COPIED = (runs.OWN, runs.FILLED)
 """States that are played with copies, too. The third is left out to save time."""
-
-
-@dataclass(frozen=True)
-class Figures(Part):
-    """A table of ours."""
-
-    headings: tuple[str, ...]
-    make: Callable[[], Found]
-    remark: str
 
 
 def _states() -> tuple[runs.State, ...]:
@@ -237,7 +226,7 @@ PUBLISHED = (
     "for copies counts as internal here."
 )
 FIGURES = (
-    Figures(
+    TablePart(
         "replication-4-6",
         "REPLICATION",
         "REPLICATION figures 4 to 6 (`replication-table-2`)",
@@ -245,7 +234,7 @@ FIGURES = (
         _benchmarks,
         PUBLISHED,
     ),
-    Figures(
+    TablePart(
         "replication-tables",
         "REPLICATION",
         "What tables 3 and 4 tell of real drives, here of the simulated one",
@@ -266,7 +255,7 @@ FIGURES = (
         "PBLRU 5.4 / 5.2 / 4.9 % (X25-E); over 90 % of them by writes; E_p within 10 to 20 % of "
         "the measured; 95 % of groups have two; interference below 3 %.",
     ),
-    Figures(
+    TablePart(
         "replication-loads",
         "REPLICATION",
         "What copies do for TPC-C, by how busy its clients keep the drive",
@@ -275,7 +264,7 @@ FIGURES = (
         "Sustained by its own load; response beside the same drive without copies. The room for "
         "copies is taken from what the host may address, so that both have the same spare space.",
     ),
-    Figures(
+    TablePart(
         "replication-chips",
         "REPLICATION",
         "Sweep of I, the chips of the 4 GB",
@@ -283,7 +272,7 @@ FIGURES = (
         lambda: _pairs(runs.CHIPS, runs.OWN),
         "As replication-loads, with ten clients that never think.",
     ),
-    Figures(
+    TablePart(
         "replication-spare",
         "REPLICATION",
         "Sweep of R, the share of the disk that is kept back",
@@ -292,7 +281,7 @@ FIGURES = (
         "As replication-loads, with ten clients that never think, and every page written before: "
         "where the load ages the drive itself, what the database leaves free is spare whatever R.",
     ),
-    Figures(
+    TablePart(
         "replication-buffers",
         "REPLICATION",
         "Table 5 on the simulated drive: CFLRU/E and replication, TPC-C",
@@ -317,7 +306,7 @@ FIGURES = (
         "transaction; programs: with those of cleaning. CFLRU/E looks at half of the pool's "
         "frames, and takes a request for blocked after 800 µs, the D of figures 4 to 6.",
     ),
-    Figures(
+    TablePart(
         "replication-sweep",
         "REPLICATION",
         "What the paper does not say, TPC-C",
@@ -328,19 +317,11 @@ FIGURES = (
 )
 
 
-def _make(request: Request[Figures]) -> Made:
-    lines = ["# Transactions on a fragmented drive", "", f"Made by `{request.command}`.", ""]
-    document: dict[str, Any] = {}
-    for part in request.parts:
-        rows, documents = part.make()
-        table = markdown_table(part.headings, rows)
-        lines += [f"## {part.name}: {part.title}", "", part.remark, "", table, ""]
-        document[part.name] = documents
-    lines += [made_with(), ""]
-    return Made("\n".join(lines), document)
+def _make(request: Request[TablePart]) -> Made:
+    return make_tables("Transactions on a fragmented drive", request)
 
 
-SET: Set[Figures] = Set(
+SET: Set[TablePart] = Set(
     "figures-transactions",
     "transactions on a fragmented drive, beside REPLICATION's figures",
     "half an hour",

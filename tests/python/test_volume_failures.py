@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -27,18 +28,16 @@ _READ, _WRITE, _FLUSH = 0, 1, 3
 _SECONDS = 60.0
 
 
-class Below:
+class Below(Protocol):
     """What a volume lies on, that can be spoilt and mended."""
 
     device: str
 
     def spoil(self) -> None:
         """Let it fail from now on."""
-        raise NotImplementedError
 
     def mend(self) -> None:
         """Let it be whole again, with all that it took."""
-        raise NotImplementedError
 
     def end(self) -> None:
         """Take it away."""
@@ -49,7 +48,7 @@ def _system(*words: str | Path) -> str:
     return done.stdout.strip()
 
 
-class Full(Below):
+class Full:
     """A file with holes on a file system without room for all of it."""
 
     def __init__(self, folder: Path) -> None:
@@ -79,7 +78,7 @@ class Full(Below):
         _system("umount", "--lazy", self._directory)
 
 
-class Failing(Below):
+class Failing:
     """A device that takes no writes, by nbdkit's filter of errors."""
 
     def __init__(self, folder: Path) -> None:
@@ -114,7 +113,7 @@ class Failing(Below):
         self._server.wait(_SECONDS)
 
 
-class Gone(Below):
+class Gone:
     """A loop device that is detached."""
 
     def __init__(self, folder: Path) -> None:

@@ -185,7 +185,13 @@ def test_a_server_of_ones_own(
     else:
         assert len(refused) == 1
         assert "nobody_of_that_name" in refused[0]
-    assert about["calls"]["unresolved_calls"] < 0.02 * about["calls"]["calls"]
+    # A process that begins reads some small files whole, each open for microseconds: who looks
+    # afterwards cannot say which. Those that move pages are of files that stay open.
+    calls = pl.read_parquet(tmp_path / "rec" / "calls.parquet")
+    assert calls["file"].null_count() == about["calls"]["unresolved_calls"]
+    pages = calls.filter(pl.col("call").cast(str) != "read")
+    assert pages.height > 1000
+    assert pages["file"].null_count() < 0.02 * pages.height
 
 
 @pytest.mark.parametrize(

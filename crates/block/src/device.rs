@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 use units::{IoOp, Nanos};
 
-use crate::{Command, Failure, Limits, Reply, Signal};
+use crate::{Command, Failure, Limits, Reply, SharedBytes, Signal};
 
 /// What kind of device it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,6 +296,12 @@ pub trait BlockDevice: Send {
     fn waker(&mut self) -> Option<Waker> {
         None
     }
+
+    /// Its bytes for any thread, without a way through the one that has the device. `None` where
+    /// commands have an order or a time of their own.
+    fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
+        None
+    }
 }
 
 /// Passes all on to another.
@@ -352,6 +358,10 @@ macro_rules! pass_on {
 
             fn waker(&mut self) -> Option<Waker> {
                 (**self).waker()
+            }
+
+            fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
+                (**self).shared()
             }
         }
     )+};

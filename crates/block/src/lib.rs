@@ -32,6 +32,7 @@ mod data;
 mod device;
 mod immediate;
 mod part;
+mod shared;
 mod spanned;
 mod store;
 mod with_data;
@@ -44,6 +45,7 @@ pub use device::{
 };
 pub use immediate::{Immediate, Serve, Sparse};
 pub use part::Part;
+pub use shared::SharedBytes;
 pub use spanned::Spanned;
 pub use store::Store;
 pub use with_data::WithData;

@@ -1,10 +1,13 @@
 //! A part of a device, taken for a device.
 
+use std::sync::Arc;
+
 use units::{IoOp, Nanos};
 
+use crate::shared::SharedPart;
 use crate::{
     BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWear,
-    FlashWork, LayerWork, Signal, Waker,
+    FlashWork, LayerWork, SharedBytes, Signal, Waker,
 };
 
 /// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,
@@ -94,6 +97,11 @@ impl<D: BlockDevice> BlockDevice for Part<D> {
 
     fn waker(&mut self) -> Option<Waker> {
         self.device.waker()
+    }
+
+    fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
+        let whole = self.device.shared()?;
+        Some(Arc::new(SharedPart { whole, offset: self.offset }))
     }
 }
 

@@ -8,7 +8,7 @@ use units::{IoOp, Nanos};
 
 use crate::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWear, FlashWork, LayerWork, Reply, Signal, Waker,
+    FlashWear, FlashWork, LayerWork, Reply, SharedBytes, Signal, Waker,
 };
 
 /// Shortest and longest time for which one device is waited for while the other has commands too.
@@ -362,6 +362,10 @@ impl<D: BlockDevice> BlockDevice for Spanned<D> {
             first();
             second();
         }))
+    }
+
+    fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
+        if self.second.is_none() { self.first.shared() } else { None }
     }
 }
 

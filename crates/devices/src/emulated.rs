@@ -19,7 +19,7 @@ use ssd::drive::profile::{self, Profile};
 use ssd::drive::state::State;
 use units::{IoOp, Nanos, Progress};
 
-use crate::clock::{AWAKE, Clock};
+use crate::clock::{AWAKE, Clock, wake_promptly};
 use crate::ring::EventFd;
 use crate::simulated::{Simulated, SimulatedSettings};
 use crate::{Access, DeviceError, Opening};
@@ -223,6 +223,7 @@ impl Emulated {
             self.clock.sleep_until(until);
             return false;
         };
+        wake_promptly();
         loop {
             if is_woken.swap(false, Ordering::SeqCst) {
                 wakes.lower();
@@ -269,6 +270,8 @@ impl BlockDevice for Emulated {
             return;
         }
         self.note(&command);
+        self.drive.submit(Command { data: Data::Absent, ..command.clone() });
+        // While the drive works: memory that is touched for the first time takes a while.
         match command.op {
             IoOp::Read => {
                 let data = self.bytes.read(command.offset, command.length);
@@ -278,7 +281,6 @@ impl BlockDevice for Emulated {
             IoOp::Trim => self.bytes.zero(command.offset, command.length),
             IoOp::Flush => {}
         }
-        self.drive.submit(Command { data: Data::Absent, ..command });
     }
 
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {

@@ -37,6 +37,7 @@
 //! effect in the kernel when its user lets go of it: the user of this crate is told at once.
 
 mod buffers;
+mod cached;
 mod clock;
 mod content;
 mod control;

@@ -1,9 +1,13 @@
 //! Memory of this process as a block device, to measure what the way to a device costs.
 
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Limits, Reply,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Failure, Limits,
+    Reply, SharedBytes,
 };
-use memmap2::{MmapMut, MmapOptions};
+use bytes::BytesMut;
 use registry::{Args, Info, Param, ParamKind};
 use units::{IoOp, Nanos};
 
@@ -38,7 +42,7 @@ pub(crate) const INFO: Info = Info {
 /// was never written is zero and takes no memory.
 pub struct Memory {
     info: DeviceInfo,
-    bytes: MmapMut,
+    bytes: Arc<Bytes>,
     buffer: Vec<u8>,
     content: Content,
     clock: Clock,
@@ -56,7 +60,6 @@ impl Memory {
             )));
         }
         let most_bytes = opening.most_bytes.max(sector).next_multiple_of(sector);
-        let memory = MmapOptions::new().len(capacity_bytes as usize).no_reserve_swap().map_anon();
         let mut content = Content::new(1);
         let mut buffer = vec![0; most_bytes as usize];
         content.fill(&mut buffer);
@@ -71,29 +74,133 @@ impl Memory {
             is_virtual: false,
             holds_data: opening.holds_data,
         };
-        let bytes = memory.map_err(|source| DeviceError::Open {
-            name: info.name.clone(),
-            action: "getting its memory",
-            source,
-        })?;
+        let bytes = Arc::new(Bytes::new(capacity_bytes));
         Ok(Self { info, bytes, buffer, content, clock: Clock::start(), done: Vec::new() })
     }
 
     fn carry_out(&mut self, command: &Command) -> Data {
-        let range = command.offset as usize..command.end() as usize;
+        let (offset, length) = (command.offset, command.length as usize);
         match command.op {
-            IoOp::Read if self.info.holds_data => return Data::copy_of(&self.bytes[range]),
-            IoOp::Read => self.buffer[..range.len()].copy_from_slice(&self.bytes[range]),
-            IoOp::Write if self.info.holds_data => command.data.copy_to(&mut self.bytes[range]),
-            IoOp::Write => {
-                let data = &mut self.buffer[..range.len()];
-                self.content.stamp(data);
-                self.bytes[range].copy_from_slice(data);
+            IoOp::Read if self.info.holds_data => {
+                let mut bytes = BytesMut::zeroed(length);
+                self.bytes.read(offset, &mut bytes);
+                return Data::Whole(bytes.freeze());
             }
-            IoOp::Trim => self.bytes[range].fill(0),
+            IoOp::Read => self.bytes.read(offset, &mut self.buffer[..length]),
+            IoOp::Write if self.info.holds_data => {
+                let mut at = offset;
+                for piece in command.data.pieces() {
+                    self.bytes.write(at, piece);
+                    at += piece.len() as u64;
+                }
+            }
+            IoOp::Write => {
+                let data = &mut self.buffer[..length];
+                self.content.stamp(data);
+                self.bytes.write(offset, data);
+            }
+            IoOp::Trim => self.bytes.zero(offset, u64::from(command.length)),
             IoOp::Flush => {}
         }
         Data::Absent
+    }
+}
+
+/// Bytes of a piece.
+const PIECE: u64 = 1 << 20;
+
+/// A piece takes no memory until it is written to.
+type Piece = RwLock<Option<Box<[u8]>>>;
+
+/// Bytes of which each piece has a lock of its own.
+struct Bytes {
+    pieces: Box<[Piece]>,
+}
+
+impl Bytes {
+    fn new(capacity: u64) -> Self {
+        Self { pieces: (0..capacity.div_ceil(PIECE)).map(|_| RwLock::default()).collect() }
+    }
+
+    /// The pieces that a range touches: which, and the range's bytes within each.
+    fn within(&self, offset: u64, length: u64) -> impl Iterator<Item = (&Piece, Range<usize>)> {
+        let end = offset + length;
+        (offset / PIECE..end.div_ceil(PIECE)).map(move |number| {
+            let (first, last) = (number * PIECE, (number + 1) * PIECE);
+            let range = (offset.max(first) - first) as usize..(end.min(last) - first) as usize;
+            (&self.pieces[number as usize], range)
+        })
+    }
+
+    fn read(&self, offset: u64, mut bytes: &mut [u8]) {
+        for (piece, range) in self.within(offset, bytes.len() as u64) {
+            let (into, rest) = bytes.split_at_mut(range.len());
+            match &*piece.read().unwrap_or_else(PoisonError::into_inner) {
+                Some(held) => into.copy_from_slice(&held[range]),
+                None => into.fill(0),
+            }
+            bytes = rest;
+        }
+    }
+
+    fn write(&self, offset: u64, mut bytes: &[u8]) {
+        for (piece, range) in self.within(offset, bytes.len() as u64) {
+            let (from, rest) = bytes.split_at(range.len());
+            let mut held = piece.write().unwrap_or_else(PoisonError::into_inner);
+            let held = held.get_or_insert_with(|| vec![0; PIECE as usize].into_boxed_slice());
+            held[range].copy_from_slice(from);
+            bytes = rest;
+        }
+    }
+
+    fn zero(&self, offset: u64, length: u64) {
+        for (piece, range) in self.within(offset, length) {
+            let mut held = piece.write().unwrap_or_else(PoisonError::into_inner);
+            if range.len() as u64 == PIECE {
+                *held = None;
+            } else if let Some(held) = &mut *held {
+                held[range].fill(0);
+            }
+        }
+    }
+}
+
+/// What any thread may ask for by itself.
+struct Shared {
+    bytes: Arc<Bytes>,
+    info: DeviceInfo,
+}
+
+impl Shared {
+    fn check(&self, op: IoOp, offset: u64, length: u64) -> Result<(), Failure> {
+        if !self.info.is_read_only {
+            return Ok(());
+        }
+        let length = length.min(u64::from(u32::MAX)) as u32;
+        Err(Failure::Io { op, offset, length, reason: "it was opened for reading only".into() })
+    }
+}
+
+impl SharedBytes for Shared {
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Failure> {
+        self.bytes.read(offset, bytes);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], _is_fua: bool) -> Result<(), Failure> {
+        self.check(IoOp::Write, offset, bytes.len() as u64)?;
+        self.bytes.write(offset, bytes);
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, length: u64) -> Result<(), Failure> {
+        self.check(IoOp::Trim, offset, length)?;
+        self.bytes.zero(offset, length);
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), Failure> {
+        Ok(())
     }
 }
 
@@ -133,5 +240,9 @@ impl BlockDevice for Memory {
         }
         completed.append(&mut self.done);
         Ok(())
+    }
+    fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
+        let bytes = self.bytes.clone();
+        self.info.holds_data.then(|| Arc::new(Shared { bytes, info: self.info.clone() }) as _)
     }
 }

@@ -2,10 +2,11 @@
 
 use std::borrow::BorrowMut;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use block::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWear, FlashWork, LayerCount, LayerWork, Reply, Signal, Waker,
+    FlashWear, FlashWork, LayerCount, LayerWork, Reply, SharedBytes, Signal, Waker,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
@@ -374,6 +375,11 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
 
     fn waker(&mut self) -> Option<Waker> {
         self.device.waker()
+    }
+
+    /// That of the device, where no layer is over it.
+    fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
+        if self.stack.borrow().layers().is_empty() { self.device.shared() } else { None }
     }
 }
 

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use block::{Data, Failure};
-use bytes::Bytes;
+use block::Failure;
 use layers::Facts;
 use nbdkit::{CacheFlags, Error, Flags, FuaFlags, Result, Server, ThreadModel};
 use servers::{Creating, MetricsFile, Opening, Request, Service, Volume, VolumeError};
@@ -58,6 +57,15 @@ fn failed(error: &VolumeError) -> Error {
     Error::new(libc::EIO, error.to_string())
 }
 
+fn refusal(failure: Failure) -> Error {
+    let errno = match &failure {
+        // What lies behind the end is asked by nobody: nbdkit knows the size.
+        Failure::Io { .. } => libc::EIO,
+        Failure::Poisoned { .. } => libc::ESHUTDOWN,
+    };
+    Error::new(errno, failure.to_string())
+}
+
 impl Settings {
     /// Memory holds nothing from an earlier run: a volume there is made each time.
     fn is_memory(&self) -> bool {
@@ -90,15 +98,8 @@ impl Settings {
 }
 
 impl Connection {
-    fn call(&self, request: Request) -> Result<Data> {
-        self.service.call(request).map_err(|failure| {
-            let errno = match &failure {
-                // What lies behind the end is asked by nobody: nbdkit knows the size.
-                Failure::Io { .. } => libc::EIO,
-                Failure::Poisoned { .. } => libc::ESHUTDOWN,
-            };
-            Error::new(errno, failure.to_string())
-        })
+    fn call(&self, request: Request) -> Result<()> {
+        self.service.call(request).map(|_| ()).map_err(refusal)
     }
 }
 
@@ -203,7 +204,8 @@ impl Server for Connection {
         let settings = settings();
         let metrics = settings.metrics.clone();
         let every = settings.metrics_every.unwrap_or(METRICS_EVERY);
-        let service = Service::start(move || settings.open()).map_err(|error| failed(&error))?;
+        let service =
+            Service::start_straight(move || settings.open()).map_err(|error| failed(&error))?;
         let service = Arc::new(service);
         let metrics = metrics.map(|path| MetricsFile::keep(&service, path, every));
         let serving = Serving { service, _metrics: metrics.transpose().map_err(|e| failed(&e))? };
@@ -278,30 +280,26 @@ impl Server for Connection {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        let length = buffer.len() as u32;
-        self.call(Request::Read { offset, length })?.copy_to(buffer);
-        Ok(())
+        self.service.read_at(offset, buffer).map_err(refusal)
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64, flags: Flags) -> Result<()> {
-        let is_fua = flags.contains(Flags::FUA);
-        let data = Bytes::copy_from_slice(buffer);
-        self.call(Request::Write { offset, data, is_fua }).map(|_| ())
+        self.service.write_at(offset, buffer, flags.contains(Flags::FUA)).map_err(refusal)
     }
 
     fn zero(&self, count: u32, offset: u64, flags: Flags) -> Result<()> {
         let (is_fua, unmaps) = (flags.contains(Flags::FUA), flags.contains(Flags::MAY_TRIM));
         let length = u64::from(count);
-        self.call(Request::Zero { offset, length, is_fua, unmaps }).map(|_| ())
+        self.call(Request::Zero { offset, length, is_fua, unmaps })
     }
 
     fn trim(&self, count: u32, offset: u64, flags: Flags) -> Result<()> {
         let is_fua = flags.contains(Flags::FUA);
-        self.call(Request::Trim { offset, length: u64::from(count), is_fua }).map(|_| ())
+        self.call(Request::Trim { offset, length: u64::from(count), is_fua })
     }
 
     fn flush(&self) -> Result<()> {
-        self.call(Request::Flush).map(|_| ())
+        self.call(Request::Flush)
     }
 }
 

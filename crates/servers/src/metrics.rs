@@ -28,6 +28,25 @@ pub struct OpFigures {
 }
 
 impl OpFigures {
+    pub(crate) const BUCKETS: usize = BUCKETS;
+
+    /// Where a latency is counted.
+    pub(crate) fn bucket(latency_ns: Nanos) -> usize {
+        let micros = latency_ns / 1000;
+        ((u64::BITS - micros.leading_zeros()) as usize).min(BUCKETS - 1)
+    }
+
+    /// Adds others.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.failed += other.failed;
+        self.latency_ns += other.latency_ns;
+        for (sum, count) in self.by_time.iter_mut().zip(other.by_time) {
+            *sum += count;
+        }
+    }
+
     pub(crate) fn ended(&mut self, bytes: u64, latency_ns: Nanos, is_failed: bool) {
         if is_failed {
             self.failed += 1;
@@ -36,9 +55,7 @@ impl OpFigures {
             self.bytes += bytes;
         }
         self.latency_ns += latency_ns;
-        let micros = latency_ns / 1000;
-        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
-        self.by_time[bucket.min(BUCKETS - 1)] += 1;
+        self.by_time[Self::bucket(latency_ns)] += 1;
     }
 }
 

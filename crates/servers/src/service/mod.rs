@@ -1,6 +1,7 @@
 //! A volume at work: one thread drives it, any number of clients ask.
 
 mod jobs;
+mod straight;
 mod work;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +9,12 @@ use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use block::{Data, Failure, Waker};
+use block::{BlockDevice as _, Data, Failure, Waker};
 use bytes::Bytes;
 use units::IoOp;
 
 use crate::{Figures, Header, Volume, VolumeError};
+use straight::Straight;
 use work::{Message, Work};
 
 /// Requests that wait for the thread to take them; who asks more waits, too.
@@ -128,6 +130,7 @@ pub struct Service {
     notes: Vec<String>,
     capacity_bytes: u64,
     thread: Mutex<Option<JoinHandle<Result<(), VolumeError>>>>,
+    straight: Option<Straight>,
 }
 
 impl Service {
@@ -137,6 +140,26 @@ impl Service {
     /// That of `open`, or that there is no thread.
     pub fn start(
         open: impl FnOnce() -> Result<Volume, VolumeError> + Send + 'static,
+    ) -> Result<Self, VolumeError> {
+        Self::begin(open, false)
+    }
+
+    /// The same for callers on many threads: where no layer is over a device in memory, or over a
+    /// file or block device, they read and write it by themselves, the latter through the page
+    /// cache, and the volume's thread only opens and closes it. [`Service::submit`] then returns
+    /// when all is done.
+    ///
+    /// # Errors
+    /// As [`Service::start`].
+    pub fn start_straight(
+        open: impl FnOnce() -> Result<Volume, VolumeError> + Send + 'static,
+    ) -> Result<Self, VolumeError> {
+        Self::begin(open, true)
+    }
+
+    fn begin(
+        open: impl FnOnce() -> Result<Volume, VolumeError> + Send + 'static,
+        is_straight: bool,
     ) -> Result<Self, VolumeError> {
         let (sender, receiver) = mpsc::sync_channel(MOST_WAITING);
         let (to_caller, opened) = mpsc::channel();
@@ -153,7 +176,8 @@ impl Service {
             let waker = volume.driver.device_waker();
             let about = (volume.header().clone(), volume.notes().to_vec(), volume.capacity_bytes());
             let can_be_woken = waker.is_some();
-            let _ = to_caller.send(Ok((waker, about)));
+            let shared = if is_straight { volume.driver.shared() } else { None };
+            let _ = to_caller.send(Ok((waker, about, shared)));
             Work::new(volume, receiver, of_thread, can_be_woken).run()
         };
         let failed = |source| VolumeError::System { action: "starting a thread".into(), source };
@@ -161,10 +185,11 @@ impl Service {
             .name("flashwright-volume".to_owned())
             .spawn(run)
             .map_err(failed)?;
-        let (waker, (header, notes, capacity_bytes)) =
+        let (waker, (header, notes, capacity_bytes), shared) =
             opened.recv().unwrap_or_else(|_| panic!("the volume's thread died while it opened"))?;
         let thread = Mutex::new(Some(thread));
-        Ok(Self { sender, is_asleep, waker, header, notes, capacity_bytes, thread })
+        let straight = shared.map(|bytes| Straight::new(bytes, capacity_bytes));
+        Ok(Self { sender, is_asleep, waker, header, notes, capacity_bytes, thread, straight })
     }
 
     /// What the volume says of itself.
@@ -188,6 +213,9 @@ impl Service {
     /// Asks, and goes on: `done` gets what came of it. It runs on the volume's thread and must not
     /// wait.
     pub fn submit(&self, request: Request, done: Done) {
+        if let Some(straight) = &self.straight {
+            return done(straight.call(&request));
+        }
         if let Err(error) = self.send(Message::Request(request, done)) {
             let Message::Request(request, done) = error else { return };
             done(Err(ended(&request)));
@@ -199,10 +227,37 @@ impl Service {
     /// # Errors
     /// [`Failure`] of the request.
     pub fn call(&self, request: Request) -> Outcome {
+        if let Some(straight) = &self.straight {
+            return straight.call(&request);
+        }
         let ticket = Arc::new(Ticket::default());
         let other = ticket.clone();
         self.submit(request, Box::new(move |outcome| other.put(outcome)));
         ticket.wait()
+    }
+
+    /// Reads bytes from an offset on, and waits for them.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Failure> {
+        if let Some(straight) = &self.straight {
+            return straight.read(offset, bytes);
+        }
+        self.call(Request::Read { offset, length: bytes.len() as u32 })?.copy_to(bytes);
+        Ok(())
+    }
+
+    /// Writes bytes, and waits until they are written; with FUA until they are durable.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn write_at(&self, offset: u64, bytes: &[u8], is_fua: bool) -> Result<(), Failure> {
+        if let Some(straight) = &self.straight {
+            return straight.write(offset, bytes, is_fua);
+        }
+        let data = Bytes::copy_from_slice(bytes);
+        self.call(Request::Write { offset, data, is_fua }).map(|_| ())
     }
 
     /// What it has done so far; none if its thread is gone.
@@ -210,7 +265,11 @@ impl Service {
     pub fn figures(&self) -> Option<Figures> {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::Figures(sender)).ok()?;
-        receiver.recv().ok()
+        let mut figures = receiver.recv().ok()?;
+        if let Some(straight) = &self.straight {
+            straight.add_to(&mut figures);
+        }
+        Some(figures)
     }
 
     /// Lets all that was asked come to its end, writes back what is held back, and closes the
@@ -221,6 +280,9 @@ impl Service {
     pub fn close(&self) -> Result<(), VolumeError> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return Ok(()) };
+        if let Some(straight) = &self.straight {
+            straight.close();
+        }
         let _ = self.send(Message::Close);
         thread.join().unwrap_or_else(|_| panic!("the volume's thread died"))
     }
@@ -240,6 +302,9 @@ impl Drop for Service {
     fn drop(&mut self) {
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
+        if let Some(straight) = &self.straight {
+            straight.close();
+        }
         let _ = self.send(Message::Stop);
         // The last reference may go with a `Done`, on the volume's own thread.
         if thread.thread().id() != thread::current().id() {
@@ -248,6 +313,9 @@ impl Drop for Service {
     }
 }
 
+/// Why what came too late is not done.
+const ENDED: &str = "the volume was closed";
+
 /// A request that came too late.
 fn ended(request: &Request) -> Failure {
     let (offset, length) = request.range();
@@ -255,7 +323,7 @@ fn ended(request: &Request) -> Failure {
         op: request.op(),
         offset,
         length: length.min(u64::from(u32::MAX)) as u32,
-        reason: "the volume was closed".into(),
+        reason: ENDED.into(),
     }
 }
 

@@ -1,0 +1,161 @@
+//! Volumes that earlier programs left behind, whole devices with their headers: each form of each
+//! layer that there has been is opened, without its stack being told, and holds what was written.
+//!
+//! A new form gets a new entry, made by
+//! `cargo test -p flashwright-servers --test kept_volumes -- --ignored`, which makes those that
+//! are not there yet. An old one is never made again.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use layers::Facts;
+use servers::{Creating, Opening, Request, Service, Staging, Volume};
+use units::Progress;
+
+const PAGE: u64 = 4096;
+/// Pages that are written, and those that a read of all goes over.
+const PAGES: u64 = 64;
+const WRITES: u64 = 300;
+
+struct Kept {
+    /// Of its files.
+    name: &'static str,
+    stack: &'static str,
+    /// Bytes of the second device, if it has one.
+    staging_bytes: u64,
+    /// It was closed; otherwise it is recovered.
+    is_closed: bool,
+}
+
+const fn alone(name: &'static str, stack: &'static str, is_closed: bool) -> Kept {
+    Kept { name, stack, staging_bytes: 0, is_closed }
+}
+
+const KEPT: [Kept; 7] = [
+    alone("direct", "direct", true),
+    alone("log_ring", "log_volume(segment=64Ki)", false),
+    alone(
+        "log_in_segments",
+        "log_volume(segment=64Ki,summaries=segments,over_provisioning=60%)",
+        false,
+    ),
+    alone("stable_buffer", "stable_buffer(size=256Ki,page=4Ki)", false),
+    alone("replicas", "replicas(partitions=4,patience=1us,read_threshold=0)", false),
+    alone("log_over_buffer", "log_volume(segment=64Ki)|stable_buffer(size=256Ki,page=4Ki)", true),
+    Kept {
+        name: "staged_aside",
+        stack: "stable_buffer(size=256Ki,page=4Ki)",
+        staging_bytes: 4 << 20,
+        is_closed: false,
+    },
+];
+
+impl Kept {
+    fn image(&self, is_second: bool) -> PathBuf {
+        let end = if is_second { "_second" } else { "" };
+        let name = format!("tests/kept_volumes/{}{end}.img.gz", self.name);
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+    }
+
+    /// Its devices in a folder: where they are, or are to be made.
+    fn devices(&self, folder: &Path) -> (String, Option<String>) {
+        let at = |end| folder.join(format!("{}{end}", self.name)).display().to_string();
+        (at(""), (self.staging_bytes > 0).then(|| at("_second")))
+    }
+}
+
+/// What a page holds since a write: little, so that the image is small.
+fn content(page: u64, write: u64) -> Vec<u8> {
+    (0..PAGE / 8)
+        .flat_map(|word| ((page << 40) | (write << 8) | (word % 4)).to_le_bytes())
+        .collect()
+}
+
+/// The pages in the order in which they are written, with the number of the write.
+fn writes() -> impl Iterator<Item = (u64, u64)> {
+    (1..=WRITES).map(|write| (write * write * 7 % PAGES, write))
+}
+
+fn expected() -> Vec<u8> {
+    let mut bytes = vec![0; (PAGES * PAGE) as usize];
+    for (page, write) in writes() {
+        let from = (page * PAGE) as usize;
+        bytes[from..from + PAGE as usize].copy_from_slice(&content(page, write));
+    }
+    bytes
+}
+
+fn unpack(image: &Path, device: &str) {
+    let packed = File::open(image).unwrap_or_else(|error| panic!("{}: {error}", image.display()));
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    fs::write(device, bytes).unwrap();
+}
+
+#[test]
+fn what_an_earlier_program_left_is_opened_and_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    for kept in &KEPT {
+        let (device, second) = kept.devices(folder.path());
+        unpack(&kept.image(false), &device);
+        if let Some(second) = &second {
+            unpack(&kept.image(true), second);
+        }
+        let about = servers::about(&device, second.as_deref()).unwrap();
+        assert_eq!((about.header.is_clean, about.header.openings), (kept.is_closed, 1));
+        let found = servers::check(&device, second.as_deref(), &Progress::default()).unwrap();
+        assert_eq!(found.bad_bytes, 0, "{}", kept.name);
+        let mut opening = Opening::new(&device);
+        opening.staging = second;
+        let service = Service::start(move || Volume::open(&opening)).unwrap();
+        let mut bytes = vec![0; (PAGES * PAGE) as usize];
+        service.read_at(0, &mut bytes).unwrap();
+        assert!(bytes == expected(), "{} holds something else", kept.name);
+        service.write_at(PAGE, &content(1, WRITES + 1), false).unwrap();
+        service.close().unwrap();
+    }
+}
+
+#[test]
+#[ignore = "it makes what is kept"]
+fn make() {
+    let folder = tempfile::tempdir().unwrap();
+    for kept in KEPT.iter().filter(|kept| !kept.image(false).exists()) {
+        let (device, second) = kept.devices(folder.path());
+        File::create(&device).unwrap().set_len(8 << 20).unwrap();
+        if let Some(second) = &second {
+            File::create(second).unwrap().set_len(kept.staging_bytes).unwrap();
+        }
+        let staging = second.clone().map(|device| Staging { device, destroys: false });
+        let creating = Creating {
+            device: device.clone(),
+            stack: kept.stack.to_owned(),
+            facts: Facts::default(),
+            seed: 5,
+            destroys: false,
+            staging,
+        };
+        let service = Service::start(move || Volume::create(&creating)).unwrap();
+        let zeros = Request::Zero { offset: 0, length: PAGES * PAGE, is_fua: false, unmaps: false };
+        service.call(zeros).unwrap();
+        for (page, write) in writes() {
+            service.write_at(page * PAGE, &content(page, write), write % 50 == 0).unwrap();
+        }
+        service.call(Request::Flush).unwrap();
+        if kept.is_closed {
+            service.close().unwrap();
+        }
+        drop(service);
+        for (device, is_second) in [(Some(device), false), (second, true)] {
+            let Some(device) = device else { continue };
+            let image = File::create(kept.image(is_second)).unwrap();
+            let mut packed = GzEncoder::new(image, Compression::best());
+            packed.write_all(&fs::read(device).unwrap()).unwrap();
+            packed.finish().unwrap();
+        }
+    }
+}

@@ -808,6 +808,12 @@ def resize_volume(
 def allocate_file(path: _Path, bytes: int) -> None:
     """Make a file of this size, a multiple of 4096, with room for all of it."""
 
+def check_ublk() -> None:
+    """Say whether the kernel has ublk. Raises InputError, which says what is missing."""
+
+def remove_left_ublk(number: int, server: int) -> bool:
+    """Take away the device of ublk by this number that a server left which is gone."""
+
 @final
 class Volume:
     """A volume that is open, at work on a thread of its own. Any thread may use it."""
@@ -845,8 +851,10 @@ class Volume:
         """Keep a file of metrics until the volume is closed."""
     def mount(self, directory: _Path) -> None:
         """Show the volume as a file in an empty directory (FUSE), until it is closed."""
+    def attach_ublk(self, *, read_only: bool = False) -> str:
+        """Make a block device of the volume (ublk), until it is closed, and give its path."""
     def close(self) -> None:
-        """Take the file away, write back all that is held back, and mark the volume clean."""
+        """Take file and block device away, write back all that is held back, and mark the volume clean."""
 
 # The models of MULTILOG. Those of one number take a float and give a float, or take an array and
 # give one of the same shape.

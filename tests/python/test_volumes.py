@@ -173,6 +173,8 @@ def test_sqlite_files_go_on_in_a_volume_that_was_resized(cli: Cli, tmp_path: Pat
         (["serve", "device"], "either --fuse or --nbd"),
         (["serve", "device", "--nbd", "s"], "no volume is there"),
         (["serve", "device", "--fuse", "d", "--nbdkit", "--tls=on"], "--nbdkit is for --nbd"),
+        (["serve", "device", "--ublk", "--nbd", "s"], "either --fuse or --nbd or --ublk"),
+        (["serve", "device", "--nbd", "s", "--read-only"], "--read-only are for --ublk"),
         (["mount", "device", "d", "--mkfs", "ntfs"], "ext4, ext2, xfs, btrfs"),
         (["umount", "nothing"], "no mounted volume"),
         (["unit", "device", "--mount", "/mnt"], "give the whole path"),

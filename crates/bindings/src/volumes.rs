@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::servers::fuse::{self, Mounted};
+use ::servers::ublk::{self, Attached};
 use ::servers::{
     About, Creating, Found, Header, MetricsFile, Opening, Pair, Request, Resizing, Role, Service,
     Staging, VolumeError, prometheus,
@@ -227,11 +228,26 @@ fn allocate_file(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<()> {
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
 }
 
+/// Says whether the kernel has ublk and we may use it. Raises InputError, in one line that says what
+/// is missing.
+#[pyfunction]
+fn check_ublk() -> PyResult<()> {
+    ublk::check().map_err(volume_error)
+}
+
+/// Takes away the device of ublk by this number that the process `server` left, which is gone.
+/// Whether there was one. Raises RunError.
+#[pyfunction]
+fn remove_left_ublk(py: Python<'_>, number: u32, server: i32) -> PyResult<bool> {
+    py.detach(|| ublk::remove_left(number, server)).map_err(errors::run_error)
+}
+
 /// A volume that is open, at work on a thread of its own. Any thread may use it.
 #[pyclass(frozen, module = "flashwright._core")]
 pub struct Volume {
     service: Arc<Service>,
     mounted: Mutex<Vec<Mounted>>,
+    attached: Mutex<Vec<Attached>>,
     metrics: Mutex<Vec<MetricsFile>>,
 }
 
@@ -264,7 +280,12 @@ impl Volume {
         };
         let service = py.detach(|| Service::start(open));
         let service = Arc::new(service.map_err(volume_error)?);
-        Ok(Self { service, mounted: Mutex::default(), metrics: Mutex::default() })
+        Ok(Self {
+            service,
+            mounted: Mutex::default(),
+            attached: Mutex::default(),
+            metrics: Mutex::default(),
+        })
     }
 
     /// Its header as a dict, `capacity_bytes` and `notes` on what was odd.
@@ -319,8 +340,12 @@ impl Volume {
 
     /// What happened first that makes it of no use; None if nothing did.
     fn broken(&self, py: Python<'_>) -> Option<String> {
+        let unserved = {
+            let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+            attached.iter().find_map(Attached::failure)
+        };
         match py.detach(|| self.service.figures()) {
-            Some(figures) => figures.broken,
+            Some(figures) => figures.broken.or(unserved),
             None => Some("the volume was closed".to_owned()),
         }
     }
@@ -345,19 +370,33 @@ impl Volume {
         Ok(())
     }
 
-    /// Takes the file away, writes back all that is held back, and marks the volume clean. Raises
+    /// Makes a block device of the volume (ublk), until it is closed: its path. With `read_only` it
+    /// takes no writes. Raises InputError without ublk, RunError.
+    #[pyo3(signature = (*, read_only=false))]
+    fn attach_ublk(&self, py: Python<'_>, read_only: bool) -> PyResult<String> {
+        let attached = py.detach(|| ublk::attach(self.service.clone(), read_only));
+        let attached = attached.map_err(volume_error)?;
+        let path = attached.path().display().to_string();
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).push(attached);
+        Ok(path)
+    }
+
+    /// Takes file and block device away, writes back all that is held back, and marks the volume clean. Raises
     /// RunError.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let take = |held: &Mutex<Vec<Mounted>>| {
+        fn take<T>(held: &Mutex<Vec<T>>) -> Vec<T> {
             std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        let (mounted, service) = (take(&self.mounted), self.service.clone());
+        }
+        let (mounted, attached) = (take(&self.mounted), take(&self.attached));
+        let service = self.service.clone();
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner).clear();
         py.detach(|| {
-            // What is still asked through the file has to come to its end first.
-            let unmounted: Result<Vec<()>, _> = mounted.into_iter().map(Mounted::unmount).collect();
+            // What is still asked through file and block device has to come to its end first.
+            let unmounted = mounted.into_iter().map(Mounted::unmount);
+            let detached = attached.into_iter().map(Attached::detach);
+            let gone: Result<Vec<()>, _> = unmounted.chain(detached).collect();
             let closed = service.close().map_err(volume_error);
-            closed.and(unmounted.map(|_| ()).map_err(errors::run_error))
+            closed.and(gone.map(|_| ()).map_err(errors::run_error))
         })
     }
 }
@@ -375,5 +414,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
     module.add_function(wrap_pyfunction!(resize_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(check_ublk, module)?)?;
+    module.add_function(wrap_pyfunction!(remove_left_ublk, module)?)?;
     module.add_function(wrap_pyfunction!(allocate_file, module)?)
 }

@@ -51,6 +51,7 @@ mod real;
 mod ring;
 mod simulated;
 mod simulated_array;
+pub mod ublk;
 
 pub use copies::copy_work;
 pub use emulated::{Emulated, Lateness};

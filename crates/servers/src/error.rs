@@ -41,6 +41,9 @@ pub enum VolumeError {
         /// Why, and what would be right.
         reason: String,
     },
+    /// The kernel has no ublk, or we may not use it.
+    #[error("{0}")]
+    NoUblk(std::io::Error),
     /// The system refused something that a server needs.
     #[error("{action}: {source}")]
     System {
@@ -56,7 +59,7 @@ impl VolumeError {
     #[must_use]
     pub const fn is_wrong_use(&self) -> bool {
         match self {
-            Self::NoVolume { .. } | Self::Refused { .. } => true,
+            Self::NoVolume { .. } | Self::Refused { .. } | Self::NoUblk(_) => true,
             Self::Device(error) => {
                 use DeviceError::{InUse, Refused, Spec};
                 matches!(error, Spec { .. } | Refused { .. } | InUse { .. })

@@ -3,7 +3,8 @@
 //! A volume is made once ([`Volume::create`]) and says from then on itself what it is made of: its
 //! header (`docs/formats/volume.md`) has the text of its stack and what the layers know of the
 //! device, so that [`Volume::open`] needs nothing but the device. A [`Service`] lets one thread
-//! work on it for any number of clients: the nbdkit plugin, a file in FUSE ([`fuse`]), SQLite.
+//! work on it for any number of clients: the nbdkit plugin, a file in FUSE ([`fuse`]), a block
+//! device of the kernel ([`ublk`]), SQLite.
 //!
 //! # Words
 //! A *request* is what a client asks, of any offset and length. It becomes *commands* of whole
@@ -22,6 +23,7 @@ mod resize;
 mod restage;
 mod service;
 mod staging;
+pub mod ublk;
 mod volume;
 
 pub use check::{Found, check};
@@ -31,6 +33,6 @@ pub use metrics::{Figures, LayerFigure, OpFigures, prometheus};
 pub use metrics_file::MetricsFile;
 pub use resize::{Resized, Resizing, resize};
 pub use restage::{Unstaged, restage, unstage};
-pub use service::{Done, Outcome, Request, Service};
+pub use service::{Done, Outcome, Request, Service, Shape};
 pub use staging::{Staging, StagingFound};
 pub use volume::{About, Creating, Opening, Volume, about, destroy};

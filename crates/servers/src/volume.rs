@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::header::NoHeader;
 use crate::metrics::Gauge;
+use crate::service::Shape;
 use crate::staging::{self, Below, Second, Staging, StagingFound};
 use crate::{HEADER_BYTES, Header, VolumeError, resize};
 
@@ -256,6 +257,17 @@ impl Volume {
     pub(crate) fn unmap_bytes(&self) -> Option<u64> {
         let top = self.driver.stack().layers().first()?;
         (top.name() == "log_volume").then_some(1 << 16)
+    }
+
+    /// What it is to those who address it as a block device.
+    pub(crate) fn shape(&self) -> Shape {
+        let info = self.driver.info();
+        Shape {
+            capacity_bytes: info.limits.capacity_bytes,
+            sector_bytes: info.limits.sector_bytes,
+            has_trim: info.has_trim,
+            unmap_bytes: self.unmap_bytes(),
+        }
     }
 
     /// What may be asked of the stack's part of the device.

@@ -31,6 +31,17 @@ class Ways:
         multiple=True,
         metavar="OPTION",
     )
+    ublk: bool = option(
+        "Make it a block device of the kernel, /dev/ublkbN: needs root, and Linux 6.0 or newer with "
+        "CONFIG_BLK_DEV_UBLK. Not run on the machine that it was developed on.",
+        is_flag=True,
+    )
+    link: Path | None = option(
+        "Make this a symbolic link to the block device of --ublk, as long as it is there.",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="PATH",
+    )
+    read_only: bool = option("Let the block device of --ublk take no writes.", is_flag=True)
 
 
 def serve_by(
@@ -44,19 +55,23 @@ def serve_by(
 ) -> None:
     """Serve a device in the way that was chosen, until we are stopped.
 
-    Raises click.UsageError if none was, or both.
+    Raises click.UsageError if none was, or several.
     """
     from flashwright.volumes import serving
 
-    if (ways.fuse is None) == (ways.nbd is None):
-        raise click.UsageError("give either --fuse or --nbd")
+    if [ways.fuse is not None, ways.nbd is not None, ways.ublk].count(True) != 1:
+        raise click.UsageError("give either --fuse or --nbd or --ublk")
     if ways.nbdkit and ways.nbd is None:
         raise click.UsageError("--nbdkit is for --nbd")
+    if (ways.link is not None or ways.read_only) and not ways.ublk:
+        raise click.UsageError("--link and --read-only are for --ublk")
     how = serving.Serving(device, depth, metrics.metrics, metrics.metrics_every, bare, staging)
     if ways.nbd is not None:
         serving.serve_nbd(how, ways.nbd, ways.nbdkit)
     elif ways.fuse is not None:
         serving.serve_fuse(how, ways.fuse)
+    else:
+        serving.serve_ublk(how, ways.link, read_only=ways.read_only)
 
 
 depth_option = click.option(
@@ -95,7 +110,7 @@ class Metrics:
 
 @click.group(short_help="Run layers on a device as a volume for a real database.")
 def volume() -> None:
-    """Make a volume of a device and layers, and use it as a file system or over NBD.
+    """Make a volume of a device and layers, and use it as a file system, over NBD or as a block device.
 
     \b
     Examples:
@@ -105,6 +120,7 @@ def volume() -> None:
       sudo flashwright volume mount volume.img /mnt/db --mkfs ext4
       sudo flashwright volume umount /mnt/db
       flashwright volume serve volume.img --nbd /tmp/db.sock
+      sudo flashwright volume serve volume.img --ublk --link /run/db
       flashwright volume check volume.img
       flashwright volume resize volume.img --size 16G
 
@@ -333,6 +349,14 @@ def resize(device: str, *, size: int | None, destroy_data: str | None, to: Json)
     "--mkfs", help="Make this file system if the volume holds none: ext4, ext2, xfs, btrfs."
 )
 @click.option("--options", default="noatime", show_default=True, help="Options of mount.")
+@click.option(
+    "--by",
+    type=click.Choice(["loop", "ublk"]),
+    default="loop",
+    show_default=True,
+    help="Block device that the file system lies on: a loop device over a file in FUSE, or one of "
+    "ublk (see `serve --ublk`; not run on the machine that it was developed on).",
+)
 @staging_option
 @depth_option
 @takes(Metrics, "metrics")
@@ -342,6 +366,7 @@ def mount(
     *,
     mkfs: str | None,
     options: str,
+    by: str,
     staging: str | None,
     depth: int,
     metrics: Metrics,
@@ -349,7 +374,7 @@ def mount(
     """Mount the file system on the volume of DEVICE at DIRECTORY. Needs root.
 
     A server of its own goes on in the background, with the volume as a file in FUSE and a loop
-    device over it; `umount` takes all of that away. What a crash left is taken away first.
+    device over it, or as a block device of ublk; `umount` takes all of that away. What a crash left is taken away first.
     """
     from flashwright.volumes import mounting
 
@@ -357,7 +382,7 @@ def mount(
         known = ", ".join(mounting.FILE_SYSTEMS)
         raise click.UsageError(f"--mkfs {mkfs}: it must be one of {known}")
     plan = mounting.MountPlan(
-        device, directory, mkfs, options, depth, metrics.metrics, metrics.metrics_every, staging
+        device, directory, mkfs, options, depth, metrics.metrics, metrics.metrics_every, staging, by
     )
     mounted = mounting.mount(plan)
     say(f"{device}: mounted at {mounted.directory}, over {mounted.loop}")

@@ -1,7 +1,7 @@
 """From a device with a volume to a directory with files, and back.
 
-A server with the volume as a file in FUSE, a loop device over the file, a file system on it. Each
-step is noted before the next, so that `unmount` finds what there is, whatever happened meanwhile.
+A server with the volume as a file in FUSE, a loop device over the file, a file system on it; or
+a block device of ublk in place of the first two. Each step is noted before the next, so that `unmount` finds what there is, whatever happened meanwhile.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.recording.tools import need, need_root, tool
 
@@ -32,6 +33,9 @@ _MAKE = {
     "btrfs": ("mkfs.btrfs", "-q", "--nodiscard"),
 }
 FILE_SYSTEMS = tuple(_MAKE)
+WAYS = ("loop", "ublk")
+"""A loop device over a file in FUSE, or a block device of ublk."""
+_UBLK = "/dev/ublkb"
 
 
 @dataclass(frozen=True)
@@ -50,19 +54,23 @@ class MountPlan:
     """Seconds between two writes of it."""
     staging: str | None = None
     """Where the staging device is, if that is not where it was last."""
+    by: str = "loop"
+    """The block device that the file system lies on: one of `WAYS`."""
 
 
 def mount(plan: MountPlan) -> Mounted:
     """Serve the volume, and mount the file system on it.
 
     Raises:
-        InputError: no root, no volume, no file system on it, a directory that is not there, or the
-        volume is mounted already.
+        InputError: no root, no ublk where that is asked, no volume, no file system on it, a
+        directory that is not there, or the volume is mounted already.
         RunError: a program failed. Nothing is left behind then.
     """
     need_root("mounting a volume")
     for program in ("losetup", "mount", "blkid"):
         need(program)
+    if plan.by == "ublk":
+        _core.check_ublk()
     directory = plan.directory.absolute()
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory; make it first")
@@ -81,10 +89,13 @@ def mount(plan: MountPlan) -> Mounted:
     mounted = Mounted(about["uuid"], device, str(directory), "", 0, 0)
     try:
         mounted = _serve(plan, mounted)
-        loop = tool(
-            *("losetup", "--find", "--show", "--direct-io=on"),
-            *("--sector-size", str(about["sector_bytes"]), place.file),
-        )
+        if plan.by == "ublk":
+            loop = str(place.block.readlink())
+        else:
+            loop = tool(
+                *("losetup", "--find", "--show", "--direct-io=on"),
+                *("--sector-size", str(about["sector_bytes"]), place.file),
+            )
         mounted = replace(mounted, loop=loop)
         mounted.write()
         _file_system(plan, loop)
@@ -105,7 +116,9 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     """Start the server, and wait until the volume is there: its recovery may take long."""
     place = mounted.place
     words = [sys.executable, "-m", "flashwright", "volume", "serve", mounted.device]
-    words += ["--fuse", str(place.fuse), "--depth", str(plan.queue_depth)]
+    is_ublk = plan.by == "ublk"
+    way = ["--ublk", "--link", str(place.block)] if is_ublk else ["--fuse", str(place.fuse)]
+    words += [*way, "--depth", str(plan.queue_depth)]
     if plan.staging is not None:
         words += ["--staging", _whole(plan.staging)]
     if plan.metrics is not None:
@@ -117,7 +130,8 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
         )
     mounted = replace(mounted, pid=server.pid, process_began=process_began(server.pid))
     mounted.write()
-    while not place.file.exists():
+    there = place.block if is_ublk else place.file
+    while not there.exists():
         if server.poll() is not None:
             said = place.log.read_text().strip().splitlines()
             last = said[-1] if said else "nothing"
@@ -161,6 +175,10 @@ def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:
     _detach(mounted)
     if served:
         served = _stop(mounted, seconds)
+    elif mounted.place.block.is_symlink():
+        # A server that ended by itself would have taken the link along.
+        path = str(mounted.place.block.readlink())
+        _core.remove_left_ublk(int(path.removeprefix(_UBLK)), mounted.pid)
     if os.path.ismount(mounted.place.fuse) or not _answers(mounted.place.fuse):
         tool("umount", "--lazy", mounted.place.fuse)
     said = _last_words(mounted.place)
@@ -170,7 +188,7 @@ def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:
 
 
 def _is_ours(mounted: Mounted) -> bool:
-    """Whether what is mounted there is the volume's loop device."""
+    """Whether what is mounted there is the volume's block device."""
     table = Path("/proc/self/mounts").read_text().splitlines()
     return any(
         line.split()[:2] == [mounted.loop, mounted.directory.replace(" ", "\\040")]

@@ -45,6 +45,11 @@ class Place:
         return self.fuse / FILE_NAME
 
     @property
+    def block(self) -> Path:
+        """A link to the volume as a block device of ublk."""
+        return self.folder / "block"
+
+    @property
     def log(self) -> Path:
         """What the server says."""
         return self.folder / "server.log"

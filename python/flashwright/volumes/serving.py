@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -75,6 +75,51 @@ def serve_fuse(serving: Serving, directory: Path) -> None:
         InputError: there is no volume, or it is in use.
         RunError: it became of no use, or could not be closed.
     """
+
+    def show(volume: _core.Volume, place: Place) -> None:
+        if directory.absolute() == place.fuse:
+            # It is mounted with all that belongs to it: `flashwright top` looks there.
+            volume.keep_metrics(place.metrics, _LIVE_SECONDS)
+        volume.mount(directory)
+        say("mounted", directory=str(directory))
+
+    _serve(serving, show)
+
+
+def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
+    """Make a block device of the volume until SIGTERM or Ctrl-C, then close it.
+
+    `link` becomes a symbolic link to the block device, and goes with it.
+
+    Raises:
+        InputError: the kernel has no ublk, there is no volume, it is in use, or something else is
+        where the link is to be.
+        RunError: it became of no use, or could not be closed.
+    """
+    _core.check_ublk()
+    if link is not None and link.exists(follow_symlinks=False) and not link.is_symlink():
+        raise InputError(f"{link}: something else is there; name a path where nothing is")
+
+    def show(volume: _core.Volume, place: Place) -> None:
+        if link is not None and link.absolute() == place.block:
+            volume.keep_metrics(place.metrics, _LIVE_SECONDS)
+        path = volume.attach_ublk(read_only=read_only)
+        if link is not None:
+            new = link.with_name(f".{link.name}.new")
+            new.unlink(missing_ok=True)
+            new.symlink_to(path)
+            new.replace(link)
+        say("attached", block_device=path, link=None if link is None else str(link))
+
+    try:
+        _serve(serving, show)
+    finally:
+        if link is not None and link.is_symlink():
+            link.unlink()
+
+
+def _serve(serving: Serving, show: Callable[[_core.Volume, Place], None]) -> None:
+    """Open the volume, show it, and close it when we are asked to stop."""
     stop = threading.Event()
 
     def stopped(_number: int, _frame: FrameType | None) -> None:
@@ -108,12 +153,7 @@ def serve_fuse(serving: Serving, directory: Path) -> None:
     try:
         if serving.metrics is not None:
             volume.keep_metrics(serving.metrics, serving.metrics_every)
-        place = Place(about["uuid"])
-        if directory.absolute() == place.fuse:
-            # It is mounted with all that belongs to it: `flashwright top` looks there.
-            volume.keep_metrics(place.metrics, _LIVE_SECONDS)
-        volume.mount(directory)
-        say("mounted", directory=str(directory))
+        show(volume, Place(about["uuid"]))
         _notify("READY=1")
         while not stop.wait(_LOOK_SECONDS):
             now = volume.broken()

@@ -93,6 +93,19 @@ pub type Outcome = Result<Data, Failure>;
 /// Called on the volume's thread with what a request came to.
 pub type Done = Box<dyn FnOnce(Outcome) + Send>;
 
+/// What a volume is to those who address it as a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes that users have: whole sectors.
+    pub capacity_bytes: u64,
+    /// Bytes of a sector: what a power cut does not tear, and what takes no reading when written.
+    pub sector_bytes: u32,
+    /// Trims are carried out; otherwise they fail.
+    pub has_trim: bool,
+    /// Trims of multiples of these bytes make zeros of them; none where they promise nothing.
+    pub unmap_bytes: Option<u64>,
+}
+
 /// Where a client that waits finds what its request came to.
 #[derive(Debug, Default)]
 struct Ticket {
@@ -128,7 +141,7 @@ pub struct Service {
     waker: Option<Waker>,
     header: Header,
     notes: Vec<String>,
-    capacity_bytes: u64,
+    shape: Shape,
     thread: Mutex<Option<JoinHandle<Result<(), VolumeError>>>>,
     straight: Option<Straight>,
 }
@@ -174,7 +187,7 @@ impl Service {
                 }
             };
             let waker = volume.driver.device_waker();
-            let about = (volume.header().clone(), volume.notes().to_vec(), volume.capacity_bytes());
+            let about = (volume.header().clone(), volume.notes().to_vec(), volume.shape());
             let can_be_woken = waker.is_some();
             let shared = if is_straight { volume.driver.shared() } else { None };
             let _ = to_caller.send(Ok((waker, about, shared)));
@@ -185,11 +198,11 @@ impl Service {
             .name("flashwright-volume".to_owned())
             .spawn(run)
             .map_err(failed)?;
-        let (waker, (header, notes, capacity_bytes), shared) =
+        let (waker, (header, notes, shape), shared) =
             opened.recv().unwrap_or_else(|_| panic!("the volume's thread died while it opened"))?;
         let thread = Mutex::new(Some(thread));
-        let straight = shared.map(|bytes| Straight::new(bytes, capacity_bytes));
-        Ok(Self { sender, is_asleep, waker, header, notes, capacity_bytes, thread, straight })
+        let straight = shared.map(|bytes| Straight::new(bytes, shape.capacity_bytes));
+        Ok(Self { sender, is_asleep, waker, header, notes, shape, thread, straight })
     }
 
     /// What the volume says of itself.
@@ -207,7 +220,13 @@ impl Service {
     /// Bytes that users have.
     #[must_use]
     pub const fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes
+        self.shape.capacity_bytes
+    }
+
+    /// What it is to those who address it as a block device.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// Asks, and goes on: `done` gets what came of it. It runs on the volume's thread and must not

@@ -12,7 +12,7 @@ import pytest
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright.data import MEASURED_LATENCIES, MEASURED_WRITES
-from flashwright.measured import fio, play, predict, rows
+from flashwright.measured import fio, fit, play, predict, rows
 from flashwright.measured.fit import Fit, path_costs
 from flashwright.measured.rows import LatencyRow, WriteRow
 from flashwright.measured.template import DataSheet, Estimate, profile
@@ -26,6 +26,10 @@ TRUTH = Estimate(
     sequential_mib_s=1500.0, over_provisioning=0.22, write_gap_us=6.0, relocation_gap_us=3.0
 )
 SHEET = DataSheet("made-up", 960.0)
+SHORT = replace(play.QUICK, settle_s=0.5, measure_s=1.5)
+"""For what is compared with itself, played as long: seeds are the same."""
+SMALLER = 192
+"""Slices for a fit of many plays: of fewer pages more are lost to rounding."""
 
 
 def drive(estimate: Estimate = TRUTH, slices: int = 128) -> play.Drive:
@@ -103,16 +107,16 @@ def test_a_fit_finds_a_drive_that_is_simulated() -> None:
         row("zipf", "0.8"),
         row("zones", "s0.2 f0 s0.8 f1"),
     ]
-    truth = drive()
+    truth = drive(slices=SMALLER)
     measured = [
         WriteRow(**{**vars(one), "steady_mib_s": play.write(one, truth)["steady_mib_s"]})
         for one in asked
     ]
     told: list[str] = []
-    fit = Fit(SHEET, measured[:3], [], 128, told.append)
-    found = play.Drive.of(fit.run())
-    assert fit.basis["sequential_mib_s"] == "measured: sequential writes"
-    assert "read_us" not in fit.basis
+    made = Fit(SHEET, measured[:3], [], SMALLER, told.append)
+    found = play.Drive.of(made.run())
+    assert made.basis["sequential_mib_s"] == "measured: sequential writes"
+    assert "read_us" not in made.basis
     for one, seen in zip(predict.many(measured[3:], found), measured[3:], strict=True):
         error = predict.relative(one.predicted["steady_mib_s"], seen.steady_mib_s)
         assert error is not None
@@ -134,7 +138,7 @@ def test_writes_a_second_are_those_while_the_client_sends() -> None:
     # Reads hold writes up: what waits when they end goes on faster.
     slow = drive(replace(TRUTH, read_gap_us=60.0))
     at_limit, above = (
-        play.latency(LatencyRow("made-up", rate), slow, play.QUICK)["writes_per_s"]
+        play.latency(LatencyRow("made-up", rate), slow, SHORT)["writes_per_s"]
         for rate in (1e5, 4e5)
     )
     assert above == pytest.approx(at_limit, rel=0.03)
@@ -149,21 +153,26 @@ def test_reads_wait_for_suspension_where_dies_are_busy() -> None:
     assert idle["write_p50_us"] < 12
 
 
-def test_bursts_are_seen_in_how_long_writes_take_at_the_limit() -> None:
+def test_bursts_are_seen_in_how_long_writes_take_at_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fit, "QUICK", SHORT)
+    # The truth is among them, as it is among all.
+    monkeypatch.setattr(fit, "BURST_STRIPES", (1.0, 4.0, 12.0))
     burst = replace(TRUTH, burst_stripes=12.0, write_slack_us=0.0, trickle_gap_us=40.0)
     asked = LatencyRow("made-up", 3e5)
     writes = [row("sequential", size=524_288), row("uniform")]
     found = {}
     for name, truth in (("level", TRUTH), ("burst", burst)):
-        times = play.latency(asked, drive(truth), play.QUICK)
+        times = play.latency(asked, drive(truth), SHORT)
         measured = {key: times[key] for key in ("writes_per_s", "write_p50_us", "write_p99_us")}
-        fit = Fit(SHEET, writes, [LatencyRow("made-up", 3e5, **measured)], 128)
-        fit.estimate = TRUTH
-        fit.find_bursts()
-        found[name] = fit.estimate
+        made = Fit(SHEET, writes, [LatencyRow("made-up", 3e5, **measured)], 128)
+        made.estimate = TRUTH
+        made.find_bursts()
+        found[name] = made.estimate
     assert found["level"].trickle_gap_us == 0
     assert found["burst"].trickle_gap_us > 0
-    again = play.latency(asked, drive(found["burst"]), play.QUICK)
+    again = play.latency(asked, drive(found["burst"]), SHORT)
     assert again["write_p99_us"] == pytest.approx(times["write_p99_us"], rel=0.3)
 
 
@@ -172,7 +181,7 @@ def test_fit_and_predict_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
     table.write_text(
         WRITES + "x,960,894,sequential,,524288,1500,1\nx,960,894,uniform,,4096,400,3\n"
     )
-    cli("device", "fit", table, "--slices", "64", "--out", out)
+    cli("device", "fit", table, "--slices", "128", "--out", out)
     text = out.read_text()
     assert "# media.program_us: measured: sequential writes" in text
     assert "# media.read_us: assumed" in text

@@ -160,10 +160,17 @@ class Life:
 
 def live(folder: Path, stack: str, journal: str, ends: int, *, by_cut: bool, seed: int) -> Life:
     """Let a database live and end `ends` times; raises AssertionError if something is lost."""
+    return live_through(folder, stack, journal, [by_cut] * ends, seed=seed)
+
+
+def live_through(
+    folder: Path, stack: str, journal: str, ends_by_cut: Sequence[bool], *, seed: int
+) -> Life:
+    """Let a database live through ends, each by a power cut or by a kill."""
     life = Life(folder, stack, journal, seed)
     life.begin()
-    draw = random.Random(f"{stack} {journal} {by_cut} {seed}")
-    for _ in range(ends):
+    draw = random.Random(f"{stack} {journal} {ends_by_cut[0]} {seed}")
+    for by_cut in ends_by_cut:
         life.end(by_cut=by_cut, draw=draw)
     return life
 

@@ -15,15 +15,30 @@ from flashwright.reports import probe_words as words
 from flashwright.reports.probe import GROUPS
 from flashwright.reports.probe_charts import Curve, figure
 from support import Cli
+from zygote import Zygote
 
 DRIVE = ["probe", "intel-x25e", "--set", "media.erase_blocks_per_plane=64"]
 ALL = [*DRIVE, "--full", "--minutes", "2", "--fit", "0"]
 COMMANDS = {
-    "one drive": ALL,
     "two drives": [*ALL, "--against", "sd-card", "--region", "64Mi"],
     "a profile": ["probe", "a16", "--only", "matrix_reads", "--minutes", "0.1", "--fit", "1"],
     "read-only": ["probe", "memory(bytes=16Mi)", "--only", "depth_read", "--minutes", "0.02"],
 }
+
+
+@pytest.fixture(scope="module")
+def one_drive(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Path:
+    """The report of all experiments on a drive."""
+    folder = tmp_path_factory.mktemp("one-drive")
+    done = zygote.run([*ALL, "--out", "run"], folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "run" / "report.html"
+
+
+def test_the_report_of_one_drive_is_drawn_without_complaint_or_request(
+    browser: Browser, one_drive: Path
+) -> None:
+    check_report(browser, one_drive, has_titles=True)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -115,10 +130,9 @@ def test_the_answer_has_a_row_for_each_question_and_says_why_it_is_unsure() -> N
 
 
 def test_the_report_is_one_page_before_it_is_opened_and_has_no_empty_cells(
-    browser: Browser, cli: Cli, tmp_path: Path
+    browser: Browser, one_drive: Path
 ) -> None:
-    cli(*ALL, "--out", "run")
-    opened = Opened(browser, tmp_path / "run" / "report.html")
+    opened = Opened(browser, one_drive)
     height = opened.page.evaluate("document.documentElement.scrollHeight")
     assert height < 8_000, "it was 34,777 px and more"
     assert opened.page.locator(".plot .main-svg").count() > 0

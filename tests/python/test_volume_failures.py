@@ -113,6 +113,18 @@ class Failing:
         self._server.wait(_SECONDS)
 
 
+class FailingLoop(Failing):
+    """The same below a loop device: writes to it fail only when the kernel writes them back."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.device = _system("losetup", "--find", "--show", self.device)
+
+    def end(self) -> None:
+        _system("losetup", "--detach", self.device)
+        super().end()
+
+
 class Gone:
     """A loop device that is detached."""
 
@@ -229,25 +241,31 @@ def test_the_file_says_so_once_and_what_was_synced_is_there(
         hold(below, plain)
 
 
+def serve_nbd(device: str, socket: Path, log: Path) -> tuple[subprocess.Popen[bytes], Client]:
+    """Serve a volume over NBD, to a client."""
+    find_program("nbdkit")
+    words = [sys.executable, "-m", "flashwright", "volume", "serve", device]
+    with log.open("wb") as to:
+        server = subprocess.Popen([*words, "--nbd", str(socket)], stderr=to)
+    end = time.monotonic() + _SECONDS
+    while not socket.exists():
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    client = Client(socket)
+    client.shake_hands()
+    return server, client
+
+
 @pytest.mark.usefixtures("can_mount")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_client_of_nbd_is_told_and_what_was_flushed_is_there(
     tmp_path: Path, kind: Callable[[Path], Below], stack: str
 ) -> None:
-    find_program("nbdkit")
     with made(kind, tmp_path, stack) as below:
-        socket, log = tmp_path / "socket", tmp_path / "server.log"
-        words = [sys.executable, "-m", "flashwright", "volume", "serve", below.device]
-        with log.open("wb") as to:
-            server = subprocess.Popen([*words, "--nbd", str(socket)], stderr=to)
-        end = time.monotonic() + _SECONDS
-        while not socket.exists():
-            assert server.poll() is None, log.read_text()
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        client = Client(socket)
-        client.shake_hands()
+        log = tmp_path / "server.log"
+        server, client = serve_nbd(below.device, tmp_path / "socket", log)
 
         def write(at: int, data: bytes) -> int:
             if at < 0:
@@ -268,6 +286,29 @@ def test_a_client_of_nbd_is_told_and_what_was_flushed_is_there(
         assert len(lines) == 1
         below.mend()
         hold(below, plain)
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_a_flush_that_failed_is_not_made_good_by_the_next(tmp_path: Path) -> None:
+    """The kernel tells of what it could not write back once, and drops it from the page cache."""
+    with made(FailingLoop, tmp_path, "direct") as below:
+        server, client = serve_nbd(below.device, tmp_path / "socket", tmp_path / "server.log")
+        try:
+            assert client.ask(_WRITE, 0, PAGE, stamped(1)) == 0
+            assert client.ask(_FLUSH, 0, 0) == 0
+            below.spoil()
+            assert client.ask(_WRITE, PAGE, PAGE, stamped(2)) == 0
+            assert client.ask(_FLUSH, 0, 0) != 0
+            below.mend()
+            assert client.ask(_FLUSH, 0, 0) != 0, "what it should have made durable is lost"
+            assert client.ask(_WRITE, PAGE, PAGE, stamped(3)) != 0
+            assert client.ask(_READ, 0, PAGE) == 0
+            assert client.brought == stamped(1)
+        finally:
+            client.link.close()
+            server.terminate()
+            server.wait(_SECONDS)
+        hold(below, {0: 1})
 
 
 @pytest.mark.usefixtures("can_mount")

@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
 # Of `python -m flashwright.reproduce list`.
-SETS := validate-placement compare-placement validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes
+SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes
 
 .PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts volume-lives volume-fsx sqlite-lives hostile soak check format build packages readme clean
 
@@ -47,6 +47,7 @@ bench: build ## Measure speed: simulator, trace readers, models
 
 validate-placement: ## Policies against theory and each other (minutes; docs/results/placement.md has the last)
 compare-placement: ## Every placement policy side by side (half an hour; docs/results/placement-side-by-side.md has the last)
+placement-drives: ## Placement policies within modern drives, as transactions see them (half an hour; docs/results/placement-drives.md has the last)
 validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/results/drives.md has the last)
 validate-drives: ## Real drives: profiles fitted to half of the measurements, the rest predicted (20 minutes on two processors)
 beside-mqsim: ## The same rows on MQSim and on the counting simulator: make beside-mqsim ARGS='--mqsim PATH --profiles-of DIR' (half an hour)

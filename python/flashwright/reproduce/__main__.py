@@ -15,6 +15,7 @@ from flashwright.reproduce.figures import (
     arrays,
     layers,
     placement,
+    placement_drives,
     prober,
     read_tails,
     replicas,
@@ -37,6 +38,7 @@ SEED = 1
 SETS: Sequence[Set[Any]] = (
     study.SET,
     placement.SET,
+    placement_drives.SET,
     drive.SET,
     real_drives.SET,
     beside_mqsim.SET,

@@ -1,0 +1,58 @@
+"""TPC-C on modern drives that place pages by one policy or another.
+
+The database fills nine tenths of what the host may address, as a drive that is bought for it, and
+the drive has been overwritten about twice before it is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from flashwright import _core
+from flashwright.reproduce.drives.experiment import SEED, drive
+from flashwright.transactions.plan import Plan
+
+DRIVES = ("sk-hynix-pe8110", "micron-7450-pro")
+"""Built-in profiles fitted to measurements: slices of 1/64, of 15 GB each."""
+POLICIES = ("none", "separate", "multi_log", "sepbit", "hazard")
+DATABASE = "tpcc(bytes=13G,page=8Ki)"
+PAGE_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Transactions before and while it is measured: what tests make smaller."""
+
+    warm_up: int = 600_000
+    measured: int = 200_000
+    database: str = DATABASE
+    overrides: tuple[str, ...] = ()
+
+
+FULL = Scale()
+
+
+@cache
+def play(name: str, policy: str, scale: Scale = FULL) -> dict[str, Any]:
+    """Play TPC-C on a drive with a placement policy, and the victims of its authors."""
+    transactions = _core.benchmark_transactions(scale.database)
+    plan = Plan(
+        clients=32,
+        pool_pages=65_536,
+        locks="row",
+        warm_up_transactions=scale.warm_up,
+        transactions=scale.measured,
+        seed=SEED,
+    )
+    profile = drive(name, (f"ftl.placement={policy}", *scale.overrides)).profile
+    device = _core.simulated_device(profile, state="filled", seed=SEED)
+    return _core.play_transactions(device, transactions, plan.given(transactions))
+
+
+def programmed(found: dict[str, Any]) -> float:
+    """Give the bytes programmed for each byte of a page that was written back."""
+    counts = (found["io_ns"][kind]["count"] for kind in ("write_back", "background_write"))
+    flash = found["flash"]
+    return float(flash["page_programs"] * flash["page_bytes"] / (sum(counts) * PAGE_BYTES))

@@ -1,0 +1,79 @@
+"""Placement policies within modern drives, as transactions see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flashwright._text import percent, short_time, significant
+from flashwright.reproduce.drives import placements as runs
+from flashwright.reproduce.registry import Made, Request, Set
+from flashwright.reproduce.tables import Found, TablePart, make_tables
+
+
+def _transactions() -> Found:
+    rows, documents = [], []
+    for name in runs.DRIVES:
+        alone = runs.play(name, runs.POLICIES[0])
+        for policy in runs.POLICIES:
+            found = runs.play(name, policy)
+            rows.append([name, policy, *_cells(found, alone)])
+            kept = ("transactions_per_second", "response_ns", "io_ns", "die_share", "flash")
+            documents.append(
+                {"drive": name, "placement": policy, **{key: found[key] for key in kept}}
+            )
+    return rows, documents
+
+
+def _cells(found: dict[str, Any], alone: dict[str, Any]) -> list[str]:
+    rate = found["transactions_per_second"]
+    return [
+        f"{runs.programmed(found):.2f}",
+        significant(rate, 3),
+        f"{100 * (rate / alone['transactions_per_second'] - 1):+.0f} %",
+        short_time(found["response_ns"]["mean"]),
+        short_time(found["response_ns"]["p99"]),
+        short_time(found["io_ns"]["read"]["p99"]),
+        short_time(found["io_ns"]["write_back"]["p99"]),
+        percent(found["die_share"]["cleaning"]),
+        "yes" if found["steady"] else "no",
+    ]
+
+
+PIECES = (
+    TablePart(
+        "placement-drives-tpcc",
+        "",
+        "TPC-C on modern drives, by placement policy",
+        (
+            "drive",
+            "placement",
+            "programmed a byte",
+            "transactions/s",
+            "to none",
+            "response",
+            "its 99 %",
+            "read 99 %",
+            "write-back 99 %",
+            "dies: cleaning",
+            "steady",
+        ),
+        _transactions,
+        f"`{runs.DATABASE}`, 32 clients without a pause, a pool of {65_536:,} pages, a log that is "
+        f"flushed at each commit; the drive filled, {runs.FULL.warm_up:,} transactions before, "
+        f"{runs.FULL.measured:,} measured. Programmed: bytes of flash pages for each byte that "
+        "was written back; the log's pages are in it.",
+    ),
+)
+
+
+def _make(request: Request[TablePart]) -> Made:
+    return make_tables("Placement within modern drives", request)
+
+
+SET: Set[TablePart] = Set(
+    "placement-drives",
+    "Placement policies within modern drives, as transactions see them",
+    "half an hour",
+    PIECES,
+    _make,
+)

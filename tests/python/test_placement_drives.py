@@ -10,16 +10,23 @@ from flashwright.reproduce.drives import placements as runs
 from flashwright.reproduce.figures import placement_drives
 from flashwright.reproduce.registry import Request
 
-SMALL = runs.Scale(4_000, 2_000, "tpcc(bytes=800M,page=8Ki)", ("media.erase_blocks_per_plane=24",))
+SMALL = runs.Scale(
+    warm_up=4_000,
+    measured=2_000,
+    database="tpcc(bytes=2G,page=8Ki)",
+    pool_pages=4096,
+    overrides=("media.erase_blocks_per_plane=64",),
+)
 """A drive with fewer superblocks, as full."""
 
 
 def test_the_page_has_each_policy_on_each_drive(monkeypatch: pytest.MonkeyPatch) -> None:
     played = []
+    in_full = runs.play
 
     def play(name: str, policy: str) -> dict[str, Any]:
         played.append((name, policy))
-        return runs.play.__wrapped__("sk-hynix-pe8110", policy, SMALL)
+        return in_full("sk-hynix-pe8110", policy, SMALL)
 
     monkeypatch.setattr(runs, "POLICIES", ("none", "separate"))
     monkeypatch.setattr(placement_drives.runs, "play", play)

@@ -97,7 +97,7 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
         RunError: it became of no use, or could not be closed.
     """
     _core.check_ublk()
-    if link is not None and link.exists(follow_symlinks=False) and not link.is_symlink():
+    if link is not None and os.path.lexists(link) and not link.is_symlink():
         raise InputError(f"{link}: something else is there; name a path where nothing is")
 
     def show(volume: _core.Volume, place: Place) -> None:

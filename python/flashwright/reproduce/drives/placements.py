@@ -28,6 +28,7 @@ class Scale:
     warm_up: int = 600_000
     measured: int = 200_000
     database: str = DATABASE
+    pool_pages: int = 65_536
     overrides: tuple[str, ...] = ()
 
 
@@ -40,7 +41,7 @@ def play(name: str, policy: str, scale: Scale = FULL) -> dict[str, Any]:
     transactions = _core.benchmark_transactions(scale.database)
     plan = Plan(
         clients=32,
-        pool_pages=65_536,
+        pool_pages=scale.pool_pages,
         locks="row",
         warm_up_transactions=scale.warm_up,
         transactions=scale.measured,

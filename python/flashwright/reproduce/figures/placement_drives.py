@@ -58,7 +58,7 @@ PIECES = (
             "steady",
         ),
         _transactions,
-        f"`{runs.DATABASE}`, 32 clients without a pause, a pool of {65_536:,} pages, a log that is "
+        f"`{runs.DATABASE}`, 32 clients without a pause, a pool of {runs.FULL.pool_pages:,} pages, a log that is "
         f"flushed at each commit; the drive filled, {runs.FULL.warm_up:,} transactions before, "
         f"{runs.FULL.measured:,} measured. Programmed: bytes of flash pages for each byte that "
         "was written back; the log's pages are in it.",

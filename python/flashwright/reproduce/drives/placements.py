@@ -12,7 +12,9 @@ from typing import Any
 
 from flashwright import _core
 from flashwright.reproduce.drives.experiment import SEED, drive
+from flashwright.runs import table
 from flashwright.transactions.plan import Plan
+from flashwright.transactions.play import steady
 
 DRIVES = ("sk-hynix-pe8110", "micron-7450-pro")
 """Built-in profiles fitted to measurements: slices of 1/64, of 15 GB each."""
@@ -49,7 +51,8 @@ def play(name: str, policy: str, scale: Scale = FULL) -> dict[str, Any]:
     )
     profile = drive(name, (f"ftl.placement={policy}", *scale.overrides)).profile
     device = _core.simulated_device(profile, state="filled", seed=SEED)
-    return _core.play_transactions(device, transactions, plan.given(transactions))
+    found = _core.play_transactions(device, transactions, plan.given(transactions))
+    return {**found, "steady": steady(table(found["tables"]["windows"]))}
 
 
 def programmed(found: dict[str, Any]) -> float:

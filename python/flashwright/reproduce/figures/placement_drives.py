@@ -35,7 +35,7 @@ def _cells(found: dict[str, Any], alone: dict[str, Any]) -> list[str]:
         short_time(found["io_ns"]["read"]["p99"]),
         short_time(found["io_ns"]["write_back"]["p99"]),
         percent(found["die_share"]["cleaning"]),
-        "yes" if found["steady"] else "no",
+        {True: "yes", False: "no", None: "too short"}[found["steady"]],
     ]
 
 

@@ -90,7 +90,8 @@ impl Request {
 
 /// What a request came to: what was read, or nothing.
 pub type Outcome = Result<Data, Failure>;
-/// Called on the volume's thread with what a request came to.
+/// Called with what a request came to, on the volume's thread, or by [`Service::submit`] itself
+/// where callers go the straight way.
 pub type Done = Box<dyn FnOnce(Outcome) + Send>;
 
 /// What a volume is to those who address it as a block device.

@@ -58,10 +58,10 @@ PIECES = (
             "steady",
         ),
         _transactions,
-        f"`{runs.DATABASE}`, 32 clients without a pause, a pool of {runs.FULL.pool_pages:,} pages, a log that is "
-        f"flushed at each commit; the drive filled, {runs.FULL.warm_up:,} transactions before, "
-        f"{runs.FULL.measured:,} measured. Programmed: bytes of flash pages for each byte that "
-        "was written back; the log's pages are in it.",
+        f"`{runs.DATABASE}`, 32 clients without a pause, a pool of {runs.FULL.pool_pages:,} "
+        f"pages, a log that is flushed at each commit; the drive filled, {runs.FULL.warm_up:,} "
+        f"transactions before, {runs.FULL.measured:,} measured. Programmed: bytes of flash pages "
+        "for each byte that was written back; the log's pages are in it.",
     ),
 )
 

@@ -20,28 +20,49 @@ from xdist.scheduler import LoadScopeScheduling
 
 from browsing import FLAGS
 from flashwright.recording.tracefs import LOCK
-from recordings import TRACER, require
+from recordings import require
 from support import Cli, find_program
 from zygote import Zygote
 
 WRONG_USE = 2
 """The exit code of wrong use or wrong input."""
 TRACEFS = Path("/sys/kernel/tracing")
-TRACED = (
-    "test_cli_path",
-    "test_cli_record",
-    "test_recording_blocks",
-    "test_recording_calls",
-    "test_recording_library",
-    "test_recording_owners",
-    "test_recording_path",
-    "test_recording_refused",
-    "test_recording_running",
+TRACER = "tracer"
+"""The group of tests that use the kernel's tracer, of which there is one: they run in turn."""
+TRACED = frozenset(
+    (
+        "test_cli_path",
+        "test_cli_record",
+        "test_cli_replay::test_a_layer_of_ours_records_where_the_kernel_cannot",
+        "test_cli_replay::test_a_recorded_replay_that_is_killed_leaves_nothing",
+        "test_cli_replay::test_the_device_gets_exactly_what_was_recorded",
+        "test_readme::test_the_commands_that_record_work",
+        "test_recording_blocks",
+        "test_recording_calls",
+        "test_recording_library",
+        "test_recording_owners",
+        "test_recording_path",
+        "test_recording_refused",
+        "test_recording_running",
+    )
 )
-"""Files of tests that use the kernel's tracer, of which there is one: they run in turn.
+"""Files of such tests, and single ones of other files.
 
-Single tests of other files are marked: `@TRACER` of recordings.py.
+By name, not by a mark `xdist_group`: what xdist 3.8 does with it changes nothing in pytest 9.2, and
+two processes then wait for each other's recordings.
 """
+LONG = (
+    TRACER,
+    "test_volumes",
+    "test_wheel",
+    "test_report_probe",
+    "test_report",
+    "test_report_drive",
+    "test_validate_drive",
+    "test_measured",
+    "test_docs",
+)
+"""Groups of a minute and more: they begin first, so that no process ends with one of them alone."""
 
 
 def _is_first_process(config: pytest.Config) -> bool:
@@ -66,46 +87,33 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(unmount)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what uses the tracer."""
-    if item.path.stem in TRACED:
-        item.add_marker(TRACER)
+def _group(nodeid: str) -> str:
+    """Give the group of a test: its file, but for those of the tracer."""
+    file, _, name = nodeid.partition("::")
+    stem = Path(file).stem
+    is_traced = stem in TRACED or f"{stem}::{name.partition('[')[0]}" in TRACED
+    return TRACER if is_traced else stem
 
 
 def _is_traced(item: pytest.Item) -> bool:
-    return item.get_closest_marker(TRACER.name) is not None
-
-
-LONG = (
-    TRACER.args[0],
-    "test_volumes",
-    "test_wheel",
-    "test_report_probe",
-    "test_report",
-    "test_report_drive",
-    "test_validate_drive",
-    "test_measured",
-    "test_docs",
-)
-"""Groups of a minute and more: they begin first, so that no process ends with one of them alone."""
+    return _group(item.nodeid) == TRACER
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long groups first."""
 
     def place(item: pytest.Item) -> int:
-        group = TRACER.args[0] if _is_traced(item) else item.path.stem
+        group = _group(item.nodeid)
         return LONG.index(group) if group in LONG else len(LONG)
 
     items.sort(key=place)
 
 
 class Grouped(LoadScopeScheduling):  # type: ignore[misc]
-    """Keeps the tests of a file together, for what they share, and all that are of a group."""
+    """Keeps the tests of a file together, for what they share, and all that use the tracer."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file, _, group = nodeid.partition("@")
-        return group or Path(file.partition("::")[0]).stem
+        return _group(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:

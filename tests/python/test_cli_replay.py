@@ -30,7 +30,7 @@ from flashwright.runs import Run
 from flashwright.sources import Reading
 from flashwright.workloads.supervisor import Supervisor
 from processes import descendants, is_alive, until
-from recordings import TRACER, require
+from recordings import require
 from support import Cli, find_program, wait_until_used
 
 MIB = 1 << 20
@@ -298,7 +298,6 @@ def test_two_replays_side_by_side(cli: Cli, trace: Path, tmp_path: Path, browser
     check_report(browser, tmp_path / "second" / "report.html", least_plots=6, has_titles=True)
 
 
-@TRACER
 def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> None:
     tracers = Path("/sys/kernel/tracing/available_tracers")
     is_traced = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()
@@ -345,7 +344,6 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
         assert "did not get" in replay_words.recorded_line(said)
 
 
-@TRACER
 def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Path) -> None:
     pq.write_table(
         pl.read_parquet(data.TPCC_REQUESTS).head(5000).to_arrow(), tmp_path / "part.parquet"
@@ -380,7 +378,6 @@ def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Pat
     )
 
 
-@TRACER
 def test_a_recorded_replay_that_is_killed_leaves_nothing(tmp_path: Path, loop_device: str) -> None:
     tracers = Path("/sys/kernel/tracing/available_tracers")
     require(tracers.exists() and "blk" in tracers.read_text(), "a kernel with the blk tracer")

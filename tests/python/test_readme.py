@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recordings import TRACER, require
+from recordings import require
 from support import ROOT, Cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,7 +39,6 @@ def test_every_command_of_readme_is_in_a_block_that_is_run() -> None:
     assert [line for line in left if line.startswith("flashwright")] == []
 
 
-@TRACER
 def test_the_commands_that_record_work(cli: Cli, tmp_path: Path) -> None:
     tracers = Path("/sys/kernel/tracing/available_tracers")
     is_there = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()

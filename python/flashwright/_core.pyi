@@ -835,8 +835,12 @@ class Volume:
         """Give its header, `capacity_bytes` and `notes`."""
     def read(self, offset: int, length: int) -> bytes:
         """Read any bytes."""
-    def write(self, offset: int, data: bytes, *, fua: bool = False) -> None:
-        """Write any bytes; with `fua` they are durable when it returns."""
+    def write(self, offset: int, data: bytes, *, fua: bool = False, lifetime: str = "none") -> None:
+        """Write any bytes; with `fua` they are durable when it returns.
+
+        `lifetime` is how long they are expected to live: none (nobody says), short, medium, long,
+        extreme.
+        """
     def zero(self, offset: int, length: int) -> None:
         """Write zeros."""
     def trim(self, offset: int, length: int) -> None:
@@ -854,7 +858,7 @@ class Volume:
     def attach_ublk(self, *, read_only: bool = False) -> str:
         """Make a block device of the volume (ublk), until it is closed, and give its path."""
     def close(self) -> None:
-        """Take file and block device away, write back all that is held back, and mark the volume clean."""
+        """Take file and block device away, write back what is held, and mark the volume clean."""
 
 # The models of MULTILOG. Those of one number take a float and give a float, or take an array and
 # give one of the same shape.

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_a_volume_in_python_says_so_and_goes_on(device: str) -> None:
 class FakeVolume:
     """What `serve_ublk` needs of a volume; it is asked to stop as soon as it is there."""
 
-    made: list[FakeVolume] = []
+    made: ClassVar[list[FakeVolume]] = []
 
     def __init__(self, *_words: object, **_settings: object) -> None:
         self.calls: list[str] = []

@@ -13,6 +13,7 @@ use ::servers::{
 use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use units::Lifetime;
 
 use crate::errors;
 use crate::layers::facts_of;
@@ -306,11 +307,24 @@ impl Volume {
         self.call(py, Request::Read { offset, length })
     }
 
-    /// Writes any bytes; with `fua` they are durable when it returns. Raises RunError.
-    #[pyo3(signature = (offset, data, *, fua=false))]
-    fn write(&self, py: Python<'_>, offset: u64, data: &[u8], fua: bool) -> PyResult<()> {
+    /// Writes any bytes; with `fua` they are durable when it returns. `lifetime` is how long they
+    /// are expected to live: none (nobody says), short, medium, long or extreme. Raises InputError,
+    /// RunError.
+    #[pyo3(signature = (offset, data, *, fua=false, lifetime="none"))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        offset: u64,
+        data: &[u8],
+        fua: bool,
+        lifetime: &str,
+    ) -> PyResult<()> {
+        let lifetime = Lifetime::of_name(lifetime).ok_or_else(|| {
+            let known = Lifetime::ALL.map(Lifetime::name).join(", ");
+            errors::input_error(format!("lifetime `{lifetime}`: it must be one of {known}"))
+        })?;
         let data = Bytes::copy_from_slice(data);
-        self.call(py, Request::Write { offset, data, is_fua: fua }).map(|_| ())
+        self.call(py, Request::Write { offset, data, is_fua: fua, lifetime }).map(|_| ())
     }
 
     /// Writes zeros. Raises RunError.

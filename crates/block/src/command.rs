@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thiserror::Error;
-use units::IoOp;
+use units::{IoOp, Lifetime};
 
 use crate::Data;
 
@@ -20,21 +20,25 @@ pub struct Command {
     pub length: u32,
     /// A write is done only when it is durable (FUA).
     pub is_fua: bool,
+    /// Of a write: how long what it writes is expected to live.
+    pub lifetime: Lifetime,
     /// What is written; absent for all else, and where a trace without data is played.
     pub data: Data,
 }
 
 impl Command {
-    /// A command that carries no bytes and no FUA.
+    /// A command that carries no bytes, no FUA and no hint.
     #[must_use]
     pub const fn new(id: u32, op: IoOp, offset: u64, length: u32) -> Self {
-        Self { id, op, offset, length, is_fua: false, data: Data::Absent }
+        let lifetime = Lifetime::NotSet;
+        Self { id, op, offset, length, is_fua: false, lifetime, data: Data::Absent }
     }
 
     /// A write.
     #[must_use]
     pub fn write(id: u32, offset: u64, data: Data) -> Self {
-        Self { id, op: IoOp::Write, offset, length: data.len() as u32, is_fua: false, data }
+        let length = data.len() as u32;
+        Self { data, ..Self::new(id, IoOp::Write, offset, length) }
     }
 
     /// The same, failed.

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use rustix::fs::FallocateFlags;
+use units::Lifetime;
 
 /// From `linux/fs.h`; `libc` does not have all of them on all systems.
 const BLKROGET: libc::Ioctl = 0x125e;
@@ -51,6 +52,40 @@ pub(crate) fn discard(file: &File, offset: u64, length: u64) -> io::Result<()> {
 pub(crate) fn punch_hole(file: &File, offset: u64, length: u64) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     Ok(rustix::fs::fallocate(file, flags, offset, length)?)
+}
+
+/// `F_SET_RW_HINT` and `F_GET_RW_HINT` of `linux/fcntl.h`.
+const SET_LIFETIME: libc::c_int = 1024 + 12;
+#[cfg(test)]
+const GET_LIFETIME: libc::c_int = 1024 + 11;
+
+/// Tells the kernel how long what is written to a file or block device from now on is expected to
+/// live. The hint belongs to the file, not to the descriptor.
+pub(crate) fn expect_lifetime(file: &File, lifetime: Lifetime) -> io::Result<()> {
+    let hint = rw_hint(lifetime);
+    // SAFETY: the kernel reads a number of 64 bits.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), SET_LIFETIME, &raw const hint) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// `RWH_WRITE_LIFE_...`: 0 where nobody says; 1, which none says on purpose, is left out.
+pub(crate) const fn rw_hint(lifetime: Lifetime) -> u64 {
+    match lifetime {
+        Lifetime::NotSet => 0,
+        Lifetime::Short => 2,
+        Lifetime::Medium => 3,
+        Lifetime::Long => 4,
+        Lifetime::Extreme => 5,
+    }
+}
+
+/// What the kernel was told last.
+#[cfg(test)]
+pub(crate) fn expected_lifetime(file: &File) -> io::Result<u64> {
+    let mut hint = u64::MAX;
+    // SAFETY: the kernel writes a number of 64 bits.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), GET_LIFETIME, &raw mut hint) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(hint) }
 }
 
 /// Whether a loop device goes as soon as its last user has closed it; false for other devices. It

@@ -45,6 +45,7 @@ mod copies;
 mod emulated;
 mod error;
 mod health;
+mod hints;
 mod memory;
 mod open;
 mod real;

@@ -20,12 +20,13 @@ use block::{
     Waker,
 };
 use io_uring::{opcode, squeue, types};
-use units::{IoOp, Nanos};
+use units::{IoOp, Lifetime, Nanos};
 
 use crate::buffers::{Place, Pool};
 use crate::cached::Cached;
 use crate::clock::{AWAKE, Clock};
 use crate::health::Health;
+use crate::hints::Hints;
 use crate::ring::{EventFd, Ring};
 use crate::{DeviceError, control};
 
@@ -52,6 +53,8 @@ pub(crate) struct Opened {
     pub is_loop: bool,
     /// Whether completions are polled for.
     pub is_polled: bool,
+    /// Streams by which writes may be told apart, 0 for none.
+    pub write_streams: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -84,13 +87,14 @@ pub(crate) struct Real {
     in_ring: u32,
     /// The kernel takes trims of block devices through the ring.
     can_ring_trim: bool,
+    hints: Hints,
     next_check: Nanos,
     last_completion: Nanos,
 }
 
 impl Real {
     pub fn new(opened: Opened) -> Result<Self, DeviceError> {
-        let Opened { info, file, is_loop, is_polled } = opened;
+        let Opened { info, file, is_loop, is_polled, write_streams } = opened;
         let failed = |action, source| DeviceError::Open { name: info.name.clone(), action, source };
         let ring = Ring::new(&file, info.queue_depth, is_polled)
             .map_err(|error| failed("setting up io_uring", error))?;
@@ -123,6 +127,7 @@ impl Real {
             gone: None,
             in_ring: 0,
             can_ring_trim: info.kind == DeviceKind::File || !is_polled,
+            hints: Hints::new(write_streams),
             next_check: CHECK_EVERY,
             last_completion: 0,
             info,
@@ -170,10 +175,23 @@ impl Real {
             IoOp::Write => pool.write_place(number, &command.data, command.length, self.ring.io()),
             IoOp::Trim | IoOp::Flush => Place { address: std::ptr::null_mut(), registered: None },
         };
-        let entry = entry(command, place, self.info.kind).user_data(u64::from(number));
+        let stream = self.hints.stream(command.lifetime);
+        let entry = entry(command, place, stream, self.info.kind).user_data(u64::from(number));
         // SAFETY: the place belongs to this slot until it is completed, and the pool is dropped
         // after the ring, or leaked.
         unsafe { self.ring.push(&entry) };
+    }
+
+    /// Tells the kernel how long what is written from now on is expected to live: after what was
+    /// asked before, which is looked at when it is sent.
+    #[cold]
+    fn expect(&mut self, lifetime: Lifetime) {
+        if self.ring.has_unsent()
+            && let Err(error) = self.enter(None)
+        {
+            self.gone = Some(error);
+        }
+        self.hints.tell(&self.file, lifetime);
     }
 
     fn do_blocking(&mut self, command: &Command) {
@@ -295,7 +313,7 @@ impl Real {
     }
 }
 
-fn entry(command: &Command, place: Place, kind: DeviceKind) -> squeue::Entry {
+fn entry(command: &Command, place: Place, stream: u8, kind: DeviceKind) -> squeue::Entry {
     let Command { op, offset, length, is_fua, .. } = *command;
     let file = types::Fixed(0);
     let flags = if is_fua { libc::RWF_DSYNC } else { 0 };
@@ -307,9 +325,11 @@ fn entry(command: &Command, place: Place, kind: DeviceKind) -> squeue::Entry {
         (IoOp::Write, Some(buffer)) => opcode::WriteFixed::new(file, place.address, length, buffer)
             .offset(offset)
             .rw_flags(flags)
+            .write_stream(stream)
             .build(),
         (IoOp::Write, None) => {
-            opcode::Write::new(file, place.address, length).offset(offset).rw_flags(flags).build()
+            let write = opcode::Write::new(file, place.address, length).offset(offset);
+            write.rw_flags(flags).write_stream(stream).build()
         }
         (IoOp::Flush, _) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
         (IoOp::Trim, _) if kind == DeviceKind::BlockDevice => {
@@ -360,6 +380,9 @@ impl BlockDevice for Real {
                 self.gone = Some(error);
                 return;
             }
+        }
+        if command.op == IoOp::Write && self.hints.has_to_be_told(command.lifetime) {
+            self.expect(command.lifetime);
         }
         let number = self.free.pop().expect("there is a slot for each command");
         self.slots[number as usize] = InFlight { command, submitted_at };
@@ -451,6 +474,7 @@ impl Drop for Real {
         if is_own {
             self.ring.let_go();
         }
+        self.hints.forget(&self.file);
         let _ = self.file.unlock();
     }
 }
@@ -476,7 +500,8 @@ mod tests {
             is_virtual: false,
             holds_data: false,
         };
-        Real::new(Opened { info, file, is_loop: false, is_polled: false }).unwrap()
+        let (is_loop, is_polled, write_streams) = (false, false, 0);
+        Real::new(Opened { info, file, is_loop, is_polled, write_streams }).unwrap()
     }
 
     /// A wait for ever ends: whoever serves others has to hear of what they ask.

@@ -39,6 +39,8 @@ pub struct Simulated {
     /// Commands that failed, when they came.
     refused: Vec<Completion>,
     queues: u32,
+    /// Placement handles of the drive; 0 without FDP.
+    handles: u8,
     sent: u32,
     page_bytes: u32,
     erases_rated: u32,
@@ -214,6 +216,7 @@ impl Simulated {
             done,
             refused,
             queues,
+            handles: profile.fdp.handles as u8,
             sent: 0,
             page_bytes,
             erases_rated: profile.media.endurance_cycles,
@@ -276,7 +279,7 @@ impl BlockDevice for Simulated {
             "at most {} commands are outstanding",
             self.info.queue_depth
         );
-        let Command { id, op, offset, length, is_fua, .. } = command;
+        let Command { id, op, offset, length, is_fua, lifetime, .. } = command;
         if let Some(failure) = refused {
             let (reply, now) = (Reply { id, outcome: Err(failure) }, self.now());
             self.refused.push(Completion { reply, submitted_at: now, completed_at: now });
@@ -284,10 +287,12 @@ impl BlockDevice for Simulated {
         }
         // One queue after the other, as the processors of a host take them.
         let queue = self.sent % self.queues;
+        // A drive with fewer handles keeps its last one for all that live longer.
+        let placement = lifetime.handle().min(self.handles.saturating_sub(1));
         self.sent = self.sent.wrapping_add(1);
         self.drive.submit(
             self.now,
-            Submission { op, offset, length, queue, priority: 0, is_fua, placement: 0, handle: id },
+            Submission { op, offset, length, queue, priority: 0, is_fua, placement, handle: id },
             &mut self.done,
         );
     }
@@ -363,6 +368,7 @@ impl BlockDevice for Simulated {
 #[cfg(test)]
 mod tests {
     use ssd::drive::profile;
+    use units::Lifetime;
 
     use super::*;
 
@@ -399,6 +405,47 @@ mod tests {
             (1, 0, 0),
             "filling is not counted"
         );
+    }
+
+    /// Pages programmed where four of five writes go to a fifth of a drive with two placement
+    /// handles, which is kept apart or not.
+    fn programmed(hint: Lifetime) -> u64 {
+        let changes = [
+            "media.channels=1",
+            "media.packages_per_channel=1",
+            "media.erase_blocks_per_plane=64",
+            "media.pages_per_erase_block=16",
+            "ftl.over_provisioning=0.3",
+            "ftl.scheme=superblock_mapped",
+            "fdp.handles=2",
+            "fdp.isolation=persistently",
+        ];
+        let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
+        let settings = SimulatedSettings { state: State::Filled, seed: 1 };
+        let mut device =
+            Simulated::new("sim:a16", &profile, settings, &Progress::default()).unwrap();
+        let page = u64::from(profile.media.page_bytes);
+        let pages = device.info().limits.capacity_bytes / page;
+        let mut random = 1_u64;
+        for number in 0..8 * pages {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (is_hot, at) = ((random >> 60) % 5 > 0, (random >> 20) % pages);
+            let at = if is_hot { at / 5 } else { pages / 5 + at * 4 / 5 };
+            let lifetime = if is_hot { hint } else { Lifetime::NotSet };
+            device.submit(Command {
+                lifetime,
+                ..Command::new(number as u32, IoOp::Write, at * page, page as u32)
+            });
+            device.wait(Nanos::MAX, &mut Vec::new()).unwrap();
+        }
+        device.flash_work().unwrap().page_programs
+    }
+
+    #[test]
+    fn a_drive_with_handles_keeps_lifetimes_apart() {
+        let (without, with) = (programmed(Lifetime::NotSet), programmed(Lifetime::Short));
+        assert!(with < without, "{with} pages with hints, {without} without");
+        assert_eq!(programmed(Lifetime::Extreme), with, "its last handle is for all others");
     }
 
     #[test]

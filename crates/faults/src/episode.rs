@@ -458,7 +458,8 @@ impl Running<'_> {
             self.must_fail.insert(id);
         }
         self.tally.host_commands += 1;
-        self.driver.accept(Command { id, op, offset, length, is_fua, data });
+        let lifetime = self.subject.lifetime_of(id, offset);
+        self.driver.accept(Command { id, op, offset, length, is_fua, lifetime, data });
     }
 
     /// Lets a stack work on a device; something may be going to fail between its layers.

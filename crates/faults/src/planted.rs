@@ -238,7 +238,7 @@ impl Twin {
         self.waiting += 1;
         let length = data.len() as u32;
         let data = if op == IoOp::Write { Data::Whole(data.into()) } else { Data::Absent };
-        actions.send(Command { id, op, offset, length, is_fua, data });
+        actions.send(Command { is_fua, data, ..Command::new(id, op, offset, length) });
     }
 
     /// Goes on with the commands as far as nothing has to be waited for.

@@ -2,6 +2,7 @@
 
 use block::{BlockDevice, Limits, Store};
 use layers::{EquationPiece, Facts, LayerError, PatternTimes, Stack, Thresholds};
+use units::Lifetime;
 
 use crate::{Bug, Dice, planted};
 
@@ -95,6 +96,17 @@ impl Subject {
         let SubjectKind::Registered(stack) = &self.kind else { return false };
         let top = stack.split('|').next().unwrap_or_default();
         top.starts_with("stable_buffer") && !top.contains("ack=written")
+    }
+
+    /// How long a write is said to live: no more than chance, where that decides anything.
+    #[must_use]
+    pub fn lifetime_of(&self, id: u32, offset: u64) -> Lifetime {
+        match &self.kind {
+            SubjectKind::Registered(stack) if stack.contains("hints=yes") => {
+                Lifetime::ALL[(u64::from(id) + offset / 4096) as usize % Lifetime::ALL.len()]
+            }
+            _ => Lifetime::NotSet,
+        }
     }
 
     /// A seed to open it with: not always that with which it was formatted, where the volume itself
@@ -382,6 +394,24 @@ const STACKS: &[(&str, u64, u32)] = &[
         "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|log_volume(page=1Ki,segment=8Ki,\
          over_provisioning=60%,summary_pages=8)",
         160,
+        512,
+    ),
+    // Each write goes to the log of its lifetime.
+    (
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=100%,summary_pages=16,hints=yes)",
+        256,
+        512,
+    ),
+    (
+        "log_volume(page=512,segment=4Ki,over_provisioning=120%,summary_pages=12,hints=yes,\
+         align=2Ki,trim=yes,idle_clean=50us)",
+        192,
+        512,
+    ),
+    (
+        "scheduler(defer,coalesce,buffer=16Ki,depth=4)|log_volume(page=1Ki,segment=4Ki,\
+         over_provisioning=100%,summary_pages=16,hints=yes)",
+        192,
         512,
     ),
 ];

@@ -60,14 +60,7 @@ impl Host {
 
     fn write(&mut self, page: u64) {
         let data = self.page.clone();
-        self.run(Command {
-            id: 0,
-            op: IoOp::Write,
-            offset: page * PAGE,
-            length: PAGE as u32,
-            is_fua: false,
-            data,
-        });
+        self.run(Command { data, ..Command::new(0, IoOp::Write, page * PAGE, PAGE as u32) });
     }
 }
 
@@ -91,14 +84,7 @@ fn case(parameters: &str, writes_a_flush: usize, page: &Data, writes: usize) {
         for (number, &page) in drawn.iter().enumerate() {
             host.write(page);
             if writes_a_flush > 0 && number % writes_a_flush == 0 {
-                host.run(Command {
-                    id: 1,
-                    op: IoOp::Flush,
-                    offset: 0,
-                    length: 0,
-                    is_fua: false,
-                    data: Data::Absent,
-                });
+                host.run(Command::new(1, IoOp::Flush, 0, 0));
             }
         }
         times_ns.push((cpu_ns() - begin) as f64 / drawn.len() as f64);

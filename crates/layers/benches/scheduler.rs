@@ -74,7 +74,7 @@ impl Bench {
             let offset = if op == IoOp::Flush { 0 } else { self.page() * PAGE };
             let data = if op == IoOp::Write { self.data.clone() } else { Data::Absent };
             self.layer.submit(
-                Command { id: id as u32, op, offset, length, is_fua: false, data },
+                Command { data, ..Command::new(id as u32, op, offset, length) },
                 0,
                 &mut self.actions,
             );

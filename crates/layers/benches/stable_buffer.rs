@@ -43,12 +43,8 @@ struct Host {
 impl Host {
     fn write(&mut self, page: u64, data: &Data) {
         let command = Command {
-            id: 0,
-            op: IoOp::Write,
-            offset: page * PAGE,
-            length: PAGE as u32,
-            is_fua: false,
             data: data.clone(),
+            ..Command::new(0, IoOp::Write, page * PAGE, PAGE as u32)
         };
         self.layer.submit(command, 0, &mut self.actions);
         loop {

@@ -284,6 +284,7 @@ impl Server for Connection {
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64, flags: Flags) -> Result<()> {
+        // The protocol has no hint.
         self.service.write_at(offset, buffer, flags.contains(Flags::FUA)).map_err(refusal)
     }
 

@@ -24,7 +24,8 @@ use layers::Facts;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use servers::{
-    Creating, HEADER_BYTES, Header, Opening, Request, Role, Service, Staging, Volume, VolumeError,
+    Creating, HEADER_BYTES, Header, Lifetime, Opening, Request, Role, Service, Staging, Volume,
+    VolumeError,
 };
 use units::Progress;
 
@@ -196,7 +197,8 @@ fn make(device: &str, second: Option<&String>, dice: &mut Pcg64Mcg) -> Result<()
     for _ in 0..dice.random_range(0..200) {
         let offset = dice.random_range(0..service.capacity_bytes() / 4096) * 4096;
         let data = Bytes::from(vec![dice.random::<u8>(); 4096]);
-        service.call(Request::Write { offset, data, is_fua: dice.random_bool(0.1) })?;
+        let (is_fua, lifetime) = (dice.random_bool(0.1), Lifetime::NotSet);
+        service.call(Request::Write { offset, data, is_fua, lifetime })?;
     }
     if dice.random_bool(0.5) {
         service.close()?;
@@ -316,6 +318,7 @@ fn asked(capacity: u64, dice: &mut Pcg64Mcg) -> Request {
             offset,
             data: Bytes::from(vec![7; few as usize]),
             is_fua: dice.random_bool(0.2),
+            lifetime: Lifetime::NotSet,
         },
         6 if dice.random_bool(0.5) => {
             Request::Trim { offset, length, is_fua: dice.random_bool(0.2) }

@@ -15,6 +15,7 @@ use fuser::{
     Request as Asked, SessionACL, TimeOrNow, WriteFlags,
 };
 use rustix::process::{getegid, geteuid};
+use units::Lifetime;
 
 use crate::{Done, Request, Service, VolumeError};
 
@@ -236,12 +237,13 @@ impl Filesystem for OneFile {
             return reply.error(Errno::ENOSPC);
         }
         let is_fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
-        let data = Bytes::copy_from_slice(data);
+        // The kernel hands no hint over.
+        let (data, lifetime) = (Bytes::copy_from_slice(data), Lifetime::NotSet);
         let done = move |outcome: Result<Data, Failure>| match outcome {
             Ok(_) => reply.written(length),
             Err(_) => reply.error(Errno::EIO),
         };
-        self.service.submit(Request::Write { offset, data, is_fua }, Box::new(done));
+        self.service.submit(Request::Write { offset, data, is_fua, lifetime }, Box::new(done));
     }
 
     fn fsync(&self, _: &Asked, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {

@@ -35,4 +35,5 @@ pub use resize::{Resized, Resizing, resize};
 pub use restage::{Unstaged, restage, unstage};
 pub use service::{Done, Outcome, Request, Service, Shape};
 pub use staging::{Staging, StagingFound};
+pub use units::Lifetime;
 pub use volume::{About, Creating, Opening, Volume, about, destroy};

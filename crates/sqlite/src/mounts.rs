@@ -10,7 +10,7 @@ use bytes::Bytes;
 use devices::DeviceError;
 use servers::files::{Batch, File, Files, Medium};
 use servers::{Opening, Service, Volume, VolumeError};
-use units::IoOp;
+use units::{IoOp, Lifetime};
 
 use crate::locks::Shared;
 use crate::problem::Problem;
@@ -83,9 +83,9 @@ impl Medium for Here {
         self.service.read(offset, length)
     }
 
-    fn write(&self, offset: u64, data: Bytes, batch: &Arc<Batch>) {
+    fn write(&self, offset: u64, data: Bytes, lifetime: Lifetime, batch: &Arc<Batch>) {
         match self.check(&Command::write(0, offset, Data::Whole(data.clone()))) {
-            Ok(()) => self.service.write(offset, data, batch),
+            Ok(()) => self.service.write(offset, data, lifetime, batch),
             Err(failure) => {
                 batch.begin();
                 batch.end(Err(failure));
@@ -137,6 +137,14 @@ impl Mount {
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let notes = self.service.notes().iter().chain(self.files.notes());
         notes.map(|note| format!("{}: {note}", self.device))
+    }
+
+    /// A counter of the volume's layers, all together.
+    #[cfg(test)]
+    pub fn layer_count(&self, name: &str) -> u64 {
+        let figures = self.service.figures().expect("it is open");
+        let of_name = figures.layers.iter().filter(|figure| figure.name == name);
+        of_name.map(|figure| figure.value).sum()
     }
 
     /// What the connections of a database share.

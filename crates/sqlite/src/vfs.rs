@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use servers::files::{File, FilesError};
+use units::Lifetime;
 
 use crate::locks::{Held, Shared};
 use crate::mounts::{self, Mount};
@@ -82,6 +83,12 @@ pub const fn is_kept(flags: c_int) -> bool {
     flags & (OPEN_MAIN_DB | OPEN_MAIN_JOURNAL | OPEN_WAL | OPEN_SUPER_JOURNAL) != 0
 }
 
+/// How long what SQLite writes to such a file is expected to live: what journals hold is of no use
+/// after the transaction, or the next checkpoint.
+const fn lifetime(flags: c_int) -> Lifetime {
+    if flags & (OPEN_MAIN_JOURNAL | OPEN_WAL) != 0 { Lifetime::Short } else { Lifetime::Long }
+}
+
 /// A file that one connection has open.
 pub struct Handle {
     mount: Arc<Mount>,
@@ -112,6 +119,7 @@ impl Handle {
         let (device, name) = path.rsplit_once('/').unwrap_or_default();
         let (mount, file) = mounts::open(device, name, flags & OPEN_CREATE != 0)?;
         let shared = mount.shared(name);
+        file.expect(lifetime(flags));
         Ok(Self {
             mount,
             file,
@@ -293,6 +301,48 @@ mod tests {
         assert!(is_clean() && mounts::find(&place.device).is_none());
         let found = servers::check(&creating.device, None, &units::Progress::default()).unwrap();
         assert_eq!(found.files.unwrap().files[0].bytes, 4003);
+    }
+
+    /// A log volume that takes hints has the journal's pages in another log than the database's.
+    #[test]
+    fn what_a_file_is_for_says_how_long_its_pages_live() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        std::fs::File::create(&device).unwrap().set_len(8 << 20).unwrap();
+        let creating = servers::Creating {
+            device: device.to_str().unwrap().to_owned(),
+            stack: "log_volume(segment=64Ki,hints=yes)".to_owned(),
+            facts: layers::Facts::default(),
+            seed: 1,
+            destroys: false,
+            staging: None,
+        };
+        servers::Volume::create(&creating).unwrap().close().unwrap();
+        let place = Place::of_user("a", Some(&creating.device)).unwrap();
+        let kinds = [
+            ("", OPEN_MAIN_DB, Lifetime::Long),
+            ("-wal", OPEN_WAL, Lifetime::Short),
+            ("-journal", OPEN_MAIN_JOURNAL, Lifetime::Short),
+        ];
+        let mut open = Vec::new();
+        for (end, kind, expected) in kinds {
+            assert_eq!(lifetime(kind | OPEN_CREATE), expected);
+            open.push(Handle::open(&(place.path() + end), kind | OPEN_CREATE).unwrap());
+        }
+        let mount = mounts::find(&place.device).unwrap();
+        let written = || {
+            let counts = ["host_pages", "hinted_pages"].map(|name| mount.layer_count(name));
+            (counts[0], counts[1])
+        };
+        let (pages, hinted) = written();
+        for file in &open {
+            file.write(0, &[7; 8 * 4096]).unwrap();
+            file.sync().unwrap();
+        }
+        let (pages, hinted) = (written().0 - pages, written().1 - hinted);
+        assert!(pages >= 24 && pages == hinted, "{hinted} of {pages} pages have a hint");
+        drop(mount);
+        open.into_iter().for_each(|file| file.close().unwrap());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod geometry;
 pub mod heaps;
 mod ids;
+mod lifetime;
 pub mod lists;
 mod pages;
 mod progress;
@@ -13,6 +14,7 @@ mod requests;
 
 pub use geometry::{Geometry, GeometryError};
 pub use ids::{EraseBlockId, Lpn, Ppn, StreamId};
+pub use lifetime::Lifetime;
 pub use pages::{PageOp, PageSource, SourceError, VecSource, held_fractions};
 pub use progress::{Cancelled, Progress};
 pub use request::{IoOp, IoRequest, Nanos, PLACEMENT_HANDLES};

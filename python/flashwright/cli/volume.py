@@ -32,8 +32,8 @@ class Ways:
         metavar="OPTION",
     )
     ublk: bool = option(
-        "Make it a block device of the kernel, /dev/ublkbN: needs root, and Linux 6.0 or newer with "
-        "CONFIG_BLK_DEV_UBLK. Not run on the machine that it was developed on.",
+        "Make it a block device of the kernel, /dev/ublkbN: needs root, and Linux 6.0 or newer "
+        "with CONFIG_BLK_DEV_UBLK. Not run on the machine that it was developed on.",
         is_flag=True,
     )
     link: Path | None = option(
@@ -110,7 +110,7 @@ class Metrics:
 
 @click.group(short_help="Run layers on a device as a volume for a real database.")
 def volume() -> None:
-    """Make a volume of a device and layers, and use it as a file system, over NBD or as a block device.
+    """Make a volume of a device and layers, for use as a file system, over NBD, as a block device.
 
     \b
     Examples:
@@ -374,7 +374,8 @@ def mount(
     """Mount the file system on the volume of DEVICE at DIRECTORY. Needs root.
 
     A server of its own goes on in the background, with the volume as a file in FUSE and a loop
-    device over it, or as a block device of ublk; `umount` takes all of that away. What a crash left is taken away first.
+    device over it, or as a block device of ublk; `umount` takes all of that away. What a crash
+    left is taken away first.
     """
     from flashwright.volumes import mounting
 

@@ -1,7 +1,8 @@
 """From a device with a volume to a directory with files, and back.
 
 A server with the volume as a file in FUSE, a loop device over the file, a file system on it; or
-a block device of ublk in place of the first two. Each step is noted before the next, so that `unmount` finds what there is, whatever happened meanwhile.
+a block device of ublk in place of the first two. Each step is noted before the next, so that
+`unmount` finds what there is, whatever happened meanwhile.
 """
 
 from __future__ import annotations

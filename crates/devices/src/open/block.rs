@@ -58,6 +58,12 @@ impl Described {
         self.number("queue/discard_max_bytes").is_some_and(|bytes| bytes > 0)
     }
 
+    /// Streams that writes may be told apart by: placement handles of an NVMe drive with FDP, from
+    /// Linux 6.16 on.
+    pub fn write_streams(&self) -> u8 {
+        self.number("queue/max_write_streams").map_or(0, |streams| streams.min(255) as u8)
+    }
+
     pub fn can_be_polled(&self) -> bool {
         self.number("queue/io_poll") == Some(1)
     }
@@ -154,7 +160,9 @@ pub(super) fn open(
         is_virtual: false,
         holds_data: opening.holds_data,
     };
-    Ok(Opened { info, file, is_loop: libc::major(number) == LOOP_MAJOR, is_polled })
+    let is_loop = libc::major(number) == LOOP_MAJOR;
+    let write_streams = described.write_streams();
+    Ok(Opened { info, file, is_loop, is_polled, write_streams })
 }
 
 /// Whether the kernel would refuse writes: asked through a file that is open for reading.

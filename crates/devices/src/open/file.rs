@@ -92,7 +92,7 @@ pub(super) fn open(
         is_virtual: false,
         holds_data: opening.holds_data,
     };
-    Ok(Opened { info, file, is_loop: false, is_polled })
+    Ok(Opened { info, file, is_loop: false, is_polled, write_streams: 0 })
 }
 
 /// Bytes that requests must be multiples of.

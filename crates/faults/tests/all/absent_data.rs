@@ -109,7 +109,8 @@ fn run(subject: &Subject, seed: u64, with_data: bool) -> Seen {
                     }
                     let (offset, length) =
                         ((sectors.start * size) as u64, (sectors.len() * size) as u32);
-                    let command = Command { id, op, offset, length, is_fua, data };
+                    let lifetime = subject.lifetime_of(id, offset);
+                    let command = Command { id, op, offset, length, is_fua, lifetime, data };
                     under_way.push(Command { data: Data::Absent, ..command.clone() });
                     device.has_written |= op == IoOp::Write && stack.layers().len() == 1;
                     stack.submit(command, now, &mut actions);

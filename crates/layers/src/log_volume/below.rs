@@ -77,8 +77,13 @@ impl Below {
 
     /// Sends a write, or lets it wait for others.
     pub fn write(&mut self, op: Op, offset: u64, length: u32, data: Data, actions: &mut Actions) {
-        let id = self.ops.insert(op) as u32;
-        let command = Command { id, op: IoOp::Write, offset, length, is_fua: false, data };
+        let command = Command { data, ..Command::new(0, IoOp::Write, offset, length) };
+        self.send_write(op, command, actions);
+    }
+
+    /// The same of a whole command, but for its id.
+    pub fn send_write(&mut self, op: Op, command: Command, actions: &mut Actions) {
+        let command = Command { id: self.ops.insert(op) as u32, ..command };
         if self.writes < self.most_writes {
             self.writes += 1;
             actions.send(command);
@@ -90,7 +95,7 @@ impl Below {
     /// Sends anything else.
     pub fn send(&mut self, op: Op, io: IoOp, offset: u64, length: u32, actions: &mut Actions) {
         let id = self.ops.insert(op) as u32;
-        actions.send(Command { id, op: io, offset, length, is_fua: false, data: Data::Absent });
+        actions.send(Command::new(id, io, offset, length));
     }
 
     /// Whether more may be written without holding ever more in memory.

@@ -1,12 +1,13 @@
 //! Pages on their way to the device: gathered side by side for a stream's frontier, and sent.
 
 use placement::Placement;
-use units::{EraseBlockId, StreamId};
+use units::{EraseBlockId, IoOp, StreamId};
 
 use super::below::Op;
 use super::layout::VolumeLayout;
+use super::lifetimes::lifetime_of;
 use super::volume::LogVolume;
-use crate::{Actions, Data};
+use crate::{Actions, Command, Data};
 
 /// Pages that follow each other at the frontier of a stream.
 #[derive(Debug, Default)]
@@ -136,7 +137,12 @@ impl<P: Placement> LogVolume<P> {
         let (offset, length) = (self.layout.page(run.first), run.pages * self.layout.page_bytes);
         let data = run.data.clone();
         let turn = self.commit.count_write();
-        self.below.write(Op::Pages { run, turn }, offset, length, data, actions);
+        let command = Command {
+            lifetime: lifetime_of::<P>(stream),
+            data,
+            ..Command::new(0, IoOp::Write, offset, length)
+        };
+        self.below.send_write(Op::Pages { run, turn }, command, actions);
     }
 
     /// Ends a step: what it gathered is sent, unless writes are aligned. Then it waits for more.

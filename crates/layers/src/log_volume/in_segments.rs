@@ -153,14 +153,7 @@ mod tests {
     fn sent_after(entry: Entry) -> usize {
         let (mut volume, mut actions) = (volume(), Actions::default());
         volume.log.push(entry);
-        let flush = Command {
-            id: 1,
-            op: IoOp::Flush,
-            offset: 0,
-            length: 0,
-            is_fua: false,
-            data: Data::Absent,
-        };
+        let flush = Command::new(1, IoOp::Flush, 0, 0);
         volume.submit(flush, 0, &mut actions);
         actions.down.len()
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use placement::Placement;
 use slab::Slab;
-use units::{IoOp, Lpn, StreamId};
+use units::{IoOp, Lifetime, Lpn, StreamId};
 
 use super::below::Op;
 use super::checks::{fits, lost, unfit};
@@ -29,6 +29,7 @@ struct HostWrite {
     bytes: Range<u64>,
     data: Data,
     is_fua: bool,
+    lifetime: Lifetime,
     /// The next page to be placed.
     next: u32,
     /// Pages that have no place yet.
@@ -49,6 +50,7 @@ impl HostWrite {
             bytes,
             data: command.data,
             is_fua: command.is_fua,
+            lifetime: command.lifetime,
             next,
             unplaced: pages,
             unwritten: pages,
@@ -181,9 +183,9 @@ impl<P: Placement> LogVolume<P> {
         went_on
     }
 
-    /// Whether the host has room for a page: the stream that it goes to. What was chosen for a page
-    /// that had to wait stays chosen.
-    fn room_for(&mut self, lpn: Lpn, actions: &mut Actions) -> bool {
+    /// Whether the host has room for a page of a write: the stream that it goes to. What was chosen
+    /// for a page that had to wait stays chosen.
+    fn room_for(&mut self, lpn: Lpn, write: usize, actions: &mut Actions) -> bool {
         // What is cheap to ask comes first; policies count how often they are asked.
         if !self.below.can_write()
             || !self.can_log(2)
@@ -194,7 +196,12 @@ impl<P: Placement> LogVolume<P> {
         }
         let stream = match self.host.chosen {
             Some((chosen, stream)) if chosen == lpn => stream,
-            _ => self.ftl.host_stream(lpn),
+            _ => {
+                if P::HAS_HANDLES {
+                    self.ftl.set_handle(self.host.writes[write].lifetime.handle());
+                }
+                self.ftl.host_stream(lpn)
+            }
         };
         self.host.chosen = Some((lpn, stream));
         self.host.last_stream = stream;
@@ -208,6 +215,8 @@ impl<P: Placement> LogVolume<P> {
         let ppn = self.ftl.place_for_host(lpn, stream, 0).0;
         self.outdate_fills(lpn);
         self.counted.host_pages += 1;
+        let is_hinted = self.host.writes[write].lifetime != Lifetime::NotSet;
+        self.counted.hinted_pages += u64::from(is_hinted);
         self.cleaner.paid();
         let check = self.checksum_of(&data);
         self.note(lpn, ppn, check, false, actions);
@@ -290,7 +299,7 @@ impl<P: Placement> LogVolume<P> {
                 }
                 Some(Rest::Here(_)) | None => {}
             }
-            if !self.room_for(lpn, actions) {
+            if !self.room_for(lpn, slot, actions) {
                 is_done = false;
                 break;
             }
@@ -397,7 +406,7 @@ impl<P: Placement> LogVolume<P> {
                 }
             },
         };
-        if !self.room_for(Lpn(lpn), actions) {
+        if !self.room_for(Lpn(lpn), write, actions) {
             return false;
         }
         let Some(fill) = self.host.fills.pop_front() else { return false };
@@ -504,11 +513,7 @@ mod tests {
 
     fn write(volume: &mut LogVolume<NoPlacement>, offset: u64, length: u32, actions: &mut Actions) {
         let data = Data::copy_of(&vec![1; length as usize]);
-        volume.submit(
-            Command { id: 1, op: IoOp::Write, offset, length, is_fua: false, data },
-            0,
-            actions,
-        );
+        volume.submit(Command { data, ..Command::new(1, IoOp::Write, offset, length) }, 0, actions);
     }
 
     /// The next versions of page 0 take the places that come, and segments that hold no more of it

@@ -52,6 +52,7 @@ mod gathered;
 mod in_segments;
 mod intake;
 mod layout;
+mod lifetimes;
 mod reading;
 mod recovery;
 mod resize;
@@ -67,6 +68,7 @@ use registry::{Info, Spec, find};
 use ssd::ftl::{PageMapped, Remains};
 
 use self::layout::VolumeLayout;
+use self::lifetimes::ByLifetime;
 use self::recovery::Recovered;
 use self::settings::{PARAMS, VolumeSettings};
 use self::volume::LogVolume;
@@ -106,6 +108,10 @@ pub(super) const COUNTERS: &[Counter] = &[
         "pages that are lost: reads of them fail until they are written or trimmed",
     ),
     Counter::sum("scrubbed_pages", "pages that were read in passes over all of them"),
+    Counter::sum(
+        "hinted_pages",
+        "of the host's pages, those written with a hint of their lifetime",
+    ),
 ];
 
 /// The layer.
@@ -151,7 +157,19 @@ fn make(recovered: Recovered, settings: &VolumeSettings, seed: u64, below: Limit
     };
     let context = Context::new(recovered.layout.geometry(), seed);
     let making = MakeVolume { recovered, settings, context, below };
-    visit_placement(&settings.placement, &context, making).map_err(refused)?
+    visit_logs(settings, &context, making).map_err(refused)?
+}
+
+/// Calls the visitor with the policy that says which log a page goes to.
+fn visit_logs<V: PlacementVisitor>(
+    settings: &VolumeSettings,
+    context: &Context<'_>,
+    visitor: V,
+) -> Result<V::Output, BuildError> {
+    if settings.takes_hints {
+        return Ok(visitor.visit(ByLifetime::default()));
+    }
+    visit_placement(&settings.placement, context, visitor)
 }
 
 /// Makes the volume for the placement policy that was asked for.

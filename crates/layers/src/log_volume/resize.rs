@@ -10,7 +10,7 @@ mod packing;
 
 use std::collections::BTreeMap;
 
-use placement::{BuildError, Context, Placement, PlacementVisitor, visit_placement};
+use placement::{BuildError, Context, Placement, PlacementVisitor};
 use rustc_hash::FxHashSet;
 
 use super::checks::{Checks, fits};
@@ -20,7 +20,7 @@ use super::disk::{
 use super::layout::VolumeLayout;
 use super::recovery::{Recovered, recover};
 use super::settings::VolumeSettings;
-use super::{NAME, make};
+use super::{NAME, make, visit_logs};
 use crate::{Change, Changes, LayerError, Limits, Making, Resizing, Store};
 
 use packing::{Held, Packing};
@@ -99,7 +99,7 @@ fn needed_segments(
     }
     let context = Context::new(layout.geometry(), seed);
     let of_log = u32::from(layout.form.in_segments);
-    visit_placement(&settings.placement, &context, Needs)
+    visit_logs(settings, &context, Needs)
         .map(|needed| needed + of_log)
         .map_err(|error: BuildError| refused(error.to_string()))
 }

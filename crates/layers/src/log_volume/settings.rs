@@ -39,6 +39,13 @@ pub(super) const PARAMS: &[Param] = &[
         help: "placement policy: which stream a page goes to; none: all go to one",
     },
     Param {
+        name: "hints",
+        kind: ParamKind::Choice(&["yes", "no"]),
+        default: "no",
+        help: "whether writes with a hint of their lifetime go to a log of that lifetime (none, \
+               short, medium, long, extreme); needs placement=none and summaries=ring",
+    },
+    Param {
         name: "victim",
         kind: ParamKind::Text,
         default: "auto",
@@ -144,6 +151,7 @@ pub(super) struct VolumeSettings {
     pub keeps_checksums: bool,
     pub outstanding: usize,
     pub is_filled: bool,
+    pub takes_hints: bool,
 }
 
 impl VolumeSettings {
@@ -174,11 +182,18 @@ impl VolumeSettings {
             "auto" => Ok(None),
             text => size(key, text, least, most).map(Some),
         };
+        let placement = Spec::parse(args.text("placement"))?;
+        let are_summaries_in_segments = args.text("summaries") == "segments";
+        if args.text("hints") == "yes" && (placement.name != "none" || are_summaries_in_segments) {
+            let right =
+                "no where placement=... or summaries=segments says which log a page goes to";
+            return Err(bad("hints", "yes", right).into());
+        }
         Ok(Self {
             page_bytes,
             segment_bytes,
             over_provisioning: args.number("over_provisioning"),
-            placement: Spec::parse(args.text("placement"))?,
+            placement,
             victim: if args.text("victim") == "auto" {
                 None
             } else {
@@ -189,13 +204,14 @@ impl VolumeSettings {
             pads: args.text("pad") == "yes",
             checkpoint_every_bytes: auto("checkpoint_every", 1, u64::MAX)?,
             summary_pages: auto("summary_pages", 8, 1 << 20)?.map(|pages| pages as u32),
-            are_summaries_in_segments: args.text("summaries") == "segments",
+            are_summaries_in_segments,
             idle_after: parse_time(NAME, "idle_clean", args.text("idle_clean"), "off")?,
             idle_free: args.number("idle_free"),
             trims: args.text("trim") == "yes",
             keeps_checksums: args.text("checksums") == "yes",
             outstanding: args.integer("outstanding") as usize,
             is_filled: args.text("filled") == "yes",
+            takes_hints: args.text("hints") == "yes",
         })
     }
 }

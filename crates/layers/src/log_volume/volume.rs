@@ -39,6 +39,7 @@ pub(super) struct Counted {
     pub failed_trims: u64,
     pub bad_reads: u64,
     pub scrubbed_pages: u64,
+    pub hinted_pages: u64,
 }
 
 /// When something came, and what the volume does of its own then.
@@ -311,6 +312,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             counted.bad_reads,
             self.checks.lost(),
             counted.scrubbed_pages,
+            counted.hinted_pages,
         ]);
     }
 }

@@ -340,7 +340,7 @@ impl Replicas {
         };
         let offset = if is_second { self.geometry.second_superblock() } else { 0 };
         let length = self.geometry.sector_bytes;
-        let command = Command { id: 0, op: IoOp::Write, offset, length, is_fua: false, data };
+        let command = Command { data, ..Command::new(0, IoOp::Write, offset, length) };
         self.send(Own::Note { is_second }, command, now, actions);
     }
 

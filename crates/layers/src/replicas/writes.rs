@@ -140,6 +140,7 @@ impl Replicas {
             offset: start,
             length: (end - start) as u32,
             is_fua: command.is_fua,
+            lifetime: command.lifetime,
             data: command.data.slice(range),
         };
         self.write_home(write, part, now, actions);
@@ -201,7 +202,7 @@ impl Replicas {
         self.counts.extra_writes += 1;
         self.in_slots.accessed(u64::from(slot));
         let (offset, length) = (self.geometry.page_start(page), self.geometry.page_bytes);
-        let command = Command { id: 0, op: IoOp::Write, offset, length, is_fua: false, data };
+        let command = Command { data, ..Command::new(0, IoOp::Write, offset, length) };
         let own = Own::SlotWrite { page, slot, version };
         self.send_to((own, true), Place::Slot(slot), command, now, actions);
     }
@@ -367,12 +368,14 @@ impl Replicas {
             part.places += 1;
         }
         let command = Command {
-            id: 0,
-            op: IoOp::Write,
-            offset: self.geometry.page_start(number),
-            length: self.geometry.page_bytes,
             is_fua: page.waiting.iter().any(|part| part.needs_home),
             data: page.data.clone().unwrap_or_default(),
+            ..Command::new(
+                0,
+                IoOp::Write,
+                self.geometry.page_start(number),
+                self.geometry.page_bytes,
+            )
         };
         let write = HomeWrite { first: number, pages: 1, version, parts: Vec::new(), may_hop };
         self.give_up_slots(number, &given_up);

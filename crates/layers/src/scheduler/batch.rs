@@ -1,6 +1,6 @@
 //! The batch: what was held when the window closed, on its way down.
 
-use units::Nanos;
+use units::{Lifetime, Nanos};
 
 use super::cuts::Cuts;
 use super::held::Held;
@@ -117,6 +117,7 @@ impl Batch {
 
     fn lengthen(&self, piece: &mut BatchCommand, held: &Held, cuts: &Cuts) {
         let furthest = piece.start + self.most_sectors;
+        let lifetime = self.lifetime(*piece, held);
         while piece.end == self.parts[piece.last as usize].end && piece.end < furthest {
             let Some(part) =
                 self.parts.get(piece.last as usize + 1).filter(|part| part.start == piece.end)
@@ -124,7 +125,7 @@ impl Batch {
                 break;
             };
             let (start, end) = cuts.first_uncut(part.start, part.end, || held.number(part.record));
-            if start != part.start {
+            if start != part.start || held.lifetime(part.record) != lifetime {
                 break;
             }
             piece.end = end.min(furthest);
@@ -139,6 +140,11 @@ impl Batch {
             (self.next, self.at) = (self.next + 1, 0);
         }
         self.outstanding.push(piece);
+    }
+
+    /// How long what it writes is expected to live: what differs in that is not joined.
+    pub fn lifetime(&self, piece: BatchCommand, held: &Held) -> Lifetime {
+        held.lifetime(self.parts[piece.first as usize].record)
     }
 
     /// What it writes.

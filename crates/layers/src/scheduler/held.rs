@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use rustc_hash::FxHashMap;
 use slab::Slab;
-use units::Nanos;
+use units::{Lifetime, Nanos};
 
 use super::batch::HeldPart;
 use super::estimate::Estimate;
@@ -51,6 +51,8 @@ pub struct Held {
     records: Records,
     /// What they carry, at the same places; nothing where a trace without data is played.
     data: Vec<Data>,
+    /// How long it is expected to live, at the same places as far as somebody said.
+    lifetimes: Vec<Lifetime>,
     /// Estimates the time of writing one out, where that is limited.
     estimate: Option<Estimate>,
     /// Each block of which something is held.
@@ -89,6 +91,7 @@ impl Held {
         Self {
             records: Records::default(),
             data: Vec::new(),
+            lifetimes: Vec::new(),
             estimate,
             blocks: FxHashMap::default(),
             slots: Slab::new(),
@@ -132,7 +135,13 @@ impl Held {
     }
 
     /// Takes a write into the window.
-    pub fn put(&mut self, start: u64, sectors: u32, number: u64, data: Data) {
+    pub fn put(
+        &mut self,
+        start: u64,
+        sectors: u32,
+        number: u64,
+        (lifetime, data): (Lifetime, Data),
+    ) {
         let listing = u32::from(self.order.is_none());
         let Some(length) = NonZeroU32::new(sectors) else { return };
         let record = self.records.insert(Record {
@@ -143,6 +152,7 @@ impl Held {
             first: number,
         });
         self.carry(record, data);
+        self.expect(record, lifetime);
         self.sectors += u64::from(sectors);
         self.cost_ns += self.cost_ns_of(length);
         if self.order.is_none() {
@@ -229,6 +239,23 @@ impl Held {
         if let Some(place) = self.data.get_mut(record as usize) {
             *place = data;
         }
+    }
+
+    /// Notes how long a write is expected to live. While nobody says so, nothing is noted.
+    fn expect(&mut self, record: u32, lifetime: Lifetime) {
+        let place = record as usize;
+        if lifetime != Lifetime::NotSet && self.lifetimes.len() <= place {
+            self.lifetimes.resize((place + 1).next_power_of_two(), Lifetime::NotSet);
+        }
+        if let Some(noted) = self.lifetimes.get_mut(place) {
+            *noted = lifetime;
+        }
+    }
+
+    /// How long a held write is expected to live.
+    #[inline]
+    pub fn lifetime(&self, record: u32) -> Lifetime {
+        self.lifetimes.get(record as usize).copied().unwrap_or_default()
     }
 
     fn cost_ns_of(&self, sectors: NonZeroU32) -> Nanos {
@@ -531,9 +558,9 @@ mod tests {
     fn blocks_that_differ_only_above_their_numbers_lower_half_are_told_apart() {
         let mut held = Held::new(Some(Order::Ascending), true, None, 512);
         let far = BLOCK << 32;
-        held.put(0, 8, 1, Data::Absent);
-        held.put(far, 8, 2, Data::Absent);
-        held.put(far * 2, 4, 3, Data::Absent);
+        held.put(0, 8, 1, (Lifetime::NotSet, Data::Absent));
+        held.put(far, 8, 2, (Lifetime::NotSet, Data::Absent));
+        held.put(far * 2, 4, 3, (Lifetime::NotSet, Data::Absent));
         let mut runs = Vec::new();
         let mut found = |held: &Held, start: u64| {
             held.find(start, start + 8, &mut runs);
@@ -555,11 +582,11 @@ mod tests {
     #[test]
     fn blocks_that_became_void_leave_nothing_behind() {
         let mut held = Held::new(Some(Order::Ascending), true, None, 512);
-        held.put(0, 8, 1, Data::Absent);
+        held.put(0, 8, 1, (Lifetime::NotSet, Data::Absent));
         for round in 1..100_000_u64 {
             // Different blocks and the same one, whole and in part.
             for (start, end) in [(round * 8, round * 8 + 8), (8, 12)] {
-                held.put(start, (end - start) as u32, round * 2, Data::Absent);
+                held.put(start, (end - start) as u32, round * 2, (Lifetime::NotSet, Data::Absent));
                 held.pass(start, end, round * 2 + 1);
             }
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use slab::Slab;
-use units::{IoOp, Nanos};
+use units::{IoOp, Lifetime, Nanos};
 
 use super::INFO;
 use super::batch::{Batch, BatchCommand};
@@ -155,7 +155,7 @@ impl Scheduler {
         own: Own,
         op: IoOp,
         (start, end): (u64, u64),
-        data: Data,
+        (lifetime, data): (Lifetime, Data),
         actions: &mut Actions,
     ) {
         let (id, offset, length) = (
@@ -163,14 +163,15 @@ impl Scheduler {
             start << self.shift,
             ((end - start) << self.shift) as u32,
         );
-        actions.down.push(Command { id, op, offset, length, is_fua: false, data });
+        let is_fua = false;
+        actions.down.push(Command { id, op, offset, length, is_fua, lifetime, data });
     }
 
     /// Sends a command from above below, under an id of the layer's own.
     fn send(&mut self, own: Own, command: Command, actions: &mut Actions) {
         let id = self.own.insert(own) as u32;
-        let Command { op, offset, length, is_fua, data, .. } = command;
-        actions.down.push(Command { id, op, offset, length, is_fua, data });
+        let Command { op, offset, length, is_fua, lifetime, data, .. } = command;
+        actions.down.push(Command { id, op, offset, length, is_fua, lifetime, data });
     }
 
     fn read(&mut self, command: Command, actions: &mut Actions) {
@@ -206,7 +207,7 @@ impl Scheduler {
                             Own::ReadPart(part),
                             IoOp::Read,
                             (run.start, run.end),
-                            Data::Absent,
+                            (Lifetime::NotSet, Data::Absent),
                             actions,
                         ),
                     }
@@ -245,7 +246,8 @@ impl Scheduler {
         // First, while the processor has nothing to wait for: it copies the reply, and would have
         // to wait for what `put` writes.
         actions.reply(command.id, Ok(Data::Absent));
-        self.held.put(start, (end - start) as u32, self.number, command.data);
+        let written = (command.lifetime, command.data);
+        self.held.put(start, (end - start) as u32, self.number, written);
         self.counts.held_most_sectors = self.counts.held_most_sectors.max(self.held.sectors());
     }
 
@@ -405,9 +407,10 @@ impl Scheduler {
             self.counts.written_commands += 1;
             self.counts.written_bytes += length;
             self.estimated_ns += self.settings.estimate.time_ns(length);
-            let data = self.batch.data(piece, &self.held);
+            let written =
+                (self.batch.lifetime(piece, &self.held), self.batch.data(piece, &self.held));
             self.batch.take(piece);
-            self.send_range(Own::BatchCommand(piece), IoOp::Write, (start, end), data, actions);
+            self.send_range(Own::BatchCommand(piece), IoOp::Write, (start, end), written, actions);
         }
     }
 
@@ -427,7 +430,8 @@ impl Scheduler {
         let ready = self.flushing.iter().take_while(|flush| flush.covers <= self.written).count();
         if ready > 0 {
             let above = self.flushing.drain(..ready).map(|flush| flush.id).collect();
-            self.send_range(Own::Flush(above), IoOp::Flush, (0, 0), Data::Absent, actions);
+            let nothing = (Lifetime::NotSet, Data::Absent);
+            self.send_range(Own::Flush(above), IoOp::Flush, (0, 0), nothing, actions);
         }
     }
 

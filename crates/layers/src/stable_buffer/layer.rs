@@ -200,7 +200,8 @@ impl StableBuffer {
     ) {
         let id = self.sent.insert(sent) as u32;
         let (offset, end) = range;
-        actions.send(Command { id, op, offset, length: (end - offset) as u32, is_fua, data });
+        let length = (end - offset) as u32;
+        actions.send(Command { is_fua, data, ..Command::new(id, op, offset, length) });
     }
 
     /// Sends a flush, which covers what was replied to by now.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use block::{BlockDevice, Command, Completion, Data, Failure};
 use bytes::Bytes;
-use units::{IoOp, Nanos};
+use units::{IoOp, Lifetime, Nanos};
 
 use super::{Batch, Medium};
 
@@ -123,12 +123,13 @@ impl<D: BlockDevice> Medium for Alone<D> {
         Ok(all)
     }
 
-    fn write(&self, offset: u64, data: Bytes, batch: &Arc<Batch>) {
+    fn write(&self, offset: u64, data: Bytes, lifetime: Lifetime, batch: &Arc<Batch>) {
         let mut work = self.0.lock().unwrap();
         let most = work.device.info().limits.most_bytes as usize;
         for at in (0..data.len()).step_by(most) {
             let part = data.slice(at..data.len().min(at + most));
             let command = Command::write(0, offset + at as u64, Data::Whole(part));
+            let command = Command { lifetime, ..command };
             batch.begin();
             let id = work.next;
             work.batches.insert(id, batch.clone());

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use block::Failure;
 use bytes::Bytes;
 use slab::Slab;
+use units::Lifetime;
 
 use super::format::file_bytes;
 use super::format::{HEAD_BYTES, Kept, Layout, MOST_NAME_BYTES, NoSnapshot, SLOTS, Snapshot};
@@ -275,7 +276,9 @@ impl Directory {
             let mut bytes = snapshot.encode(self.layout, self.medium.owner(), slot);
             bytes.resize(bytes.len().next_multiple_of(sector), 0);
             assert!(bytes.len() <= self.layout.slot_bytes as usize, "it was made to fit");
-            self.medium.write(self.layout.slot(slot), Bytes::from(bytes), &batch);
+            // Two of four places are written over each time.
+            let (place, bytes) = (self.layout.slot(slot), Bytes::from(bytes));
+            self.medium.write(place, bytes, Lifetime::Short, &batch);
         }
         self.medium.settle(&batch).map_err(|failure| self.breaks(failure))?;
         self.wrote();

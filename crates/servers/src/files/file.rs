@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use block::Failure;
 use bytes::{Bytes, BytesMut};
+use units::Lifetime;
 
 use super::FilesError;
 use super::directory::{Directory, Opened};
@@ -38,6 +39,8 @@ struct State {
     /// Writes that were sent and not waited for: first byte, byte behind.
     under_way: Vec<(u64, u64)>,
     batch: Arc<Batch>,
+    /// How long what is written is expected to live.
+    lifetime: Lifetime,
     /// A write failed: nothing is taken any more, and nothing given, before all have closed it.
     failed: Option<Failure>,
 }
@@ -75,6 +78,7 @@ impl File {
             edge: None,
             under_way: Vec::new(),
             batch: Arc::default(),
+            lifetime: Lifetime::NotSet,
             failed: None,
         };
         Self { directory, id, state: RwLock::new(state) }
@@ -95,6 +99,11 @@ impl File {
     /// Bytes.
     pub fn size(&self) -> u64 {
         self.shared().size
+    }
+
+    /// Says how long what is written from now on is expected to live, for all who have it open.
+    pub fn expect(&self, lifetime: Lifetime) {
+        self.alone().lifetime = lifetime;
     }
 
     /// Reads from a byte on: how many were there.
@@ -254,7 +263,7 @@ impl File {
         for (at, place, length) in self.pieces(&state.extents, first, last) {
             let from = (at - first) as usize;
             let piece = bytes.slice(from..from + length as usize);
-            self.directory.medium.write(place, piece, &state.batch);
+            self.directory.medium.write(place, piece, state.lifetime, &state.batch);
             state.under_way.push((at, at + length));
         }
         if state.under_way.len() >= MOST_UNDER_WAY { self.settle(state) } else { Ok(()) }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use block::{Data, Failure};
 use bytes::Bytes;
+use units::Lifetime;
 
 use crate::{Request, Service};
 
@@ -24,9 +25,9 @@ pub trait Medium: Send + Sync {
     /// [`Failure`] if the bytes cannot be read, or are not those that were written.
     fn read(&self, offset: u64, length: u32) -> Result<Data, Failure>;
 
-    /// Begins a write, which counts among those of `batch` until it has ended. Nothing that
+    /// Begins a write of what is expected to live so long, which counts among those of `batch` until it has ended. Nothing that
     /// overlaps it may be read or written until then.
-    fn write(&self, offset: u64, data: Bytes, batch: &Arc<Batch>);
+    fn write(&self, offset: u64, data: Bytes, lifetime: Lifetime, batch: &Arc<Batch>);
 
     /// Waits until all writes of a batch have ended.
     ///
@@ -117,11 +118,11 @@ impl Medium for Service {
         self.call(Request::Read { offset, length })
     }
 
-    fn write(&self, offset: u64, data: Bytes, batch: &Arc<Batch>) {
+    fn write(&self, offset: u64, data: Bytes, lifetime: Lifetime, batch: &Arc<Batch>) {
         batch.begin();
         let batch = batch.clone();
         let done = Box::new(move |outcome: Result<Data, Failure>| batch.end(outcome.map(|_| ())));
-        self.submit(Request::Write { offset, data, is_fua: false }, done);
+        self.submit(Request::Write { offset, data, is_fua: false, lifetime }, done);
     }
 
     fn settle(&self, batch: &Batch) -> Result<(), Failure> {

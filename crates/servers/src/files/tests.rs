@@ -6,6 +6,7 @@ use block::{Immediate, Limits, Part, Sparse};
 use bytes::Bytes;
 use faults::{CrashDevice, Dice, Manners, Subject, SubjectKind};
 use layers::{Driver, Stack};
+use units::Lifetime;
 
 use super::alone::Alone;
 use super::format::Layout;
@@ -397,7 +398,7 @@ fn one_whole_copy_of_the_directory_is_enough() {
         file.sync().unwrap();
         let slot = u64::from(Layout::of(1 << 20, 512).unwrap().slot_bytes);
         let batch = Arc::default();
-        medium.write(damaged * slot, Bytes::from(vec![0xee; 512]), &batch);
+        medium.write(damaged * slot, Bytes::from(vec![0xee; 512]), Lifetime::NotSet, &batch);
         medium.settle(&batch).unwrap();
         let again = Files::open(medium.clone(), false).unwrap();
         assert_eq!(again.notes().len(), 1, "{:?}", again.notes());
@@ -409,7 +410,7 @@ fn one_whole_copy_of_the_directory_is_enough() {
 fn what_holds_something_else_is_left_alone() {
     let medium = memory(8 << 20, 512);
     let batch = Arc::default();
-    medium.write(1024, Bytes::from(vec![0xee; 512]), &batch);
+    medium.write(1024, Bytes::from(vec![0xee; 512]), Lifetime::NotSet, &batch);
     let error = Files::open(medium, true).map(|_| ()).unwrap_err();
     assert!(matches!(&error, FilesError::Refused(why) if why.contains("something else")));
     let error = Files::open(memory(8 << 20, 512), false).map(|_| ()).unwrap_err();

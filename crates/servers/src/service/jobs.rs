@@ -157,8 +157,10 @@ impl Job {
 
     /// Writes of what was asked, with what is around it in its first and last sector.
     fn writes(&mut self, is_fua: bool, limits: Limits) -> Vec<Command> {
-        let Request::Write { data, offset, .. } = &self.request else { return Vec::new() };
-        let (offset, mut data) = (*offset, Data::Whole(data.clone()));
+        let Request::Write { data, offset, lifetime, .. } = &self.request else {
+            return Vec::new();
+        };
+        let (offset, lifetime, mut data) = (*offset, *lifetime, Data::Whole(data.clone()));
         let (first, end) = self.sectors;
         if self.is_partial {
             let mut bytes = BytesMut::zeroed((end - first) as usize);
@@ -173,7 +175,7 @@ impl Job {
         let write = |(at, bytes): (u64, u32)| {
             let from = (at - first) as usize;
             let part = data.slice(from..from + bytes as usize);
-            Command { is_fua, ..Command::write(0, at, part) }
+            Command { is_fua, lifetime, ..Command::write(0, at, part) }
         };
         pieces(first, end, u64::from(limits.most_bytes)).map(write).collect()
     }

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use block::{BlockDevice as _, Data, Failure, Waker};
 use bytes::Bytes;
-use units::IoOp;
+use units::{IoOp, Lifetime};
 
 use crate::{Figures, Header, Volume, VolumeError};
 use straight::Straight;
@@ -38,6 +38,8 @@ pub enum Request {
         data: Bytes,
         /// It is done only when it is durable.
         is_fua: bool,
+        /// How long it is expected to live.
+        lifetime: Lifetime,
     },
     /// Writes zeros.
     Zero {
@@ -268,7 +270,8 @@ impl Service {
         Ok(())
     }
 
-    /// Writes bytes, and waits until they are written; with FUA until they are durable.
+    /// Writes bytes without a hint, and waits until they are written; with FUA until they are
+    /// durable.
     ///
     /// # Errors
     /// [`Failure`].
@@ -277,7 +280,7 @@ impl Service {
             return straight.write(offset, bytes, is_fua);
         }
         let data = Bytes::copy_from_slice(bytes);
-        self.call(Request::Write { offset, data, is_fua }).map(|_| ())
+        self.call(Request::Write { offset, data, is_fua, lifetime: Lifetime::NotSet }).map(|_| ())
     }
 
     /// What it has done so far; none if its thread is gone.

@@ -61,7 +61,8 @@ impl Straight {
         let bytes = &self.bytes;
         self.watched(request.op(), request.range(), || match request {
             Request::Read { .. } => Ok(()),
-            Request::Write { offset, data, is_fua } => bytes.write(*offset, data, *is_fua),
+            // The page cache has no room for a hint.
+            Request::Write { offset, data, is_fua, .. } => bytes.write(*offset, data, *is_fua),
             &Request::Zero { offset, length, is_fua, .. } => {
                 for done in (0..length).step_by(ZEROS.len()) {
                     let part = ZEROS.len().min((length - done) as usize);

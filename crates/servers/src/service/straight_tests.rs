@@ -6,6 +6,7 @@ use std::thread;
 use bytes::Bytes;
 use layers::Facts;
 use proptest::prelude::*;
+use units::Lifetime;
 
 use super::super::{Request, Service};
 use crate::{Creating, Opening, Volume, VolumeError};
@@ -49,7 +50,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
             match kind {
                 0..3 => {
                     let bytes: Vec<u8> = (0..length).map(|at| byte ^ (at % 251) as u8).collect();
-                    Request::Write { offset, data: bytes.into(), is_fua }
+                    Request::Write { offset, data: bytes.into(), is_fua, lifetime: Lifetime::Short }
                 }
                 3 => Request::Zero { offset, length, is_fua, unmaps: false },
                 4 => Request::Flush,

@@ -10,11 +10,12 @@ use super::*;
 use crate::{Creating, Opening};
 
 /// Stacks that hold data and are small enough for a few MiB.
-const STACKS: [&str; 6] = [
+const STACKS: [&str; 7] = [
     "direct",
     "scheduler(defer)",
     "stable_buffer(size=256Ki,page=4Ki)",
     "log_volume(segment=64Ki)",
+    "log_volume(segment=64Ki,hints=yes)",
     "scheduler(coalesce)|stable_buffer(size=256Ki,page=4Ki)|log_volume(segment=64Ki)",
     "replicas(partitions=4,patience=1us,read_threshold=0)",
 ];
@@ -41,7 +42,12 @@ fn read(service: &Service, offset: u64, length: u32) -> Vec<u8> {
 }
 
 fn write(offset: u64, bytes: &[u8]) -> Request {
-    Request::Write { offset, data: Bytes::copy_from_slice(bytes), is_fua: false }
+    Request::Write {
+        offset,
+        data: Bytes::copy_from_slice(bytes),
+        is_fua: false,
+        lifetime: Lifetime::NotSet,
+    }
 }
 
 /// A file of zeros.
@@ -65,7 +71,8 @@ fn requests() -> impl Strategy<Value = Vec<(Request, bool)>> {
             let request = match kind {
                 0..3 => {
                     let bytes: Vec<u8> = (0..length).map(|at| byte ^ (at % 251) as u8).collect();
-                    Request::Write { offset, data: bytes.into(), is_fua }
+                    let lifetime = Lifetime::ALL[usize::from(byte % 5)];
+                    Request::Write { offset, data: bytes.into(), is_fua, lifetime }
                 }
                 3 => Request::Zero { offset, length, is_fua, unmaps: byte % 2 == 0 },
                 4 => Request::Flush,

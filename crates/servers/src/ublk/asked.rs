@@ -4,6 +4,7 @@
 use block::Failure;
 use bytes::Bytes;
 use devices::ublk::{Attributes, Descriptor, FUA, NO_UNMAP, Op, SECTOR};
+use units::Lifetime;
 
 use crate::service::Shape;
 use crate::{Outcome, Request};
@@ -59,7 +60,7 @@ pub fn request(
         Op::Read => Ok(Request::Read { offset, length: length as u32 }),
         Op::Write => {
             let data = Bytes::copy_from_slice(&buffer[..length as usize]);
-            Ok(Request::Write { offset, data, is_fua })
+            Ok(Request::Write { offset, data, is_fua, lifetime: Lifetime::NotSet })
         }
         Op::Discard if attributes.discard_bytes.is_none() => Err(libc::EOPNOTSUPP),
         Op::Discard => Ok(Request::Trim { offset, length, is_fua }),
@@ -114,7 +115,9 @@ mod tests {
     #[test]
     fn every_operation_becomes_its_request() {
         assert_eq!(asked(0, 8, 16), Ok(Request::Read { offset: 4096, length: 8192 }));
-        let Ok(Request::Write { offset, data, is_fua }) = asked(1, 16, 8) else {
+        let Ok(Request::Write { offset, data, is_fua, lifetime: Lifetime::NotSet }) =
+            asked(1, 16, 8)
+        else {
             panic!("a write")
         };
         assert_eq!((offset, data.len(), data[252], is_fua), (8192, 4096, 1, false));

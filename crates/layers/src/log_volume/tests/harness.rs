@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use block::{Immediate, Serve};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
-use units::IoOp;
+use units::{IoOp, Lifetime};
 
 use crate::driver::through;
 use crate::{Actions, Command, Data, Facts, Failure, Limits, Reply, Signal, Stack};
@@ -228,7 +228,9 @@ impl World {
             };
             self.sectors[sectors].iter_mut().for_each(|sector| sector.0.push(version));
         }
-        let command = Command { id, op, offset, length: length as u32, is_fua, data };
+        let lifetime = Lifetime::ALL[id as usize % 5];
+        let command =
+            Command { is_fua, lifetime, data, ..Command::new(id, op, offset, length as u32) };
         self.outstanding.insert(id, (command.clone(), self.time));
         let mut actions = Actions::default();
         self.stack.submit(command, self.time, &mut actions);

@@ -1,6 +1,7 @@
 //! The volume against a plain map, over a device that delays, reorders, forgets and tears.
 
 mod harness;
+mod hints;
 mod in_segments;
 mod order;
 mod rest;
@@ -38,6 +39,7 @@ const VOLUMES: &[&str] = &[
      victim=random,checkpoint_every=64Ki)",
     "log_volume(page=1Ki,segment=16Ki,over_provisioning=60%,summary_pages=12,summaries=segments,\
      align=4Ki,outstanding=2)",
+    "log_volume(page=512,segment=4Ki,over_provisioning=60%,summary_pages=12,hints=yes)",
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 mod world;
 
 use block::Immediate;
-use units::IoOp;
+use units::{IoOp, Lifetime};
 
 use self::world::{World, made};
 use super::ENTRY;
@@ -91,8 +91,7 @@ impl Bare {
     fn submit(&mut self, op: IoOp, page: u64, is_fua: bool) -> u32 {
         let length = if op == IoOp::Flush { 0 } else { 4096 };
         self.next += 1;
-        let command =
-            Command { id: self.next, op, offset: page * 4096, length, is_fua, data: Data::Absent };
+        let command = Command { is_fua, ..Command::new(self.next, op, page * 4096, length) };
         self.layer.submit(command, 0, &mut self.actions);
         self.next
     }
@@ -241,14 +240,7 @@ fn a_window_is_closed_when_its_oldest_write_is_of_age() {
     let mut bare = Bare::new("scheduler(dfr_cls,age=30s)");
     assert_eq!(bare.layer.wakes_at(), None);
     bare.write(&[7, 3]);
-    let late = Command {
-        id: 99,
-        op: IoOp::Write,
-        offset: 8 * 4096,
-        length: 4096,
-        is_fua: false,
-        data: Data::Absent,
-    };
+    let late = Command::new(99, IoOp::Write, 8 * 4096, 4096);
     bare.layer.submit(late, 1000, &mut bare.actions);
     assert_eq!(bare.layer.wakes_at(), Some(AGE), "the oldest counts");
     bare.layer.wake(AGE - 1, &mut bare.actions);
@@ -411,14 +403,7 @@ fn the_estimated_time_closes_the_window() {
 fn adjacent_reads_of_memory_and_device_are_one_read() {
     let mut bare = Bare::new("scheduler(dfr)");
     bare.write(&[2]);
-    let command = Command {
-        id: 99,
-        op: IoOp::Read,
-        offset: 4096,
-        length: 12288,
-        is_fua: false,
-        data: Data::Absent,
-    };
+    let command = Command::new(99, IoOp::Read, 4096, 12288);
     bare.layer.submit(command, 0, &mut bare.actions);
     assert_eq!(
         (bare.carry_out(), bare.replies()),
@@ -497,4 +482,38 @@ fn all_combinations_of_the_paper_are_stacks() {
             assert!(read == bytes, "{text}: byte {offset}");
         }
     }
+}
+
+/// What is expected to live shorter than what lies beside it is written by itself, so that it can be
+/// told apart below. Writes with FUA, which are not held, keep their hints, too.
+#[test]
+fn writes_keep_the_hints_of_their_lifetimes() {
+    use units::Lifetime::{Long, NotSet, Short};
+    let mut bare = Bare::new("scheduler(dfr_cls)");
+    let mut write = |page: u64, lifetime, is_fua| {
+        let command =
+            Command { lifetime, is_fua, ..Command::new(9, IoOp::Write, page * 4096, 4096) };
+        bare.layer.submit(command, 0, &mut bare.actions);
+    };
+    write(0, Long, false);
+    write(1, Short, false);
+    write(2, Short, false);
+    write(3, NotSet, false);
+    write(4, NotSet, false);
+    // Its next life.
+    write(0, Short, false);
+    write(9, Long, true);
+    let fua: Vec<Lifetime> = bare.actions.down.iter().map(|command| command.lifetime).collect();
+    assert_eq!(fua, [Long]);
+    bare.carry_out();
+    bare.signal(Signal::Drain);
+    let mut seen = Vec::new();
+    while !bare.actions.down.is_empty() {
+        for command in std::mem::take(&mut bare.actions.down) {
+            seen.push((command.lifetime, command.offset / 4096, command.length / 4096));
+            let reply = Reply { id: command.id, outcome: Ok(Data::Absent) };
+            bare.layer.replied(reply, 0, &mut bare.actions);
+        }
+    }
+    assert_eq!(seen, [(Short, 0, 3), (NotSet, 3, 2)]);
 }

@@ -261,7 +261,7 @@ impl World {
             Data::Absent
         };
         let (offset, length) = (start * u64::from(SECTOR), sectors as u32 * SECTOR);
-        let command = Command { id: tag as u32, op, offset, length, is_fua, data };
+        let command = Command { is_fua, data, ..Command::new(tag as u32, op, offset, length) };
         if matches!(op, IoOp::Write | IoOp::Trim) {
             let written = Written {
                 tag,

@@ -52,14 +52,7 @@ impl Bench {
     }
 
     fn submit(&mut self, id: u32, op: IoOp, page: u64, pages: u64) {
-        let command = Command {
-            id,
-            op,
-            offset: page * PAGE,
-            length: (pages * PAGE) as u32,
-            is_fua: false,
-            data: Data::Absent,
-        };
+        let command = Command::new(id, op, page * PAGE, (pages * PAGE) as u32);
         self.layer.submit(command, 0, &mut self.actions);
     }
 
@@ -234,14 +227,7 @@ fn sequential_runs_go_past_the_buffer_but_not_over_pages_that_were_in_it() {
 fn a_part_of_a_page_is_completed_from_where_the_rest_is() {
     let mut bench = Bench::new("size=64Ki");
     let part = |bench: &mut Bench| {
-        let command = Command {
-            id: 3,
-            op: IoOp::Write,
-            offset: 8 * PAGE + 512,
-            length: 512,
-            is_fua: false,
-            data: Data::Absent,
-        };
+        let command = Command::new(3, IoOp::Write, 8 * PAGE + 512, 512);
         bench.layer.submit(command, 0, &mut bench.actions);
         bench.take();
         bench.settle();

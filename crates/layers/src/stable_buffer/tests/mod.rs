@@ -123,7 +123,7 @@ impl Running {
             .insert(self.ids, Host { op, sectors, first_tag, came: self.oracle.now, is_fua });
         let mut actions = Actions::default();
         self.stack.submit(
-            Command { id: self.ids, op, offset, length, is_fua, data },
+            Command { is_fua, data, ..Command::new(self.ids, op, offset, length) },
             0,
             &mut actions,
         );
@@ -313,18 +313,7 @@ fn after_an_error_of_the_device_nothing_that_was_acknowledged_is_lost() {
             run.settle();
             run.drain();
             let mut actions = Actions::default();
-            run.stack.submit(
-                Command {
-                    id: 0,
-                    op: IoOp::Flush,
-                    offset: 0,
-                    length: 0,
-                    is_fua: false,
-                    data: Data::Absent,
-                },
-                0,
-                &mut actions,
-            );
+            run.stack.submit(Command::new(0, IoOp::Flush, 0, 0), 0, &mut actions);
             poisoned += u32::from(
                 actions
                     .up

@@ -1,0 +1,48 @@
+//! A log for each lifetime that the host may expect of what it writes (`hints=yes`).
+
+use placement::{Device, Placement, Previous, Survivors};
+use units::{Lifetime, Lpn, StreamId};
+
+/// The placement policy of a volume that takes hints: a page goes to the log of the lifetime that
+/// its write was given, and what cleaning moves stays in its log, so that pages of two lifetimes
+/// never meet in a segment. A drive with FDP does the same with persistently isolated handles.
+///
+/// The number of a log is the lifetime's handle: the first is of writes without a hint.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ByLifetime {
+    at_hand: u8,
+}
+
+impl Placement for ByLifetime {
+    const PER_STREAM: bool = false;
+    const USES_PREVIOUS: bool = false;
+    const HAS_HANDLES: bool = true;
+
+    fn streams(&self) -> usize {
+        Lifetime::ALL.len()
+    }
+
+    #[inline]
+    fn set_handle(&mut self, handle: u8) {
+        self.at_hand = handle;
+    }
+
+    #[inline]
+    fn host_stream(&mut self, _lpn: Lpn, _previous: Option<Previous>, _: &Device) -> StreamId {
+        StreamId(u32::from(self.at_hand))
+    }
+
+    fn relocation_streams(&mut self, survivors: Survivors<'_>, _: &Device, to: &mut [StreamId]) {
+        to.fill(survivors.stream);
+    }
+
+    fn stream_label(&self, stream: StreamId) -> String {
+        lifetime_of::<Self>(stream).name().to_owned()
+    }
+}
+
+/// How long what lies in a log is expected to live.
+pub(super) fn lifetime_of<P: Placement>(stream: StreamId) -> Lifetime {
+    let lifetime = P::HAS_HANDLES.then(|| Lifetime::of_handle(stream.0 as u8));
+    lifetime.flatten().unwrap_or_default()
+}

@@ -429,7 +429,7 @@ mod tests {
         let mut random = 1_u64;
         for number in 0..8 * pages {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let (is_hot, at) = ((random >> 60) % 5 > 0, (random >> 20) % pages);
+            let (is_hot, at) = (!(random >> 60).is_multiple_of(5), (random >> 20) % pages);
             let at = if is_hot { at / 5 } else { pages / 5 + at * 4 / 5 };
             let lifetime = if is_hot { hint } else { Lifetime::NotSet };
             device.submit(Command {

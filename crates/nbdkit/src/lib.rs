@@ -57,8 +57,8 @@ fn failed(error: &VolumeError) -> Error {
     Error::new(libc::EIO, error.to_string())
 }
 
-fn refusal(failure: Failure) -> Error {
-    let errno = match &failure {
+fn refusal(failure: &Failure) -> Error {
+    let errno = match failure {
         // What lies behind the end is asked by nobody: nbdkit knows the size.
         Failure::Io { .. } => libc::EIO,
         Failure::Poisoned { .. } => libc::ESHUTDOWN,
@@ -99,7 +99,7 @@ impl Settings {
 
 impl Connection {
     fn call(&self, request: Request) -> Result<()> {
-        self.service.call(request).map(|_| ()).map_err(refusal)
+        self.service.call(request).map(|_| ()).map_err(|failure| refusal(&failure))
     }
 }
 
@@ -280,12 +280,14 @@ impl Server for Connection {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        self.service.read_at(offset, buffer).map_err(refusal)
+        self.service.read_at(offset, buffer).map_err(|failure| refusal(&failure))
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64, flags: Flags) -> Result<()> {
         // The protocol has no hint.
-        self.service.write_at(offset, buffer, flags.contains(Flags::FUA)).map_err(refusal)
+        self.service
+            .write_at(offset, buffer, flags.contains(Flags::FUA))
+            .map_err(|failure| refusal(&failure))
     }
 
     fn zero(&self, count: u32, offset: u64, flags: Flags) -> Result<()> {

@@ -29,7 +29,7 @@ def test_the_page_has_each_policy_on_each_drive(monkeypatch: pytest.MonkeyPatch)
         return in_full("sk-hynix-pe8110", policy, SMALL)
 
     monkeypatch.setattr(runs, "POLICIES", ("none", "separate"))
-    monkeypatch.setattr(placement_drives.runs, "play", play)
+    monkeypatch.setattr(runs, "play", play)
     request = Request(placement_drives.PIECES, {}, "command", {})
     made = placement_drives.SET.make(request)
     assert set(played) == {(name, one) for name in runs.DRIVES for one in runs.POLICIES}

@@ -92,8 +92,8 @@ fn expected() -> Vec<u8> {
 fn unpack(image: &Path, device: &str) {
     let packed = File::open(image).unwrap_or_else(|error| panic!("{}: {error}", image.display()));
     let mut bytes = Vec::new();
-    GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
-    fs::write(device, bytes).unwrap();
+    GzDecoder::new(packed).read_to_end(&mut bytes).expect("it is packed");
+    fs::write(device, bytes).expect("there is room for a device");
 }
 
 #[test]

@@ -36,3 +36,16 @@ def test_the_page_has_each_policy_on_each_drive(monkeypatch: pytest.MonkeyPatch)
     found = made.figures["placement-drives-tpcc"]
     assert [one["placement"] for one in found] == ["none", "separate"] * len(runs.DRIVES)
     assert all(f"| {name} " in made.page for name in runs.DRIVES)
+
+
+def test_what_was_begun_in_a_superblock_that_is_closed_early_is_programmed() -> None:
+    """It came after the superblock was erased and written to again: out of order."""
+    scale = runs.Scale(
+        warm_up=60_000,
+        measured=1_000,
+        database="tpcc(bytes=6500M,page=8Ki)",
+        pool_pages=4096,
+        overrides=("media.erase_blocks_per_plane=200",),
+    )
+    found = runs.play("sk-hynix-pe8110", "hazard", scale)
+    assert found["die_share"]["cleaning"] > 0

@@ -366,6 +366,21 @@ impl<P: Placement> SuperblockMapped<P> {
         self.program(number, media);
     }
 
+    /// Programs what was begun in superblocks that were closed early: nobody fills those units, and
+    /// what is held for them would come after the superblock was erased.
+    fn program_closed(&mut self, media: &mut Media) {
+        while let Some(number) = self.filling.iter().position(|one| !self.is_open(one)) {
+            self.program(number, media);
+        }
+    }
+
+    /// Whether the next page of a unit is where its stream goes on.
+    fn is_open(&self, filling: &Filling) -> bool {
+        let stream = self.ftl.device().blocks[filling.superblock as usize].stream;
+        let next = filling.first.0 + filling.pages.len() as u32;
+        self.ftl.frontier(StreamId(u32::from(stream)), 0).is_some_and(|(page, _)| page.0 == next)
+    }
+
     /// Counts a page that the host wrote, by its handle.
     #[inline]
     fn record(&mut self, stream: StreamId, page: Ppn) {

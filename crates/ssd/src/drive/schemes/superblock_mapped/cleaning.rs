@@ -208,6 +208,9 @@ impl<P: Placement> SuperblockMapped<P> {
             return;
         }
         self.ftl.close_early(0);
+        if P::CLOSES_EARLY {
+            self.program_closed(media);
+        }
         let needy = match self.waiting.front() {
             Some(waiting) => self.ftl.host_stream(waiting.lpn),
             None => StreamId(0),

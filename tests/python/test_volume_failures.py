@@ -290,7 +290,7 @@ def test_a_client_of_nbd_is_told_and_what_was_flushed_is_there(
 
 @pytest.mark.usefixtures("can_mount")
 def test_a_flush_that_failed_is_not_made_good_by_the_next(tmp_path: Path) -> None:
-    """The kernel tells of what it could not write back once, and drops it from the page cache."""
+    """The kernel reports what it could not write back once, and drops it from the page cache."""
     with made(FailingLoop, tmp_path, "direct") as below:
         server, client = serve_nbd(below.device, tmp_path / "socket", tmp_path / "server.log")
         try:

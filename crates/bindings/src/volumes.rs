@@ -229,8 +229,8 @@ fn allocate_file(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<()> {
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
 }
 
-/// Says whether the kernel has ublk and we may use it. Raises InputError, in one line that says what
-/// is missing.
+/// Checks that the kernel has ublk and that we may use it. Raises InputError with what is missing,
+/// in one line.
 #[pyfunction]
 fn check_ublk() -> PyResult<()> {
     ublk::check().map_err(volume_error)
@@ -395,8 +395,8 @@ impl Volume {
         Ok(path)
     }
 
-    /// Takes file and block device away, writes back all that is held back, and marks the volume clean. Raises
-    /// RunError.
+    /// Takes file and block device away, writes back all that is held back, and marks the volume
+    /// clean. Raises RunError.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         fn take<T>(held: &Mutex<Vec<T>>) -> Vec<T> {
             std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner))

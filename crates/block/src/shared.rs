@@ -31,7 +31,7 @@ pub trait SharedBytes: Send + Sync {
     /// Makes durable what was written by calls that have returned.
     ///
     /// # Errors
-    /// [`Failure::Poisoned`]: what was written before may be lost, and no later flush would tell.
+    /// [`Failure::Poisoned`]: what was written before may be lost, and no later flush would report it.
     fn flush(&self) -> Result<(), Failure>;
 }
 

@@ -19,14 +19,14 @@ use crate::health::Health;
 /// again by what is written.
 const CHECK_EVERY: Nanos = 10_000_000;
 
-/// What the kernel keeps of a device in memory, and writes back when it wants or is told to.
+/// What the kernel keeps of a device in memory, and writes back by itself or at a flush.
 pub(crate) struct Cached {
     file: File,
     info: DeviceInfo,
     health: Health,
     clock: Clock,
     next_check: AtomicU64,
-    /// Writing back failed: the kernel tells once, and takes the pages for written.
+    /// Writing back failed: the kernel reports it once, and takes the pages for written.
     poisoned: OnceLock<Failure>,
 }
 
@@ -109,7 +109,7 @@ impl SharedBytes for Cached {
             return done.map_err(|error| self.failed(IoOp::Write, offset, bytes.len(), &error));
         }
         self.write_through(offset, bytes).map_err(|error| {
-            // It may be the failure of another write, of which no flush would tell any more.
+            // It may be the failure of another write, which no flush would report any more.
             self.poison(&self.failed(IoOp::Write, offset, bytes.len(), &error))
         })
     }

@@ -1,5 +1,5 @@
 //! Volumes that earlier programs left behind, whole devices with their headers: each form of each
-//! layer that there has been is opened, without its stack being told, and holds what was written.
+//! layer that there has been is opened from its header alone, and holds what was written.
 //!
 //! A new form gets a new entry, made by
 //! `cargo test -p flashwright-servers --test kept_volumes -- --ignored`, which makes those that

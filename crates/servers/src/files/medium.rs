@@ -25,8 +25,9 @@ pub trait Medium: Send + Sync {
     /// [`Failure`] if the bytes cannot be read, or are not those that were written.
     fn read(&self, offset: u64, length: u32) -> Result<Data, Failure>;
 
-    /// Begins a write of what is expected to live so long, which counts among those of `batch` until it has ended. Nothing that
-    /// overlaps it may be read or written until then.
+    /// Begins a write of what is expected to live as long as `lifetime` says, which counts among
+    /// those of `batch` until it has ended. Nothing that overlaps it may be read or written until
+    /// then.
     fn write(&self, offset: u64, data: Bytes, lifetime: Lifetime, batch: &Arc<Batch>);
 
     /// Waits until all writes of a batch have ended.

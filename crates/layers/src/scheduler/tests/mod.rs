@@ -484,8 +484,8 @@ fn all_combinations_of_the_paper_are_stacks() {
     }
 }
 
-/// What is expected to live shorter than what lies beside it is written by itself, so that it can be
-/// told apart below. Writes with FUA, which are not held, keep their hints, too.
+/// What is expected to live shorter than what lies beside it is written by itself, so that a layer
+/// below can keep it apart. Writes with FUA, which are not held, keep their hints, too.
 #[test]
 fn writes_keep_the_hints_of_their_lifetimes() {
     use units::Lifetime::{Long, NotSet, Short};

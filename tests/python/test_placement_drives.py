@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,11 +41,10 @@ def test_the_page_has_each_policy_on_each_drive(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_was_begun_in_a_superblock_that_is_closed_early_is_programmed() -> None:
     """It came after the superblock was erased and written to again: out of order."""
-    scale = runs.Scale(
+    scale = replace(
+        SMALL,
         warm_up=60_000,
-        measured=1_000,
         database="tpcc(bytes=6500M,page=8Ki)",
-        pool_pages=4096,
         overrides=("media.erase_blocks_per_plane=200",),
     )
     found = runs.play("sk-hynix-pe8110", "hazard", scale)

@@ -372,13 +372,10 @@ mod tests {
 
     use super::*;
 
-    fn small() -> Simulated {
-        let changes = [
-            "media.channels=1",
-            "media.packages_per_channel=1",
-            "media.erase_blocks_per_plane=16",
-            "ftl.over_provisioning=1",
-        ];
+    /// A drive of one die.
+    fn small(changes: &[&str]) -> Simulated {
+        let one_die = ["media.channels=1", "media.packages_per_channel=1"];
+        let changes = [&one_die, changes].concat();
         let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
         let settings = SimulatedSettings { state: State::Filled, seed: 1 };
         Simulated::new("sim:a16", &profile, settings, &Progress::default()).unwrap()
@@ -386,7 +383,7 @@ mod tests {
 
     #[test]
     fn time_passes_only_while_waiting() {
-        let mut device = small();
+        let mut device = small(&["media.erase_blocks_per_plane=16", "ftl.over_provisioning=1"]);
         let mut completed = Vec::new();
         assert_eq!(device.now(), 0);
         device.wait(5_000, &mut completed).unwrap();
@@ -410,21 +407,15 @@ mod tests {
     /// Pages programmed where four of five writes go to a fifth of a drive with two placement
     /// handles, which is kept apart or not.
     fn programmed(hint: Lifetime) -> u64 {
-        let changes = [
-            "media.channels=1",
-            "media.packages_per_channel=1",
+        let mut device = small(&[
             "media.erase_blocks_per_plane=64",
             "media.pages_per_erase_block=16",
             "ftl.over_provisioning=0.3",
             "ftl.scheme=superblock_mapped",
             "fdp.handles=2",
             "fdp.isolation=persistently",
-        ];
-        let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
-        let settings = SimulatedSettings { state: State::Filled, seed: 1 };
-        let mut device =
-            Simulated::new("sim:a16", &profile, settings, &Progress::default()).unwrap();
-        let page = u64::from(profile.media.page_bytes);
+        ]);
+        let page = u64::from(device.flash_work().unwrap().page_bytes);
         let pages = device.info().limits.capacity_bytes / page;
         let mut random = 1_u64;
         for number in 0..8 * pages {
@@ -461,7 +452,7 @@ mod tests {
 
     #[test]
     fn waiting_ends_at_its_time_though_more_is_outstanding() {
-        let mut device = small();
+        let mut device = small(&["media.erase_blocks_per_plane=16", "ftl.over_provisioning=1"]);
         let mut completed = Vec::new();
         device.submit(Command::new(0, IoOp::Read, 4096, 4096));
         device.wait(10, &mut completed).unwrap();

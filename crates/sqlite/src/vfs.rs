@@ -263,22 +263,28 @@ pub fn exists(place: &Place, mount: &Mount) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_volume_is_open_as_long_as_one_of_its_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = folder.path().join("device");
+    /// A new volume on a file in a folder.
+    fn volume(folder: &tempfile::TempDir, stack: &str) -> String {
+        let device = folder.path().join("device").display().to_string();
         std::fs::File::create(&device).unwrap().set_len(8 << 20).unwrap();
         let creating = servers::Creating {
-            device: device.to_str().unwrap().to_owned(),
-            stack: "log_volume(segment=64Ki)".to_owned(),
+            device: device.clone(),
+            stack: stack.to_owned(),
             facts: layers::Facts::default(),
             seed: 1,
             destroys: false,
             staging: None,
         };
         servers::Volume::create(&creating).unwrap().close().unwrap();
-        let is_clean = || servers::about(&creating.device, None).unwrap().header.is_clean;
-        let place = Place::of_user("a", Some(&creating.device)).unwrap();
+        device
+    }
+
+    #[test]
+    fn a_volume_is_open_as_long_as_one_of_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = volume(&folder, "log_volume(segment=64Ki)");
+        let is_clean = || servers::about(&device, None).unwrap().header.is_clean;
+        let place = Place::of_user("a", Some(&device)).unwrap();
         let path = place.path();
         let problem = Handle::open(&path, OPEN_MAIN_DB).map(|_| ()).unwrap_err();
         assert_eq!(problem.code, CANTOPEN, "nothing is made unless it is asked");
@@ -299,7 +305,7 @@ mod tests {
         assert!(second.before_sync(false).is_ok() && second.before_sync(true).is_err());
         second.close().unwrap();
         assert!(is_clean() && mounts::find(&place.device).is_none());
-        let found = servers::check(&creating.device, None, &units::Progress::default()).unwrap();
+        let found = servers::check(&device, None, &units::Progress::default()).unwrap();
         assert_eq!(found.files.unwrap().files[0].bytes, 4003);
     }
 
@@ -307,18 +313,8 @@ mod tests {
     #[test]
     fn what_a_file_is_for_says_how_long_its_pages_live() {
         let folder = tempfile::tempdir().unwrap();
-        let device = folder.path().join("device");
-        std::fs::File::create(&device).unwrap().set_len(8 << 20).unwrap();
-        let creating = servers::Creating {
-            device: device.to_str().unwrap().to_owned(),
-            stack: "log_volume(segment=64Ki,hints=yes)".to_owned(),
-            facts: layers::Facts::default(),
-            seed: 1,
-            destroys: false,
-            staging: None,
-        };
-        servers::Volume::create(&creating).unwrap().close().unwrap();
-        let place = Place::of_user("a", Some(&creating.device)).unwrap();
+        let device = volume(&folder, "log_volume(segment=64Ki,hints=yes)");
+        let place = Place::of_user("a", Some(&device)).unwrap();
         let kinds = [
             ("", OPEN_MAIN_DB, Lifetime::Long),
             ("-wal", OPEN_WAL, Lifetime::Short),

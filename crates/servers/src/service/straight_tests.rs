@@ -4,36 +4,21 @@ use std::path::Path;
 use std::thread;
 
 use bytes::Bytes;
-use layers::Facts;
 use proptest::prelude::*;
-use units::Lifetime;
 
+use super::super::tests::{SPAN, creating, file, requests};
 use super::super::{Request, Service};
-use crate::{Creating, Opening, Volume, VolumeError};
-
-/// Bytes of which each thread has its own.
-const SPAN: u64 = 100_000;
-
-fn create(device: &str, stack: &str) -> Result<Volume, VolumeError> {
-    Volume::create(&Creating {
-        device: device.to_owned(),
-        stack: stack.to_owned(),
-        facts: Facts::default(),
-        seed: 5,
-        destroys: false,
-        staging: None,
-    })
-}
+use crate::{Opening, Volume};
 
 fn in_memory(stack: &'static str) -> Service {
-    Service::start_straight(move || create("memory(bytes=8Mi)", stack)).unwrap()
+    let creating = creating("memory(bytes=8Mi)", stack);
+    Service::start_straight(move || Volume::create(&creating)).unwrap()
 }
 
 /// A volume without layers on a new file.
 fn on_file(path: &Path) -> String {
-    std::fs::File::create(path).unwrap().set_len(8 << 20).unwrap();
-    let device = path.to_str().unwrap().to_owned();
-    create(&device, "direct").unwrap().close().unwrap();
+    let device = file(path, 8);
+    Volume::create(&creating(&device, "direct")).unwrap().close().unwrap();
     device
 }
 
@@ -42,29 +27,10 @@ fn open(device: &str) -> Service {
     Service::start_straight(move || Volume::open(&opening)).unwrap()
 }
 
-fn requests() -> impl Strategy<Value = Vec<Request>> {
-    let range = (0..SPAN, prop_oneof![0..3000_u64, 0..SPAN]);
-    let request = (range, 0..8_u8, any::<u8>(), any::<bool>()).prop_map(
-        |((offset, length), kind, byte, is_fua)| {
-            let length = length.min(SPAN - offset);
-            match kind {
-                0..3 => {
-                    let bytes: Vec<u8> = (0..length).map(|at| byte ^ (at % 251) as u8).collect();
-                    Request::Write { offset, data: bytes.into(), is_fua, lifetime: Lifetime::Short }
-                }
-                3 => Request::Zero { offset, length, is_fua, unmaps: false },
-                4 => Request::Flush,
-                _ => Request::Read { offset, length: length as u32 },
-            }
-        },
-    );
-    prop::collection::vec(request, 1..30)
-}
-
 /// Does one thread's requests on its own bytes, and holds what is read against plain ones.
-fn play(service: &Service, first: u64, requests: &[Request]) {
+fn play(service: &Service, first: u64, requests: &[(Request, bool)]) {
     let mut plain = vec![0_u8; SPAN as usize];
-    for request in requests {
+    for (request, _) in requests {
         let (offset, length) = request.range();
         let (from, to) = (offset as usize, (offset + length) as usize);
         match request.clone() {

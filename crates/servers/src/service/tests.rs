@@ -20,7 +20,7 @@ const STACKS: [&str; 7] = [
     "replicas(partitions=4,patience=1us,read_threshold=0)",
 ];
 
-fn creating(device: &str, stack: &str) -> Creating {
+pub(super) fn creating(device: &str, stack: &str) -> Creating {
     Creating {
         device: device.to_owned(),
         stack: stack.to_owned(),
@@ -51,19 +51,20 @@ fn write(offset: u64, bytes: &[u8]) -> Request {
 }
 
 /// A file of zeros.
-fn file(path: &Path, mebibytes: u64) -> String {
+pub(super) fn file(path: &Path, mebibytes: u64) -> String {
     let file = std::fs::File::create(path).unwrap();
     file.set_len(mebibytes << 20).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
 /// Requests of a property test lie on the first bytes.
-const SPAN: u64 = 300_000;
+pub(super) const SPAN: u64 = 300_000;
 
 /// First byte, the byte behind, where the outcome comes, and what a read has to bring.
 type UnderWay = (u64, u64, mpsc::Receiver<Outcome>, Option<Vec<u8>>);
 
-fn requests() -> impl Strategy<Value = Vec<(Request, bool)>> {
+/// Requests, and whether those before are waited for.
+pub(super) fn requests() -> impl Strategy<Value = Vec<(Request, bool)>> {
     let range = (0..SPAN, prop_oneof![0..3000_u64, 0..SPAN]);
     let request = (range, 0..8_u8, any::<u8>(), any::<bool>(), any::<bool>()).prop_map(
         |((offset, length), kind, byte, is_fua, waits)| {

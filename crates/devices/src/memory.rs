@@ -241,6 +241,7 @@ impl BlockDevice for Memory {
         completed.append(&mut self.done);
         Ok(())
     }
+
     fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
         let bytes = self.bytes.clone();
         self.info.holds_data.then(|| Arc::new(Shared { bytes, info: self.info.clone() }) as _)

@@ -16,8 +16,12 @@ def _transactions() -> Found:
         alone = runs.play(name, runs.POLICIES[0])
         for policy in runs.POLICIES:
             found = runs.play(name, policy)
-            rows.append([name, policy, *_cells(found, alone)])
-            kept = ("transactions_per_second", "response_ns", "io_ns", "die_share", "flash")
+            spare = percent(runs.over_provisioning(name))
+            rows.append([name, spare, policy, *_cells(found, alone)])
+            kept = (
+                *("transactions_per_second", "response_ns", "io_ns", "die_share", "flash"),
+                "steady",
+            )
             documents.append(
                 {"drive": name, "placement": policy, **{key: found[key] for key in kept}}
             )
@@ -46,6 +50,7 @@ PIECES = (
         "TPC-C on modern drives, by placement policy",
         (
             "drive",
+            "spare space",
             "placement",
             "programmed a byte",
             "transactions/s",

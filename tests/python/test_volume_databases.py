@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
+import time
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from flashwright._core import InputError, RunError
 from flashwright.reproduce.drives import volumes
 from flashwright.reproduce.drives.volumes import Drive, Load
 from flashwright.reproduce.figures import volumes as figures
+from flashwright.workloads import session
+from flashwright.workloads.databases.cluster import Cluster
+from flashwright.workloads.databases.place import Settings
+from flashwright.workloads.supervisor import Supervisor
+from servers import find_server
 
 DRIVE = Drive("intel-x25e", "1Gi", "fresh")
 SMALL = "tpcc(warehouses=1,items=200,customers=20)"
@@ -80,3 +89,25 @@ def test_a_load_that_cannot_be_is_told_before_anything_is_made() -> None:
         many.plan(Path("db"))
     with pytest.raises(InputError, match="no parameter 'shops'"):
         Load("tpcc(shops=1)", "sqlite", 1, 1, 0, 1).plan(Path("db"))
+
+
+def test_what_ended_the_server_is_in_the_line(tmp_path: Path) -> None:
+    find_server()
+    with Supervisor() as supervisor:
+        # Not pytest's tmp_path: an unprivileged server cannot enter it.
+        folder = supervisor.folder(Path("/tmp"), "ended-")  # noqa: S108
+        place = Cluster(folder, folder / "run", Settings(), supervisor, None)
+        place.make()
+        place.open_for_load()
+        client = psycopg.connect(place.server.conninfo)
+        os.kill(client.info.backend_pid, signal.SIGKILL)
+        # The server writes to its log when it hears of it.
+        end = time.monotonic() + 30
+        while place.complaint() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        with (
+            pytest.raises(RunError, match=r"^the database: .*; its log says: .*signal 9: Killed$"),
+            session.database_errors(place),
+        ):
+            client.execute("select 1")
+        place.close()

@@ -318,7 +318,7 @@ def measure(
     if place.control_group is not None:
         config = replace(config, control_group=str(place.control_group))
     scripts = scripts_of(plan)
-    with checkpointer or nullcontext():
+    with database_errors(place), checkpointer or nullcontext():
         if scripts is not None:
             server = _server_of(place)
             run = pgbench.PgbenchRun(server, supervisor, plan.load, scripts, config)
@@ -329,8 +329,10 @@ def measure(
 
 
 @contextmanager
-def database_errors() -> Iterator[None]:
+def database_errors(place: Place | None = None) -> Iterator[None]:
     """Have an error of the database itself, such as a full volume, end the run in one line.
+
+    With `place`, the line has what the database's log says of it.
 
     Raises:
         RunError: in its place.
@@ -341,7 +343,9 @@ def database_errors() -> Iterator[None]:
         # PostgreSQL's client is an optional part.
         of_postgres = getattr(sys.modules.get("psycopg"), "Error", sqlite3.Error)
         if isinstance(error, sqlite3.Error | of_postgres):
-            raise RunError(f"the database: {error}") from error
+            said = None if place is None else place.complaint()
+            log = "" if said is None else f"; its log says: {said}"
+            raise RunError(f"the database: {' '.join(str(error).split())}{log}") from error
         raise
 
 

@@ -232,9 +232,18 @@ def _load(part: OnDrive, values: Mapping[str, Any]) -> Load:
     return load
 
 
+def _asked(part: OnDrive, values: Mapping[str, Any]) -> OnDrive:
+    """Give a part with the stack and the size of drive that were asked for, if any were."""
+    drive = replace(part.drive, size=values["size"] or part.drive.size)
+    stack = values["stack"]
+    cells = part.cells if stack is None else (Cell(drive, stack, stack),)
+    return replace(part, drive=drive, cells=tuple(replace(one, drive=drive) for one in cells))
+
+
 def _make(request: Request[OnDrive]) -> Made:
     values = request.options
-    loads = [_load(part, values) for part in request.parts]
+    parts = [_asked(part, values) for part in request.parts]
+    loads = [_load(part, values) for part in parts]
     lines = ["# Databases on volumes", "", f"Made by `{request.command}`.", ""]
     lines += [
         "Every flush of the database goes to its volume. A log is as if all of it had been written "
@@ -243,7 +252,7 @@ def _make(request: Request[OnDrive]) -> Made:
     ]
     document: dict[str, Any] = {}
     is_complete = True
-    for part, load in zip(request.parts, loads, strict=True):
+    for part, load in zip(parts, loads, strict=True):
         work = _Work(load, values["folder"], part.cells)
         follow(work.label, "", work, work.play)
         lines += _part(part, work)
@@ -267,6 +276,14 @@ OPTIONS = (
     option("--seconds", 60.0, click.FloatRange(1), "What is measured of each stack."),
     option("--warm-up", 15.0, click.FloatRange(0), "Seconds before that."),
     option("--checkpoint", 30.0, click.FloatRange(1), "Seconds from checkpoint to checkpoint."),
+    option(
+        "--stack",
+        None,
+        click.STRING,
+        "This stack alone on each drive, as in `flashwright volume create`.  [default: those of "
+        "the tables]",
+    ),
+    option("--size", None, click.STRING, "Of each drive.  [default: that of the tables]"),
     option("--folder", FOLDER, click.Path(path_type=Path), "Where drives' bytes lie."),
 )
 SET: Set[OnDrive] = Set(

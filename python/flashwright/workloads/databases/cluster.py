@@ -181,6 +181,10 @@ class Cluster:
         folders = [self.server.data, *([] if self._wal is None else [self._wal])]
         return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
 
+    def complaint(self) -> str | None:
+        """See `Place`."""
+        return self.server.complaint()
+
     def close(self) -> None:
         """See `Place`."""
         self.server.stop()

@@ -175,6 +175,10 @@ class Embedded:
         found = [Path(f"{self.path}{end}") for end in ("", "-wal", "-shm", "-journal")]
         return [path for path in found if path.exists()]
 
+    def complaint(self) -> str | None:
+        """See `Place`: it keeps no log."""
+        return None
+
     def close(self) -> None:
         """See `Place`."""
         if self._group is not None:

@@ -93,6 +93,9 @@ class Place(Protocol):
     def close(self) -> None:
         """Stop it. The files stay until the supervisor removes the folder."""
 
+    def complaint(self) -> str | None:
+        """Give what its own log said last of what went wrong; None if nothing, or it keeps none."""
+
     @property
     def control_group(self) -> Path | None:
         """`cgroup.procs` of the group that clients have to join.

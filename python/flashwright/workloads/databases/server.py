@@ -28,6 +28,8 @@ _STOP = ((signal.SIGINT, 120.0), (signal.SIGQUIT, 30.0), (signal.SIGKILL, 5.0))
 which they notice by themselves.
 """
 
+_WORST_FIRST = (("PANIC:", "terminated by signal"), ("FATAL:", "ERROR:"))
+"""Words of lines in the server's log that tell of a failure."""
 _USERS = ("postgres", "nobody")
 NEEDED = ("postgres", "initdb")
 
@@ -244,11 +246,18 @@ class Server:
                 self._psycopg.connect(self.conninfo).close()
                 return
             time.sleep(0.1)
-        said = [
-            line for line in self.log.read_text().splitlines() if "FATAL" in line or "ERROR" in line
-        ]
-        tail = " / ".join(said[-2:] or self.log.read_text().splitlines()[-5:])
+        tail = self.complaint() or " / ".join(self.log.read_text().splitlines()[-5:])
         raise RunError(f"the server does not answer; its log says: {tail}")
+
+    def complaint(self) -> str | None:
+        """Give the last two lines of its log that tell of a failure; None if there are none."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        # What ends the server stands before the many clients that are sent away because of it.
+        for words in _WORST_FIRST:
+            found = [line for line in lines if any(word in line for word in words)]
+            if found:
+                return " / ".join(found[-2:])
+        return None
 
     @property
     def pid(self) -> int | None:

@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 use units::{IoOp, Lpn};
 
 use super::disk::{Entry, UNKNOWN, checksum, folded};
+use super::in_segments::Whose;
 use super::layout::VolumeLayout;
 use super::volume::LogVolume;
 use crate::{Actions, Data, Failure};
@@ -133,6 +134,8 @@ impl<P: Placement> LogVolume<P> {
         self.checks.forget(lpn.0);
         self.checks.lost.insert(lpn.0);
         self.checkpoint.page_changed(&self.layout, lpn.0);
+        // Without a way the summary below has none either, and says so.
+        self.make_way(Whose::Own, actions);
         self.log.push(Entry::Lost { lpn: lpn.0, ppn });
         self.seal_if_long(actions);
     }

@@ -124,7 +124,7 @@ mod tests {
     use placement::policies::none::NoPlacement;
     use registry::Spec;
     use ssd::ftl::{PageMapped, Remains};
-    use units::IoOp;
+    use units::{IoOp, Lpn};
 
     use super::super::layout::VolumeLayout;
     use super::super::recovery::Recovered;
@@ -156,6 +156,34 @@ mod tests {
         let flush = Command::new(1, IoOp::Flush, 0, 0);
         volume.submit(flush, 0, &mut actions);
         actions.down.len()
+    }
+
+    /// A volume with one page that holds something, all but one of the entries of a summary, and
+    /// nothing left in its segment but the page for that.
+    fn nearly_full() -> LogVolume<NoPlacement> {
+        let mut volume = volume();
+        let write = Command::write(0, 0, Data::zeros(1024));
+        volume.submit(write, 0, &mut Actions::default());
+        while !volume.is_at_last_page() {
+            volume.ftl.place_dead(LOG, 0);
+        }
+        let placed = Entry::Placed { lpn: 0, ppn: 0, is_relocated: false, check: 7 };
+        for _ in 1..volume.layout.entries_per_summary() - 1 {
+            volume.log.push(placed);
+        }
+        volume
+    }
+
+    /// The summary in the last page of a segment tells of the next one, too: once there was no room
+    /// for that.
+    #[test]
+    fn a_trim_and_a_page_that_is_lost_leave_room_for_what_a_summary_says_of_the_next_segment() {
+        let (mut volume, mut actions) = (nearly_full(), Actions::default());
+        volume.submit(Command::new(1, IoOp::Trim, 0, 1024), 0, &mut actions);
+        assert_eq!(actions.up.len(), 1, "it is replied to");
+        let (mut volume, mut actions) = (nearly_full(), Actions::default());
+        volume.lose(Lpn(0), 0, &mut actions);
+        assert!(volume.poison.is_none());
     }
 
     /// Each commit takes a page. A host that flushes while a segment is cleaned would use up what

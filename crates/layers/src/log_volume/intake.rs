@@ -447,7 +447,7 @@ impl<P: Placement> LogVolume<P> {
         let has_room = self.can_log(1)
             && (!self.layout.form.in_segments
                 || self.ftl.free_blocks(0) >= self.ftl.reserve() && self.has_way(Whose::Hosts));
-        if !has_room {
+        if !has_room || !self.make_way(Whose::Hosts, actions) {
             return false;
         }
         let page = u64::from(self.layout.page_bytes);

@@ -760,7 +760,15 @@ def volume_about(device: str, *, staging: str | None = None) -> dict[str, Any]:
     """Tell what volume is on a device, which is only read: its header, `device_bytes`, `notes`.
 
     `staging` is what was found of its staging device: `device`, `device_bytes`, `data_bytes` and
-    `problem`, or None if it has none.
+    `problem`, or None if it has none. `memory` is the most that it takes, in bytes: `layers`, a
+    list of (name, tables, held, opening) or None with the reason in `unbounded`, `device_bytes`,
+    `request_bytes` and `most_bytes`.
+    """
+
+def check_volume_memory(device: str, memory: int, *, staging: str | None = None) -> None:
+    """Check that the volume on a device can be opened with so many bytes of memory.
+
+    Raises InputError, in one line, if it may need more.
     """
 
 def restage_volume(
@@ -825,14 +833,16 @@ class Volume:
         queue_depth: int = 128,
         bare: bool = False,
         staging: str | None = None,
+        memory: int | None = None,
     ) -> Volume:
         """Open the volume on a device; it is recovered if it was not closed.
 
         With `bare` the device is taken as it is, without header or layers: an emulated drive.
-        `staging` says where its staging device is, if that is not where it was last.
+        `staging` says where its staging device is, if that is not where it was last. `memory` is
+        the most that the volume may take in memory, in bytes: it is not opened if it may need more.
         """
     def about(self) -> dict[str, Any]:
-        """Give its header, `capacity_bytes` and `notes`."""
+        """Give its header, `capacity_bytes`, `notes` and `memory`."""
     def read(self, offset: int, length: int) -> bytes:
         """Read any bytes."""
     def write(self, offset: int, data: bytes, *, fua: bool = False, lifetime: str = "none") -> None:

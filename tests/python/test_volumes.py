@@ -70,6 +70,41 @@ def test_a_volume_is_made_looked_at_checked_and_destroyed(cli: Cli, tmp_path: Pa
     assert refused.stderr.count("\n") == 1
 
 
+def test_a_volume_says_what_memory_it_takes_and_keeps_within_it(
+    cli: Cli, tmp_path: Path, can_mount: None
+) -> None:
+    device, socket = made(tmp_path, "scheduler(buffer=2Mi)|log_volume"), tmp_path / "nbd.sock"
+    memory = json.loads(cli("volume", "info", device, "--json", "-").stdout)["memory"]
+    assert [layer[0] for layer in memory["layers"]] == ["scheduler", "log_volume"]
+    assert "scheduler 256 KiB of tables" in cli("volume", "info", device).stdout
+    for way in (["serve", device, "--nbd", str(socket)], ["mount", device, str(tmp_path)]):
+        refused = cli("volume", *way, "--memory", "8M", code=2)
+        assert "a memory of 8388608 bytes is too little" in refused.stderr
+        assert refused.stderr.count("\n") == 1
+    figures = tmp_path / "volume.prom"
+    more = ("--memory", "40M", "--metrics", str(figures), "--metrics-every", "0.1")
+    with served(device, socket, *more) as uri:
+        find_program("nbdcopy")
+        image = tmp_path / "image"
+        image.write_bytes(random.Random(2).randbytes(8 * MEBIBYTE))
+        subprocess.run(["nbdcopy", "--flush", image, uri], check=True)
+        end = time.monotonic() + 20
+        while "memory_most" not in figures.read_text() and time.monotonic() < end:
+            time.sleep(0.05)
+        (line,) = [
+            line
+            for line in figures.read_text().splitlines()
+            if line.startswith("flashwright_volume_memory_most_bytes{")
+        ]
+        assert 8 * MEBIBYTE < int(line.rsplit(maxsplit=1)[-1]) <= 40 * MEBIBYTE
+    (tmp_path / "other").mkdir()
+    unbounded = made(tmp_path / "other", "scheduler(buffer=off)")
+    refused = cli("volume", "serve", unbounded, "--nbd", "s", "--memory", "1G", code=2)
+    assert "buffer=off" in refused.stderr
+    assert "not bounded" in cli("volume", "info", unbounded).stdout
+    assert "--memory 4096" in units.of_nbd("/dev/sdb", Path("/run/s"), memory_bytes=4096)
+
+
 def test_a_file_is_resized_with_its_volume(cli: Cli, tmp_path: Path) -> None:
     device = tmp_path / "device"
     stack = "scheduler(coalesce)|stable_buffer(size=256Ki,page=4Ki)|log_volume(segment=64Ki)"

@@ -63,6 +63,7 @@ fn placement_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .map(|entry| {
             let dict = info_dict(py, &entry.info)?;
             dict.set_item("victim", entry.victim)?;
+            dict.set_item("bytes_per_page", entry.bytes_per_page)?;
             dict.set_item("oracle", is_oracle(&entry.info))?;
             Ok(dict)
         })
@@ -82,7 +83,7 @@ fn format_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 }
 
 /// Every variant that can be named: kind -> list of dicts with name, aliases, summary, source,
-/// usage and params. A placement also has victim (the victim policy of its authors) and oracle
+/// usage and params. A placement also has victim (the victim policy of its authors), bytes_per_page and oracle
 /// (whether it knows the update frequencies of all pages), a layer counters, a trace format endings
 /// (of file names) and writable.
 #[pyfunction]

@@ -8,9 +8,10 @@ use ::servers::fuse::{self, Mounted};
 use ::servers::ublk::{self, Attached};
 use ::servers::{
     About, Creating, Found, Header, MetricsFile, Opening, Pair, Request, Resizing, Role, Service,
-    Staging, VolumeError, prometheus,
+    Staging, VolumeError, VolumeMemory, prometheus,
 };
 use bytes::Bytes;
+use layers::Memory;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use units::Lifetime;
@@ -66,6 +67,27 @@ fn about_dict<'py>(py: Python<'py>, about: &About) -> PyResult<Bound<'py, PyDict
         Ok::<_, PyErr>(dict)
     });
     dict.set_item("staging", staging.transpose()?)?;
+    dict.set_item(
+        "memory",
+        about.memory.as_ref().map(|memory| memory_dict(py, memory)).transpose()?,
+    )?;
+    Ok(dict)
+}
+
+fn memory_dict<'py>(py: Python<'py>, memory: &VolumeMemory) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let layers = memory.layers.as_ref().ok().map(|layers| {
+        let of = |(name, memory): &(&'static str, Memory)| {
+            let Memory { table_bytes, held_bytes, opening_bytes } = *memory;
+            (*name, table_bytes, held_bytes, opening_bytes)
+        };
+        layers.layers.iter().map(of).collect::<Vec<_>>()
+    });
+    dict.set_item("layers", layers)?;
+    dict.set_item("unbounded", memory.layers.as_ref().err())?;
+    dict.set_item("device_bytes", memory.device_bytes)?;
+    dict.set_item("request_bytes", memory.request_bytes)?;
+    dict.set_item("most_bytes", memory.most_bytes())?;
     Ok(dict)
 }
 
@@ -110,7 +132,9 @@ fn create_volume<'py>(
 
 /// What is on a device, which is only read: the header of its volume as a dict, `device_bytes` and
 /// `notes` on what is odd; of its staging device, which is at `staging` or where it was last, a dict
-/// `staging`: `device`, `device_bytes`, `data_bytes` and `problem`. Raises InputError if there is no
+/// `staging`: `device`, `device_bytes`, `data_bytes` and `problem`; and a dict `memory`, the most that
+/// it takes, in bytes: `layers`, a list of (name, tables, held, opening) or None with the reason in
+/// `unbounded`, `device_bytes`, `request_bytes` and `most_bytes`. Raises InputError if there is no
 /// volume.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
@@ -121,6 +145,19 @@ fn volume_about<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let about = py.detach(|| ::servers::about(device, staging)).map_err(volume_error)?;
     about_dict(py, &about)
+}
+
+/// Checks that the volume on a device, with its staging device at `staging` or where it was last,
+/// can be opened with so many bytes of memory. Raises InputError, in one line, if it may need more.
+#[pyfunction]
+#[pyo3(signature = (device, memory, *, staging=None))]
+fn check_volume_memory(
+    py: Python<'_>,
+    device: &str,
+    memory: u64,
+    staging: Option<&str>,
+) -> PyResult<()> {
+    py.detach(|| ::servers::check_memory(device, staging, memory)).map_err(volume_error)
 }
 
 /// Gives the volume on a device an empty staging area on another, in place of the one that it has,
@@ -264,17 +301,20 @@ impl Volume {
     /// Opens the volume on a device, with at most `queue_depth` commands outstanding there. It is
     /// recovered if it was not closed. With `bare` the device is taken as it is, without header or
     /// layers: an emulated drive. `staging` says where its staging device is, if that is not where
-    /// it was last. Raises InputError, RunError.
+    /// it was last. `memory` is the most that the volume may take in memory, in bytes: it is not
+    /// opened if it may need more. Raises InputError, RunError.
     #[new]
-    #[pyo3(signature = (device, *, queue_depth=128, bare=false, staging=None))]
+    #[pyo3(signature = (device, *, queue_depth=128, bare=false, staging=None, memory=None))]
     fn new(
         py: Python<'_>,
         device: &str,
         queue_depth: u32,
         bare: bool,
         staging: Option<String>,
+        memory: Option<u64>,
     ) -> PyResult<Self> {
-        let opening = Opening { device: device.to_owned(), queue_depth, staging };
+        let opening =
+            Opening { device: device.to_owned(), queue_depth, staging, memory_bytes: memory };
         let open = move || match bare {
             true => ::servers::Volume::bare(&opening),
             false => ::servers::Volume::open(&opening),
@@ -294,6 +334,7 @@ impl Volume {
         let dict = header_dict(py, self.service.header())?;
         dict.set_item("capacity_bytes", self.service.capacity_bytes())?;
         dict.set_item("notes", self.service.notes())?;
+        dict.set_item("memory", memory_dict(py, self.service.memory())?)?;
         Ok(dict)
     }
 
@@ -423,6 +464,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Volume>()?;
     module.add_function(wrap_pyfunction!(create_volume, module)?)?;
     module.add_function(wrap_pyfunction!(volume_about, module)?)?;
+    module.add_function(wrap_pyfunction!(check_volume_memory, module)?)?;
     module.add_function(wrap_pyfunction!(restage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(unstage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;

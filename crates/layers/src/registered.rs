@@ -5,6 +5,7 @@ use registry::{Args, Info, Spec, SpecError, find};
 use crate::scheduler::{self, Expansion};
 use block::{BlockDevice, Limits, Store};
 
+use crate::memory::Sized;
 use crate::resize::{Changes, Resizing};
 use crate::{Driver, Facts, Layer, LayerError, Stack, replicas, stable_buffer, staging};
 
@@ -72,6 +73,8 @@ pub struct Entry {
     pub open: fn(&Making<'_>, &mut Store<'_>) -> Opened,
     /// What may be asked of it over what has these limits, if it can be resized.
     pub limits: fn(&Making<'_>, Limits) -> Result<Limits, LayerError>,
+    /// The most that it keeps in memory over what has these limits.
+    pub memory: fn(&Making<'_>, Limits) -> Result<Sized, LayerError>,
     /// What has to change below, so that it can be opened over another size of that.
     pub resize: fn(&Making<'_>, Resizing<'_, '_>) -> Changes,
 }

@@ -25,6 +25,7 @@ struct Settings {
     stack: Option<String>,
     staging: Option<String>,
     queue_depth: Option<u32>,
+    memory_bytes: Option<u64>,
     metrics: Option<PathBuf>,
     metrics_every: Option<Duration>,
     is_bare: bool,
@@ -93,6 +94,7 @@ impl Settings {
         let mut opening = Opening::new(&device);
         opening.queue_depth = self.queue_depth.unwrap_or(opening.queue_depth);
         opening.staging = self.staging;
+        opening.memory_bytes = self.memory_bytes;
         if self.is_bare { Volume::bare(&opening) } else { Volume::open(&opening) }
     }
 }
@@ -126,6 +128,7 @@ impl Server for Connection {
              stack=LAYERS   the stack of a volume in memory, such as log_volume\n\
              staging=DEVICE the staging device, if it is not where it was last\n\
              depth=N        most commands outstanding at the device (128)\n\
+             memory=BYTES   most that the volume may take in memory\n\
              bare=yes       serve the device as it is, without a volume on it\n\
              metrics=FILE   what Prometheus' node exporter reads\n\
              metrics_every=S   seconds between two writes of it (10)",
@@ -152,6 +155,10 @@ impl Server for Connection {
                 let wrong = || wrong(format!("depth={value}: it must be within 1 ... 4096"));
                 settings.queue_depth = Some(depth.ok_or_else(wrong)?);
             }
+            "memory" => {
+                let wrong = || wrong(format!("memory={value}: it must be a number of bytes"));
+                settings.memory_bytes = Some(value.parse().map_err(|_| wrong())?);
+            }
             "bare" => match value {
                 "yes" => settings.is_bare = true,
                 "no" => settings.is_bare = false,
@@ -170,8 +177,8 @@ impl Server for Connection {
             }
             other => {
                 return Err(wrong(format!(
-                    "unknown parameter `{other}`; known are volume, stack, staging, depth, bare, \
-                     metrics, metrics_every"
+                    "unknown parameter `{other}`; known are volume, stack, staging, depth, memory, \
+                     bare, metrics, metrics_every"
                 )));
             }
         }
@@ -185,6 +192,9 @@ impl Server for Connection {
             Some(_) if settings.stack.is_some() && !settings.is_memory() => {
                 Err(wrong("stack=... is for volumes in memory; one on a device knows its stack"))
             }
+            Some(_) if settings.memory_bytes.is_some() && settings.is_memory() => {
+                Err(wrong("memory=... is not for a volume in memory, which takes what it holds"))
+            }
             Some(_) => Ok(()),
         }
     }
@@ -193,8 +203,12 @@ impl Server for Connection {
     fn get_ready() -> Result<()> {
         let settings = settings();
         if let Some(device) = settings.device.as_ref().filter(|_| settings.has_volume()) {
-            servers::about(device, settings.staging.as_deref())
-                .map_err(|error| wrong(error.to_string()))?;
+            let staging = settings.staging.as_deref();
+            match settings.memory_bytes {
+                None => servers::about(device, staging).map(|_| ()),
+                Some(most) => servers::check_memory(device, staging, most),
+            }
+            .map_err(|error| wrong(error.to_string()))?;
         }
         Ok(())
     }

@@ -14,6 +14,6 @@ pub mod victims;
 
 pub use device::{Block, Device, StreamSpace};
 pub use future::Future;
-pub use policies::{PLACEMENTS, PlacementEntry, PlacementVisitor, visit_placement};
+pub use policies::{PLACEMENTS, PlacementEntry, PlacementVisitor, find_placement, visit_placement};
 pub use policy::{BuildError, Context, Death, Place, Placement, Previous, Pull, Survivors, Victim};
 pub use victims::{AnyVictim, VICTIMS, build_victim};

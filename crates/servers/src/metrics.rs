@@ -89,6 +89,10 @@ pub struct Figures {
     pub requests: [OpFigures; IoOp::ALL.len()],
     /// Requests under way.
     pub outstanding: u64,
+    /// Most memory that they take.
+    pub request_memory_bytes: u64,
+    /// Most memory that the volume takes, if something bounds it.
+    pub memory_most_bytes: Option<u64>,
     /// What the device was sent, by [`IoOp`].
     pub below: [OpFigures; IoOp::ALL.len()],
     /// Counters of the layers, from the top down.
@@ -144,14 +148,23 @@ pub(crate) fn of_layers(stack: &Stack) -> Vec<LayerFigure> {
 #[must_use]
 pub fn prometheus(figures: &Figures) -> String {
     let mut text = Text { volume: figures.header.uuid.to_string(), families: Vec::new() };
-    let gauges: [(&str, &str, &dyn Display); 5] = [
+    let gauges: [(&str, &str, &dyn Display); 6] = [
         ("volume_capacity_bytes", "Bytes that users have.", &figures.capacity_bytes),
         ("volume_open_seconds", "Since it was opened.", &seconds(figures.open_ns)),
         ("volume_requests_outstanding", "Requests under way.", &figures.outstanding),
+        (
+            "volume_request_memory_bytes",
+            "Most memory that requests under way take.",
+            &figures.request_memory_bytes,
+        ),
         ("volume_broken", "1 if it is of no use any more.", &u8::from(figures.broken.is_some())),
         ("volume_openings", "How often it was opened.", &figures.header.openings),
     ];
     gauges.iter().for_each(|(name, help, value)| text.put(name, "gauge", help, "", value));
+    if let Some(most) = figures.memory_most_bytes {
+        let help = "Most memory that it takes, bounded from above.";
+        text.put("volume_memory_most_bytes", "gauge", help, "", &most);
+    }
     text.put_ops("request", "Requests of clients", &figures.requests);
     text.put_ops("device", "Commands to the device", &figures.below);
     if let Some(work) = figures.flash {
@@ -296,6 +309,8 @@ mod tests {
             open_ns: 1_500_000_000,
             requests: Default::default(),
             outstanding: 2,
+            request_memory_bytes: 8192,
+            memory_most_bytes: Some(1 << 30),
             below: Default::default(),
             layers: Vec::new(),
             flash: None,

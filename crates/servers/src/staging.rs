@@ -12,6 +12,7 @@ use block::{BlockDevice, Part, Spanned};
 use devices::Access;
 
 use crate::header::{Pair, Role};
+use crate::memory::Depth;
 use crate::volume::{find, open_device, plan, write_header};
 use crate::{Header, VolumeError};
 
@@ -79,7 +80,7 @@ pub(crate) fn same_device(one: &str, other: &str) -> bool {
 /// [`VolumeError`]: above all if it holds something and may not be destroyed.
 pub(crate) fn begin(
     staging: &Staging,
-    queue_depth: u32,
+    depth: impl Into<Depth>,
     device: &str,
     header: &mut Header,
 ) -> Result<Second, VolumeError> {
@@ -88,7 +89,7 @@ pub(crate) fn begin(
         return Err(VolumeError::Refused { device: staging.device.clone(), reason });
     }
     let access = if staging.destroys { Access::DestroyData } else { Access::Write };
-    let second = open_device(&staging.device, access, queue_depth)?;
+    let second = open_device(&staging.device, access, depth)?;
     begin_on(second, &staging.device, device, header)
 }
 
@@ -118,7 +119,7 @@ pub(crate) fn open(
     header: &mut Header,
     given: Option<&str>,
     access: Access,
-    queue_depth: u32,
+    depth: impl Into<Depth>,
 ) -> Result<Option<Second>, VolumeError> {
     let wrong = |reason| VolumeError::Refused { device: device.to_owned(), reason };
     let uuid = header.uuid;
@@ -142,7 +143,7 @@ pub(crate) fn open(
              last one was {other}"
         )));
     }
-    let second = open_device(&place, access, queue_depth).map_err(|error| {
+    let second = open_device(&place, access, depth).map_err(|error| {
         wrong(format!(
             "volume {uuid} needs its staging device, and {error}; say where it is by --staging"
         ))

@@ -9,6 +9,7 @@ use units::Progress;
 use uuid::Uuid;
 
 use crate::header::NoHeader;
+use crate::memory::{Depth, VolumeMemory};
 use crate::metrics::Gauge;
 use crate::service::Shape;
 use crate::staging::{self, Below, Second, Staging, StagingFound};
@@ -46,13 +47,20 @@ pub struct Opening {
     pub queue_depth: u32,
     /// Where the staging device is, if the volume has one and it is not where it was last.
     pub staging: Option<String>,
+    /// The most that the volume may take in memory, in bytes: it is not opened if it may need more
+    /// ([`VolumeMemory`]). Fewer commands are then outstanding, and shorter ones.
+    pub memory_bytes: Option<u64>,
 }
 
 impl Opening {
     /// Up to 128 commands at a time.
     #[must_use]
     pub fn new(device: &str) -> Self {
-        Self { device: device.to_owned(), queue_depth: 128, staging: None }
+        Self { device: device.to_owned(), queue_depth: 128, staging: None, memory_bytes: None }
+    }
+
+    fn depth(&self) -> Depth {
+        Depth::within(self.queue_depth, self.memory_bytes)
     }
 }
 
@@ -67,6 +75,16 @@ pub struct About {
     pub notes: Vec<String>,
     /// Its staging device, if it has one and was asked for it.
     pub staging: Option<StagingFound>,
+    /// The most that it takes in memory, if that was asked for.
+    pub memory: Option<VolumeMemory>,
+}
+
+impl About {
+    fn memory_within(&self, device: &str, most: Option<u64>) -> VolumeMemory {
+        let aside = self.staging.as_ref().map_or(0, |found| found.data_bytes);
+        let depth = Depth::within(Opening::new(device).queue_depth, most);
+        VolumeMemory::of(&self.header, self.header.data_bytes + aside, depth, most)
+    }
 }
 
 /// What a volume was on, after it was closed.
@@ -87,6 +105,7 @@ pub struct Volume {
     notes: Vec<String>,
     /// There is no header on the device.
     is_bare: bool,
+    memory: VolumeMemory,
 }
 
 impl Volume {
@@ -96,7 +115,8 @@ impl Volume {
     /// # Errors
     /// [`VolumeError`]: above all if the device is in use.
     pub fn bare(opening: &Opening) -> Result<Self, VolumeError> {
-        let device = open_device(&opening.device, Access::DestroyData, opening.queue_depth)?;
+        let depth = opening.depth();
+        let device = open_device(&opening.device, Access::DestroyData, depth)?;
         let limits = device.info().limits;
         let header = Header {
             uuid: Uuid::new_v4(),
@@ -115,9 +135,11 @@ impl Volume {
             facts: Facts::default(),
             pair: None,
         };
+        let memory = VolumeMemory::of(&header, limits.capacity_bytes, depth, opening.memory_bytes);
+        memory.check(&opening.device, opening.memory_bytes)?;
         let below = Spanned::new(Part::new(device, 0, limits.capacity_bytes), None);
         let driver = Driver::watched(below, Stack::new(limits), Gauge::default());
-        Ok(Self { driver, header, staging: None, notes: Vec::new(), is_bare: true })
+        Ok(Self { driver, header, staging: None, notes: Vec::new(), is_bare: true, memory })
     }
 
     /// Makes a volume, and opens it.
@@ -138,10 +160,10 @@ impl Volume {
     ) -> Result<Self, VolumeError> {
         let mut header = plan(&creating.stack, &creating.facts, &*device)?;
         header.seed = creating.seed;
-        let queue_depth = Opening::new("").queue_depth;
+        let depth = Opening::new("").depth();
         let second = creating.staging.as_ref();
         let mut second = second
-            .map(|second| staging::begin(second, queue_depth, &creating.device, &mut header))
+            .map(|second| staging::begin(second, depth, &creating.device, &mut header))
             .transpose()?;
         check_room(&header, &*device)?;
         let other = second.as_mut().map(|second| (&mut *second.device, &second.header));
@@ -162,7 +184,8 @@ impl Volume {
     /// # Errors
     /// [`VolumeError`]: above all if there is none, or the device has become too small for it.
     pub fn open(opening: &Opening) -> Result<Self, VolumeError> {
-        let mut device = open_device(&opening.device, Access::DestroyData, opening.queue_depth)?;
+        let depth = opening.depth();
+        let mut device = open_device(&opening.device, Access::DestroyData, depth)?;
         let About { header, mut notes, .. } = find(&mut *device)?;
         let mut header = Self::ready(&mut *device, header, &mut notes)?;
         let second = staging::open(
@@ -170,10 +193,10 @@ impl Volume {
             &mut header,
             opening.staging.as_deref(),
             Access::DestroyData,
-            opening.queue_depth,
+            depth,
         )?;
         notes.extend(second.iter().flat_map(|second| second.notes.clone()));
-        Self::open_on(device, second, header, notes)
+        Self::open_within(device, second, header, notes, (depth, opening.memory_bytes))
     }
 
     /// Opens the volume of this header, which lies on one device.
@@ -209,13 +232,29 @@ impl Volume {
         Ok(header)
     }
 
-    /// The header says first that it is open, so that a crash from then on is known.
+    /// Opens it, whatever memory it takes.
     pub(crate) fn open_on(
+        device: Box<dyn BlockDevice>,
+        second: Option<Second>,
+        header: Header,
+        notes: Vec<String>,
+    ) -> Result<Self, VolumeError> {
+        let depth = Depth::from(device.info().queue_depth);
+        Self::open_within(device, second, header, notes, (depth, None))
+    }
+
+    /// The header says first that it is open, so that a crash from then on is known.
+    fn open_within(
         mut device: Box<dyn BlockDevice>,
         mut second: Option<Second>,
         mut header: Header,
         notes: Vec<String>,
+        (depth, most): (Depth, Option<u64>),
     ) -> Result<Self, VolumeError> {
+        let data_bytes =
+            header.data_bytes + second.as_ref().map_or(0, |second| second.header.data_bytes);
+        let memory = VolumeMemory::of(&header, data_bytes, depth, most);
+        memory.check(&device.info().name, most)?;
         let ahead = second.as_ref().map_or(0, |second| second.header.generation);
         header.generation = header.generation.max(ahead) + 1;
         header.openings += 1;
@@ -231,7 +270,13 @@ impl Volume {
         let stack = layers::open(&header.stack, &header.layer_facts(), header.seed, &mut below)
             .map_err(|error| layers_failed(&name, error))?;
         let driver = Driver::watched(below, stack, Gauge::default());
-        Ok(Self { driver, header, staging, notes, is_bare: false })
+        Ok(Self { driver, header, staging, notes, is_bare: false, memory })
+    }
+
+    /// The most that it takes in memory.
+    #[must_use]
+    pub const fn memory(&self) -> &VolumeMemory {
+        &self.memory
     }
 
     /// What it says of itself.
@@ -340,7 +385,17 @@ impl Volume {
 pub fn about(device: &str, staging: Option<&str>) -> Result<About, VolumeError> {
     let mut about = find(&mut *open_device(device, Access::ReadOnly, 1)?)?;
     about.staging = staging::look(device, &about.header, staging, &mut about.notes);
+    about.memory = Some(about.memory_within(device, None));
     Ok(about)
+}
+
+/// Whether the volume on a device, with its staging device at `staging` or where it was last, can
+/// be opened with so many bytes of memory ([`Opening::memory_bytes`]). Both are only read.
+///
+/// # Errors
+/// [`VolumeError`]: above all if it may need more.
+pub fn check_memory(device: &str, staging: Option<&str>, most: u64) -> Result<(), VolumeError> {
+    about(device, staging)?.memory_within(device, Some(most)).check(device, Some(most))
 }
 
 /// Makes both headers unreadable: what the volume held is lost. The rest of the device is left.
@@ -375,11 +430,12 @@ pub(crate) fn clear_headers(device: &mut dyn BlockDevice) -> Result<(), VolumeEr
 pub(crate) fn open_device(
     spec: &str,
     access: Access,
-    queue_depth: u32,
+    depth: impl Into<Depth>,
 ) -> Result<Box<dyn BlockDevice>, VolumeError> {
+    let depth = depth.into();
     let mut opening = devices::Opening::new(spec, access);
     opening.holds_data = true;
-    opening.queue_depth = queue_depth;
+    (opening.queue_depth, opening.most_bytes) = (depth.commands, depth.most_bytes);
     Ok(devices::open_watched(&opening, &Progress::default())?)
 }
 
@@ -498,7 +554,7 @@ pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
     if header.is_resizing() {
         notes.push("a resize was cut short: opening the volume finishes it".to_owned());
     }
-    Ok(About { header, device_bytes, notes, staging: None })
+    Ok(About { header, device_bytes, notes, staging: None, memory: None })
 }
 
 /// Whether a header fits the device on which it was found.

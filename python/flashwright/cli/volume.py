@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -52,6 +54,7 @@ def serve_by(
     *,
     bare: bool,
     staging: str | None = None,
+    memory: int | None = None,
 ) -> None:
     """Serve a device in the way that was chosen, until we are stopped.
 
@@ -65,7 +68,9 @@ def serve_by(
         raise click.UsageError("--nbdkit is for --nbd")
     if (ways.link is not None or ways.read_only) and not ways.ublk:
         raise click.UsageError("--link and --read-only are for --ublk")
-    how = serving.Serving(device, depth, metrics.metrics, metrics.metrics_every, bare, staging)
+    how = serving.Serving(
+        device, depth, metrics.metrics, metrics.metrics_every, bare, staging, memory
+    )
     if ways.nbd is not None:
         serving.serve_nbd(how, ways.nbd, ways.nbdkit)
     elif ways.fuse is not None:
@@ -81,6 +86,13 @@ depth_option = click.option(
     show_default=True,
     metavar="N",
     help="Most commands outstanding at the device.",
+)
+
+memory_option = click.option(
+    "--memory",
+    type=Size(),
+    help="Most memory that the volume may take; `volume info` tells what it takes without. It is "
+    "not opened if it may need more.",
 )
 
 staging_option = click.option(
@@ -251,6 +263,7 @@ def info(device: str, *, staging: str | None, to: Json) -> None:
     elif second is not None:
         size = f", {_size(second['device_bytes'])}" if second["problem"] is None else ""
         rows.append(["staging device", f"{second['device']}{size}"])
+    rows.append(["most memory", _memory(about["memory"])])
     print_table([("", "left"), ("", "left")], rows, f"{device}: volume")
     for note in about["notes"]:
         say(f"Note: {note}")
@@ -359,6 +372,7 @@ def resize(device: str, *, size: int | None, destroy_data: str | None, to: Json)
 )
 @staging_option
 @depth_option
+@memory_option
 @takes(Metrics, "metrics")
 def mount(
     device: str,
@@ -369,6 +383,7 @@ def mount(
     by: str,
     staging: str | None,
     depth: int,
+    memory: int | None,
     metrics: Metrics,
 ) -> None:
     """Mount the file system on the volume of DEVICE at DIRECTORY. Needs root.
@@ -383,7 +398,16 @@ def mount(
         known = ", ".join(mounting.FILE_SYSTEMS)
         raise click.UsageError(f"--mkfs {mkfs}: it must be one of {known}")
     plan = mounting.MountPlan(
-        device, directory, mkfs, options, depth, metrics.metrics, metrics.metrics_every, staging, by
+        device,
+        directory,
+        mkfs,
+        options,
+        depth,
+        metrics.metrics,
+        metrics.metrics_every,
+        staging,
+        by,
+        memory,
     )
     mounted = mounting.mount(plan)
     say(f"{device}: mounted at {mounted.directory}, over {mounted.loop}")
@@ -438,14 +462,23 @@ def list_mounted(*, to: Json) -> None:
 @takes(Ways, "ways")
 @staging_option
 @depth_option
+@memory_option
 @takes(Metrics, "metrics")
-def serve(device: str, *, ways: Ways, staging: str | None, depth: int, metrics: Metrics) -> None:
+def serve(
+    device: str,
+    *,
+    ways: Ways,
+    staging: str | None,
+    depth: int,
+    memory: int | None,
+    metrics: Metrics,
+) -> None:
     """Serve the volume on DEVICE until Ctrl-C or SIGTERM, then close it.
 
     No root is needed if the device may be opened. Nothing listens on the network. The log, a line
     of JSON for each event, goes to standard error.
     """
-    serve_by(ways, device, depth, metrics, bare=False, staging=staging)
+    serve_by(ways, device, depth, metrics, bare=False, staging=staging, memory=memory)
 
 
 @volume.command()
@@ -579,16 +612,39 @@ def destroy(device: str, *, destroy_data: str) -> None:
     help="Serve it over NBD, in a sandbox.",
 )
 @click.option("--staging", metavar="DEVICE2", help="The volume's staging device, if it has one.")
-def unit(device: str, *, directory: Path | None, nbd: Path | None, staging: str | None) -> None:
+@memory_option
+def unit(
+    device: str,
+    *,
+    directory: Path | None,
+    nbd: Path | None,
+    staging: str | None,
+    memory: int | None,
+) -> None:
     """Print a unit of systemd for the volume on DEVICE."""
     from flashwright.volumes import units
 
     if directory is not None and nbd is None:
-        say(units.of_mount(device, directory, staging).rstrip())
+        say(units.of_mount(device, directory, staging, memory).rstrip())
     elif nbd is not None and directory is None:
-        say(units.of_nbd(device, nbd, staging).rstrip())
+        say(units.of_nbd(device, nbd, staging, memory).rstrip())
     else:
         raise click.UsageError("give either --mount or --nbd")
+
+
+def _memory(memory: Mapping[str, Any]) -> str:
+    """Tell what a volume takes in memory at most."""
+    if memory["layers"] is None:
+        return f"not bounded: {memory['unbounded']}"
+    parts = [
+        f"{name} {_size(tables)} of tables, {_size(held)} held"
+        for name, tables, held, _ in memory["layers"]
+    ]
+    parts += [
+        f"commands below {_size(memory['device_bytes'])}",
+        f"requests {_size(memory['request_bytes'])}",
+    ]
+    return f"{_size(memory['most_bytes'])}: {'; '.join(parts)}"
 
 
 def _size(value: int) -> str:

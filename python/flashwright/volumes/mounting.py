@@ -57,6 +57,8 @@ class MountPlan:
     """Where the staging device is, if that is not where it was last."""
     by: str = "loop"
     """The block device that the file system lies on: one of `WAYS`."""
+    memory_bytes: int | None = None
+    """The most that the volume may take in memory."""
 
 
 def mount(plan: MountPlan) -> Mounted:
@@ -77,7 +79,7 @@ def mount(plan: MountPlan) -> Mounted:
         raise InputError(f"{directory}: no such directory; make it first")
     if os.path.ismount(directory):
         raise InputError(f"{directory}: something is mounted there already")
-    about = serving.look(plan.device, plan.staging)
+    about = serving.look(plan.device, plan.staging, plan.memory_bytes)
     device = _whole(plan.device)
     place = Place(about["uuid"])
     for one in places.all_mounted():
@@ -120,6 +122,8 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     is_ublk = plan.by == "ublk"
     way = ["--ublk", "--link", str(place.block)] if is_ublk else ["--fuse", str(place.fuse)]
     words += [*way, "--depth", str(plan.queue_depth)]
+    if plan.memory_bytes is not None:
+        words += ["--memory", str(plan.memory_bytes)]
     if plan.staging is not None:
         words += ["--staging", _whole(plan.staging)]
     if plan.metrics is not None:

@@ -47,6 +47,8 @@ class Serving:
     """The device as it is, without header or layers."""
     staging: str | None = None
     """Where the staging device is, if that is not where it was last."""
+    memory_bytes: int | None = None
+    """The most that the volume may take in memory."""
 
 
 def say(event: str, **facts: object) -> None:
@@ -56,15 +58,18 @@ def say(event: str, **facts: object) -> None:
     sys.stderr.flush()
 
 
-def look(device: str, staging: str | None) -> dict[str, Any]:
+def look(device: str, staging: str | None, memory_bytes: int | None) -> dict[str, Any]:
     """Tell what volume is on a device, with the staging device that it needs.
 
-    Raises InputError if there is no volume, or its staging device is missing or another.
+    Raises InputError if there is no volume, its staging device is missing or another, or it may
+    take more memory than that.
     """
     about = _core.volume_about(device, staging=staging)
     found = about["staging"]
     if found is not None and found["problem"] is not None:
         raise InputError(found["problem"])
+    if memory_bytes is not None:
+        _core.check_volume_memory(device, memory_bytes, staging=staging)
     return about
 
 
@@ -137,6 +142,7 @@ def _serve(serving: Serving, show: Callable[[_core.Volume, Place], None]) -> Non
         queue_depth=serving.queue_depth,
         bare=serving.bare,
         staging=serving.staging,
+        memory=serving.memory_bytes,
     )
     about = volume.about()
     say(
@@ -183,10 +189,12 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
         raise InputError(f"{PLUGIN}: the plugin was not built; right would be `make build`")
     if not (serving.bare or serving.device.startswith("memory")):
         # Said in one line here; nbdkit would say more.
-        look(serving.device, serving.staging)
+        look(serving.device, serving.staging, serving.memory_bytes)
     settings = [f"volume={serving.device}", f"depth={serving.queue_depth}"]
     if serving.bare:
         settings.append("bare=yes")
+    if serving.memory_bytes is not None:
+        settings.append(f"memory={serving.memory_bytes}")
     if serving.staging is not None:
         settings.append(f"staging={serving.staging}")
     if serving.metrics is not None:

@@ -34,7 +34,9 @@ UMask=0177
 """
 
 
-def of_mount(device: str, directory: Path, staging: str | None = None) -> str:
+def of_mount(
+    device: str, directory: Path, staging: str | None = None, memory_bytes: int | None = None
+) -> str:
     """Give a unit that mounts a volume, and its staging device if it has one, at each start.
 
     It has no sandbox: what it mounts has to be seen by all.
@@ -44,6 +46,7 @@ def of_mount(device: str, directory: Path, staging: str | None = None) -> str:
     where = _absolute(str(directory))
     program, what = _program(), shlex.quote(_absolute(device))
     aside = "" if staging is None else f" --staging {shlex.quote(_absolute(staging))}"
+    aside += "" if memory_bytes is None else f" --memory {memory_bytes}"
     return f"""\
 [Unit]
 Description=Flashwright volume {device} at {where}
@@ -64,7 +67,9 @@ WantedBy=multi-user.target
 """
 
 
-def of_nbd(device: str, socket: Path, staging: str | None = None) -> str:
+def of_nbd(
+    device: str, socket: Path, staging: str | None = None, memory_bytes: int | None = None
+) -> str:
     """Give a unit that serves a volume over NBD, in a sandbox that sees little but its devices.
 
     Raises InputError for a relative path.
@@ -79,6 +84,7 @@ def of_nbd(device: str, socket: Path, staging: str | None = None) -> str:
     home = "no" if files or where.is_relative_to("/home") else "yes"
     needed = " ".join(str(each.parent) for each in (*paths, where))
     aside = "" if staging is None else f" --staging {shlex.quote(str(paths[1]))}"
+    aside += "" if memory_bytes is None else f" --memory {memory_bytes}"
     return f"""\
 [Unit]
 Description=Flashwright volume {device} over NBD

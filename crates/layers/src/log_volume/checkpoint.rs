@@ -22,7 +22,7 @@ use crate::{Actions, Data};
 const AT_ONCE: usize = 16;
 const OUTSTANDING: u32 = 4;
 /// Bytes between checkpoints where summaries lie in segments, if nothing else is asked for.
-const MOST_TO_READ: u64 = 256 << 20;
+pub(super) const MOST_TO_READ: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {

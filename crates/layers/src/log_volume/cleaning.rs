@@ -21,6 +21,8 @@ use crate::{Actions, Data, Limits};
 const READ_BYTES: u32 = 128 << 10;
 /// Reads under way.
 const OUTSTANDING: u32 = 8;
+/// Bytes of survivors on their way.
+pub(super) const MOST_HELD_BYTES: u64 = 2 * READ_BYTES as u64 * OUTSTANDING as u64;
 /// Times that a read is tried.
 pub(super) const TRIES: u32 = 3;
 

@@ -21,7 +21,7 @@ use crate::{Actions, Data};
 /// Summaries that are written at once when no commit asks for them earlier.
 const AT_ONCE: usize = 16;
 /// Entries after which a commit comes of itself, so that recovery never has more pages to check.
-const MOST_VOLATILE: u64 = 1 << 16;
+pub(super) const MOST_VOLATILE: u64 = 1 << 16;
 /// Summaries that there is always room for: those of commits that only tell what is durable.
 const SPARE_SUMMARIES: usize = 2;
 

@@ -53,6 +53,7 @@ mod in_segments;
 mod intake;
 mod layout;
 mod lifetimes;
+mod memory;
 mod reading;
 mod recovery;
 mod resize;
@@ -63,8 +64,10 @@ mod settings;
 mod tests;
 mod volume;
 
-use placement::{BuildError, Context, Placement, PlacementVisitor, build_victim, visit_placement};
-use registry::{Info, Spec, find};
+use placement::{
+    BuildError, Context, Placement, PlacementVisitor, build_victim, find_placement, visit_placement,
+};
+use registry::{Info, Spec};
 use ssd::ftl::{PageMapped, Remains};
 
 use self::layout::VolumeLayout;
@@ -130,6 +133,7 @@ pub(super) static ENTRY: Entry = Entry {
     open,
     limits: resize::limits,
     resize: resize::resize,
+    memory: memory::memory,
 };
 
 fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
@@ -188,15 +192,7 @@ impl PlacementVisitor for MakeVolume<'_> {
         let refused = |reason: String| LayerError::Refused { layer: NAME, reason };
         let victim = match &settings.victim {
             Some(victim) => victim.clone(),
-            None => {
-                let entry = find(
-                    "placement policy",
-                    placement::PLACEMENTS,
-                    |entry| &entry.info,
-                    &settings.placement,
-                )?;
-                Spec::parse(entry.victim)?
-            }
+            None => Spec::parse(find_placement(&settings.placement)?.victim)?,
         };
         let remedy = "give over_provisioning=..., segment=... or placement=...";
         let victims = build_victim(&victim, &context, policy.domains())

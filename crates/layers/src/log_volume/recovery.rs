@@ -1,6 +1,8 @@
 //! Making a volume, and finding again what one holds: the newest checkpoint, and what the summaries
 //! since then tell.
 
+use std::collections::VecDeque;
+
 use bytes::Buf;
 use rustc_hash::FxHashSet;
 use ssd::ftl::BlockRemains;
@@ -16,7 +18,7 @@ use super::settings::VolumeSettings;
 use crate::{LayerError, Store};
 
 /// Pages that are read or written at once.
-const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = 64;
 /// Summaries that are looked for behind the last one: as many may be written at once, and lost.
 const MOST_MISSING: u32 = 16;
 
@@ -350,16 +352,13 @@ impl<'a> Replay<'a> {
 
     /// Replays all summaries from the checkpoint on, as far as they follow each other.
     fn run(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
-        let (entries, durable, places) = if self.layout.form.in_segments {
-            let chain = self.read_chain(root, store)?;
-            (chain.entries, chain.durable, chain.places)
-        } else {
-            let (entries, durable) = self.read_summaries(root, store)?;
-            (entries, durable, Vec::new())
-        };
-        let mut places = places.into_iter().peekable();
-        let first = root.replay_index;
-        let to_check = entries.len().min(durable.saturating_sub(first) as usize);
+        if !self.layout.form.in_segments {
+            return self.replay_ring(root, store);
+        }
+        let chain = self.read_chain(root, store)?;
+        let mut places = chain.places.into_iter().peekable();
+        let (entries, first) = (chain.entries, root.replay_index);
+        let to_check = entries.len().min(chain.durable.saturating_sub(first) as usize);
         let is_there = self.check_pages(&entries[to_check..], store)?;
         for (place, &entry) in entries.iter().enumerate() {
             while let Some((ppn, _)) = places.next_if(|&(_, end)| end <= place) {
@@ -372,30 +371,29 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// All entries in order, and the number of those before which all are durable.
-    fn read_summaries(
-        &mut self,
-        root: &Root,
-        store: &mut Store<'_>,
-    ) -> Result<(Vec<Entry>, u64), LayerError> {
+    /// Replays the summaries of the ring as they are read. An entry is kept until a summary says
+    /// that it is durable, so that there are never more than a commit makes so.
+    fn replay_ring(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
+        let mut kept = VecDeque::new();
         let mut entries = Vec::new();
-        let mut durable = root.durable;
+        let (mut first, mut durable) = (root.replay_index, root.durable);
         let mut bytes = vec![0; self.layout.page_bytes as usize];
         for _ in 0..self.layout.ring_pages {
             store.read(self.layout.summary(self.next_summary), &mut bytes)?;
-            let before = entries.len();
+            entries.clear();
             let Some(head) = decode_summary(self.volume, &bytes, &mut entries) else { break };
             if head.epoch != root.epoch
                 || head.number != self.next_summary
                 || head.first != self.next_entry
                 || head.durable > self.next_entry
             {
-                entries.truncate(before);
                 break;
             }
             durable = durable.max(head.durable);
-            self.next_entry += (entries.len() - before) as u64;
+            self.next_entry += entries.len() as u64;
             self.next_summary += 1;
+            kept.extend(entries.drain(..));
+            self.apply_durable(&mut kept, &mut first, durable)?;
         }
         durable = durable.max(self.said_beyond(root.epoch, store)?);
         if durable > self.next_entry {
@@ -403,7 +401,29 @@ impl<'a> Replay<'a> {
             let reason = format!("summary {} was durable and is not there", self.next_summary);
             return Err(LayerError::Corrupt { layer: NAME, offset, reason });
         }
-        Ok((entries, durable))
+        self.apply_durable(&mut kept, &mut first, durable)?;
+        let is_there = self.check_pages(kept.make_contiguous(), store)?;
+        for ((number, entry), is_good) in (first..).zip(kept).zip(is_there) {
+            self.apply(entry, number, is_good)?;
+        }
+        Ok(())
+    }
+
+    /// Applies the entries before the one by the number `durable`; the first has the number
+    /// `first`.
+    fn apply_durable(
+        &mut self,
+        kept: &mut VecDeque<Entry>,
+        first: &mut u64,
+        durable: u64,
+    ) -> Result<(), LayerError> {
+        while *first < durable
+            && let Some(entry) = kept.pop_front()
+        {
+            self.apply(entry, *first, true)?;
+            *first += 1;
+        }
+        Ok(())
     }
 
     /// What later summaries say to be durable, of which the first is not there: either a power cut

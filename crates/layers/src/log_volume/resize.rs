@@ -28,7 +28,7 @@ use packing::{Held, Packing};
 /// Pages that are read or written at once.
 const AT_ONCE: usize = 64;
 
-fn refused(reason: impl Into<String>) -> LayerError {
+pub(super) fn refused(reason: impl Into<String>) -> LayerError {
     LayerError::Refused { layer: NAME, reason: reason.into() }
 }
 

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::memory::hash_map_bytes;
+
 /// Places whose counters come together.
 const CHUNK: u64 = 512;
 
@@ -18,6 +20,13 @@ pub struct Blocking {
 }
 
 impl Blocking {
+    /// Most bytes that it takes, with so many places.
+    pub const fn most_bytes(places: u64) -> u64 {
+        let chunks = places.div_ceil(CHUNK);
+        chunks * CHUNK * size_of::<(u16, u16)>() as u64
+            + hash_map_bytes(chunks, size_of::<(u64, Counters)>())
+    }
+
     fn at(&mut self, place: u64) -> &mut (u16, u16) {
         let chunk = self
             .chunks

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
+use crate::memory::hash_map_bytes;
+
 const RECENCY: usize = 0;
 const PRIORITY: usize = 1;
 
@@ -50,6 +52,12 @@ impl Groups {
             slots: [0; 2],
             uses: 0,
         }
+    }
+
+    /// Most bytes that it takes, with so many slots. Nodes of a tree are half full at least.
+    pub const fn most_bytes(slots: u64) -> u64 {
+        hash_map_bytes(slots, size_of::<(u64, Group)>())
+            + slots * 2 * (size_of::<(u32, u64, u64)>() + 8) as u64
     }
 
     pub fn len(&self) -> u64 {

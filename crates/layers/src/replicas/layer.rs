@@ -469,7 +469,7 @@ impl Layer for Replicas {
     fn count(&self, into: &mut Vec<u64>) {
         let begin = into.len();
         self.counts.list(into);
-        let pages = Page::BYTES * self.pages.len() as u64;
+        let pages = Page::PLACE_BYTES * self.pages.capacity() as u64;
         let changes = ((self.changes.len() + self.ended.len()) * size_of::<u64>()) as u64;
         let maps = self.groups.bytes() + self.space.bytes();
         into.extend([

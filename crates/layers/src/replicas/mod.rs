@@ -37,6 +37,7 @@ mod flights;
 mod geometry;
 mod groups;
 mod layer;
+mod memory;
 mod pages;
 mod patience;
 mod reads;
@@ -69,6 +70,7 @@ pub static ENTRY: Entry = Entry {
     open: disk::open,
     limits: |_, _| Err(not_resized()),
     resize: |_, _| Err(not_resized()),
+    memory: memory::memory,
 };
 
 /// With another size of the device all partitions have another one, too.

@@ -75,9 +75,13 @@ impl Page {
         self.replicas.push(replica);
     }
 
-    /// Memory of a page that has a replica, in bytes, in a table that is 7/8 full at most.
-    pub const BYTES: u64 =
+    /// Memory of a place for a page in a table of which 7/8 may be filled, and of a replica.
+    pub const PLACE_BYTES: u64 =
         (size_of::<(u64, Self)>() + 1) as u64 * 8 / 7 + size_of::<Replica>() as u64;
+
+    /// Most that its list takes for each replica: it keeps the room of one that went, and an
+    /// allocation takes something beside.
+    pub const REPLICAS_BYTES: u64 = 2 * size_of::<Replica>() as u64 + 16;
 
     /// Whether home can be read.
     pub const fn is_home_current(&self) -> bool {
@@ -162,6 +166,7 @@ impl Page {
     pub fn is_at_home(&mut self, version: u64) -> Vec<u32> {
         self.home = self.home.max(version);
         self.behind.retain(|&(acknowledged, _)| acknowledged > version);
+        forget_room(&mut self.behind);
         self.is_written(version)
     }
 
@@ -191,6 +196,7 @@ impl Page {
             }
             !is_done
         });
+        forget_room(&mut self.waiting);
         done
     }
 
@@ -206,5 +212,12 @@ impl Page {
     /// When the first was acknowledged of what home does not hold.
     pub fn behind_since(&self) -> Option<u64> {
         self.behind.iter().map(|&(_, stamp)| stamp).min()
+    }
+}
+
+/// Gives back the memory of what is empty: most pages rest, and keep their replicas for long.
+fn forget_room<T>(list: &mut Vec<T>) {
+    if list.is_empty() {
+        *list = Vec::new();
     }
 }

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use units::Nanos;
 
 use super::geometry::Geometry;
+use crate::memory::hash_map_bytes;
 
 /// Over which time a partition's use is looked at.
 const WINDOW: Nanos = 1_000_000_000;
@@ -80,6 +81,11 @@ impl Space {
             random: Pcg64Mcg::seed_from_u64(seed),
             candidates: Vec::new(),
         }
+    }
+
+    /// Most bytes that it takes, with so many slots. A list that grows is twice as long for a while.
+    pub const fn most_bytes(slots: u64) -> u64 {
+        hash_map_bytes(slots, size_of::<(u32, Slot)>()) + slots * 2 * size_of::<u32>() as u64
     }
 
     fn has_free(&self, partition: u32) -> bool {

@@ -34,8 +34,9 @@ mod tests;
 
 use registry::{Info, Param, ParamKind};
 
+use crate::memory::{Memory, SMALL_BYTES, Sized};
 use crate::registered::{Counter, Entry, Making, Opened};
-use crate::{Addresses, LayerError, Store};
+use crate::{Addresses, LayerError, Limits, Store};
 
 pub use methods::{Expansion, expand};
 
@@ -49,6 +50,7 @@ pub static ENTRY: Entry = Entry {
     limits: |_, below| Ok(below),
     // Nothing of it is below.
     resize: |_, resizing| Ok(resizing.above),
+    memory,
 };
 
 const INFO: Info = Info {
@@ -163,6 +165,26 @@ const COUNTERS: &[Counter] = &[
     Counter::level("held_bytes", "bytes in memory now"),
     Counter::level("held_bytes_most", "most bytes that were in memory at any time"),
 ];
+
+/// Beside its bytes, each sector may be a write of its own: a record, an entry of the index, and a
+/// place in the window and in the batch, in lists that are twice as long while they grow.
+const BYTES_PER_SECTOR: u64 = 320;
+
+fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerError> {
+    let Some(buffer_bytes) = methods::settings(making)?.buffer_bytes else {
+        let reason =
+            "buffer=off holds as many bytes as there are writes, so that nothing bounds its memory: \
+             give buffer=..."
+                .to_owned();
+        return Err(LayerError::Refused { layer: INFO.name, reason });
+    };
+    // The write that fills it is taken whole.
+    let held = buffer_bytes + u64::from(below.most_bytes);
+    let of_sectors = held / u64::from(below.sector_bytes) * BYTES_PER_SECTOR;
+    let memory =
+        Memory { table_bytes: SMALL_BYTES, held_bytes: held + of_sectors, opening_bytes: 0 };
+    Ok(Sized { memory, above: below })
+}
 
 fn open(making: &Making<'_>, below: &mut Store<'_>) -> Opened {
     let limits = below.limits();

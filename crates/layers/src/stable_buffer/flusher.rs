@@ -53,8 +53,9 @@ impl Flusher {
         self.phase == Phase::Idle
     }
 
-    /// Keeps what a slot is written with.
-    pub fn keep(&mut self, slot: u32, data: Data) {
+    /// Keeps a copy of what a slot is written with: the page may be a small part of a long write.
+    pub fn keep(&mut self, slot: u32, data: &Data) {
+        let data = data.joined().map_or(Data::Absent, |bytes| Data::copy_of(&bytes));
         if self.kept.len() <= slot as usize {
             self.kept.resize_with(slot as usize + 1, || None);
         }

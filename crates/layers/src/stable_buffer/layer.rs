@@ -311,7 +311,7 @@ impl StableBuffer {
             self.counts.rewritten_pages += 1;
         }
         if u64::from(piece.length) == self.page_bytes() {
-            self.write_slot(piece, page, slot, actions);
+            self.write_slot(&piece, page, slot, actions);
             return;
         }
         self.counts.completed_pages += 1;
@@ -358,7 +358,7 @@ impl StableBuffer {
                     self.superblock.geometry.without_header(0, data)
                 };
                 piece.data = whole.patched(piece.from as usize, &piece.data);
-                self.write_slot(piece, page, slot, actions);
+                self.write_slot(&piece, page, slot, actions);
             }
             Err(failure) => self.fail_write(piece.part, page, slot, failure, actions),
         }
@@ -378,7 +378,7 @@ impl StableBuffer {
         self.unlock(page);
     }
 
-    fn write_slot(&mut self, piece: PagePart, page: u32, slot: u32, actions: &mut Actions) {
+    fn write_slot(&mut self, piece: &PagePart, page: u32, slot: u32, actions: &mut Actions) {
         let geometry = &self.superblock.geometry;
         let checksum = if piece.data.is_absent() { 0 } else { geometry.page_checksum(&piece.data) };
         self.checks.set(slot, checksum);
@@ -389,7 +389,7 @@ impl StableBuffer {
         let range =
             (geometry.slot_offset(slot), geometry.slot_offset(slot) + geometry.slot_bytes());
         if !self.settings.rereads {
-            self.flusher.keep(slot, piece.data);
+            self.flusher.keep(slot, &piece.data);
         }
         self.counts.buffered_pages += 1;
         let is_fua =

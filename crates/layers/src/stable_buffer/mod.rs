@@ -26,6 +26,7 @@ mod disk;
 mod flusher;
 mod host;
 mod layer;
+mod memory;
 mod note;
 mod patterns;
 mod recovery;
@@ -61,4 +62,5 @@ pub static ENTRY: Entry = Entry {
     open: recovery::open,
     limits: resize::limits,
     resize: resize::resize,
+    memory: memory::memory,
 };

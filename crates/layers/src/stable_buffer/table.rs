@@ -11,6 +11,8 @@
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
+use crate::memory::hash_map_bytes;
+
 /// No page, slot or version.
 pub const NONE: u32 = u32::MAX;
 
@@ -117,6 +119,15 @@ impl Table {
             pointer: 0,
             used_slots: 0,
         }
+    }
+
+    /// Most bytes that it takes. There are never more pages than versions.
+    pub const fn bytes(slots: u32) -> u64 {
+        let (slots, versions) = (slots as u64, 2 * slots as u64);
+        hash_map_bytes(versions, size_of::<(u64, u32)>())
+            + slots * size_of::<TableSlot>() as u64
+            + versions * (size_of::<Version>() + size_of::<Page>() + 8) as u64
+            + slots / 8
     }
 
     /// Slots that are not free.

@@ -28,6 +28,9 @@ pub const INFO: Info = Info {
 /// with the wear levelling.
 pub const VICTIM: &str = "greedy";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 0;
+
 /// An update moves a page one marker up (hotter). A survivor moves one marker down with probability
 /// min(1, (1 - u) / u), u being the share of valid pages of its erase block: reclaiming an erase
 /// block of C pages admits C (1 - u) updates, each one step up, and relocates C u pages, so this

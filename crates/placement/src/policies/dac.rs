@@ -39,6 +39,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "cost_benefit";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 4;
+
 const OLD: &str = "old";
 const ALL: &str = "all";
 

@@ -23,6 +23,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: FIFO within a partition.
 pub const VICTIM: &str = "lru";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 0;
+
 /// Erase blocks of a partition that must stay free of valid data, so that its cleaning always gains
 /// something.
 const SLACK_BLOCKS: u32 = 3;

@@ -26,6 +26,9 @@ pub const INFO: Info = Info {
 /// its authors is not known to us.
 pub const VICTIM: &str = "cost_benefit(age=closed)";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 4;
+
 /// From one class to the next.
 const FACTOR: u32 = 10;
 

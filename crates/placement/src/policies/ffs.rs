@@ -18,6 +18,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "cost_benefit";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 0;
+
 /// The placement of [`Separate`], whose authors take Greedy. The paper cleans by
 /// age x (1 - u) / 2u, with the age of an erase block since its last invalidation.
 #[derive(Debug)]

@@ -31,6 +31,9 @@ pub const INFO: Info = Info {
 /// The victim policy that it is run with by default.
 pub const VICTIM: &str = "greedy";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 4;
+
 /// Share of the spare erase blocks that may be open at once.
 const OPEN_SHARE: f64 = 0.4;
 

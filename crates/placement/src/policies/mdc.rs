@@ -27,6 +27,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors, minimum declining cost.
 pub const VICTIM: &str = crate::victims::own::NAME;
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 0;
+
 /// Streams of each kind at most, if nothing else is asked for, and for how many spare erase blocks
 /// there is one.
 const MOST_GROUPS: usize = 8;

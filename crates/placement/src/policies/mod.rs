@@ -1,6 +1,6 @@
 //! Placement policies: one file and one line each.
 
-use registry::{Info, Spec};
+use registry::{Info, Spec, SpecError};
 
 use crate::{BuildError, Context, Placement};
 
@@ -11,6 +11,9 @@ pub struct PlacementEntry {
     pub info: Info,
     /// The victim policy that its authors use: the default when none is asked for.
     pub victim: &'static str,
+    /// Most that it keeps in memory, in bytes a logical page, its tables of erase blocks and streams
+    /// aside.
+    pub bytes_per_page: u32,
 }
 
 /// Something that works with any placement policy, compiled for each: how a simulator is chosen
@@ -23,13 +26,25 @@ pub trait PlacementVisitor {
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output;
 }
 
+/// The placement policy that a spec names.
+///
+/// # Errors
+/// [`SpecError`] for an unknown name.
+pub fn find_placement(spec: &Spec) -> Result<&'static PlacementEntry, SpecError> {
+    registry::find("placement policy", PLACEMENTS, |entry| &entry.info, spec)
+}
+
 macro_rules! placements {
     ($($module:ident :: $Type:ident),+ $(,)?) => {
         $(pub mod $module;)+
 
         /// Every placement policy.
         pub static PLACEMENTS: &[PlacementEntry] = &[
-            $(PlacementEntry { info: $module::INFO, victim: $module::VICTIM }),+
+            $(PlacementEntry {
+                info: $module::INFO,
+                victim: $module::VICTIM,
+                bytes_per_page: $module::BYTES_PER_PAGE,
+            }),+
         ];
 
         /// Makes the placement policy that the spec names and hands it to the visitor.
@@ -42,8 +57,7 @@ macro_rules! placements {
             context: &Context<'_>,
             visitor: V,
         ) -> Result<V::Output, BuildError> {
-            let info =
-                &registry::find("placement policy", PLACEMENTS, |entry| &entry.info, spec)?.info;
+            let info = &find_placement(spec)?.info;
             let args = info.accept(spec)?;
             $(if info.name == $module::INFO.name {
                 return Ok(visitor.visit($module::$Type::build(&args, context)?));

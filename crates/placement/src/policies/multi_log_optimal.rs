@@ -20,6 +20,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: LRU within a log.
 pub const VICTIM: &str = "lru";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 1;
+
 /// Powers of two that are told apart.
 const BINS: usize = 64;
 

@@ -33,6 +33,9 @@ pub const INFO: Info = Info {
 /// with streams, for which AutoStream was made, cleans as it likes.
 pub const VICTIM: &str = "cost_benefit(age=closed)";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 4;
+
 /// A chunk that was written n times is in queue ln n, rounded down, and so are the pages of it that
 /// the host writes. Relocated pages go to a stream of their own, as streams of the host mean
 /// nothing to the cleaning of a drive.

@@ -17,6 +17,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "greedy";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 0;
+
 const HOST: StreamId = StreamId(0);
 const RELOCATED: StreamId = StreamId(1);
 

@@ -18,6 +18,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: Cost-Benefit by the age of the segment.
 pub const VICTIM: &str = "cost_benefit(age=closed)";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 4;
+
 /// Class 1 of the paper: host writes whose last version lived for a short time.
 const SHORT_LIVED: StreamId = StreamId(0);
 /// Class 2: the other host writes.

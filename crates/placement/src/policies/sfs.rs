@@ -25,6 +25,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors, cost-hotness.
 pub const VICTIM: &str = crate::victims::own::NAME;
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 8;
+
 /// Rounds of a clustering at most ("three times at most").
 const ROUNDS: usize = 3;
 

@@ -28,6 +28,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "greedy";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 12;
+
 /// Times that are kept of a page: the authors' list of four is cut as soon as it is full.
 const TIMES: usize = 3;
 

@@ -26,6 +26,9 @@ pub const INFO: Info = Info {
 /// its authors is not known to us.
 pub const VICTIM: &str = "cost_benefit(age=closed)";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 8;
+
 /// Erase blocks that the host fills from one look whether to split or merge to the next.
 const PERIOD: u32 = 256;
 

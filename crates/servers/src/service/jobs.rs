@@ -4,12 +4,11 @@ use block::{Command, Data, Failure, Limits, Reply};
 use bytes::{Bytes, BytesMut};
 use units::{IoOp, Nanos};
 
-use super::{Done, Outcome, Request};
+use super::{Asked, Outcome, Request};
 
 /// A request under way.
 pub struct Job {
-    pub request: Request,
-    pub done: Done,
+    pub asked: Asked,
     pub since: Nanos,
     /// Whole sectors that it touches: first byte, and the byte behind.
     sectors: (u64, u64),
@@ -21,6 +20,8 @@ pub struct Job {
     failure: Option<Failure>,
     /// What reads have brought, by their place in the step.
     brought: Vec<(u32, Data)>,
+    /// Zeros that are to be written after this step: first byte, and the byte behind.
+    left: (u64, u64),
 }
 
 /// What the stack takes.
@@ -59,15 +60,15 @@ pub enum Next {
 
 impl Job {
     /// A request that came now.
-    pub fn new(request: Request, done: Done, since: Nanos, limits: Limits) -> Self {
+    pub fn new(asked: Asked, since: Nanos, limits: Limits) -> Self {
         let sector = u64::from(limits.sector_bytes);
+        let request = asked.request();
         let (offset, length) = request.range();
         let end = offset.saturating_add(length);
         let sectors = (offset / sector * sector, end.saturating_add(sector - 1) / sector * sector);
         let is_partial = request.op() == IoOp::Write && sectors != (offset, end);
         Self {
-            request,
-            done,
+            asked,
             since,
             sectors,
             is_partial,
@@ -75,12 +76,13 @@ impl Job {
             waiting: 0,
             failure: None,
             brought: Vec::new(),
+            left: (0, 0),
         }
     }
 
     /// Why it cannot be done at all, if so.
     pub fn refusal(&self, limits: Limits) -> Option<Failure> {
-        let (offset, length) = self.request.range();
+        let (offset, length) = self.asked.request.range();
         let is_within = offset.checked_add(length).is_some_and(|end| end <= limits.capacity_bytes);
         let reason = format!("the volume ends at byte {}", limits.capacity_bytes);
         (!is_within).then(|| self.failed(&reason))
@@ -88,9 +90,9 @@ impl Job {
 
     /// The request, failed.
     pub fn failed(&self, reason: &str) -> Failure {
-        let (offset, length) = self.request.range();
+        let (offset, length) = self.asked.request.range();
         Failure::Io {
-            op: self.request.op(),
+            op: self.asked.request.op(),
             offset,
             length: length.min(u64::from(u32::MAX)) as u32,
             reason: reason.into(),
@@ -125,7 +127,7 @@ impl Job {
     /// Reads of the first and the last sector, if only parts of them are written.
     fn edges(&self, limits: Limits) -> Vec<Command> {
         let sector = limits.sector_bytes;
-        let (offset, length) = self.request.range();
+        let (offset, length) = self.asked.request.range();
         let last = self.sectors.1 - u64::from(sector);
         let has_head = offset > self.sectors.0;
         let has_tail = offset + length < self.sectors.1 && !(has_head && last == self.sectors.0);
@@ -137,7 +139,7 @@ impl Job {
     fn main(&mut self, takes: Takes) -> Vec<Command> {
         let limits = takes.limits;
         let (first, end) = self.sectors;
-        match &self.request {
+        match &self.asked.request {
             Request::Flush => vec![Command::new(0, IoOp::Flush, 0, 0)],
             Request::Read { length: 0, .. } => Vec::new(),
             Request::Read { .. } => {
@@ -157,7 +159,7 @@ impl Job {
 
     /// Writes of what was asked, with what is around it in its first and last sector.
     fn writes(&mut self, is_fua: bool, limits: Limits) -> Vec<Command> {
-        let Request::Write { data, offset, lifetime, .. } = &self.request else {
+        let Request::Write { data, offset, lifetime, .. } = &self.asked.request else {
             return Vec::new();
         };
         let (offset, lifetime, mut data) = (*offset, *lifetime, Data::Whole(data.clone()));
@@ -182,7 +184,7 @@ impl Job {
 
     /// The sectors around what is written, as they were read: where each begins, and its bytes.
     fn around(&mut self, limits: Limits) -> Vec<(u64, Data)> {
-        let has_head = self.request.range().0 > self.sectors.0;
+        let has_head = self.asked.request.range().0 > self.sectors.0;
         let last = self.sectors.1 - u64::from(limits.sector_bytes);
         let place = move |(order, data)| (if order == 0 && has_head { 0 } else { last }, data);
         let first = self.sectors.0;
@@ -193,17 +195,25 @@ impl Job {
     /// Zeros: of parts of sectors among what is around them, of whole sectors by trims where they
     /// do.
     fn zeros(&mut self, is_fua: bool, unmap: Option<u64>, limits: Limits) -> Vec<Command> {
-        let (offset, length) = self.request.range();
+        let (offset, length) = self.asked.request.range();
         let (end, sector) = (offset + length, u64::from(limits.sector_bytes));
         let mut commands = Vec::new();
+        let (first, last) = match std::mem::take(&mut self.left) {
+            (from, to) if from < to => (from, to),
+            _ => (offset.next_multiple_of(sector), end / sector * sector),
+        };
         for (at, data) in self.around(limits) {
             let (from, to) = (offset.max(at), end.min(at + sector));
             let zeros = zeros((to - from) as u32);
             let data = data.patched((from - at) as usize, &zeros);
             commands.push(Command { is_fua, ..Command::write(0, at, data) });
         }
-        let (first, last) = (offset.next_multiple_of(sector), end / sector * sector);
-        let mut write = |first, last| {
+        let mut write = |first: u64, last: u64| {
+            // Of what is trimmed no more than a part of a unit is left to be written.
+            let (last, end) = (last.min(first + MOST_ZEROED), last);
+            if last < end {
+                self.left = (last, end);
+            }
             let pieces = pieces(first, last, u64::from(limits.most_bytes));
             let write = |(at, bytes)| Command { is_fua, ..Command::write(0, at, zeros(bytes)) };
             commands.extend(pieces.map(write));
@@ -238,13 +248,14 @@ impl Job {
     }
 
     fn reads(&self) -> bool {
-        self.step == Step::Edges || self.request.op() == IoOp::Read
+        self.step == Step::Edges || self.asked.request.op() == IoOp::Read
     }
 
     fn step_ended(&mut self, takes: Takes) -> Next {
-        let is_fua_trim = matches!(self.request, Request::Trim { is_fua: true, .. });
+        let is_fua_trim = matches!(self.asked.request, Request::Trim { is_fua: true, .. });
         self.step = match self.step {
             Step::Edges => Step::Main,
+            Step::Main if self.left.0 < self.left.1 => Step::Main,
             Step::Main if is_fua_trim => Step::Flush,
             Step::Main | Step::Flush => return Next::End(Ok(self.result())),
         };
@@ -253,8 +264,8 @@ impl Job {
 
     /// What was read, of the bytes that were asked.
     fn result(&mut self) -> Data {
-        let (offset, length) = self.request.range();
-        if self.request.op() != IoOp::Read {
+        let (offset, length) = self.asked.request.range();
+        if self.asked.request.op() != IoOp::Read {
             return Data::Absent;
         }
         self.brought.sort_unstable_by_key(|&(order, _)| order);
@@ -279,6 +290,9 @@ fn trims(first: u64, end: u64) -> Vec<Command> {
         .map(|(at, bytes)| Command::new(0, IoOp::Trim, at, bytes))
         .collect()
 }
+
+/// Most zeros that are written in one step, in bytes: so a long range takes no memory.
+const MOST_ZEROED: u64 = 64 << 20;
 
 /// Longest trim, in bytes.
 const MOST_TRIMMED: u64 = 1 << 30;

@@ -1,5 +1,6 @@
 //! A volume at work: one thread drives it, any number of clients ask.
 
+mod gate;
 mod jobs;
 mod straight;
 mod work;
@@ -13,7 +14,8 @@ use block::{BlockDevice as _, Data, Failure, Waker};
 use bytes::Bytes;
 use units::{IoOp, Lifetime};
 
-use crate::{Figures, Header, Volume, VolumeError};
+use crate::{Figures, Header, Volume, VolumeError, VolumeMemory};
+use gate::{Gate, bytes_of};
 use straight::Straight;
 use work::{Message, Work};
 
@@ -96,6 +98,46 @@ pub type Outcome = Result<Data, Failure>;
 /// where callers go the straight way.
 pub type Done = Box<dyn FnOnce(Outcome) + Send>;
 
+/// A request, and who waits for what comes of it. They are told once, whatever happens: also when it
+/// is dropped because the volume is gone.
+pub(crate) struct Asked {
+    request: Request,
+    done: Option<Done>,
+    gate: Arc<Gate>,
+}
+
+impl Asked {
+    /// Waits for room in memory.
+    fn new(request: Request, done: Done, gate: &Arc<Gate>) -> Self {
+        gate.enter(bytes_of(&request));
+        Self { request, done: Some(done), gate: gate.clone() }
+    }
+
+    /// What was asked.
+    pub(crate) const fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Tells what came of it.
+    pub(crate) fn end(mut self, outcome: Outcome) {
+        self.tell(outcome);
+    }
+
+    fn tell(&mut self, outcome: Outcome) {
+        let Some(done) = self.done.take() else { return };
+        done(outcome);
+        self.gate.leave(bytes_of(&self.request));
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if self.done.is_some() {
+            self.tell(Err(ended(&self.request)));
+        }
+    }
+}
+
 /// What a volume is to those who address it as a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -147,6 +189,9 @@ pub struct Service {
     shape: Shape,
     thread: Mutex<Option<JoinHandle<Result<(), VolumeError>>>>,
     straight: Option<Straight>,
+    memory: VolumeMemory,
+    /// Lets requests in as far as that has room for them.
+    gate: Arc<Gate>,
 }
 
 impl Service {
@@ -191,21 +236,23 @@ impl Service {
             };
             let waker = volume.driver.device_waker();
             let about = (volume.header().clone(), volume.notes().to_vec(), volume.shape());
+            let memory = volume.memory().clone();
+            let gate = Arc::new(Gate::new(memory.request_bytes));
             let can_be_woken = waker.is_some();
             let shared = if is_straight { volume.driver.shared() } else { None };
-            let _ = to_caller.send(Ok((waker, about, shared)));
-            Work::new(volume, receiver, of_thread, can_be_woken).run()
+            let _ = to_caller.send(Ok((waker, about, shared, memory, gate.clone())));
+            Work::new(volume, receiver, of_thread, can_be_woken, gate).run()
         };
         let failed = |source| VolumeError::System { action: "starting a thread".into(), source };
         let thread = thread::Builder::new()
             .name("flashwright-volume".to_owned())
             .spawn(run)
             .map_err(failed)?;
-        let (waker, (header, notes, shape), shared) =
+        let (waker, (header, notes, shape), shared, memory, gate) =
             opened.recv().unwrap_or_else(|_| panic!("the volume's thread died while it opened"))?;
         let thread = Mutex::new(Some(thread));
         let straight = shared.map(|bytes| Straight::new(bytes, shape.capacity_bytes));
-        Ok(Self { sender, is_asleep, waker, header, notes, shape, thread, straight })
+        Ok(Self { sender, is_asleep, waker, header, notes, shape, thread, straight, memory, gate })
     }
 
     /// What the volume says of itself.
@@ -226,6 +273,12 @@ impl Service {
         self.shape.capacity_bytes
     }
 
+    /// The most that the volume takes in memory.
+    #[must_use]
+    pub const fn memory(&self) -> &VolumeMemory {
+        &self.memory
+    }
+
     /// What it is to those who address it as a block device.
     #[must_use]
     pub const fn shape(&self) -> Shape {
@@ -238,10 +291,8 @@ impl Service {
         if let Some(straight) = &self.straight {
             return done(straight.call(&request));
         }
-        if let Err(error) = self.send(Message::Request(request, done)) {
-            let Message::Request(request, done) = error else { return };
-            done(Err(ended(&request)));
-        }
+        // One that came too late is told so when it is dropped.
+        let _ = self.send(Message::Request(Asked::new(request, done, &self.gate)));
     }
 
     /// Asks, and waits for what comes of it.

@@ -267,3 +267,38 @@ fn figures_tell_what_was_asked_and_what_was_done() {
     assert!(figures.layers.iter().all(|one| one.layer == "log_volume" && one.level == 0));
     assert!(!figures.layers.is_empty());
 }
+
+/// Who asks while a volume is closed, or when it is gone, is told so: nobody waits for ever.
+#[test]
+fn a_request_that_comes_too_late_is_told_so() {
+    let service = in_memory("log_volume(segment=64Ki)");
+    let (sender, receiver) = mpsc::channel();
+    service.close().unwrap();
+    service.submit(Request::Flush, Box::new(move |outcome| sender.send(outcome).unwrap()));
+    assert!(receiver.recv().unwrap().is_err());
+    // As one that was still in the queue when the thread ended.
+    let (sender, receiver) = mpsc::channel();
+    let done = Box::new(move |outcome: Outcome| sender.send(outcome).unwrap());
+    drop(Asked::new(write(0, &[1; 512]), done, &service.gate));
+    assert!(receiver.recv().unwrap().unwrap_err().to_string().contains("closed"));
+    assert_eq!(service.gate.inside(), 0);
+}
+
+/// Zeros over more than is written in one step.
+#[test]
+fn a_long_range_is_zeroed_step_by_step() {
+    let creating = creating("memory(bytes=160Mi)", "direct");
+    let service = Service::start(move || Volume::create(&creating)).unwrap();
+    let end = 150 << 20;
+    for at in [0, (64 << 20) + 7, (128 << 20) - 1, end - 1, end] {
+        service.call(write(at, &[9])).unwrap();
+    }
+    service
+        .call(Request::Zero { offset: 1, length: end - 1, is_fua: false, unmaps: true })
+        .unwrap();
+    for (at, byte) in
+        [(0, 9), (1, 0), ((64 << 20) + 7, 0), ((128 << 20) - 1, 0), (end - 1, 0), (end, 9)]
+    {
+        assert_eq!(read(&service, at, 1), [byte], "byte {at}");
+    }
+}

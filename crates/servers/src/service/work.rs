@@ -10,14 +10,15 @@ use block::{BlockDevice, BlockError, Completion, Failure};
 use slab::Slab;
 use units::Nanos;
 
+use super::gate::Gate;
 use super::jobs::{Job, Next, Part, Takes};
-use super::{Done, Outcome, Request};
+use super::{Asked, Outcome};
 use crate::metrics::{OpFigures, of_layers};
 use crate::{Figures, Volume, VolumeError};
 
 /// What others want of the thread.
 pub enum Message {
-    Request(Request, Done),
+    Request(Asked),
     Figures(Sender<Figures>),
     Close,
     /// It stops where it is.
@@ -36,6 +37,7 @@ pub struct Work {
     receiver: Receiver<Message>,
     is_asleep: Arc<AtomicBool>,
     can_be_woken: bool,
+    gate: Arc<Gate>,
     jobs: Slab<Job>,
     /// Of each command that the stack has: its job, and its place in the step.
     commands: Slab<(usize, u32)>,
@@ -58,6 +60,7 @@ impl Work {
         receiver: Receiver<Message>,
         is_asleep: Arc<AtomicBool>,
         can_be_woken: bool,
+        gate: Arc<Gate>,
     ) -> Self {
         let info = volume.driver.info();
         Self {
@@ -67,6 +70,7 @@ impl Work {
             receiver,
             is_asleep,
             can_be_woken,
+            gate,
             jobs: Slab::new(),
             commands: Slab::new(),
             backlog: VecDeque::new(),
@@ -114,9 +118,9 @@ impl Work {
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Request(request, done) => {
+            Message::Request(asked) => {
                 let now = self.volume.driver.now();
-                let job = Job::new(request, done, now, self.takes.limits);
+                let job = Job::new(asked, now, self.takes.limits);
                 match self.refusal(&job) {
                     Some(failure) => self.end(job, Err(failure)),
                     None if self.has_to_wait(&job) => self.deferred.push_back(job),
@@ -188,9 +192,10 @@ impl Work {
 
     fn end(&mut self, job: Job, outcome: Outcome) {
         let took = self.volume.driver.now().saturating_sub(job.since);
-        let (_, bytes) = job.request.range();
-        self.requests[job.request.op() as usize].ended(bytes, took, outcome.is_err());
-        (job.done)(outcome);
+        let request = job.asked.request();
+        let (_, bytes) = request.range();
+        self.requests[request.op() as usize].ended(bytes, took, outcome.is_err());
+        job.asked.end(outcome);
     }
 
     /// Does all that can be done without waiting. Whether a request ended.
@@ -297,6 +302,8 @@ impl Work {
             open_ns,
             requests: self.requests,
             outstanding: self.jobs.len() as u64,
+            request_memory_bytes: self.gate.inside(),
+            memory_most_bytes: self.volume.memory().most_bytes(),
             below: driver.watch().below,
             layers: of_layers(driver.stack()),
             flash: driver.flash_work(),

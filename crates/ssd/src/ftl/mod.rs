@@ -17,5 +17,5 @@ pub use audit::AuditError;
 pub use cache_blocks::CacheSize;
 pub use cleaning::{Cleaning, Survivor};
 pub(crate) use divider::Divider;
-pub use page_mapped::{FtlCounters, PageMapped};
+pub use page_mapped::{FtlCounters, PageMapped, table_bytes};
 pub use remains::{BlockRemains, Remains, RemainsError};

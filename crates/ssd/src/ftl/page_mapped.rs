@@ -94,6 +94,17 @@ pub struct PageMapped<P, V> {
 
 pub(super) const UNMAPPED: u32 = u32::MAX;
 
+/// Memory of the tables of an FTL of this size in bytes, those of its policies left out.
+#[must_use]
+pub fn table_bytes(geometry: Geometry) -> u64 {
+    let blocks = u64::from(geometry.erase_blocks);
+    let words = u64::from(geometry.pages_per_erase_block.div_ceil(64));
+    let entries = u64::from(geometry.logical_pages)
+        + blocks * u64::from(geometry.pages_per_erase_block)
+        + 2 * blocks;
+    4 * entries + 8 * words * blocks + size_of::<Block>() as u64 * blocks
+}
+
 impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// An FTL over erased flash.
     ///
@@ -219,12 +230,17 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// Memory of the FTL's own tables in bytes, those of the policies left out.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        4 * (self.map.all().len()
-            + self.owner.all().len()
-            + self.erased.len()
-            + self.device.blocks.len())
-            + 8 * self.valid.len()
-            + size_of::<Block>() * self.device.blocks.len()
+        let bytes = table_bytes(self.device.geometry) as usize;
+        debug_assert_eq!(
+            bytes,
+            4 * (self.map.all().len()
+                + self.owner.all().len()
+                + self.erased.len()
+                + self.device.opened_at.len())
+                + 8 * self.valid.len()
+                + size_of::<Block>() * self.device.blocks.len()
+        );
+        bytes
     }
 
     /// Where a logical page lies, if it holds data.

@@ -33,6 +33,9 @@ pub const INFO: Info = Info {
 /// The victim policy that it is run with by default.
 pub const VICTIM: &str = crate::victims::own::NAME;
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 8;
+
 /// Streams at most.
 const MOST_STREAMS: usize = 24;
 

@@ -29,6 +29,9 @@ pub const INFO: Info = Info {
 /// else Greedy in the last group.
 pub const VICTIM: &str = crate::victims::own::NAME;
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 5;
+
 /// Groups at most, with the hot one.
 const MOST_GROUPS: usize = 10;
 

@@ -47,6 +47,9 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: LRU within a log.
 pub const VICTIM: &str = "lru";
 
+/// State, in bytes a logical page.
+pub const BYTES_PER_PAGE: u32 = 0;
+
 /// Greatest number of logs; MULTILOG 5.4 has none but the least size of a log. A log costs the
 /// spare space about half an erase block for its write frontier, and as much again because space is
 /// handed over in whole erase blocks. 64 are enough for frequencies that differ by 2^64.

@@ -1,0 +1,132 @@
+//! Memory of a volume: what its layers take, what the devices below take for their commands, and what
+//! is left for requests.
+
+use std::fmt;
+
+use block::Limits;
+use layers::StackMemory;
+
+use crate::{Header, VolumeError};
+
+/// Requests under way, if nobody says otherwise.
+const REQUEST_BYTES: u64 = 128 << 20;
+/// Less would let few requests through at a time.
+const LEAST_REQUEST_BYTES: u64 = 4 << 20;
+/// Longest command where memory is limited: longer ones get places on huge pages.
+const LIMITED_COMMAND_BYTES: u32 = 256 << 10;
+/// Fewest commands at a device there.
+const LEAST_COMMANDS: u32 = 4;
+/// A device gets this part of all.
+const DEVICE_SHARE: u64 = 8;
+
+/// What a device may have under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Depth {
+    /// Commands.
+    pub commands: u32,
+    /// Bytes of each.
+    pub most_bytes: u32,
+}
+
+impl From<u32> for Depth {
+    fn from(commands: u32) -> Self {
+        Self { commands, most_bytes: 1 << 20 }
+    }
+}
+
+impl Depth {
+    /// So many commands, or fewer, if a volume may take `memory` in all.
+    pub fn within(commands: u32, memory: Option<u64>) -> Self {
+        let Some(memory) = memory else { return commands.into() };
+        let most = memory / DEVICE_SHARE / command_bytes(LIMITED_COMMAND_BYTES);
+        let most = u32::try_from(most).unwrap_or(u32::MAX).max(LEAST_COMMANDS);
+        Self { commands: commands.min(most), most_bytes: LIMITED_COMMAND_BYTES }
+    }
+}
+
+/// A file or block device has a place for what each command reads and one for what it writes, and
+/// such places for long ones (`devices::buffers`).
+const fn command_bytes(most_bytes: u32) -> u64 {
+    let (short, long) = (256 << 10, most_bytes.next_multiple_of(2 << 20));
+    if most_bytes <= short { 2 * most_bytes as u64 } else { 2 * (short + long) as u64 }
+}
+
+/// The most that a volume takes in memory, in bytes. The program around it, and what an emulated
+/// drive or a device in memory holds, are not in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeMemory {
+    /// Its layers; why, if nothing bounds that.
+    pub layers: Result<StackMemory, String>,
+    /// Commands under way at the devices below.
+    pub device_bytes: u64,
+    /// Requests under way: who asks more waits.
+    pub request_bytes: u64,
+}
+
+impl VolumeMemory {
+    /// Of a volume with this header, whose devices have so many bytes for its stack and these
+    /// commands under way. Requests have what is left of `most`.
+    pub(crate) fn of(header: &Header, data_bytes: u64, depth: Depth, most: Option<u64>) -> Self {
+        let limits = Limits {
+            capacity_bytes: data_bytes,
+            sector_bytes: header.sector_bytes,
+            most_bytes: depth.most_bytes,
+        };
+        let layers = layers::memory(&header.stack, &header.layer_facts(), header.seed, limits)
+            .map_err(|error| error.to_string());
+        let devices = if header.pair.is_some() { 2 } else { 1 };
+        let device_bytes = devices * u64::from(depth.commands) * command_bytes(depth.most_bytes);
+        let mut memory = Self { layers, device_bytes, request_bytes: REQUEST_BYTES };
+        if let (Some(most), Some(all)) = (most, memory.most_bytes()) {
+            let left = most.saturating_sub(all - REQUEST_BYTES);
+            memory.request_bytes = left.clamp(LEAST_REQUEST_BYTES, REQUEST_BYTES);
+        }
+        memory
+    }
+
+    /// All of it, if something bounds the layers.
+    #[must_use]
+    pub fn most_bytes(&self) -> Option<u64> {
+        let layers = self.layers.as_ref().ok()?;
+        Some(layers.most_bytes() + self.device_bytes + self.request_bytes)
+    }
+
+    /// Whether it is no more than that.
+    ///
+    /// # Errors
+    /// [`VolumeError::Refused`] if it is, or may be.
+    pub(crate) fn check(&self, device: &str, most: Option<u64>) -> Result<(), VolumeError> {
+        let Some(most) = most else { return Ok(()) };
+        let refused = |reason| VolumeError::Refused { device: device.to_owned(), reason };
+        let all = match (&self.layers, self.most_bytes()) {
+            (Err(reason), _) => {
+                return Err(refused(format!(
+                    "a limit of memory cannot be held: {reason}; or give no limit"
+                )));
+            }
+            (_, all) => all.unwrap_or(u64::MAX),
+        };
+        if all <= most {
+            return Ok(());
+        }
+        let mib = all.div_ceil(1 << 20);
+        Err(refused(format!(
+            "a memory of {most} bytes is too little: it may take {all} ({self}); give {mib}Mi, or \
+             make a volume of layers that keep less (log_volume: page=..., checksums=no; \
+             stable_buffer: size=...; scheduler: buffer=...; replicas: budget=...)"
+        )))
+    }
+}
+
+impl fmt::Display for VolumeMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.layers {
+            Ok(layers) if layers.layers.is_empty() => {}
+            Ok(layers) => write!(f, "{layers}; ")?,
+            Err(reason) => write!(f, "layers without bound: {reason}; ")?,
+        }
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let (devices, requests) = (mib(self.device_bytes), mib(self.request_bytes));
+        write!(f, "devices {devices:.1} MiB, requests {requests:.1} MiB")
+    }
+}

@@ -13,7 +13,7 @@
 #![allow(unsafe_code, reason = "memory is shared with the kernel")]
 
 use block::Data;
-use io_uring::IoUring;
+use io_uring::Submitter;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 
 use crate::content::Content;
@@ -51,10 +51,10 @@ impl Pool {
     }
 
     /// A new ring: it knows no buffer yet.
-    pub fn forget_registered(&mut self, ring: &IoUring) {
+    pub fn forget_registered(&mut self, ring: &Submitter<'_>, takes_buffers: bool) {
         let areas = [Some(&mut self.short), self.long.as_mut()];
         let places: usize = areas.iter().flatten().map(|area| area.registered.len()).sum();
-        let can_register = ring.submitter().register_buffers_sparse(places as u32).is_ok();
+        let can_register = takes_buffers && ring.register_buffers_sparse(places as u32).is_ok();
         areas.into_iter().flatten().for_each(|area| area.forget_registered(can_register));
     }
 
@@ -69,12 +69,18 @@ impl Pool {
     }
 
     /// The place to read to.
-    pub fn read_place(&mut self, slot: u32, length: u32, ring: &IoUring) -> Place {
+    pub fn read_place(&mut self, slot: u32, length: u32, ring: &Submitter<'_>) -> Place {
         self.parts(length).0.read_place(slot as usize, length as usize, ring)
     }
 
     /// The place to write from: with this data, or without with data never written before.
-    pub fn write_place(&mut self, slot: u32, data: &Data, length: u32, ring: &IoUring) -> Place {
+    pub fn write_place(
+        &mut self,
+        slot: u32,
+        data: &Data,
+        length: u32,
+        ring: &Submitter<'_>,
+    ) -> Place {
         let (area, content) = self.parts(length);
         area.write_place(slot as usize, data, length as usize, content, ring)
     }
@@ -147,7 +153,7 @@ impl Area {
         self.most_registered = if can_register { self.slot_bytes } else { 0 };
     }
 
-    fn read_place(&mut self, slot: usize, length: usize, ring: &IoUring) -> Place {
+    fn read_place(&mut self, slot: usize, length: usize, ring: &Submitter<'_>) -> Place {
         // SAFETY: the slot lies within the mapping.
         let address =
             unsafe { self.reads.as_mut_ptr().add(self.reads_skipped + slot * self.stride) };
@@ -160,7 +166,7 @@ impl Area {
         data: &Data,
         length: usize,
         content: &mut Content,
-        ring: &IoUring,
+        ring: &Submitter<'_>,
     ) -> Place {
         let start = self.writes_skipped + slot * self.stride;
         let bytes = &mut self.writes[start..start + self.slot_bytes];
@@ -174,6 +180,8 @@ impl Area {
             content.stamp(&mut bytes[..length]);
         } else {
             data.copy_to(&mut bytes[..length]);
+            // A list of what is trimmed, say: a write without data must not be made of it.
+            self.filled[slot] = 0;
         }
         let address = bytes.as_mut_ptr();
         self.place(address, self.filled.len() + slot, length, ring)
@@ -189,7 +197,13 @@ impl Area {
         Data::copy_of(bytes)
     }
 
-    fn place(&mut self, address: *mut u8, number: usize, length: usize, ring: &IoUring) -> Place {
+    fn place(
+        &mut self,
+        address: *mut u8,
+        number: usize,
+        length: usize,
+        ring: &Submitter<'_>,
+    ) -> Place {
         if self.registered[number] < length && length <= self.most_registered {
             self.register(address, number, length, ring);
         }
@@ -198,17 +212,13 @@ impl Area {
     }
 
     #[cold]
-    fn register(&mut self, address: *mut u8, number: usize, length: usize, ring: &IoUring) {
+    fn register(&mut self, address: *mut u8, number: usize, length: usize, ring: &Submitter<'_>) {
         let wanted = rounded(length, self.slot_bytes).min(self.most_registered);
         let buffer = libc::iovec { iov_base: address.cast(), iov_len: wanted };
         // SAFETY: the buffer lies within its slot of a mapping that outlives the ring: whoever owns
         // both drops the ring first, or leaks the mapping.
         match unsafe {
-            ring.submitter().register_buffers_update(
-                (self.first_number + number) as u32,
-                &[buffer],
-                None,
-            )
+            ring.register_buffers_update((self.first_number + number) as u32, &[buffer], None)
         } {
             Ok(()) => self.registered[number] = wanted,
             // Most likely more than this user may pin: shorter ones may still do.

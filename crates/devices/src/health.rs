@@ -53,15 +53,23 @@ impl Health {
 
     /// Why a request failed.
     pub fn reason(&self, file: &File, op: IoOp, length: u32, result: i32) -> String {
-        let told = if result >= 0 {
-            format!("only {result} of {length} bytes were transferred")
-        } else {
-            let error = io::Error::from_raw_os_error(-result);
-            match self.words(op, -result) {
-                Some(words) => format!("{words} ({error})"),
-                None => error.to_string(),
-            }
-        };
+        self.with_illness(file, self.told(op, length, result))
+    }
+
+    /// What the kernel says of a request that failed.
+    pub fn told(&self, op: IoOp, length: u32, result: i32) -> String {
+        if result >= 0 {
+            return format!("only {result} of {length} bytes were transferred");
+        }
+        let error = io::Error::from_raw_os_error(-result);
+        match self.words(op, -result) {
+            Some(words) => format!("{words} ({error})"),
+            None => error.to_string(),
+        }
+    }
+
+    /// What is wrong with the device as a whole, if something is, before what a request came to.
+    pub fn with_illness(&self, file: &File, told: String) -> String {
         match self.illness(file) {
             Some(illness) => format!("{illness}; {told}"),
             None => told,

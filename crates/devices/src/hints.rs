@@ -26,6 +26,11 @@ impl Hints {
         Self { streams, told: Lifetime::NotSet, is_refused: false }
     }
 
+    /// Of a device that has no streams and asks no kernel.
+    pub const fn dropped() -> Self {
+        Self { streams: 0, told: Lifetime::NotSet, is_refused: true }
+    }
+
     /// The stream of a write; 0 is none.
     pub const fn stream(&self, lifetime: Lifetime) -> u8 {
         // A device with fewer keeps its last one for all that live longer.
@@ -64,6 +69,8 @@ mod tests {
         assert_eq!(of(3), [0, 1, 2, 3, 3]);
         assert_eq!(of(128), [0, 1, 2, 3, 4]);
         assert!(!Hints::new(3).has_to_be_told(Lifetime::Long), "each write says it");
+        assert!(!Hints::dropped().has_to_be_told(Lifetime::Long), "there is nobody to tell");
+        assert_eq!(Hints::dropped().stream(Lifetime::Long), 0);
     }
 
     #[test]

@@ -26,6 +26,9 @@
 //! or a driver cannot do is refused when it is opened, or told in the model, as a measurement of
 //! something else would be worthless.
 //!
+//! A namespace of an NVMe drive may be given by its character device, too (`/dev/ng0n1`): its
+//! commands are the drive's own then, past the block layer (`nvme/`, Linux 5.19 or newer).
+//!
 //! **Nothing is lost by accident** ([`open`]): devices in use are never written, and what holds
 //! data only with [`Access::DestroyData`]. What this program wrote of no meaning is known again,
 //! and is in nobody's way.
@@ -39,6 +42,7 @@
 mod buffers;
 mod cached;
 mod clock;
+mod command_set;
 mod content;
 mod control;
 mod copies;
@@ -47,6 +51,7 @@ mod error;
 mod health;
 mod hints;
 mod memory;
+mod nvme;
 mod open;
 mod real;
 mod ring;

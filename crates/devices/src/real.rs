@@ -1,12 +1,10 @@
-//! Block devices and files of the kernel, through io_uring, past the page cache (`O_DIRECT`).
+//! Block devices and files of the kernel, through io_uring, past the page cache (`O_DIRECT`), and
+//! NVMe namespaces past the block layer, too. What they are asked is a matter of their
+//! [`CommandSet`].
 //!
 //! Each request is sent by a system call of its own; one that is alone by that which waits for it,
 //! or with the next. Files and buffers are registered, so that the kernel looks neither up. A time
 //! is taken when a request is submitted, and when ends are found, once for all of them.
-//!
-//! A polled device asks the hardware for completions instead of sleeping until an interrupt;
-//! flushes and trims are not possible there and are done by calls that block. So are trims of block
-//! devices before Linux 6.12.
 
 #![allow(unsafe_code, reason = "the kernel reads and writes the memory of requests")]
 
@@ -19,16 +17,17 @@ use block::{
     BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Reply, SharedBytes,
     Waker,
 };
-use io_uring::{opcode, squeue, types};
+use io_uring::squeue::EntryMarker;
 use units::{IoOp, Lifetime, Nanos};
 
+use crate::DeviceError;
 use crate::buffers::{Place, Pool};
 use crate::cached::Cached;
 use crate::clock::{AWAKE, Clock};
+use crate::command_set::{CommandSet, Next};
 use crate::health::Health;
 use crate::hints::Hints;
 use crate::ring::{EventFd, Ring};
-use crate::{DeviceError, control};
 
 /// How often it is looked whether the device is still there. A file that was truncated would take
 /// writes as if nothing had happened.
@@ -40,38 +39,45 @@ const LONGEST_SLEEP: Nanos = 1_000_000_000;
 const DEAD_AFTER: Nanos = 300_000_000_000;
 /// How long requests under way are waited for when the device is closed.
 const CLOSE_WITHIN: Nanos = 10_000_000_000;
-/// `BLOCK_URING_CMD_DISCARD` of `linux/blkdev.h`.
-const DISCARD_COMMAND: u32 = 0x1200;
+/// How often a command is sent again whose failure may pass, as often as the kernel sends those of
+/// its own to an NVMe drive (`nvme_core.max_retries`).
+const MOST_RETRIES: u8 = 5;
 
 /// A device that was opened and may be used.
 pub(crate) struct Opened {
     /// What it is.
     pub info: DeviceInfo,
-    /// Opened with `O_DIRECT`.
+    /// Opened so that no request stays in the page cache.
     pub file: File,
+    /// The block device of the same bytes, which is held so that nobody else uses it.
+    pub claim: Option<File>,
     /// Whether it is a loop device.
     pub is_loop: bool,
     /// Whether completions are polled for.
     pub is_polled: bool,
-    /// Streams by which writes may be told apart, 0 for none.
-    pub write_streams: u8,
+    /// What becomes of the lifetimes of writes.
+    pub hints: Hints,
 }
 
 #[derive(Clone, Debug)]
 struct InFlight {
     command: Command,
     submitted_at: Nanos,
+    retries: u8,
 }
 
-/// A block device or file.
-pub(crate) struct Real {
+/// A block device, a file, or an NVMe namespace.
+pub(crate) struct Real<K: CommandSet> {
     info: DeviceInfo,
+    commands: K,
     file: File,
+    /// See [`Opened::claim`].
+    claim: Option<File>,
     is_polled: bool,
     health: Health,
     clock: Clock,
     /// Of the thread that uses it.
-    ring: Ring,
+    ring: Ring<K::Entry, K::Completion>,
     /// Raised by others to wake the thread that waits.
     wakes: Option<Arc<EventFd>>,
     thread: ThreadId,
@@ -85,16 +91,14 @@ pub(crate) struct Real {
     gone: Option<BlockError>,
     /// In the ring, sent or not.
     in_ring: u32,
-    /// The kernel takes trims of block devices through the ring.
-    can_ring_trim: bool,
     hints: Hints,
     next_check: Nanos,
     last_completion: Nanos,
 }
 
-impl Real {
-    pub fn new(opened: Opened) -> Result<Self, DeviceError> {
-        let Opened { info, file, is_loop, is_polled, write_streams } = opened;
+impl<K: CommandSet> Real<K> {
+    pub fn new(opened: Opened, commands: K) -> Result<Self, DeviceError> {
+        let Opened { info, file, claim, is_loop, is_polled, hints } = opened;
         let failed = |action, source| DeviceError::Open { name: info.name.clone(), action, source };
         let ring = Ring::new(&file, info.queue_depth, is_polled)
             .map_err(|error| failed("setting up io_uring", error))?;
@@ -104,17 +108,20 @@ impl Real {
             .map_or(0, |since| since.as_nanos() as u64);
         let mut pool = Pool::new(info.queue_depth, info.limits.most_bytes, seed)
             .map_err(|error| failed("getting memory for its requests", error))?;
-        pool.forget_registered(ring.io());
-        let nothing = InFlight { command: Command::new(0, IoOp::Flush, 0, 0), submitted_at: 0 };
+        pool.forget_registered(&ring.submitter(), ring.takes_buffers());
+        let command = Command::new(0, IoOp::Flush, 0, 0);
+        let nothing = InFlight { command, submitted_at: 0, retries: 0 };
         let depth = info.queue_depth as usize;
         Ok(Self {
             health: Health::new(
-                &file,
+                claim.as_ref().unwrap_or(&file),
                 info.kind == DeviceKind::BlockDevice,
                 info.limits.capacity_bytes,
                 is_loop,
             ),
+            commands,
             file,
+            claim,
             is_polled,
             clock: Clock::start(),
             ring,
@@ -126,8 +133,7 @@ impl Real {
             done: Vec::new(),
             gone: None,
             in_ring: 0,
-            can_ring_trim: info.kind == DeviceKind::File || !is_polled,
-            hints: Hints::new(write_streams),
+            hints,
             next_check: CHECK_EVERY,
             last_completion: 0,
             info,
@@ -147,8 +153,14 @@ impl Real {
             self.ring.wake_by(wakes.clone());
         }
         self.thread = thread;
-        self.pool.as_mut().expect("it is open").forget_registered(self.ring.io());
+        let pool = self.pool.as_mut().expect("it is open");
+        pool.forget_registered(&self.ring.submitter(), self.ring.takes_buffers());
         Ok(())
+    }
+
+    /// What is asked whether the device is still there.
+    fn watched(&self) -> &File {
+        self.claim.as_ref().unwrap_or(&self.file)
     }
 
     /// It cannot be used any more: not an error of opening, after which other experiments might go
@@ -157,26 +169,24 @@ impl Real {
         BlockError::Gone { name: self.info.name.clone(), reason }
     }
 
-    /// Whether the ring takes such a request; otherwise a call does that blocks.
-    fn goes_through_ring(&self, op: IoOp) -> bool {
-        match op {
-            IoOp::Read | IoOp::Write => true,
-            IoOp::Flush => !self.is_polled,
-            IoOp::Trim => self.can_ring_trim,
-        }
-    }
-
     /// Puts a slot's command into the ring's queue.
     fn push(&mut self, number: u32) {
         let command = &self.slots[number as usize].command;
         let pool = self.pool.as_mut().expect("it is open");
+        let ring = self.ring.submitter();
+        let nowhere = Place { address: std::ptr::null_mut(), registered: None };
         let place = match command.op {
-            IoOp::Read => pool.read_place(number, command.length, self.ring.io()),
-            IoOp::Write => pool.write_place(number, &command.data, command.length, self.ring.io()),
-            IoOp::Trim | IoOp::Flush => Place { address: std::ptr::null_mut(), registered: None },
+            IoOp::Read => pool.read_place(number, command.length, &ring),
+            IoOp::Write => pool.write_place(number, &command.data, command.length, &ring),
+            IoOp::Trim => match self.commands.list(command) {
+                Data::Absent => nowhere,
+                list => pool.write_place(number, &list, list.len() as u32, &ring),
+            },
+            IoOp::Flush => nowhere,
         };
         let stream = self.hints.stream(command.lifetime);
-        let entry = entry(command, place, stream, self.info.kind).user_data(u64::from(number));
+        let mut entry = self.commands.entry(command, place, stream);
+        entry.set_user_data(u64::from(number));
         // SAFETY: the place belongs to this slot until it is completed, and the pool is dropped
         // after the ring, or leaked.
         unsafe { self.ring.push(&entry) };
@@ -196,16 +206,10 @@ impl Real {
 
     fn do_blocking(&mut self, command: &Command) {
         let submitted_at = self.clock.now();
-        let done = match (command.op, self.info.kind) {
-            (IoOp::Flush, _) => self.file.sync_data(),
-            (_, DeviceKind::BlockDevice) => {
-                control::discard(&self.file, command.offset, u64::from(command.length))
-            }
-            _ => control::punch_hole(&self.file, command.offset, u64::from(command.length)),
-        };
+        let done = self.commands.do_by_call(&self.file, command);
         let outcome = done.map(|()| Data::Absent).map_err(|error| {
             let result = -error.raw_os_error().unwrap_or(libc::EIO);
-            command.failed(self.health.reason(&self.file, command.op, command.length, result))
+            command.failed(self.health.reason(self.watched(), command.op, command.length, result))
         });
         let reply = Reply { id: command.id, outcome };
         self.done.push(Completion { reply, submitted_at, completed_at: self.clock.now() });
@@ -237,13 +241,12 @@ impl Real {
     fn reap(&mut self, completed: &mut Vec<Completion>) -> bool {
         let completed_at = self.clock.now();
         let before = completed.len();
-        let Self { slots, free, ring, in_ring, pool, info, .. } = self;
+        let Self { slots, free, ring, in_ring, pool, info, commands, .. } = self;
         let mut odd: Vec<(u32, i32)> = Vec::new();
         let is_woken = ring.reap(|number, result| {
             let slot = &slots[number as usize];
             let Command { id, op, length, .. } = slot.command;
-            let expected = if matches!(op, IoOp::Read | IoOp::Write) { length as i32 } else { 0 };
-            if result != expected {
+            if result != commands.success(&slot.command) {
                 odd.push((number as u32, result));
                 return;
             }
@@ -271,24 +274,22 @@ impl Real {
     /// A command that did not simply succeed: it is sent again, done in another way, or has failed.
     #[cold]
     fn odd(&mut self, number: u32, result: i32) {
-        if matches!(-result, libc::EAGAIN | libc::EINTR) {
+        let slot = &mut self.slots[number as usize];
+        let next = self.commands.next(&slot.command, result);
+        if next == Next::Again || (next == Next::Retry && slot.retries < MOST_RETRIES) {
             // Its time stays that at which it was sent first.
-            self.push(number);
-            return;
+            slot.retries += u8::from(next == Next::Retry);
+            return self.push(number);
         }
-        let InFlight { command, submitted_at } = self.slots[number as usize].clone();
+        let InFlight { command, submitted_at, .. } = slot.clone();
         self.in_ring -= 1;
         self.free.push(number);
-        if command.op == IoOp::Trim
-            && self.info.kind == DeviceKind::BlockDevice
-            && matches!(-result, libc::EOPNOTSUPP | libc::EINVAL)
-            && self.can_ring_trim
-        {
-            self.can_ring_trim = false;
+        if next == Next::ByCall {
             return self.do_blocking(&command);
         }
-        let failure =
-            command.failed(self.health.reason(&self.file, command.op, command.length, result));
+        let told = self.commands.status(result);
+        let told = told.unwrap_or_else(|| self.health.told(command.op, command.length, result));
+        let failure = command.failed(self.health.with_illness(self.watched(), told));
         let reply = Reply { id: command.id, outcome: Err(failure) };
         self.done.push(Completion { reply, submitted_at, completed_at: self.clock.now() });
     }
@@ -307,44 +308,13 @@ impl Real {
                 silent / 1_000_000_000
             ))
         } else {
-            self.health.illness(&self.file)
+            self.health.illness(self.watched())
         };
         illness.map_or(Ok(()), |reason| Err(self.gone(reason)))
     }
 }
 
-fn entry(command: &Command, place: Place, stream: u8, kind: DeviceKind) -> squeue::Entry {
-    let Command { op, offset, length, is_fua, .. } = *command;
-    let file = types::Fixed(0);
-    let flags = if is_fua { libc::RWF_DSYNC } else { 0 };
-    match (op, place.registered) {
-        (IoOp::Read, Some(buffer)) => {
-            opcode::ReadFixed::new(file, place.address, length, buffer).offset(offset).build()
-        }
-        (IoOp::Read, None) => opcode::Read::new(file, place.address, length).offset(offset).build(),
-        (IoOp::Write, Some(buffer)) => opcode::WriteFixed::new(file, place.address, length, buffer)
-            .offset(offset)
-            .rw_flags(flags)
-            .write_stream(stream)
-            .build(),
-        (IoOp::Write, None) => {
-            let write = opcode::Write::new(file, place.address, length).offset(offset);
-            write.rw_flags(flags).write_stream(stream).build()
-        }
-        (IoOp::Flush, _) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-        (IoOp::Trim, _) if kind == DeviceKind::BlockDevice => {
-            let mut range = [0; 16];
-            range[..8].copy_from_slice(&u64::from(length).to_ne_bytes());
-            opcode::UringCmd16::new(file, DISCARD_COMMAND).addr(Some(offset)).cmd(range).build()
-        }
-        (IoOp::Trim, _) => opcode::Fallocate::new(file, u64::from(length))
-            .offset(offset)
-            .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
-            .build(),
-    }
-}
-
-impl BlockDevice for Real {
+impl<K: CommandSet> BlockDevice for Real<K> {
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -370,7 +340,7 @@ impl BlockDevice for Real {
             self.done.push(Completion { reply, submitted_at, completed_at: submitted_at });
             return;
         }
-        if !self.goes_through_ring(command.op) {
+        if !self.commands.goes_through_ring(command.op) {
             return self.do_blocking(&command);
         }
         let is_alone = self.in_ring == 0;
@@ -385,7 +355,7 @@ impl BlockDevice for Real {
             self.expect(command.lifetime);
         }
         let number = self.free.pop().expect("there is a slot for each command");
-        self.slots[number as usize] = InFlight { command, submitted_at };
+        self.slots[number as usize] = InFlight { command, submitted_at, retries: 0 };
         self.in_ring += 1;
         self.push(number);
         if is_alone {
@@ -446,14 +416,15 @@ impl BlockDevice for Real {
     }
 
     fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
-        // Measurements are past the page cache, and write bytes that nobody asks for.
-        let cached =
-            self.info.holds_data.then(|| Cached::beside(&self.file, &self.info, self.health))?;
+        // Measurements are past the page cache, and write bytes that nobody asks for. What takes
+        // NVMe commands has no page cache.
+        let is_cached = self.info.holds_data && self.claim.is_none();
+        let cached = is_cached.then(|| Cached::beside(&self.file, &self.info, self.health))?;
         Some(Arc::new(cached.ok()?))
     }
 }
 
-impl Drop for Real {
+impl<K: CommandSet> Drop for Real<K> {
     fn drop(&mut self) {
         // The kernel may still write into the buffers: it must be done with them first. If it does
         // not come to an end, the memory is lost rather than used for something else.
@@ -484,9 +455,10 @@ mod tests {
     use block::Limits;
 
     use super::*;
+    use crate::command_set::KernelCommands;
 
     /// A file of 1 MiB of zeros.
-    fn file_device() -> Real {
+    fn file_device() -> Real<KernelCommands> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         let info = DeviceInfo {
@@ -500,8 +472,9 @@ mod tests {
             is_virtual: false,
             holds_data: false,
         };
-        let (is_loop, is_polled, write_streams) = (false, false, 0);
-        Real::new(Opened { info, file, is_loop, is_polled, write_streams }).unwrap()
+        let commands = KernelCommands::new(info.kind, false);
+        let (claim, is_loop, is_polled, hints) = (None, false, false, Hints::new(0));
+        Real::new(Opened { info, file, claim, is_loop, is_polled, hints }, commands).unwrap()
     }
 
     /// A wait for ever ends: whoever serves others has to hear of what they ask.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use io_uring::types::{self, SubmitArgs, Timespec};
-use io_uring::{Builder, IoUring, opcode, squeue};
+use io_uring::{Builder, IoUring, Submitter, cqueue, opcode, squeue};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 /// Number of the timer that wakes whoever waits now and then: no request has it.
@@ -54,9 +54,16 @@ impl EventFd {
     }
 }
 
-pub(crate) struct Ring {
-    inner: IoUring,
+/// Its entries are of the usual size, or as large as NVMe commands need.
+pub(crate) struct Ring<S = squeue::Entry, C = cqueue::Entry>
+where
+    S: squeue::EntryMarker,
+    C: cqueue::EntryMarker,
+{
+    inner: IoUring<S, C>,
     is_polled: bool,
+    /// The kernel takes registered buffers with commands of a device.
+    has_buffers_of_commands: bool,
     /// The timer is under way.
     is_beating: bool,
     /// The counter that wakes, and whether it is watched.
@@ -66,15 +73,16 @@ pub(crate) struct Ring {
     beat: Box<Timespec>,
 }
 
-impl Ring {
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     /// A ring with this file as its registered file 0. It belongs to the thread that makes it.
     pub fn new(file: &File, depth: u32, is_polled: bool) -> io::Result<Self> {
         // One entry more for the timer, and one for who wakes.
-        let inner = build(depth + 2, is_polled)?;
+        let (inner, has_buffers_of_commands) = build(depth + 2, is_polled)?;
         inner.submitter().register_files(&[file.as_raw_fd()])?;
         Ok(Self {
             inner,
             is_polled,
+            has_buffers_of_commands,
             is_beating: false,
             wakes: None,
             is_watching: false,
@@ -82,8 +90,14 @@ impl Ring {
         })
     }
 
-    pub fn io(&self) -> &IoUring {
-        &self.inner
+    /// What buffers are registered by.
+    pub fn submitter(&self) -> Submitter<'_> {
+        self.inner.submitter()
+    }
+
+    /// Whether the kernel takes registered buffers with what this ring sends.
+    pub const fn takes_buffers(&self) -> bool {
+        S::BUILD_FLAGS == 0 || self.has_buffers_of_commands
     }
 
     /// Puts a request into the queue.
@@ -91,7 +105,7 @@ impl Ring {
     /// # Safety
     /// Its memory must stay until it is completed, or until the ring is gone and nothing is under
     /// way.
-    pub unsafe fn push(&mut self, entry: &squeue::Entry) {
+    pub unsafe fn push(&mut self, entry: &S) {
         // SAFETY: as promised by the caller.
         let pushed = unsafe { self.inner.submission().push(entry) };
         assert!(pushed.is_ok(), "the queue has an entry for each slot");
@@ -141,7 +155,7 @@ impl Ring {
             let entry =
                 opcode::PollAdd::new(types::Fd(wakes.as_raw_fd()), events).build().user_data(WOKEN);
             // SAFETY: it names no memory, and the counter stays open as long as the ring.
-            self.is_watching = unsafe { self.inner.submission().push(&entry) }.is_ok();
+            self.is_watching = unsafe { self.inner.submission().push(&entry.into()) }.is_ok();
         }
     }
 
@@ -151,7 +165,7 @@ impl Ring {
             let entry = opcode::Timeout::new(&raw const *self.beat).build().user_data(BEAT);
             // SAFETY: the kernel reads the time when the entry is sent, and not after; it stays
             // where it is as long as the ring lives.
-            self.is_beating = unsafe { self.inner.submission().push(&entry) }.is_ok();
+            self.is_beating = unsafe { self.inner.submission().push(&entry.into()) }.is_ok();
         }
     }
 
@@ -177,7 +191,10 @@ impl Ring {
                 (*is_watching, is_woken) = (false, true);
                 wakes.iter().for_each(|wakes| wakes.lower());
             }
-            number => each(number, entry.result()),
+            number => {
+                let entry: cqueue::Entry = entry.into();
+                each(number, entry.result());
+            }
         });
         is_woken
     }
@@ -199,10 +216,14 @@ fn without_retries(entered: io::Result<usize>) -> io::Result<()> {
 }
 
 /// From the newest kernel to the oldest: completions are worked off only when this thread asks
-/// (6.1), without interrupting it (5.19), or as they come.
-fn build(depth: u32, is_polled: bool) -> io::Result<IoUring> {
-    type SetUp = fn(&mut Builder);
-    let ways: [SetUp; 3] = [
+/// (6.1), without interrupting it (5.19), or as they come. With it whether commands of a device
+/// take registered buffers: from 6.1 on, too.
+fn build<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    depth: u32,
+    is_polled: bool,
+) -> io::Result<(IoUring<S, C>, bool)> {
+    type SetUp<S, C> = fn(&mut Builder<S, C>);
+    let ways: [SetUp<S, C>; 3] = [
         |builder| {
             builder
                 .setup_single_issuer()
@@ -216,14 +237,14 @@ fn build(depth: u32, is_polled: bool) -> io::Result<IoUring> {
         |_| {},
     ];
     let mut refused = None;
-    for set_up in ways {
-        let mut builder = IoUring::builder();
+    for (number, set_up) in ways.into_iter().enumerate() {
+        let mut builder = IoUring::<S, C>::builder();
         set_up(&mut builder);
         if is_polled {
             builder.setup_iopoll();
         }
         match builder.dontfork().build(depth) {
-            Ok(ring) if ring.params().is_feature_ext_arg() => return Ok(ring),
+            Ok(ring) if ring.params().is_feature_ext_arg() => return Ok((ring, number == 0)),
             Ok(_) => {
                 return Err(io::Error::other(
                     "io_uring of this kernel cannot wait for a time: Linux 5.11 or newer is needed",
@@ -232,6 +253,11 @@ fn build(depth: u32, is_polled: bool) -> io::Result<IoUring> {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = Some(error),
             Err(error) => return Err(explained(error)),
         }
+    }
+    if S::BUILD_FLAGS != 0 {
+        return Err(io::Error::other(
+            "io_uring of this kernel has no room for NVMe commands: Linux 5.19 or newer is needed",
+        ));
     }
     Err(refused.expect("one way was tried"))
 }
@@ -261,7 +287,7 @@ mod tests {
     /// like a request.
     #[test]
     fn the_timer_that_wakes_is_no_completion() {
-        let mut ring = Ring::new(&tempfile::tempfile().unwrap(), 1, false).unwrap();
+        let mut ring: Ring = Ring::new(&tempfile::tempfile().unwrap(), 1, false).unwrap();
         for _ in 0..2 {
             ring.enter(Some(Duration::from_secs(3600))).unwrap();
             assert!(ring.is_beating);

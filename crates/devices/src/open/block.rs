@@ -8,6 +8,7 @@ use ::block::{DeviceInfo, DeviceKind, Limits};
 use units::Progress;
 
 use super::{Access, Opening, in_use, patiently, refuse_data};
+use crate::hints::Hints;
 use crate::real::Opened;
 use crate::{DeviceError, control};
 
@@ -45,12 +46,12 @@ impl Described {
 
     /// A text that the disk has in sysfs, without blanks around it; `None` if it has none or an
     /// empty one.
-    fn text(&self, file: &str) -> Option<String> {
+    pub fn text(&self, file: &str) -> Option<String> {
         let text = fs::read_to_string(self.disk.join(file)).ok()?.trim().to_owned();
         (!text.is_empty()).then_some(text)
     }
 
-    fn number(&self, file: &str) -> Option<u64> {
+    pub fn number(&self, file: &str) -> Option<u64> {
         self.text(file)?.parse().ok()
     }
 
@@ -161,8 +162,8 @@ pub(super) fn open(
         holds_data: opening.holds_data,
     };
     let is_loop = libc::major(number) == LOOP_MAJOR;
-    let write_streams = described.write_streams();
-    Ok(Opened { info, file, is_loop, is_polled, write_streams })
+    let hints = Hints::new(described.write_streams());
+    Ok(Opened { info, file, claim: None, is_loop, is_polled, hints })
 }
 
 /// Whether the kernel would refuse writes: asked through a file that is open for reading.

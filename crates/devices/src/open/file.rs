@@ -14,6 +14,7 @@ use super::block::{Described, polling};
 use super::{Access, Opening, in_use, patiently, refuse_data};
 use crate::DeviceError;
 use crate::content::Content;
+use crate::hints::Hints;
 use crate::real::Opened;
 
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC` of `linux/magic.h`: file systems that take `O_DIRECT` and ignore
@@ -92,7 +93,8 @@ pub(super) fn open(
         is_virtual: false,
         holds_data: opening.holds_data,
     };
-    Ok(Opened { info, file, is_loop: false, is_polled, write_streams: 0 })
+    let hints = Hints::new(0);
+    Ok(Opened { info, file, claim: None, is_loop: false, is_polled, hints })
 }
 
 /// Bytes that requests must be multiples of.

@@ -65,6 +65,12 @@ fn beneath(described: &Described) -> Option<String> {
     Some(format!("it lies in {}: {use_of}", behind.display()))
 }
 
+/// Who has a character device open, in words.
+pub(super) fn character_user(number: u64) -> Option<String> {
+    open_in(|data| data.file_type().is_char_device() && data.rdev() == number)
+        .map(|use_of| format!("it is {use_of}"))
+}
+
 /// The loop device or swap space that lies in a file, by whatever name.
 pub(super) fn file_user(data: &Metadata) -> Option<String> {
     file_user_but(data, None)
@@ -141,7 +147,7 @@ fn number_of(folder: &Path) -> Option<u64> {
 }
 
 /// A device number as `major:minor`.
-fn numbered(text: &str) -> Option<u64> {
+pub(super) fn numbered(text: &str) -> Option<u64> {
     let (major, minor) = text.split_once(':')?;
     Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?))
 }

@@ -4,6 +4,7 @@ mod block;
 mod file;
 mod holds;
 mod in_use;
+mod nvme;
 mod places;
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -20,9 +21,10 @@ use units::Progress;
 pub use file::{allocate_file, create_file, resize_file};
 
 use crate::DeviceError;
+use crate::command_set::{CommandSet, KernelCommands};
 use crate::emulated::{self, Emulated};
 use crate::memory::{self, Memory};
-use crate::real::Real;
+use crate::real::{Opened, Real};
 
 /// What may be done to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,8 @@ pub enum Access {
 /// How a device is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// The path of a block device or a regular file, or `memory(bytes=1Gi,sector=512)`. A file by
+    /// The path of a block device, of a namespace of an NVMe drive by its character device
+    /// (`/dev/ng0n1`), or of a regular file, or `memory(bytes=1Gi,sector=512)`. A file by
     /// the name of `memory` is `./memory`.
     pub spec: String,
     /// What may be done to it.
@@ -118,10 +121,12 @@ fn patiently<T>(
 const MOST_QUEUE_DEPTH: u32 = 4096;
 const MOST_REQUEST_BYTES: u32 = 64 << 20;
 
-/// Opens a device: a block device or regular file by its path, or memory.
+/// Opens a device: a block device, a namespace of an NVMe drive (`/dev/ng0n1`) or a regular file by
+/// its path, or memory.
 ///
 /// For writing, a block device is refused if it or a partition of it is mounted, is swap space, or
-/// is held by another driver or program; and unless its data may be destroyed, also if it holds a
+/// is held by another driver or program (a namespace, if its block device is, or if somebody has it
+/// open); and unless its data may be destroyed, also if it holds a
 /// partition table, a file system, a member of a volume group or an array, or anything else than
 /// zeros and what this program wrote. A regular file is refused if a loop device, a swap space or
 /// another probe uses it, and, unless its data may be destroyed, if it holds anything else than
@@ -174,15 +179,32 @@ pub fn open_watched(
         return Ok(Box::new(open_emulated(opening, progress)?));
     }
     let path = Path::new(spec);
-    let data = std::fs::metadata(path).map_err(|error| unnamed(opening, error))?;
+    let data = std::fs::metadata(path).map_err(|error| unnamed(opening, path, error))?;
+    if let Some(name) = nvme::name_of(&data) {
+        let (opened, commands) = nvme::open(opening, path, &data, &name, progress)?;
+        return real(opening, opened, commands);
+    }
     let opened = if data.file_type().is_block_device() {
         block::open(opening, path, &data, progress)?
     } else if data.is_file() {
         file::open(opening, path, &data, progress)?
     } else {
-        return Err(opening
-            .wrong(format!("it is {}, not a block device or a regular file", what_it_is(&data))));
+        return Err(opening.wrong(format!(
+            "it is {}, not a block device, a regular file, or a namespace of an NVMe drive \
+             (/dev/ng0n1)",
+            what_it_is(&data)
+        )));
     };
+    let commands = KernelCommands::new(opened.info.kind, opened.is_polled);
+    real(opening, opened, commands)
+}
+
+/// A device that was opened, once it takes what is to be asked of it.
+fn real<K: CommandSet + 'static>(
+    opening: &Opening,
+    opened: Opened,
+    commands: K,
+) -> Result<Box<dyn BlockDevice>, DeviceError> {
     let sector = opened.info.limits.sector_bytes;
     if !opened.info.limits.most_bytes.is_multiple_of(sector) {
         return Err(opening.wrong(format!(
@@ -190,7 +212,7 @@ pub fn open_watched(
             opened.info.limits.most_bytes
         )));
     }
-    Ok(Box::new(Real::new(opened)?))
+    Ok(Box::new(Real::new(opened, commands)?))
 }
 
 /// An emulated drive, by its spec: for who wants to know how exactly it answers.
@@ -214,7 +236,13 @@ fn emulated_args(opening: &Opening) -> Result<Option<registry::Args>, DeviceErro
     }
 }
 
-fn unnamed(opening: &Opening, error: io::Error) -> DeviceError {
+fn unnamed(opening: &Opening, path: &Path, error: io::Error) -> DeviceError {
+    if error.kind() == io::ErrorKind::NotFound && nvme::is_meant(path) {
+        return opening.wrong(
+            "there is no such namespace of an NVMe drive; `ls /dev/ng*` shows those that there \
+             are (Linux 5.13 or newer)",
+        );
+    }
     if error.kind() == io::ErrorKind::NotFound {
         return opening.wrong(
             "there is no such file or device; a device is a path such as /dev/sdb, a file made \

@@ -4,4 +4,5 @@
 
 mod file;
 mod loop_device;
+mod nvme;
 mod support;

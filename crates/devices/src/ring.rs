@@ -20,6 +20,12 @@ const WOKEN: u64 = u64::MAX - 1;
 /// some per cent of its processor time.
 const BEAT_EVERY: u32 = 50_000_000;
 
+/// Entries of a ring of NVMe commands, at least. A command for which the drive has no room is begun
+/// again by another thread of the kernel, and kernels before 6.14 may read its entry anew then
+/// (Linux e663da62ba86), though another command may lie there by now: one would be lost, and the
+/// other done twice. So an entry is used again only after so many others.
+const MOST_LATE: u32 = 4096;
+
 /// A counter of the kernel, raised by any thread to wake the one that waits.
 pub(crate) struct EventFd(OwnedFd);
 
@@ -77,7 +83,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     /// A ring with this file as its registered file 0. It belongs to the thread that makes it.
     pub fn new(file: &File, depth: u32, is_polled: bool) -> io::Result<Self> {
         // One entry more for the timer, and one for who wakes.
-        let (inner, has_buffers_of_commands) = build(depth + 2, is_polled)?;
+        let entries = if S::BUILD_FLAGS == 0 { depth + 2 } else { MOST_LATE.max(4 * depth) };
+        let (inner, has_buffers_of_commands) = build(entries, is_polled)?;
         inner.submitter().register_files(&[file.as_raw_fd()])?;
         Ok(Self {
             inner,

@@ -491,7 +491,7 @@ def open_device(
     data: bool = False,
     progress: Progress | None = None,
 ) -> Device:
-    """Open the path of a block device or file, or `memory(bytes=1Gi,sector=512)`.
+    """Open a block device, NVMe namespace or file by its path, or `memory(bytes=1Gi,sector=512)`.
 
     To "read_only", to "write", or to "destroy_data". Only the region may be written: data is looked
     for there, and progress counts its bytes.

@@ -38,9 +38,9 @@ def probe(
 ) -> None:
     """Measure DEVICE by experiments that know nothing of it but the times of its requests.
 
-    DEVICE is a block device, a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of
-    `flashwright list profile` or a TOML file. A block device or file is only read unless --write is
-    given.
+    DEVICE is a block device, an NVMe namespace (/dev/ng0n1: its own commands, past the block
+    layer), a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of `flashwright list
+    profile` or a TOML file. A device or file is only read unless --write is given.
 
     \b
     Examples:

@@ -75,9 +75,10 @@ def replay(
     """Play TRACE, a trace file or the folder of a recording, on a device, and measure its answers
     and the lateness.
 
-    DEVICE is a block device, a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of
-    `flashwright list profile` or a TOML file. A block device or file is only read unless --write is
-    given. Address 0 of the trace is the start of the region.
+    DEVICE is a block device, an NVMe namespace (/dev/ng0n1: its own commands, past the block
+    layer), a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of `flashwright list
+    profile` or a TOML file. A device or file is only read unless --write is given. Address 0 of the
+    trace is the start of the region.
 
     \b
     Examples:

@@ -192,7 +192,7 @@ def create(
     destroy_data: tuple[str, ...],
     to: Json,
 ) -> None:
-    """Make a volume on DEVICE, a block device or a file.
+    """Make a volume on DEVICE, a block device, an NVMe namespace (/dev/ng0n1) or a file.
 
     What the device holds is looked at first; a device in use is refused in any case.
     """

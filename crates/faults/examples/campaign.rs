@@ -4,6 +4,7 @@
 //! cargo run --release -p flashwright-faults --example campaign -- [KEY=VALUE ...]
 //! ```
 //!
+//! `drawn` (so many stacks with parameters drawn at random, by the seed, in place of the others),
 //! `stack` (a stack's text, `planted:BUG`, or `all`: every stack of `faults::subjects`), `cuts` (in
 //! all, divided among them; 10,000), `fails` (episodes of each stack in which each command fails
 //! once, at the device and between its layers; 0), `seed` (1), `device`, `sector`, `most` and
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use faults::{
-    Bug, Fault, Options, Subject, SubjectKind, Tally, campaign, each_command_fails, shrink,
+    Bug, Fault, Options, Subject, SubjectKind, Tally, campaign, drawn, each_command_fails, shrink,
     subjects, try_episode,
 };
 
@@ -64,7 +65,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         tries: 40,
     };
     let (mut device, mut sector, mut most, mut tail) = (None, None, None, None);
-    let mut aside = None;
+    let (mut aside, mut drawn_stacks) = (None, None);
     for argument in arguments {
         let (key, value) =
             argument.split_once('=').ok_or_else(|| format!("`{argument}` is not KEY=VALUE"))?;
@@ -88,6 +89,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
                 };
             }
             "only" => parsed.subjects.retain(|subject| subject.to_string().contains(value)),
+            "drawn" => drawn_stacks = Some(number(key, value)? as usize),
             "cuts" => parsed.cuts = number(key, value)?,
             "fails" => parsed.fails = number(key, value)?,
             "seed" => parsed.seed = number(key, value)?,
@@ -111,6 +113,9 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "exactly" => parsed.is_exact = yes(key, value)?,
             _ => return Err(format!("`{key}` is unknown: see the head of examples/campaign.rs")),
         }
+    }
+    if let Some(count) = drawn_stacks {
+        parsed.subjects = drawn(parsed.seed, count);
     }
     for subject in &mut parsed.subjects {
         if let Some(device) = device {

@@ -107,7 +107,27 @@ pub fn parse(text: &str) -> Result<Vec<(&'static Entry, Args)>, SpecError> {
             layers.push(accept(&log)?);
         }
     }
+    check_headers(&layers)?;
     Ok(layers)
+}
+
+/// Headers that lie in the last bytes of pages need these to be zero, and layers with a form of
+/// their own on what is below write others there.
+fn check_headers(layers: &[(&'static Entry, Args)]) -> Result<(), SpecError> {
+    let name = |(entry, _): &(&'static Entry, Args)| entry.info.name;
+    let is_embedded = |layer: &(&'static Entry, Args)| {
+        name(layer) == stable_buffer::ENTRY.info.name && layer.1.text("layout") == "embedded"
+    };
+    let Some(last) = layers.iter().rposition(is_embedded) else { return Ok(()) };
+    match layers[..last].iter().map(name).find(|name| *name != scheduler::ENTRY.info.name) {
+        None => Ok(()),
+        Some(above) => Err(SpecError::BadValue {
+            name: stable_buffer::ENTRY.info.name,
+            key: "layout".to_owned(),
+            value: "embedded".to_owned(),
+            right: format!("beside, as `{above}` above it writes all bytes of its pages"),
+        }),
+    }
 }
 
 fn accept(spec: &Spec) -> Result<(&'static Entry, Args), SpecError> {

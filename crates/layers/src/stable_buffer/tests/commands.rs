@@ -341,3 +341,16 @@ fn the_flush_of_a_note_that_fails_is_a_flush_that_fails() {
     assert!(bench.actions.down.is_empty());
     assert!(matches!(bench.actions.up.pop().unwrap().outcome, Err(Failure::Poisoned { .. })));
 }
+
+/// Once such a stack could be made, and was poisoned by the first bytes that the layer above wrote
+/// of its own.
+#[test]
+fn headers_in_pages_are_refused_below_a_layer_that_writes_whole_pages() {
+    let below = "stable_buffer(layout=embedded)";
+    for above in ["log_volume", "replicas", "stable_buffer", "scheduler|log_volume|scheduler"] {
+        let told = crate::parse(&format!("{above}|{below}")).map(|_| ()).unwrap_err().to_string();
+        assert!(told.contains("layout") && told.contains("writes all bytes"), "{told}");
+    }
+    assert_eq!(crate::parse(&format!("scheduler|scheduler|{below}")).unwrap().len(), 3);
+    assert_eq!(crate::parse(&format!("{below}|log_volume")).unwrap().len(), 2);
+}

@@ -190,7 +190,12 @@ def listing() -> dict[str, list[dict[str, Any]]]:
                 "params": [],
             }
         )
-    return {"profile": profiles, "scheme": _core.schemes(), "pattern": _core.patterns()}
+    return {
+        "profile": profiles,
+        "array": _core.arrays(),
+        "scheme": _core.schemes(),
+        "pattern": _core.patterns(),
+    }
 
 
 @dataclass(frozen=True)

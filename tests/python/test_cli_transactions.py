@@ -96,6 +96,25 @@ def test_figures_add_up(cli: Cli) -> None:
     assert found["io_ns"]["log"]["count"] > 0
 
 
+def test_several_drives_are_one(cli: Cli) -> None:
+    words = ("--transactions", "500")
+    array = ("--array", "diff_raid(shares=70)", "--drives", "3", *words)
+    one, several = play(cli, *words)["device"], play(cli, *array)["device"]
+    assert several["capacity_bytes"] == pytest.approx(2 * one["capacity_bytes"], rel=0.01)
+    assert several["state"]["array"] == {
+        "kind": "diff_raid(shares=70)",
+        "drives": 3,
+        "missing": None,
+    }
+    assert "array" not in one["state"]
+    without = play(cli, *array, "--missing", "1")["device"]
+    assert without["name"].endswith("without drive 1")
+    assert "unknown array `x`" in refused(cli, LOAD, *DRIVE, "--array", "x")
+    assert "are of --array" in refused(cli, LOAD, *DRIVE, "--drives", "3")
+    on_real = ("--device", "memory(bytes=64Mi)", "--array", "raid5")
+    assert "it is for a simulated drive" in refused(cli, LOAD, *on_real)
+
+
 def test_a_fragmented_drive_is_slower(cli: Cli) -> None:
     words = ("--transactions", "2k", "--no-log", "--pool", "64")
     restored = play(cli, *words, "--state", "fresh")

@@ -17,6 +17,7 @@ WORDS = {
     "workload": ("synthetic workload", "synthetic workloads"),
     "trace_format": ("trace format", "trace formats"),
     "profile": ("profile", "profiles of simulated drives"),
+    "array": ("array", "arrays of simulated drives"),
     "scheme": ("FTL scheme", "FTL schemes of simulated drives"),
     "pattern": ("request pattern", "request patterns (io:...)"),
     "layer": ("layer", "layers between a database and a device"),

@@ -14,7 +14,7 @@ from flashwright import _core
 from flashwright.cli.options import Number, Overrides, Size, option
 
 if TYPE_CHECKING:
-    from flashwright.probing.targets import Region, Target
+    from flashwright.probing.targets import DriveArray, Region, Target
 
 
 class RegionText(click.ParamType["tuple[int, int]"]):
@@ -87,6 +87,21 @@ class TargetOptions(Overrides):
         type=Number(0, 1000),
         metavar="X",
     )
+    array: str | None = option(
+        "Make one device of several such simulated drives, as docs/arrays.md has it: mirrored, "
+        "striped, raid5, diff_raid(shares=70); `flashwright list array`.",
+        metavar="KIND",
+    )
+    drives: int | None = option(
+        "With --array: how many drives.  [default: 2 mirrored, else 4]",
+        type=click.IntRange(2, 64),
+        metavar="N",
+    )
+    missing: int | None = option(
+        "With --array: take this drive away, from 0; the array has parity then.",
+        type=click.IntRange(min=0),
+        metavar="N",
+    )
     seed: int = option("Seed of all that is random.", type=click.IntRange(0, 2**63 - 1), default=1)
 
     @property
@@ -102,6 +117,8 @@ class TargetOptions(Overrides):
             raise click.UsageError("--destroy-data: it confirms --write; give both")
         if self.overwrites is not None and self.state != "aged":
             raise click.UsageError("--overwrites: it is of --state aged")
+        if self.array is None and (self.drives is not None or self.missing is not None):
+            raise click.UsageError("--drives and --missing are of --array")
         for path in self.destroy_data:
             if path not in devices:
                 raise click.UsageError(
@@ -119,8 +136,22 @@ class TargetOptions(Overrides):
         if self.create is not None:
             probe_runs.create(device, self.create)
         return self.opened(
-            Target.find(device, self.overrides, state=self.state, overwrites=self.overwrites)
+            Target.find(
+                device,
+                self.overrides,
+                state=self.state,
+                overwrites=self.overwrites,
+                array=self._array(),
+            )
         )
+
+    def _array(self) -> DriveArray | None:
+        from flashwright.probing.targets import DriveArray
+
+        if self.array is None:
+            return None
+        few = 2 if self.array.startswith("mirrored") else 4
+        return DriveArray(self.array, self.drives or few, self.missing)
 
     def opened(self, target: Target) -> Target:
         """Give the device with what may be done to it, if it is a real one."""

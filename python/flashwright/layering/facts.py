@@ -139,6 +139,7 @@ def cache_folder(target: Target) -> Path:
             target.drive.profile_hash,
             target.state,
             target.overwrites,
+            *([] if target.array is None else [target.array.document()]),
             EXPERIMENTS,
             MINUTES,
             __version__,

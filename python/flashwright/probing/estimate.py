@@ -126,7 +126,7 @@ def pace_of(target: Target, device: Device, region: Region, *, may_write: bool) 
     one.
     """
     if target.drive is not None:
-        device = _core.simulated_device(target.drive.toml, name=target.name, seed=target.seed)
+        device = target.another()
 
     def seconds(size_bytes: int, *, is_random: bool, is_write: bool) -> float:
         return _core.request_seconds(

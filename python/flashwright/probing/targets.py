@@ -68,6 +68,21 @@ class Region:
 
 
 @dataclass(frozen=True)
+class DriveArray:
+    """Several simulated drives of one profile as one device."""
+
+    kind: str
+    """As `flashwright list array` names it, such as `raid5(unit=64Ki)`."""
+    drives: int
+    missing: int | None = None
+    """The drive, from 0, that is taken away: of an array with parity."""
+
+    def document(self) -> dict[str, Any]:
+        """Tell the array for a result."""
+        return {"kind": self.kind, "drives": self.drives, "missing": self.missing}
+
+
+@dataclass(frozen=True)
 class Target:
     """A device as it is to be probed."""
 
@@ -88,6 +103,8 @@ class Target:
     """Longest request to a real device, in bytes."""
     holds_data: bool = False
     """Whether writes bring bytes and reads give them back; else it is only measured."""
+    array: DriveArray | None = None
+    """Of how many such drives it is made; None for one."""
 
     @staticmethod
     def find(
@@ -96,6 +113,7 @@ class Target:
         *,
         state: str | None = None,
         overwrites: float | None = None,
+        array: DriveArray | None = None,
     ) -> Target:
         """Find what a name means.
 
@@ -115,11 +133,13 @@ class Target:
                 drive,
                 chosen,
                 (2.0 if overwrites is None else overwrites) if chosen == "aged" else None,
+                array=array,
             )
         for option, value in (
             ("--set", overrides),
             ("--state", state),
             ("--overwrites", overwrites),
+            ("--array", array),
         ):
             if value:
                 raise InputError(f"{option}: it is for a simulated drive, and {given} is none")
@@ -176,7 +196,12 @@ class Target:
     @cached_property
     def name(self) -> str:
         """What it is called in results."""
-        return self.given if self.drive is None else self.drive.name
+        if self.drive is None:
+            return self.given
+        if self.array is None:
+            return self.drive.name
+        without = "" if self.array.missing is None else f" without drive {self.array.missing}"
+        return f"{self.array.kind} of {self.array.drives} {self.drive.name}{without}"
 
     def with_data(self) -> Target:
         """Give the same device as one that holds data."""
@@ -193,14 +218,26 @@ class Target:
         """
         if self.drive is None:
             return self._open_real(progress)
-        overwrites = 0.0 if self.overwrites is None else self.overwrites
+        return self._make(self.state, data=self.holds_data, progress=progress)
+
+    def another(self) -> _core.Device:
+        """Make another simulated drive like it, filled."""
+        return self._make("filled", data=False, progress=None)
+
+    def _make(self, state: str, *, data: bool, progress: Progress | None) -> _core.Device:
+        if self.drive is None:
+            raise AssertionError("only simulated drives are made")
+        array = self.array or DriveArray("", 1)
         return _core.simulated_device(
             self.drive.toml,
             name=self.name,
-            state=self.state,
-            overwrites=overwrites,
+            state=state,
+            overwrites=0.0 if self.overwrites is None else self.overwrites,
             seed=self.seed,
-            data=self.holds_data,
+            data=data,
+            array=array.kind or None,
+            drives=array.drives,
+            missing=array.missing,
             progress=progress,
         )
 
@@ -239,6 +276,8 @@ class Target:
             document["state"] = {"kind": self.state}
             if self.overwrites is not None:
                 document["state"]["overwrites"] = self.overwrites
+            if self.array is not None:
+                document["state"]["array"] = self.array.document()
         return document
 
 

@@ -48,7 +48,7 @@ pub(super) struct Frontier {
 }
 
 impl Frontier {
-    const CLOSED: Self = Self { next: 0, end: 0 };
+    pub(super) const CLOSED: Self = Self { next: 0, end: 0 };
 }
 
 /// A page-mapped FTL.
@@ -74,20 +74,20 @@ pub struct PageMapped<P, V> {
     pub(super) reserve: usize,
     /// Victims chosen by the policies in a row that gained nothing, by lane: what another lane
     /// gains is of no use.
-    without_gain: Vec<u32>,
+    pub(super) without_gain: Vec<u32>,
     pub(super) divider: Divider,
     pub(super) placement: P,
     pub(super) victims: V,
     pub(super) counters: FtlCounters,
-    cleaning: Cleaning,
+    pub(super) cleaning: Cleaning,
     /// Erase blocks that were emptied and are not erased yet: no victims.
     pub(super) emptied: Vec<EraseBlockId>,
     /// Frontiers that are to be closed early; empty until a policy wants one closed.
-    to_close: Vec<bool>,
+    pub(super) to_close: Vec<bool>,
     /// When the policy was last asked what to close.
-    asked_at: Option<u64>,
+    pub(super) asked_at: Option<u64>,
     /// None unless data is moved that has lain for long.
-    long_lying: Option<Box<LongLying>>,
+    pub(super) long_lying: Option<Box<LongLying>>,
     /// None unless some erase blocks are a cache.
     pub(super) cache: Option<Box<CacheBlocks>>,
 }
@@ -432,7 +432,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
 
     /// Whether the placement policy chooses the victims.
     #[inline]
-    fn is_own_choice(&self) -> bool {
+    pub(super) fn is_own_choice(&self) -> bool {
         P::CHOOSES_VICTIMS && self.victims.is_own()
     }
 
@@ -452,304 +452,5 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         } else {
             self.victims.closed(block, domain, &self.device);
         }
-    }
-
-    /// An erase block is cleaned for a reason that is not the policies'.
-    pub(super) fn remove_victim(&mut self, block: EraseBlockId) {
-        if let Some(cache) = &mut self.cache
-            && cache.holds(self.device.block(block).stream)
-        {
-            return cache.left(block);
-        }
-        self.is_victim(block);
-        let domain =
-            self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
-        if self.is_own_choice() {
-            self.placement.victim_removed(block, domain, &self.device);
-        } else {
-            self.victims.remove(block, domain, &self.device);
-        }
-    }
-
-    fn is_victim(&mut self, block: EraseBlockId) {
-        if let Some(long_lying) = &mut self.long_lying {
-            long_lying.left(block, self.lanes.lane_of(block.0));
-        }
-    }
-
-    /// The next stream whose open erase block in a lane is to be [closed](Self::close) early: asked
-    /// before a cleaning begins there.
-    ///
-    /// The policy is asked once between two writes of the host, or closing could undo what each
-    /// cleaning gains. What it wants is done in each lane before the next cleaning there: one that
-    /// is under way may need the room.
-    pub fn stream_to_close(&mut self, lane: u32) -> Option<StreamId> {
-        if !P::CLOSES_EARLY {
-            return None;
-        }
-        if self.asked_at != Some(self.device.clock) {
-            self.asked_at = Some(self.device.clock);
-            while let Some(stream) = self.placement.stream_to_close(&self.device) {
-                self.to_close.resize(self.frontiers.len(), false);
-                for lane in 0..self.lanes.count() {
-                    let place = self.lanes.of_stream(stream, lane);
-                    self.to_close[place] = self.has_room(stream, lane);
-                }
-            }
-        }
-        if self.to_close.is_empty() {
-            return None;
-        }
-        let mut streams = (0..self.device.streams.len() as u32).map(StreamId);
-        streams.find(|&stream| self.to_close[self.lanes.of_stream(stream, lane)])
-    }
-
-    /// Closes a stream's open erase block in a lane, if there is one. What is left of it stays
-    /// unwritten until it is erased.
-    pub fn close(&mut self, stream: StreamId, lane: u32) {
-        let place = self.lanes.of_stream(stream, lane);
-        self.close_no_more(place);
-        let Frontier { next, end } = self.frontiers[place];
-        if next < end {
-            self.counters.unused_pages += u64::from(end - next);
-            self.frontiers[place] = Frontier::CLOSED;
-            let block = EraseBlockId(self.divider.quotient(next));
-            self.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane));
-        }
-    }
-
-    /// The erase block that was to be closed is closed.
-    fn close_no_more(&mut self, place: usize) {
-        if P::CLOSES_EARLY
-            && let Some(to_close) = self.to_close.get_mut(place)
-        {
-            *to_close = false;
-        }
-    }
-
-    /// Closes what the policy wants closed early in a lane, before a cleaning begins there.
-    pub fn close_early(&mut self, lane: u32) {
-        while let Some(stream) = self.stream_to_close(lane) {
-            self.close(stream, lane);
-        }
-    }
-
-    pub(super) fn open(&mut self, stream: StreamId, lane: u32, block: u32) {
-        let pages = self.device.geometry.pages_per_erase_block;
-        let cache = self.cache.as_ref().filter(|cache| cache.size.stream == stream);
-        let end = block * pages + cache.map_or(pages, |cache| cache.size.pages);
-        self.device.blocks[block as usize] = Block { valid: 0, stream: stream.0 as u16 };
-        self.device.opened_at[block as usize] = self.device.clock as u32;
-        self.device.streams[stream.index()].erase_blocks += 1;
-        let place = self.lanes.of_stream(stream, lane);
-        self.frontiers[place] = Frontier { next: block * pages, end };
-        self.close_no_more(place);
-    }
-
-    /// Relocation may open an erase block for this very stream. Then the reserve is enough, but it
-    /// must be whole: otherwise the next cleanings find no erase block for what they relocate.
-    #[cold]
-    fn clean_until_room(&mut self, stream: StreamId, lane: u32) {
-        while !self.make_room(stream, lane) {
-            self.close_early(lane);
-            let victim = self.choose_victim(stream, lane);
-            self.clean(victim, lane);
-        }
-    }
-
-    /// Whether [`PageMapped::make_room`] would say yes.
-    #[inline]
-    #[must_use]
-    pub fn can_make_room(&self, stream: StreamId, lane: u32) -> bool {
-        let free = self.lanes.free(lane);
-        if self.has_room(stream, lane) { free >= self.reserve } else { free > self.reserve }
-    }
-
-    /// Whether the host can write a page of this stream to the lane now: opens an erase block if
-    /// more than the reserve is free. While a cleaning that takes time has broken into the reserve
-    /// the host has to wait, or it would use up what the survivors need.
-    #[inline]
-    pub fn make_room(&mut self, stream: StreamId, lane: u32) -> bool {
-        if self.has_room(stream, lane) {
-            self.lanes.free(lane) >= self.reserve
-        } else {
-            self.open_if_free(stream, lane)
-        }
-    }
-
-    #[cold]
-    fn open_if_free(&mut self, stream: StreamId, lane: u32) -> bool {
-        if self.lanes.free(lane) <= self.reserve {
-            return false;
-        }
-        let block = self.lanes.take(lane, &self.erased).expect("more than the reserve is free");
-        self.open(stream, lane, block);
-        true
-    }
-
-    #[inline]
-    fn has_room(&self, stream: StreamId, lane: u32) -> bool {
-        let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
-        frontier.next < frontier.end
-    }
-
-    /// The victim that the policies choose in a lane. After as many without gain as there are erase
-    /// blocks, no choice of theirs can gain any more, and the FTL chooses one itself.
-    ///
-    /// # Panics
-    /// If no erase block is closed.
-    pub fn choose_victim(&mut self, needy: StreamId, lane: u32) -> EraseBlockId {
-        if let Some(long_lying) = &mut self.long_lying
-            && let Some(victim) = long_lying.overdue(lane, self.counters.erases)
-        {
-            self.counters.long_lying_victims += 1;
-            self.remove_victim(victim);
-            return victim;
-        }
-        let pages = self.device.geometry.pages_per_erase_block;
-        let most = self.lanes.blocks_of(lane).len() as u32;
-        let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
-        let domain = self.lanes.domain_in(domain, lane);
-        let chosen = if self.without_gain[lane as usize] >= most {
-            None
-        } else if self.is_own_choice() {
-            self.placement.choose_victim(domain, &self.device)
-        } else {
-            self.victims.choose(domain, &self.device)
-        };
-        if let Some(victim) = chosen {
-            let gains = self.device.block(victim).valid < pages;
-            let without_gain = &mut self.without_gain[lane as usize];
-            *without_gain = if gains { 0 } else { *without_gain + 1 };
-            self.is_victim(victim);
-            return victim;
-        }
-        self.without_gain[lane as usize] = 0;
-        self.rescue(lane)
-    }
-
-    /// The closed erase block of a lane whose cleaning gains most, of all streams: for policies
-    /// that find nothing to gain.
-    ///
-    /// # Panics
-    /// If no erase block is closed.
-    #[cold]
-    pub fn rescue(&mut self, lane: u32) -> EraseBlockId {
-        self.counters.rescues += 1;
-        let pages = self.device.geometry.pages_per_erase_block;
-        let mut is_closed = vec![true; self.device.blocks.len()];
-        self.lanes.not_in_use().for_each(|block| is_closed[block as usize] = false);
-        self.emptied.iter().for_each(|block| is_closed[block.index()] = false);
-        self.frontiers
-            .iter()
-            .filter(|f| f.next < f.end)
-            .for_each(|f| is_closed[(f.next / pages) as usize] = false);
-        let closed = self.lanes.blocks_of(lane).filter(|&block| is_closed[block as usize]);
-        let fewest = closed.min_by_key(|&block| self.device.blocks[block as usize].valid);
-        // The spare space is more than the reserve and all frontiers together, so that some of it
-        // is in closed erase blocks.
-        let victim = EraseBlockId(
-            fewest.expect("there is a closed erase block that is not full of valid pages"),
-        );
-        self.remove_victim(victim);
-        victim
-    }
-
-    /// Relocates the valid pages of a victim, and erases it.
-    pub(super) fn clean(&mut self, victim: EraseBlockId, lane: u32) {
-        let mut cleaning = std::mem::take(&mut self.cleaning);
-        cleaning.begin(victim, lane, self);
-        cleaning.copy_all(self);
-        self.reclaim(cleaning.end(), lane);
-        self.cleaning = cleaning;
-    }
-
-    /// Nothing in an erase block is valid any more. Its survivors come after that, so that its
-    /// stream's count is right when they come back to the same stream.
-    pub(super) fn empty(&mut self, victim: EraseBlockId, lane: u32, survivors: u32) {
-        let block = &mut self.device.blocks[victim.index()];
-        block.valid = 0;
-        let stream = usize::from(block.stream);
-        self.valid[victim.index() * self.words..(victim.index() + 1) * self.words].fill(0);
-        if P::PER_STREAM {
-            self.device.streams[stream].valid_pages -= survivors;
-        }
-        self.lanes.lost_pages(lane, survivors);
-    }
-
-    /// An erase block that holds nothing valid was erased: it is free again, or retired if that was
-    /// its last erase.
-    ///
-    /// # Panics
-    /// If it holds valid pages.
-    pub fn reclaim(&mut self, victim: EraseBlockId, lane: u32) {
-        let block = self.device.block(victim);
-        assert!(
-            block.valid == 0,
-            "erase block {} is erased with {} valid pages",
-            victim.0,
-            block.valid
-        );
-        if !self.emptied.is_empty() {
-            self.emptied.retain(|&emptied| emptied != victim);
-        }
-        self.erased[victim.index()] += 1;
-        self.device.streams[usize::from(block.stream)].erase_blocks -= 1;
-        self.counters.erases += 1;
-        let mut worn = self.erased[victim.index()];
-        if let Some(cache) = &mut self.cache {
-            let stays = cache.holds(block.stream) && cache.erased(victim);
-            worn = cache.worn(victim, worn);
-            if stays {
-                return self.lanes.put_aside(victim.0, worn);
-            }
-        }
-        self.lanes.put_back(lane, victim.0, worn);
-    }
-
-    /// Lists the valid pages of a block, and loads their table entries together as [`Self::fetch`]
-    /// does.
-    #[inline]
-    pub(super) fn collect(
-        &self,
-        victim: EraseBlockId,
-        offsets: &mut Vec<u32>,
-        lpns: &mut Vec<u32>,
-    ) {
-        let first = (victim.0 * self.device.geometry.pages_per_erase_block) as usize;
-        offsets.clear();
-        lpns.clear();
-        let mut sum = 0u32;
-        for word in 0..self.words {
-            let mut bits = self.valid[victim.index() * self.words + word];
-            while bits != 0 {
-                let offset = word as u32 * 64 + bits.trailing_zeros();
-                bits &= bits - 1;
-                let lpn = self.owner.get(first + offset as usize);
-                sum = sum.wrapping_add(self.map.get(lpn as usize));
-                offsets.push(offset);
-                lpns.push(lpn);
-            }
-        }
-        std::hint::black_box(sum);
-    }
-
-    /// The stream itself, after opening an erase block for it if need be; if none is free, any
-    /// stream with room.
-    #[inline]
-    pub(super) fn stream_with_room(&mut self, stream: StreamId, lane: u32) -> StreamId {
-        if self.has_room(stream, lane) {
-            return stream;
-        }
-        if let Some(block) = self.lanes.take(lane, &self.erased) {
-            self.open(stream, lane, block);
-            return stream;
-        }
-        self.counters.spilled_pages += 1;
-        let with_room = (0..self.device.streams.len() as u32)
-            .find(|&stream| self.has_room(StreamId(stream), lane));
-        // A cleaning starts with at least one erase block free, and that alone holds all that one
-        // victim can have.
-        StreamId(with_room.expect("a cleaning starts with a free erase block"))
     }
 }

@@ -25,7 +25,8 @@ pub struct Facts {
     /// The same of random ones (SCHEDULER eq. 4.4).
     pub random_write: Vec<EquationPiece>,
     /// First byte of a second device, which lies behind the first one's last byte
-    /// ([`block::Spanned`]): the staging area of the layer that has one is there, and nothing else.
+    /// ([`block::Spanned`]): the area of the lowest layer that can have it there
+    /// ([`crate::Aside`]), and nothing else.
     pub staging_offset: Option<u64>,
 }
 

@@ -39,7 +39,7 @@ pub use meter::{Meter, Sample, Sent};
 pub use registered::{Addresses, Counter, Entry, LAYERS, Making, Opened, format, open, parse};
 pub use resize::{Change, Changes, Resizing, capacity, resize};
 pub use stack::Stack;
-pub use staging::{bytes_with_area, format_staging, homes_bytes};
+pub use staging::{Area, Aside, area_of, bytes_with_area, lay_area};
 
 // What all layers speak of.
 use block::{Command, Data, Failure, Limits, Reply, Signal, Store};

@@ -7,7 +7,8 @@ use block::{BlockDevice, Limits, Store};
 
 use crate::memory::Sized;
 use crate::resize::{Changes, Resizing};
-use crate::{Driver, Facts, Layer, LayerError, Stack, replicas, stable_buffer, staging};
+use crate::staging::{self, Area, Aside};
+use crate::{Driver, Facts, Layer, LayerError, Stack, replicas, stable_buffer};
 
 /// What a layer is made from.
 #[derive(Clone, Copy, Debug)]
@@ -51,10 +52,8 @@ pub type Opened = Result<Box<dyn Layer>, LayerError>;
 /// What a layer does with the addresses of what is above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// Each byte lies at the same address below.
+    /// Each byte lies at the same address below, but for those in an area of the layer's own.
     Kept,
-    /// So it does, but for those in a staging area, which may lie on another device.
-    Staged,
     /// Bytes lie wherever the layer wants.
     Moved,
 }
@@ -67,6 +66,8 @@ pub struct Entry {
     pub counters: &'static [Counter],
     /// What it does with addresses.
     pub addresses: Addresses,
+    /// How its area goes to another device, if it may lie there.
+    pub aside: Option<&'static Aside>,
     /// Writes its empty form on what is below.
     pub format: fn(&Making<'_>, &mut Store<'_>) -> Result<(), LayerError>,
     /// Opens what is there, recovered if need be.
@@ -169,12 +170,12 @@ pub fn open(
 }
 
 /// What is done with each layer before it is opened.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
+#[derive(Clone, Copy)]
+pub(crate) enum Work<'a> {
     Open,
     FormatAll,
-    /// Formats the layer whose staging area may lie on another device, and opens none above it.
-    FormatStaging,
+    /// Lays out the area that may lie on another device, and opens no layer above its own.
+    Lay(&'a Area),
 }
 
 /// Opens layers, from the bottom up, that were formatted.
@@ -192,9 +193,10 @@ pub(crate) fn build(
     facts: &Facts,
     seed: u64,
     device: &mut dyn BlockDevice,
-    work: Work,
+    work: Work<'_>,
 ) -> Result<Stack, LayerError> {
-    let is_staging_wanted = facts.staging_offset.is_some() || work == Work::FormatStaging;
+    let is_laid = matches!(work, Work::Lay(_));
+    let is_staging_wanted = facts.staging_offset.is_some() || is_laid;
     let staging = if is_staging_wanted { Some(staging::level(layers)?) } else { None };
     let one_device = Facts { staging_offset: None, ..facts.clone() };
     let mut stack = Stack::new(device.info().limits);
@@ -204,8 +206,15 @@ pub(crate) fn build(
         let making = Making { args, facts, seed };
         let mut driver = Driver::new(&mut *device, stack);
         let mut store = Store::new(&mut driver);
-        if work == Work::FormatAll || work == Work::FormatStaging && is_staging {
-            (entry.format)(&making, &mut store)?;
+        let made = match (work, entry.aside) {
+            (Work::FormatAll, _) => Some((entry.format)(&making, &mut store)),
+            (Work::Lay(area), Some(aside)) if is_staging => {
+                Some((aside.lay)(&making, &mut store, area))
+            }
+            _ => None,
+        };
+        if let Some(made) = made {
+            made?;
             store.flush()?;
         }
         let layer = (entry.open)(&making, &mut store)?;
@@ -213,7 +222,7 @@ pub(crate) fn build(
         driver.settle().map_err(LayerError::Gone)?;
         stack = driver.into_parts().1;
         stack.push(layer);
-        if work == Work::FormatStaging && is_staging {
+        if is_laid && is_staging {
             break;
         }
     }

@@ -38,12 +38,13 @@ const STACKS: [&str; 7] = [
     "log_volume(page=1Ki,segment=64Ki,summaries=segments)",
     "stable_buffer(size=1Mi)|log_volume(segment=64Ki)",
 ];
-/// Those whose staging area may lie on a second device.
-const STAGED: [&str; 4] = [
+/// Those of which a layer may have its area on a second device.
+const STAGED: [&str; 5] = [
     "stable_buffer(size=1Mi)",
     "log_volume(segment=64Ki)|stable_buffer(size=256Ki)",
     "scheduler(coalesce)|stable_buffer(size=512Ki,page=8Ki)|scheduler(defer)",
     "stable_buffer",
+    "log_volume(segment=64Ki,page=1Ki)",
 ];
 const DEVICE_BYTES: u64 = 16 << 20;
 const STAGING_BYTES: u64 = 6 << 20;

@@ -29,9 +29,9 @@ const KNOWN_READ_ONLY: u64 = 0;
 /// What a device of a volume that has two holds of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The pages at home.
+    /// The pages.
     Homes,
-    /// The staging area.
+    /// The area of the layer that has it there.
     Staging,
 }
 

@@ -1,12 +1,14 @@
-//! Another place for the staging area of a volume: on another device, or back behind the pages.
+//! Another place for the area of a volume that may lie on a staging device: there, or back on the
+//! device of everything else.
 //!
-//! Its users keep all that they have, and as many bytes. All pages are at home first, so that the
-//! area is empty. A new one is laid out where the present form does not look; the header of the
-//! pages' device then says where it is, and with the first copy of that which is whole it is
-//! decided. A crash before leaves the volume as it was.
+//! Its users keep all that they have, and as many bytes. All pages are at home first, so that a
+//! buffer's area is empty; a log's tables go with its area. The new one is laid out where the
+//! present form does not look; the header of the pages' device then says where it is, and with the
+//! first copy of that which is whole it is decided. A crash before leaves the volume as it was.
 
 use block::{BlockDevice, Immediate, Part};
 use devices::Access;
+use layers::Area;
 
 use crate::header::{Pair, Role};
 use crate::overlay::Overlay;
@@ -19,29 +21,31 @@ use crate::{Header, VolumeError};
 
 const QUEUE_DEPTH: u32 = 32;
 
-/// Gives a volume an empty staging area on another device: in place of one that is gone or is to
-/// go, or of that on the device itself. Of a volume that was closed nothing is lost by that:
-/// nothing was in the staging area. One without a staging device that was not closed is recovered
-/// first.
+/// Lays out the area of a volume on another device: in place of one that is gone or is to go, or
+/// of that on the device itself. Of a volume that was closed nothing is lost by that: a buffer's
+/// area is empty then, and a log's tables go with it. One without a staging device that was not
+/// closed is recovered first.
 ///
 /// # Errors
 /// [`VolumeError`]: above all if it has a staging device and was not closed, and what the old
-/// device holds may not be lost (`loses`), or the stack's staging area does not fit.
+/// device holds may not be lost (`loses`), the area does not fit, or it holds a log's tables and
+/// is gone.
 pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, VolumeError> {
     let (mut first, header) = opened(device)?;
-    if header.pair.is_some() && !loses {
-        may_be_left(&mut *first, device, &header, staging)?;
-    }
+    let area = match header.pair {
+        Some(_) => Some(left(&mut *first, device, &header, staging, loses)?),
+        None => None,
+    };
     if same_device(&staging.device, device) {
         let reason = format!(
-            "a staging area on a device of its own needs another device; `flashwright volume \
-             restage {device} --none` puts it behind the pages"
+            "a staging device has to be another device; `flashwright volume restage {device} \
+             --none` takes the one away that there is"
         );
         return Err(VolumeError::Refused { device: staging.device.clone(), reason });
     }
     let access = if staging.destroys { Access::DestroyData } else { Access::Write };
     let second = open_device(&staging.device, access, QUEUE_DEPTH)?;
-    give(first, header, (device, &staging.device), second)
+    give(first, header, (device, &staging.device), second, area)
 }
 
 /// The device of the pages, and its header.
@@ -55,15 +59,17 @@ fn opened(device: &str) -> Result<(Box<dyn BlockDevice>, Header), VolumeError> {
     Ok((first, header))
 }
 
-/// Whether the staging device that it has holds nothing.
-fn may_be_left(
+/// What goes with the area on the staging device that it has; nothing if that is gone.
+fn left(
     first: &mut dyn BlockDevice,
     device: &str,
     header: &Header,
     staging: &Staging,
-) -> Result<(), VolumeError> {
+    loses: bool,
+) -> Result<Area, VolumeError> {
     let (uuid, other) = (header.uuid, header.pair.as_ref().map_or("", |pair| &pair.other));
-    if !header.is_clean {
+    let is_same = same_device(&staging.device, other);
+    if !loses && !header.is_clean {
         return Err(refused(
             first,
             format!(
@@ -72,54 +78,69 @@ fn may_be_left(
             ),
         ));
     }
-    if same_device(&staging.device, other) {
+    if !loses && is_same {
         return Err(refused(first, format!("{other} is its staging device already")));
     }
-    // One that is gone cannot be asked.
     let mut header = header.clone();
-    let Ok(Some(mut second)) =
-        staging::open(device, &mut header, None, Access::DestroyData, QUEUE_DEPTH)
-    else {
-        return Ok(());
-    };
-    holds_nothing(first, &header, &mut second)
-}
-
-/// Whether all pages are at home: some may stay in their slots, as they are not what was written.
-fn holds_nothing(
-    first: &mut dyn BlockDevice,
-    header: &Header,
-    second: &mut Second,
-) -> Result<(), VolumeError> {
+    // One that is gone cannot be asked, and what is written over while it is read is no area.
+    let mut second =
+        match staging::open(device, &mut header, None, Access::DestroyData, QUEUE_DEPTH) {
+            Ok(Some(second)) if !is_same => second,
+            _ => return Ok(Area::empty(header.data_bytes)),
+        };
     let name = first.info().name.clone();
-    let mut both = staging::below(first, header, Some((&mut *second.device, &second.header)));
-    // Looking at it may mend it, which is nobody's wish here.
-    let mut over = Immediate::new(Overlay::new(&mut both));
-    layers::homes_bytes(&header.stack, &header.layer_facts(), header.seed, &mut over)
-        .map(|_| ())
-        .map_err(|error| layers_failed(&name, error))
+    let mut both = staging::below(first, &header, Some((&mut *second.device, &second.header)));
+    area_or_none(&name, &header, &mut both, loses)
 }
 
-/// Puts an empty area on a second device, which is at the second of both places.
+/// What goes with the area. Where that may be lost, it is nothing if there is something that
+/// cannot go with it: pages of which a buffer's slots do not hold what was written.
+fn area_or_none(
+    device: &str,
+    header: &Header,
+    below: &mut dyn BlockDevice,
+    loses: bool,
+) -> Result<Area, VolumeError> {
+    match area_of(device, header, below) {
+        Err(_) if loses => Ok(Area::empty(header.data_bytes)),
+        area => area,
+    }
+}
+
+/// What goes with the area. Looking at it may mend something, which is nobody's wish here.
+fn area_of(
+    device: &str,
+    header: &Header,
+    below: &mut dyn BlockDevice,
+) -> Result<Area, VolumeError> {
+    let mut over = Immediate::new(Overlay::new(below));
+    layers::area_of(&header.stack, &header.layer_facts(), header.seed, &mut over)
+        .map_err(|error| layers_failed(device, error))
+}
+
+/// Puts the area on a second device, which is at the second of both places: this one, or that of
+/// the device itself.
 pub(crate) fn give(
     mut first: Box<dyn BlockDevice>,
     mut header: Header,
     (device, place): (&str, &str),
     second: Box<dyn BlockDevice>,
+    area: Option<Area>,
 ) -> Result<Header, VolumeError> {
     let mut had = None;
-    if header.pair.is_none() {
+    let area = if let Some(area) = area {
+        area
+    } else {
         if !header.is_clean {
             let volume = Volume::open_on(first, None, header, Vec::new())?;
             Closed { device: first, header, .. } = volume.close_to_devices()?;
         }
         let mut part = Part::new(&mut *first, header.data_offset, header.data_bytes);
         had = Some(capacity(device, &header, &mut part)?);
-        let homes =
-            layers::homes_bytes(&header.stack, &header.layer_facts(), header.seed, &mut part)
-                .map_err(|error| layers_failed(device, error))?;
-        header.data_bytes = homes;
-    }
+        let area = area_of(device, &header, &mut part)?;
+        header.data_bytes = area.stays_bytes();
+        area
+    };
     let mut second = begin_on(second, place, device, &mut header)?;
     check_room(&header, &*first)?;
     let sector = u64::from(header.sector_bytes.max(second.header.sector_bytes));
@@ -135,7 +156,7 @@ pub(crate) fn give(
     }
     let both = (&mut *second.device, &second.header);
     let mut below = staging::below(&mut *first, &header, Some(both));
-    layers::format_staging(&header.stack, &header.layer_facts(), header.seed, &mut below)
+    layers::lay_area(&header.stack, &header.layer_facts(), header.seed, &mut below, &area)
         .map_err(|error| layers_failed(device, error))?;
     keeps_its_size(device, had, capacity(device, &header, &mut below)?)?;
     header.generation += 1;
@@ -178,18 +199,18 @@ pub struct Unstaged {
     pub problem: Option<String>,
 }
 
-/// Takes the staging device of a volume away: an empty area is laid out behind the pages, on their
-/// own device. A volume that was not closed is recovered first. The staging device, which is at
-/// `given` or where it was last, is needed for that, unless what it alone holds may be lost
-/// (`loses`).
+/// Takes the staging device of a volume away: its area is laid out on the device of everything
+/// else, a buffer's behind the pages, a log's before the segments. A volume that was not closed is
+/// recovered first. The staging device, which is at `given` or where it was last, is needed for
+/// that, unless what it alone holds may be lost (`loses`).
 ///
 /// # Errors
-/// [`VolumeError`]: above all if there is no room behind the pages, with the bytes that are
+/// [`VolumeError`]: above all if there is no room, behind the pages with the bytes that are
 /// missing.
 pub fn unstage(device: &str, given: Option<&str>, loses: bool) -> Result<Unstaged, VolumeError> {
     let (first, mut header) = opened(device)?;
     let Some(Pair { other, .. }) = header.pair.clone() else {
-        let reason = "its staging area lies on the device itself already".to_owned();
+        let reason = "it has no staging device: all of it lies on the device itself".to_owned();
         return Err(refused(&*first, reason));
     };
     let place = given.map_or(other, str::to_owned);
@@ -206,8 +227,8 @@ pub fn unstage(device: &str, given: Option<&str>, loses: bool) -> Result<Unstage
     Ok(Unstaged { header, device: place, problem: cleared.err() })
 }
 
-/// Puts an empty area behind the pages, and lets go of the second device, which still has its
-/// headers.
+/// Puts the area on the device of everything else, and lets go of the second one, which still has
+/// its headers.
 pub(crate) fn take(
     mut first: Box<dyn BlockDevice>,
     mut header: Header,
@@ -215,25 +236,23 @@ pub(crate) fn take(
     loses: bool,
 ) -> Result<(Header, Option<Second>), VolumeError> {
     let device = first.info().name.clone();
-    let mut had = None;
+    let (mut had, mut area) = (None, Area::empty(header.data_bytes));
     if second.is_some() {
         if !header.is_clean {
             let volume = Volume::open_on(first, second, header, Vec::new())?;
             Closed { device: first, header, second } = volume.close_to_devices()?;
         }
         if let Some(second) = &mut second {
-            if !loses {
-                holds_nothing(&mut *first, &header, second)?;
-            }
             let both = (&mut *second.device, &second.header);
             let mut below = staging::below(&mut *first, &header, Some(both));
+            area = area_or_none(&device, &header, &mut below, loses)?;
             had = Some(capacity(&device, &header, &mut below)?);
         }
     }
     let behind = second.as_ref().map_or(0, |second| second.header.generation);
     let laid = laid_out_behind(&*first, &header)?;
     let mut part = Part::new(&mut *first, laid.data_offset, laid.data_bytes);
-    layers::format_staging(&laid.stack, &laid.layer_facts(), laid.seed, &mut part)
+    layers::lay_area(&laid.stack, &laid.layer_facts(), laid.seed, &mut part, &area)
         .map_err(|error| layers_failed(&device, error))?;
     keeps_its_size(&device, had, capacity(&device, &laid, &mut part)?)?;
     let header = Header { generation: laid.generation.max(behind) + 1, ..laid };
@@ -242,8 +261,8 @@ pub(crate) fn take(
     Ok((header, second))
 }
 
-/// The header of a volume whose staging area lies behind its pages. A device that has grown is
-/// taken whole, if that is needed.
+/// The header of a volume whose area lies on the device of everything else. A device that has grown
+/// is taken whole, if that is needed.
 fn laid_out_behind(first: &dyn BlockDevice, header: &Header) -> Result<Header, VolumeError> {
     let limits = first.info().limits;
     let Header { stack, seed, data_offset, data_bytes, uuid, .. } = header;

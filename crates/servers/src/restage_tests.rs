@@ -1,4 +1,4 @@
-//! Staging areas that move between devices: power cuts at any write on the way, over stacks of all
+//! Areas that move between devices: power cuts at any write on the way, over stacks of all
 //! kinds; what is refused, and why.
 
 use std::fs::{self, OpenOptions};
@@ -15,12 +15,17 @@ use super::*;
 use crate::resize::tests::{Shared, judge, use_on, used};
 use crate::{Creating, Opening, about, check, resize};
 
-const STACKS: [&str; 4] = [
+const STACKS: [&str; 6] = [
     "stable_buffer(size=64Ki,page=4Ki)",
     "scheduler(coalesce)|stable_buffer(size=128Ki,page=2Ki,ack=fua)|scheduler(defer)",
     "log_volume(segment=16Ki,page=1Ki)|stable_buffer(size=64Ki,page=4Ki)",
     "stable_buffer(size=64Ki,page=4Ki)|scheduler(defer)|stable_buffer(size=32Ki,page=1Ki)",
+    LOG,
+    "scheduler(coalesce)|log_volume(page=1Ki,segment=16Ki,over_provisioning=20%)|scheduler(defer)",
 ];
+
+const IN_SEGMENTS: &str = "log_volume(segment=64Ki,summaries=segments,over_provisioning=60%)";
+const LOG: &str = "log_volume(page=4Ki,segment=64Ki,over_provisioning=30%,checkpoint_every=256Ki)";
 
 /// One of two devices that lose their power together, after so many writes and flushes of both.
 #[derive(Clone)]
@@ -110,7 +115,7 @@ impl Two {
         let (homes, mut header) = (Box::new(self.homes.clone()), self.header());
         if gives {
             let staging = Box::new(self.staging.clone());
-            return give(homes, header, ("homes", "staging"), staging).map(|_| ());
+            return give(homes, header, ("homes", "staging"), staging, None).map(|_| ());
         }
         let second = self.second(&mut header);
         take(homes, header, second, false).map(|_| ())
@@ -303,15 +308,16 @@ fn a_volume_gets_a_staging_device_and_loses_it_with_all_that_it_holds() {
 #[test]
 fn what_has_no_area_that_may_lie_elsewhere_is_left_as_it_is() {
     for (stack, word) in [
-        ("direct", "it is not in the stack"),
-        ("log_volume(segment=64Ki)", "it is not in the stack"),
-        ("stable_buffer(size=64Ki)|log_volume(segment=64Ki)", "puts bytes elsewhere"),
+        ("direct", "neither is in the stack"),
+        ("stable_buffer(size=64Ki)|log_volume(segment=64Ki)", "put stable_buffer below"),
+        ("log_volume(segment=64Ki)|replicas(partitions=4)", "it lies below log_volume"),
+        (IN_SEGMENTS, "leave out one of both"),
     ] {
         let files = Files::new(stack, false);
         let before = files.look(3);
         assert!(refused(files.restage("fast", false)).contains(word));
         assert_eq!((files.look(3), before.0), (before, 7));
-        assert!(refused(files.unstage(false)).contains("on the device itself already"));
+        assert!(refused(files.unstage(false)).contains("all of it lies on the device itself"));
     }
 }
 
@@ -369,4 +375,79 @@ fn pages_that_rotted_in_their_slots_are_not_given_up_in_silence() {
     }
     files.restage("other", true).unwrap();
     assert_eq!(files.look(3).0, 22, "what is at home is what is left");
+}
+
+/// Where a file holds these bytes for the first time.
+fn place_of(path: &std::path::Path, bytes: &[u8]) -> Option<usize> {
+    let held = fs::read(path).unwrap();
+    held.windows(bytes.len()).position(|one| one == bytes)
+}
+
+#[test]
+fn a_log_gets_a_staging_device_and_loses_it_with_all_that_it_holds() {
+    for is_closed in [true, false] {
+        let files = Files::new(LOG, false);
+        let (_, capacity) = files.look(3);
+        files.write(4, 9, is_closed);
+        files.restage("fast", false).unwrap();
+        assert_eq!((files.look(3), files.look(4)), ((7, capacity), (9, capacity)));
+        let before = fs::read(files.path("slow")).unwrap();
+        files.write(5, 11, false);
+        let after = fs::read(files.path("slow")).unwrap();
+        let end = place_of(&files.path("slow"), &[7; 4096]).unwrap();
+        assert_eq!(before[1 << 20..end], after[1 << 20..end], "what was the area is not written");
+        let summary = place_of(&files.path("fast"), b"FWLOGSUM");
+        assert!(summary.is_some() && after.windows(4096).any(|page| page == [11; 4096]));
+        if is_closed {
+            files.open().close().unwrap();
+        }
+        let taken = files.unstage(false).unwrap();
+        assert_eq!((taken.header.pair, taken.problem), (None, None));
+        fs::remove_file(files.path("fast")).unwrap();
+        let found = [3, 4, 5].map(|page| files.look(page));
+        assert_eq!(found, [(7, capacity), (9, capacity), (11, capacity)]);
+        let found = check(&files.name("slow"), None, &Progress::default()).unwrap();
+        assert_eq!((found.bad_bytes, found.about.notes.len()), (0, 0));
+        let whole =
+            resize::Resizing { device: files.name("slow"), size_bytes: None, destroys: false };
+        resize::resize(&whole, &Progress::default()).unwrap();
+        assert_eq!(files.look(5), (11, capacity), "and it may be resized again");
+    }
+}
+
+/// The tables are on one device alone. They go from it to another, and without it nothing is left.
+#[test]
+fn the_staging_device_of_a_log_is_replaced_while_it_is_there_and_not_after() {
+    let files = Files::new(LOG, true);
+    files.write(4, 9, false);
+    assert!(refused(files.restage("other", false)).contains("was not closed"));
+    files.restage("other", true).unwrap();
+    assert_eq!((files.look(3).0, files.look(4).0), (7, 9), "nothing was lost by that");
+    files.write(5, 10, true);
+    assert!(refused(files.restage("other", false)).contains("staging device already"));
+    let same = Staging { destroys: true, ..files.staging("other") };
+    let told = refused(restage(&files.name("slow"), &same, true));
+    assert!(told.contains("nothing of the volume can be found"), "its own area: {told}");
+    fs::rename(files.path("other"), files.path("gone")).unwrap();
+    for loses in [false, true] {
+        fs::remove_file(files.path("fast")).unwrap();
+        fs::File::create(files.path("fast")).unwrap().set_len(6 << 20).unwrap();
+        let told = refused(files.restage("fast", loses));
+        assert!(told.contains("nothing of the volume can be found"), "{told}");
+    }
+    assert!(refused(files.unstage(false)).contains("needs its staging device"));
+    assert!(refused(files.unstage(true)).contains("nothing of the volume can be found"));
+    fs::rename(files.path("gone"), files.path("other")).unwrap();
+    assert_eq!([3, 4, 5].map(|page| files.look(page).0), [7, 9, 10]);
+}
+
+#[test]
+fn a_log_that_was_made_with_a_staging_device_keeps_one() {
+    let files = Files::new(LOG, true);
+    let before = files.look(3);
+    let told = refused(files.unstage(false));
+    assert!(told.contains("begin at byte 0") && told.contains("a new volume"), "{told}");
+    let whole = resize::Resizing { device: files.name("slow"), size_bytes: None, destroys: false };
+    assert!(refused(resize::resize(&whole, &Progress::default())).contains("has a staging device"));
+    assert_eq!(files.look(3), before);
 }

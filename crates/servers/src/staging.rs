@@ -1,4 +1,5 @@
-//! A volume whose staging area lies on a second device: found, held against the first, changed.
+//! A volume of which a layer has its area on a second, staging device: found, held against the
+//! first, changed.
 //!
 //! Both devices have headers with the volume's UUID and what each is. Their generations grow
 //! together, by three steps: the staging device's header gets the next one and says that the
@@ -16,7 +17,7 @@ use crate::memory::Depth;
 use crate::volume::{find, open_device, plan, write_header};
 use crate::{Header, VolumeError};
 
-/// What the staging area of a new volume lies on.
+/// What the area of a layer of a new volume lies on.
 #[derive(Clone, Debug)]
 pub struct Staging {
     /// The device, as [`devices::open`] takes it.
@@ -73,7 +74,7 @@ pub(crate) fn same_device(one: &str, other: &str) -> bool {
     one == other || whole(one).is_some_and(|path| Some(path) == whole(other))
 }
 
-/// Opens the device that a new staging area is to lie on, with the header that it gets, and says
+/// Opens the device that an area is to lie on, with the header that it gets, and says
 /// in the other's where it is.
 ///
 /// # Errors
@@ -85,7 +86,7 @@ pub(crate) fn begin(
     header: &mut Header,
 ) -> Result<Second, VolumeError> {
     if same_device(&staging.device, device) {
-        let reason = "a staging area on a device of its own needs another device".to_owned();
+        let reason = "a staging device has to be another device".to_owned();
         return Err(VolumeError::Refused { device: staging.device.clone(), reason });
     }
     let access = if staging.destroys { Access::DestroyData } else { Access::Write };

@@ -250,9 +250,11 @@ fn a_crash_between_the_headers_of_both_devices_leaves_a_volume() {
 #[test]
 fn a_stack_that_stages_nothing_or_moves_it_gets_no_staging_device() {
     for (stack, told) in [
-        ("log_volume(segment=64Ki)", "it is not in the stack"),
-        ("direct", "it is not in the stack"),
-        ("stable_buffer(size=64Ki)|log_volume(segment=64Ki)", "puts bytes elsewhere"),
+        ("direct", "neither is in the stack"),
+        ("stable_buffer(size=64Ki)|log_volume(segment=64Ki)", "put stable_buffer below"),
+        ("log_volume(segment=64Ki)|replicas(partitions=4)", "it lies below log_volume"),
+        ("log_volume(summaries=segments,over_provisioning=60%)", "leave out one of both"),
+        ("log_volume(segment=64Ki,summary_pages=4096)", "a larger staging device"),
         ("stable_buffer(size=16Mi)", "a larger staging device"),
     ] {
         let files = Files::new();
@@ -263,7 +265,7 @@ fn a_stack_that_stages_nothing_or_moves_it_gets_no_staging_device() {
     }
     let files = Files::new();
     let error = Volume::create(&files.creating("slow", "slow")).map(|_| ()).unwrap_err();
-    assert!(error.to_string().contains("needs another device"), "{error}");
+    assert!(error.to_string().contains("has to be another device"), "{error}");
 }
 
 #[test]
@@ -296,10 +298,38 @@ fn both_devices_lose_their_headers_when_it_is_destroyed() {
     assert!(about(&files.name("slow"), None).is_err() && about(&files.name("fast"), None).is_err());
 }
 
-/// Layers over the buffer, and one below that keeps addresses.
+/// The first device is segments from its first byte on; what says where pages lie is on the second.
 #[test]
-fn what_lies_above_and_below_a_buffer_goes_with_it() {
+fn a_log_keeps_its_records_and_checkpoints_on_the_second_device_and_outlives_a_kill() {
+    let files = Files::new();
+    let stack = "log_volume(segment=64Ki,over_provisioning=30%,checkpoint_every=64Ki)".to_owned();
+    let creating = Creating { stack, ..files.creating("slow", "fast") };
+    let volume = Volume::create(&creating).unwrap();
+    // 96 segments of 16 pages, and 30 % of what users have to spare.
+    assert_eq!(volume.capacity_bytes(), (96.0 * 16.0 / 1.3) as u64 * 4096);
+    volume.close().unwrap();
+    for value in 1..40 {
+        files.life(u64::from(value) % 7, value, value % 3 == 0);
+        assert_eq!(files.first_of(u64::from(value) % 7), value);
+    }
+    let count = |name, magic: &[u8]| {
+        let held = fs::read(files.path(name)).unwrap();
+        held.windows(8).filter(|bytes| *bytes == magic).count()
+    };
+    for magic in [b"FWLOGVOL", b"FWLOGROT", b"FWLOGTAB", b"FWLOGSUM"] {
+        assert!(count("slow", magic) == 0 && count("fast", magic) > 0, "{magic:?}");
+    }
+    let found = check(&files.name("slow"), None, &units::Progress::default()).unwrap();
+    assert_eq!((found.bad_bytes, found.about.notes.len()), (0, 0));
+    assert_eq!(place(&files.path("fast"), (1 << 20) + 8, 8), b"FWLOGVOL");
+}
+
+/// Layers over that which has its area there, and one below that keeps addresses.
+#[test]
+fn what_lies_above_and_below_an_area_goes_with_it() {
     for stack in [
+        "scheduler(coalesce)|log_volume(segment=64Ki)|scheduler(defer,buffer=64Ki)",
+        "replicas(partitions=4)|log_volume(segment=64Ki,placement=dac,over_provisioning=50%)",
         "log_volume(segment=64Ki)|stable_buffer(size=64Ki,ack=written)",
         "scheduler(defer)|stable_buffer(size=64Ki,page=8Ki)|scheduler(coalesce,buffer=64Ki)",
     ] {

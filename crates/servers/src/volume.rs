@@ -34,7 +34,7 @@ pub struct Creating {
     pub seed: u64,
     /// What the device holds may be destroyed.
     pub destroys: bool,
-    /// A second device, on which the staging area of the stack is to lie.
+    /// A second device, on which the area of one of the stack's layers is to lie.
     pub staging: Option<Staging>,
 }
 

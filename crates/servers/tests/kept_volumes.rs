@@ -35,7 +35,7 @@ const fn alone(name: &'static str, stack: &'static str, is_closed: bool) -> Kept
     Kept { name, stack, staging_bytes: 0, is_closed }
 }
 
-const KEPT: [Kept; 7] = [
+const KEPT: [Kept; 8] = [
     alone("direct", "direct", true),
     alone("log_ring", "log_volume(segment=64Ki)", false),
     alone(
@@ -49,6 +49,12 @@ const KEPT: [Kept; 7] = [
     Kept {
         name: "staged_aside",
         stack: "stable_buffer(size=256Ki,page=4Ki)",
+        staging_bytes: 4 << 20,
+        is_closed: false,
+    },
+    Kept {
+        name: "log_aside",
+        stack: "log_volume(segment=64Ki)",
         staging_bytes: 4 << 20,
         is_closed: false,
     },

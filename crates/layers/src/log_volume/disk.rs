@@ -66,6 +66,8 @@ impl Form {
     const CHECKSUMS: u16 = 1;
     const COPIES: u16 = 2;
     const IN_SEGMENTS: u16 = 4;
+    /// The volume's area lies on another device than its segments.
+    const ASIDE: u16 = 8;
 
     fn flags(self) -> u16 {
         (u16::from(self.keeps_checksums) * Self::CHECKSUMS)
@@ -104,6 +106,8 @@ pub(super) struct Sizes {
     pub logical_pages: u32,
     pub ring_pages: u32,
     pub form: Form,
+    /// Where the segments begin, if everything else lies on another device; else they follow it.
+    pub segments_at: Option<u64>,
 }
 
 /// What never changes after formatting.
@@ -118,13 +122,15 @@ impl Superblock {
         let mut at = &mut to[8..SUPERBLOCK_BYTES];
         at.put_u64_le(SUPERBLOCK_MAGIC);
         at.put_u16_le(VERSION);
-        at.put_u16_le(self.sizes.form.flags());
+        let aside = self.sizes.segments_at.map_or(0, |_| Form::ASIDE);
+        at.put_u16_le(self.sizes.form.flags() | aside);
         at.put_u32_le(self.sizes.page_bytes);
         at.put_u64_le(self.volume);
         at.put_u32_le(self.sizes.pages_per_segment);
         at.put_u32_le(self.sizes.segments);
         at.put_u32_le(self.sizes.logical_pages);
         at.put_u32_le(self.sizes.ring_pages);
+        at.put_u64_le(self.sizes.segments_at.unwrap_or(0));
         at.fill(0);
         seal(0, &mut to[..SUPERBLOCK_BYTES]);
     }
@@ -147,7 +153,8 @@ impl Superblock {
         }
         let is_first = version == FIRST_VERSION;
         let flags = at.get_u16_le();
-        let form = Form::from_flags(flags)
+        let is_aside = !is_first && flags & Form::ASIDE != 0;
+        let form = Form::from_flags(if is_aside { flags - Form::ASIDE } else { flags })
             .filter(|form| !is_first || *form == Form::default())
             .ok_or_else(|| format!("its form is {flags:#06x}, which is unknown"))?;
         let page_bytes = at.get_u32_le();
@@ -159,6 +166,7 @@ impl Superblock {
             logical_pages: at.get_u32_le(),
             ring_pages: at.get_u32_le(),
             form,
+            segments_at: Some(at.get_u64_le()).filter(|_| is_aside),
         };
         Ok((Self { volume, sizes }, is_first))
     }
@@ -435,10 +443,14 @@ mod tests {
             logical_pages: 200,
             ring_pages: 8,
             form: Form { keeps_checksums: true, copies_roots: false, in_segments: true },
+            segments_at: None,
         };
-        let superblock = Superblock { volume: 5, sizes };
-        superblock.encode(&mut page);
-        assert_eq!(Superblock::decode(&page), Ok((superblock, false)));
+        for segments_at in [Some(0), Some(1 << 40), None] {
+            let superblock = Superblock { volume: 5, sizes: Sizes { segments_at, ..sizes } };
+            superblock.encode(&mut page);
+            assert_eq!(Superblock::decode(&page), Ok((superblock, false)));
+        }
+        assert_eq!(page[48..64], [0; 16], "as without a staging device ever since");
         let root = Root {
             number: 3,
             epoch: 2,

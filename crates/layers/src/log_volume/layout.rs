@@ -24,7 +24,7 @@ const SEGMENTS_TO_TURN: u32 = 3;
 const LEAST_SPARE_PAGES: f64 = 5.0;
 
 /// The sizes in a superblock, and what follows from them. Offsets are in bytes from the
-/// start of the device.
+/// start of the device, or of the first of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VolumeLayout {
     pub page_bytes: u32,
@@ -41,6 +41,10 @@ pub(super) struct VolumeLayout {
     /// All pages of tables: after those of the map come those of the segments. Each has room for
     /// two versions.
     pub tables: u32,
+    /// Where the superblock lies, and all but the segments behind it.
+    own_at: u64,
+    /// Where the segments begin, if that is not behind all else.
+    segments_at: Option<u64>,
     roots_at: u64,
     tables_at: u64,
     ring_at: u64,
@@ -48,10 +52,18 @@ pub(super) struct VolumeLayout {
 }
 
 impl VolumeLayout {
-    /// What follows from the sizes. All are above 0 and within their limits.
-    pub fn of(sizes: Sizes) -> Self {
-        let Sizes { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form } =
-            sizes;
+    /// What follows from the sizes, with the superblock at this byte. All are above 0 and within
+    /// their limits.
+    pub fn of(sizes: Sizes, own_at: u64) -> Self {
+        let Sizes {
+            page_bytes,
+            pages_per_segment,
+            segments,
+            logical_pages,
+            ring_pages,
+            form,
+            segments_at,
+        } = sizes;
         let page = u64::from(page_bytes);
         let map_tables = logical_pages.div_ceil(per_page(
             page_bytes,
@@ -62,13 +74,14 @@ impl VolumeLayout {
             + segments.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, SEGMENT_ENTRY_BYTES));
         let root_pages =
             (form.root_header_bytes() as u32 + tables.div_ceil(4)).div_ceil(page_bytes);
-        let roots_at = page;
+        let roots_at = own_at + page;
         let roots = if form.copies_roots { 4 } else { 2 };
         let tables_at = roots_at + roots * u64::from(root_pages) * page;
         let ring_at = tables_at + 2 * u64::from(tables) * page;
         let segment_bytes = u64::from(pages_per_segment) * page;
-        let ring = if form.in_segments { 0 } else { u64::from(ring_pages) };
-        let data_at = (ring_at + ring * page).next_multiple_of(segment_bytes);
+        let own_end = ring_at + ring_bytes(page_bytes, ring_pages, form);
+        let behind = || own_end.next_multiple_of(segment_bytes);
+        let data_at = segments_at.unwrap_or_else(behind);
         Self {
             page_bytes,
             pages_per_segment,
@@ -79,6 +92,8 @@ impl VolumeLayout {
             root_pages,
             map_tables,
             tables,
+            own_at,
+            segments_at,
             roots_at,
             tables_at,
             ring_at,
@@ -89,12 +104,28 @@ impl VolumeLayout {
     /// The sizes that it follows from.
     pub const fn sizes(&self) -> Sizes {
         let Self {
-            page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form, ..
+            page_bytes,
+            pages_per_segment,
+            segments,
+            logical_pages,
+            ring_pages,
+            form,
+            segments_at,
+            ..
         } = *self;
-        Sizes { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form }
+        Sizes {
+            page_bytes,
+            pages_per_segment,
+            segments,
+            logical_pages,
+            ring_pages,
+            form,
+            segments_at,
+        }
     }
 
-    /// The largest volume that a device holds.
+    /// The largest volume that a device holds; or a device for the segments, and another for all
+    /// else.
     pub fn plan(settings: &VolumeSettings, below: Limits) -> Result<Self, LayerError> {
         let page = u64::from(settings.page_bytes);
         let refused = |reason: String| LayerError::Refused { layer: NAME, reason };
@@ -114,12 +145,12 @@ impl VolumeLayout {
                  give segment=... or page=..."
             )));
         }
-        let all = below.capacity_bytes / settings.segment_bytes;
+        let device_bytes = settings.aside.unwrap_or(below.capacity_bytes);
+        let all = device_bytes / settings.segment_bytes;
         if all * pages_per_segment > MOST_PAGES {
             return Err(refused(format!(
-                "a device of {} bytes has more than {MOST_PAGES} pages of {page} bytes: give \
-                 page=...",
-                below.capacity_bytes
+                "a device of {device_bytes} bytes has more than {MOST_PAGES} pages of {page} \
+                 bytes: give page=..."
             )));
         }
         let ring_pages =
@@ -145,24 +176,51 @@ impl VolumeLayout {
             if logical_pages == 0 {
                 break;
             }
-            let layout = Self::of(Sizes {
+            let sizes = Sizes {
                 page_bytes: settings.page_bytes,
                 pages_per_segment: pages_per_segment as u32,
                 segments,
                 logical_pages,
                 ring_pages,
                 form,
-            });
-            if layout.end() <= below.capacity_bytes {
+                segments_at: settings.aside.map(|_| 0),
+            };
+            let layout = Self::of(sizes, settings.aside.unwrap_or(0));
+            if layout.end() <= device_bytes {
+                layout.check_aside(below)?;
                 return Ok(layout);
             }
         }
         Err(LayerError::TooSmall {
             layer: NAME,
             needed: 4 * settings.segment_bytes + u64::from(ring_pages + 8) * page,
-            there: below.capacity_bytes,
+            there: device_bytes,
             remedy: "take a larger device, or give segment=... or summary_pages=...",
         })
+    }
+
+    /// Whether what lies on another device than the segments fits there.
+    pub fn check_aside(&self, below: Limits) -> Result<(), LayerError> {
+        if self.segments_at.is_none() {
+            return Ok(());
+        }
+        if self.form.in_segments {
+            return Err(LayerError::Refused {
+                layer: NAME,
+                reason: "summaries=segments keeps the record of each commit beside its pages, so \
+                         that a staging device would gain nothing: leave out one of both"
+                    .to_owned(),
+            });
+        }
+        if self.own_end() > below.capacity_bytes {
+            return Err(LayerError::TooSmall {
+                layer: NAME,
+                needed: self.own_end() - self.own_at,
+                there: below.capacity_bytes - self.own_at,
+                remedy: "take a larger staging device, or give summary_pages=... or page=...",
+            });
+        }
+        Ok(())
     }
 
     /// Whether cleaning a segment gains more pages than its summaries take.
@@ -195,9 +253,16 @@ impl VolumeLayout {
     }
 
     /// Whether sizes that were read from a device make sense there.
-    pub fn is_sound(sizes: Sizes, below: Limits) -> bool {
-        let Sizes { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, form } =
-            sizes;
+    pub fn is_sound(sizes: Sizes, below: Limits, aside: Option<u64>) -> bool {
+        let Sizes {
+            page_bytes,
+            pages_per_segment,
+            segments,
+            logical_pages,
+            ring_pages,
+            form,
+            segments_at,
+        } = sizes;
         let pages = u64::from(segments) * u64::from(pages_per_segment);
         page_bytes.is_power_of_two()
             && (512..=65_536).contains(&page_bytes)
@@ -209,7 +274,20 @@ impl VolumeLayout {
             && (1..pages).contains(&u64::from(logical_pages))
             && (8..=1 << 24).contains(&ring_pages)
             && (!form.in_segments || pages_per_segment >= LEAST_PAGES_WITH_SUMMARIES)
-            && Self::of(sizes).end() <= below.capacity_bytes
+            && segments_at.is_some() == aside.is_some()
+            && segments_at.is_none_or(|at| at < below.capacity_bytes)
+            && Self::of(sizes, aside.unwrap_or(0)).fits(below)
+    }
+
+    fn fits(&self, below: Limits) -> bool {
+        match self.segments_at {
+            None => self.end() <= below.capacity_bytes,
+            Some(at) => {
+                at.is_multiple_of(u64::from(self.page_bytes))
+                    && self.end() <= self.own_at
+                    && self.check_aside(below).is_ok()
+            }
+        }
     }
 
     pub fn geometry(&self) -> Geometry {
@@ -223,6 +301,16 @@ impl VolumeLayout {
 
     fn end(&self) -> u64 {
         self.page(self.segments * self.pages_per_segment)
+    }
+
+    /// Where all but the segments ends.
+    fn own_end(&self) -> u64 {
+        self.ring_at + ring_bytes(self.page_bytes, self.ring_pages, self.form)
+    }
+
+    /// Where the superblock lies.
+    pub const fn superblock(&self) -> u64 {
+        self.own_at
     }
 
     /// The segment of a physical page.
@@ -307,6 +395,10 @@ impl VolumeLayout {
 fn data_pages(page_bytes: u32, pages_per_segment: u32) -> u32 {
     let per = per_page(page_bytes, SUMMARY_HEADER_BYTES, SUMMARY_ENTRY_BYTES) - 2;
     pages_per_segment.saturating_sub(1 + pages_per_segment.div_ceil(per))
+}
+
+fn ring_bytes(page_bytes: u32, ring_pages: u32, form: Form) -> u64 {
+    if form.in_segments { 0 } else { u64::from(ring_pages) * u64::from(page_bytes) }
 }
 
 const fn per_page(page_bytes: u32, header_bytes: usize, entry_bytes: usize) -> u32 {

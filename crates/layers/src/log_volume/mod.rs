@@ -41,6 +41,7 @@
 //! exactly that which the placement policies were made for, and never needs room for itself. And
 //! recovery reads one ring, not the head of every segment.
 
+mod aside;
 mod below;
 mod chain;
 mod checkpoint;
@@ -129,6 +130,7 @@ pub(super) static ENTRY: Entry = Entry {
     },
     counters: COUNTERS,
     addresses: Addresses::Moved,
+    aside: Some(&aside::ASIDE),
     format,
     open,
     limits: resize::limits,
@@ -147,7 +149,7 @@ fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> 
 
 fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let settings = VolumeSettings::read(making.args, making.facts)?;
-    let recovered = recovery::recover(settings.keeps_checksums, store)?;
+    let recovered = recovery::recover(&settings, store)?;
     make(recovered, &settings, making.seed, store.limits())
 }
 

@@ -60,6 +60,11 @@ impl Recovered {
         Self { layout, volume: 0, root, map, checks, segments, clock: 0, open: None, lost_pages: 0 }
     }
 
+    /// What tables say of a logical page.
+    pub fn place_of(&self, lpn: u32) -> u32 {
+        if self.checks.is_lost(lpn) { LOST } else { self.map[lpn as usize] }
+    }
+
     pub fn blocks(&self) -> Vec<BlockRemains> {
         let remains = |segment: &Segment| BlockRemains {
             stream: segment.stream,
@@ -81,7 +86,7 @@ pub(super) fn format(
     // What was there goes into the identity, so that no volume is taken for an earlier one in its
     // place.
     let mut remains = vec![0; (2 * layout.root_pages as usize + 1) * layout.page_bytes as usize];
-    store.read(0, &mut remains)?;
+    store.read(layout.superblock(), &mut remains)?;
     let volume = checksum(seed, &remains);
     let mut areas = vec![0; layout.tables as usize];
     let mut first = 0;
@@ -115,7 +120,7 @@ pub(super) fn format(
     write_superblock(layout, volume, store)
 }
 
-fn write_superblock(
+pub(super) fn write_superblock(
     layout: &VolumeLayout,
     volume: u64,
     store: &mut Store<'_>,
@@ -123,12 +128,12 @@ fn write_superblock(
     let superblock = Superblock { volume, sizes: layout.sizes() };
     let mut page = vec![0; layout.page_bytes as usize];
     superblock.encode(&mut page);
-    store.write(0, &page)?;
+    store.write(layout.superblock(), &page)?;
     Ok(store.flush()?)
 }
 
 #[allow(clippy::too_many_arguments)]
-fn write_tables(
+pub(super) fn write_tables(
     layout: &VolumeLayout,
     volume: u64,
     number: u64,
@@ -152,7 +157,7 @@ fn write_tables(
     Ok(store.flush()?)
 }
 
-fn write_root(
+pub(super) fn write_root(
     layout: &VolumeLayout,
     volume: u64,
     root: &Root,
@@ -168,32 +173,34 @@ fn write_root(
 
 /// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a
 /// power cut leaves what is found again. A volume of the first version keeps its form, and gets a
-/// superblock of this version; if it `keeps_checksums`, in memory alone, of pages written since its
-/// last checkpoint.
+/// superblock of this version; if it is to keep checksums, in memory alone, of pages written since
+/// its last checkpoint.
 pub(super) fn recover(
-    keeps_checksums: bool,
+    settings: &VolumeSettings,
     store: &mut Store<'_>,
 ) -> Result<Recovered, LayerError> {
+    let (keeps_checksums, own_at) = (settings.keeps_checksums, settings.aside.unwrap_or(0));
     // What a process that was killed had written may still be volatile, and what is written below
     // is beside what is read here.
     store.flush()?;
     let limits = store.limits();
-    let unformatted = |reason: String| LayerError::NotFormatted { layer: NAME, offset: 0, reason };
+    let unformatted =
+        |reason: String| LayerError::NotFormatted { layer: NAME, offset: own_at, reason };
     let first = SUPERBLOCK_BYTES.next_multiple_of(limits.sector_bytes as usize);
-    if limits.capacity_bytes < first as u64 {
+    if limits.capacity_bytes < own_at + first as u64 {
         return Err(unformatted(format!("the device has {} bytes", limits.capacity_bytes)));
     }
     let mut bytes = vec![0; first];
-    store.read(0, &mut bytes)?;
+    store.read(own_at, &mut bytes)?;
     let (found, is_first_version) = Superblock::decode(&bytes).map_err(unformatted)?;
     let Superblock { volume, sizes } = found;
-    if !VolumeLayout::is_sound(sizes, limits) {
+    if !VolumeLayout::is_sound(sizes, limits, settings.aside) {
         return Err(unformatted(format!(
             "its superblock describes a volume that is none, or does not fit {} bytes",
             limits.capacity_bytes
         )));
     }
-    let layout = VolumeLayout::of(sizes);
+    let layout = VolumeLayout::of(sizes, own_at);
     let old = newest_root(&layout, volume, store)?;
     let mut replay = Replay::from(&layout, volume, &old, keeps_checksums, store)?;
     replay.run(&old, store)?;

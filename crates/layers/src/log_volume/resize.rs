@@ -14,9 +14,7 @@ use placement::{BuildError, Context, Placement, PlacementVisitor};
 use rustc_hash::FxHashSet;
 
 use super::checks::{Checks, fits};
-use super::disk::{
-    LOST, NOWHERE, Root, Segment, Superblock, UNKNOWN, checksum, folded, make_table,
-};
+use super::disk::{NOWHERE, Root, Segment, Superblock, UNKNOWN, checksum, folded, make_table};
 use super::layout::VolumeLayout;
 use super::recovery::{Recovered, recover};
 use super::settings::VolumeSettings;
@@ -64,7 +62,7 @@ pub(super) fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes
         ));
     }
     let settings = VolumeSettings::read(making.args, making.facts)?;
-    let recovered = recover(settings.keeps_checksums, below)?;
+    let recovered = recover(&settings, below)?;
     if recovered.layout != VolumeLayout::plan(&settings, old)? {
         return Err(refused(
             "it has a form that is not made any more, and cannot be resized: make a new volume, \
@@ -330,7 +328,7 @@ impl Resize<'_, '_> {
     fn write_structures(&mut self, new: &Recovered, packing: &Packing) -> Changes {
         let (layout, page) = (&self.layout, self.layout.page_bytes as usize);
         let is_written = |table: &u32| match *table < layout.map_tables {
-            true => layout.lpns_of(*table).any(|lpn| place_of(new, lpn) != NOWHERE),
+            true => layout.lpns_of(*table).any(|lpn| new.place_of(lpn) != NOWHERE),
             false => true,
         };
         let tables: Vec<u32> = (0..layout.tables).filter(is_written).collect();
@@ -352,7 +350,7 @@ impl Resize<'_, '_> {
         }
         let of_table = |table: u32| {
             let mut bytes = vec![0; page];
-            let map = |lpn| (place_of(new, lpn), new.checks.of(lpn));
+            let map = |lpn| (new.place_of(lpn), new.checks.of(lpn));
             make_table(layout, new.volume, root.number, table, &mut bytes, map, &new.segments);
             (layout.table(table, 1), bytes)
         };
@@ -380,11 +378,6 @@ impl Resize<'_, '_> {
         self.below.flush()?;
         Ok(changes)
     }
-}
-
-/// What the map says of a logical page.
-fn place_of(volume: &Recovered, lpn: u32) -> u32 {
-    if volume.checks.is_lost(lpn) { LOST } else { volume.map[lpn as usize] }
 }
 
 /// One more page that is copied, with those before it if they lie side by side.

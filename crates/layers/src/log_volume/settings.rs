@@ -152,6 +152,8 @@ pub(super) struct VolumeSettings {
     pub outstanding: usize,
     pub is_filled: bool,
     pub takes_hints: bool,
+    /// Where a second device begins, on which all but the segments lies; none if there is none.
+    pub aside: Option<u64>,
 }
 
 impl VolumeSettings {
@@ -212,6 +214,7 @@ impl VolumeSettings {
             outstanding: args.integer("outstanding") as usize,
             is_filled: args.text("filled") == "yes",
             takes_hints: args.text("hints") == "yes",
+            aside: facts.staging_offset,
         })
     }
 }

@@ -66,6 +66,7 @@ pub static ENTRY: Entry = Entry {
     },
     counters: counts::COUNTERS,
     addresses: Addresses::Moved,
+    aside: None,
     format: disk::format,
     open: disk::open,
     limits: |_, _| Err(not_resized()),

@@ -45,6 +45,7 @@ pub static ENTRY: Entry = Entry {
     info: INFO,
     counters: COUNTERS,
     addresses: Addresses::Kept,
+    aside: None,
     format: |making, below| open(making, below).map(|_| ()),
     open,
     limits: |_, below| Ok(below),

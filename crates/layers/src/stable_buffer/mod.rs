@@ -40,8 +40,7 @@ mod tests;
 
 use registry::Info;
 
-pub(crate) use resize::{bytes_with_area, homes_bytes};
-
+use crate::staging::Aside;
 use crate::{Addresses, Entry};
 
 const NAME: &str = "stable_buffer";
@@ -57,7 +56,8 @@ pub static ENTRY: Entry = Entry {
         params: settings::PARAMS,
     },
     counters: counts::COUNTERS,
-    addresses: Addresses::Staged,
+    addresses: Addresses::Kept,
+    aside: Some(&Aside { leave: resize::leave, lay: resize::lay, bytes_with: resize::bytes_with }),
     format: recovery::format,
     open: recovery::open,
     limits: resize::limits,

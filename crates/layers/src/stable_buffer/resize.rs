@@ -3,8 +3,9 @@
 
 use super::NAME;
 use super::disk::{Geometry, Superblock};
-use super::recovery::{read_superblocks, scan};
+use super::recovery::{format, read_superblocks, scan};
 use super::settings::BufferSettings;
+use crate::staging::Area;
 use crate::{Change, Changes, LayerError, Limits, Making, Resizing, Store};
 
 /// What may be asked of a buffer over what has these limits.
@@ -31,20 +32,28 @@ fn all_at_home(settings: &BufferSettings, below: &mut Store<'_>) -> Result<Super
     Err(LayerError::Refused { layer: NAME, reason })
 }
 
-/// Bytes that can be addressed from above, if all pages are at home.
+/// An empty area, if all pages are at home, behind all that can be addressed from above.
 ///
 /// # Errors
 /// [`LayerError`]: above all if pages are in slots.
-pub fn homes_bytes(making: &Making<'_>, below: &mut Store<'_>) -> Result<u64, LayerError> {
+pub fn leave(making: &Making<'_>, below: &mut Store<'_>) -> Result<Area, LayerError> {
     let settings = BufferSettings::new(making, below.limits())?;
-    Ok(all_at_home(&settings, below)?.geometry.homes_bytes)
+    Ok(Area::empty(all_at_home(&settings, below)?.geometry.homes_bytes))
+}
+
+/// Writes an empty area.
+///
+/// # Errors
+/// [`LayerError`] if it does not fit.
+pub fn lay(making: &Making<'_>, below: &mut Store<'_>, _: &Area) -> Result<(), LayerError> {
+    format(making, below)
 }
 
 /// Bytes of what is below with the area at its end, behind the whole pages of so many bytes.
 ///
 /// # Errors
 /// [`LayerError`] if the parameters do not go with these limits.
-pub fn bytes_with_area(
+pub fn bytes_with(
     making: &Making<'_>,
     limits: Limits,
     homes_bytes: u64,

@@ -1,5 +1,6 @@
 //! The volume against a plain map, over a device that delays, reorders, forgets and tears.
 
+mod aside;
 mod harness;
 mod hints;
 mod in_segments;

@@ -9,7 +9,7 @@
 //! all, divided among them; 10,000), `fails` (episodes of each stack in which each command fails
 //! once, at the device and between its layers; 0), `seed` (1), `device`, `sector`, `most` and
 //! `tail` (bytes: of the device, a sector, the longest command, the end of a sector that stays
-//! zero), `aside` (bytes of a second device, behind the first, for the staging area; 0),
+//! zero), `aside` (bytes of a second device, behind the first, for a layer's area; 0),
 //! `errors`, `kills`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`,
 //! `volumes`, `depth` (of [`faults::Options`]), `told` (commands and replies that are told with a
 //! fault), `exactly` (`yes`: the options as they are, which the replay of a fault wants), `shrink`

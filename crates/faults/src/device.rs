@@ -71,6 +71,8 @@ pub struct Manners {
     pub is_orderly: bool,
     /// A trimmed sector gives its old data or zeros anew at every read.
     pub is_trim_unstable: bool,
+    /// A bug on purpose: a flush is replied to and makes nothing durable.
+    pub is_flush_a_lie: bool,
 }
 
 /// A block device in memory with a volatile cache, and the meaning of dm-log-writes: what was
@@ -311,6 +313,7 @@ impl CrashDevice {
             None => {
                 match command.op {
                     IoOp::Read => self.bytes_read += u64::from(command.length),
+                    IoOp::Flush if self.manners.is_flush_a_lie => {}
                     IoOp::Flush => self.harden(sent),
                     IoOp::Write | IoOp::Trim => self.replied(&command, number),
                 }

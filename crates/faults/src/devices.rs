@@ -5,7 +5,7 @@ use block::{
 };
 use units::{IoOp, Nanos};
 
-use crate::{CrashDevice, Dice, ErrorPlan, Loss, Manners, Media};
+use crate::{CrashDevice, Dice, ErrorPlan, Loss, Manners, Media, Subject};
 
 /// What a power cut leaves: of each device for itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,17 +35,13 @@ pub struct CrashDevices {
 }
 
 impl CrashDevices {
-    /// One device of these limits; or two, the second of which has the last `staging_bytes`. The
-    /// media are of both.
+    /// The subject's device; or two, the second of which has the last of its bytes. The media are
+    /// of both.
     #[must_use]
-    pub fn new(
-        limits: Limits,
-        staging_bytes: u64,
-        manners: Manners,
-        mut media: Media,
-        dice: &mut Dice,
-    ) -> Self {
-        let seed = dice.seed();
+    pub fn new(subject: &Subject, manners: Manners, mut media: Media, dice: &mut Dice) -> Self {
+        let (limits, staging_bytes, seed) = (subject.limits(), subject.staging_bytes, dice.seed());
+        let of = |is_flush_a_lie| Manners { is_flush_a_lie, ..manners };
+        let [manners, of_second] = subject.lying_flushes.map(of);
         if staging_bytes == 0 {
             let device = CrashDevice::new(limits, manners, media, seed);
             return Self::of(device, None, Dice::new(0));
@@ -63,7 +59,7 @@ impl CrashDevices {
         let (there, staging) = part(boundary as usize..limits.capacity_bytes as usize, &mut media);
         let first = CrashDevice::new(here, manners, homes, seed);
         // Each has its manners.
-        let manners = Manners { is_orderly: manners.is_orderly != dice.chance(0.2), ..manners };
+        let manners = Manners { is_orderly: manners.is_orderly != dice.chance(0.2), ..of_second };
         let second = CrashDevice::new(there, manners, staging, dice.seed());
         Self::of(first, Some(second), dice.split())
     }

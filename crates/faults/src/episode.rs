@@ -167,8 +167,9 @@ pub fn live(
     let manners = Manners {
         is_orderly: options.is_orderly,
         is_trim_unstable: options.with_trims && dice.chance(0.25),
+        is_flush_a_lie: false,
     };
-    let mut device = CrashDevices::new(limits, subject.staging_bytes, manners, media, &mut dice);
+    let mut device = CrashDevices::new(subject, manners, media, &mut dice);
     let mut volume_seed = dice.seed();
     let mut next_write = 2;
     for volume in 0..options.volumes {

@@ -31,9 +31,11 @@ pub struct Subject {
     pub most_bytes: u32,
     /// Bytes at the end of each sector that the host leaves zero.
     pub tail_bytes: u32,
-    /// Of the device's bytes, the last ones that are those of a second device, with the staging
-    /// area; 0 if there is none.
+    /// Of the device's bytes, the last ones that are those of a second device, with the area of a
+    /// layer; 0 if there is none.
     pub staging_bytes: u64,
+    /// A bug on purpose, of the first device and of the second: flushes make nothing durable.
+    pub lying_flushes: [bool; 2],
 }
 
 impl Subject {
@@ -49,6 +51,7 @@ impl Subject {
             most_bytes: MOST_BYTES,
             tail_bytes,
             staging_bytes: 0,
+            lying_flushes: [false; 2],
         }
     }
 
@@ -62,10 +65,11 @@ impl Subject {
             most_bytes: MOST_BYTES,
             tail_bytes: 0,
             staging_bytes: 0,
+            lying_flushes: [false; 2],
         }
     }
 
-    /// The same with a second device of so many bytes behind the first, for the staging area.
+    /// The same with a second device of so many bytes behind the first, for a layer's area.
     #[must_use]
     pub const fn aside(mut self, staging_bytes: u64) -> Self {
         self.device_bytes += staging_bytes;
@@ -416,9 +420,9 @@ const STACKS: &[(&str, u64, u32)] = &[
     ),
 ];
 
-/// Stacks with the staging area on a device of its own: KiB of the device, of that one, and bytes
-/// of a sector. Some do not end at a page, some have room on the second device for more than they
-/// use.
+/// Stacks with the area of a layer on a device of its own: KiB of the device, of that one, and
+/// bytes of a sector. Some do not end at a page, some have room on the second device for more than
+/// they use.
 const ASIDE: &[(&str, u64, u64, u32)] = &[
     ("stable_buffer(size=16Ki,page=1Ki)", 64, 28, 512),
     ("stable_buffer(page=1Ki,ack=flush,flushing=proactive,outstanding=3)", 65, 20, 512),
@@ -448,6 +452,55 @@ const ASIDE: &[(&str, u64, u64, u32)] = &[
          stable_buffer(size=8Ki,page=1Ki,ack=written)",
         144,
         16,
+        512,
+    ),
+    (
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,\
+         checkpoint_every=8Ki)",
+        128,
+        17,
+        512,
+    ),
+    (
+        "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=dac,\
+         align=2Ki,pad=no)",
+        98,
+        24,
+        512,
+    ),
+    (
+        "log_volume(page=4Ki,segment=16Ki,over_provisioning=60%,summary_pages=8,align=8Ki)",
+        384,
+        68,
+        4096,
+    ),
+    (
+        "log_volume(page=512,segment=2Ki,over_provisioning=18%,summary_pages=8,placement=none,\
+         filled=yes)",
+        64,
+        16,
+        512,
+    ),
+    (
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=100%,summary_pages=16,hints=yes,\
+         align=4Ki)",
+        224,
+        32,
+        512,
+    ),
+    (
+        "scheduler(defer,coalesce,buffer=16Ki,depth=3)|log_volume(page=1Ki,segment=4Ki,\
+         over_provisioning=100%,summary_pages=16,trim=yes,idle_clean=20us)|\
+         scheduler(defer,coalesce,buffer=16Ki,depth=4)",
+        130,
+        28,
+        512,
+    ),
+    (
+        "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|log_volume(page=1Ki,segment=8Ki,\
+         over_provisioning=60%,summary_pages=8,outstanding=3)",
+        144,
+        24,
         512,
     ),
 ];

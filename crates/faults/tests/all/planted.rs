@@ -18,6 +18,21 @@ fn every_planted_bug_is_found() {
     }
 }
 
+/// A commit of a log whose area lies on another device: its pages are durable on the one, and the
+/// record that names them on the other. One that is not is found, whichever it is.
+#[test]
+fn a_flush_that_is_a_lie_on_one_of_two_devices_is_found() {
+    let stack = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)";
+    let honest = Subject::registered(stack, 128 << 10, 512).aside(20 << 10);
+    for lying_flushes in [[true, false], [false, true]] {
+        let subject = Subject { lying_flushes, ..honest.clone() };
+        let found = campaign(&subject, &options(), SEED, WITHIN, &mut |_, _| true);
+        assert!(found.is_err(), "{lying_flushes:?} is not found by {WITHIN} cuts");
+    }
+    campaign(&honest, &options(), SEED, 2_000, &mut |_, _| true)
+        .unwrap_or_else(|fault| panic!("the honest one: {}", fault.what));
+}
+
 #[test]
 fn the_honest_layer_and_the_device_alone_are_faultless() {
     for subject in [

@@ -20,6 +20,10 @@ use crate::volume::{
 use crate::{Header, VolumeError};
 
 const QUEUE_DEPTH: u32 = 32;
+/// By how much a header's generation grows with a new staging device. One that was laid out and,
+/// after a crash, is not the volume's is so far ahead that no number of openings makes it look like
+/// the one that is.
+const LEAP: u64 = 1 << 32;
 
 /// Lays out the area of a volume on another device: in place of one that is gone or is to go, or
 /// of that on the device itself. Of a volume that was closed nothing is lost by that: a buffer's
@@ -159,7 +163,7 @@ pub(crate) fn give(
     layers::lay_area(&header.stack, &header.layer_facts(), header.seed, &mut below, &area)
         .map_err(|error| layers_failed(device, error))?;
     keeps_its_size(device, had, capacity(device, &header, &mut below)?)?;
-    header.generation += 1;
+    header.generation += LEAP;
     // A crash before this leaves the volume without this device.
     write_headers(&mut *first, &header, Some((&mut second.device, &mut second.header)))?;
     Ok(header)

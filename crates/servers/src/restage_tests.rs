@@ -451,3 +451,23 @@ fn a_log_that_was_made_with_a_staging_device_keeps_one() {
     assert!(refused(resize::resize(&whole, &Progress::default())).contains("has a staging device"));
     assert_eq!(files.look(3), before);
 }
+
+/// A crash after the new device has its headers, and before the volume names it: the volume goes on
+/// with the old one, and the new one is an area of another time.
+#[test]
+fn a_staging_device_that_was_given_in_vain_is_never_taken_for_the_present_one() {
+    for stack in [LOG, "stable_buffer(size=256Ki)"] {
+        let files = Files::new(stack, true);
+        let before = fs::read(files.path("slow")).unwrap();
+        files.restage("other", false).unwrap();
+        fs::write(files.path("slow"), before).unwrap();
+        for value in 0..4 {
+            files.write(4, value, value % 2 == 0);
+            let mut opening = Opening::new(&files.name("slow"));
+            opening.staging = Some(files.name("other"));
+            let told = refused(Volume::open(&opening).map(|_| ()));
+            assert!(told.contains("older copy"), "{told}");
+        }
+        assert_eq!((files.look(3).0, files.look(4).0), (7, 3));
+    }
+}

@@ -753,7 +753,7 @@ def create_volume(
 ) -> dict[str, Any]:
     """Make a volume with this stack of layers on a device, and close it again.
 
-    With `staging` the staging area lies on that device. Its header, and `capacity_bytes`.
+    With `staging` the area of a layer lies on that device. Its header, and `capacity_bytes`.
     """
 
 def volume_about(device: str, *, staging: str | None = None) -> dict[str, Any]:
@@ -774,7 +774,7 @@ def check_volume_memory(device: str, memory: int, *, staging: str | None = None)
 def restage_volume(
     device: str, staging: str, *, lose: bool = False, destroy: bool = False
 ) -> dict[str, Any]:
-    """Give a volume an empty staging area on another device, in place of the one that it has.
+    """Lay out a volume's area on another device, in place of the one that it has.
 
     That may lie on its own device, or on a third. `lose` allows what is on a staging device alone
     to be lost, if the volume was not closed. Its header.
@@ -783,7 +783,7 @@ def restage_volume(
 def unstage_volume(
     device: str, *, staging: str | None = None, lose: bool = False
 ) -> dict[str, Any]:
-    """Take a volume's staging device away: its staging area lies behind its pages then.
+    """Take a volume's staging device away: all of it lies on its own device then.
 
     `lose` allows what is on the staging device alone to be lost, if that cannot be opened. Its
     header, and `staging`: the `device`, and why it has its headers still, `problem`.

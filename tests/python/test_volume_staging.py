@@ -1,4 +1,4 @@
-"""Volumes whose staging area lies on a second device: two files as devices."""
+"""Volumes whose layers have an area on a second device: two files as devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pair(cli: Cli, tmp_path: Path) -> tuple[str, str]:
         *("volume", "create", slow, "--size", "32M", "--stack", STACK),
         *("--staging", fast, "--staging-size", "8M"),
     )
-    assert f"staging area on {fast}" in made.stdout
+    assert f"staging device {fast}" in made.stdout
     return slow, fast
 
 
@@ -102,7 +102,7 @@ def test_a_missing_wrong_or_older_staging_device_is_one_line(
         (["create", "x", "--staging-size", "8M"], "--staging-size is for --staging"),
         (["restage", slow, "--staging", fast, "--lose-staged", fast], "repeat the path of DEVICE"),
         (["restage", other, "--staging", str(moved)], "it holds data"),
-        (["restage", other, "--none"], "on the device itself already"),
+        (["restage", other, "--none"], "all of it lies on the device itself"),
         (["restage", slow], "give --staging DEVICE2, or --none"),
         (["restage", slow, "--none", "--staging-size", "8M"], "are for a new staging device"),
         (["restage", slow, "--none", "--staging", other], "a volume of one device"),
@@ -117,31 +117,32 @@ def test_a_staging_device_is_replaced(cli: Cli, pair: tuple[str, str], tmp_path:
     volume.write(4096, b"home")
     volume.close()
     words = ["restage", slow, "--staging", new, "--staging-size", "8M"]
-    assert f"lies on {new} now, empty" in cli("volume", *words).stdout
+    assert f"is {new} now" in cli("volume", *words).stdout
     volume = _core.Volume(slow)
     assert volume.read(4096, 4) == b"home"
     volume.close()
     assert "is an older copy" in fails(cli, "check", slow, "--staging", fast)
     gone = cli("volume", "destroy", slow, "--destroy-data", slow)
-    assert f"{new}: its staging area is gone, too" in gone.stdout
+    assert f"{new}: its staging device is free, too" in gone.stdout
     assert "no volume is there" in fails(cli, "info", new)
 
 
-def test_a_staging_device_is_given_and_taken_away(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stack", [STACK, "log_volume(segment=256Ki)"])
+def test_a_staging_device_is_given_and_taken_away(cli: Cli, tmp_path: Path, stack: str) -> None:
     slow, fast = str(tmp_path / "slow"), str(tmp_path / "fast")
-    cli("volume", "create", slow, "--size", "32M", "--stack", STACK)
+    cli("volume", "create", slow, "--size", "32M", "--stack", stack)
     volume = _core.Volume(slow)
     size = volume.about()["capacity_bytes"]
     volume.write(4096, b"home")
     volume.close()
     words = ["restage", slow, "--staging", fast, "--staging-size", "8M"]
-    assert f"lies on {fast} now, empty" in cli("volume", *words).stdout
+    assert f"is {fast} now" in cli("volume", *words).stdout
     volume = _core.Volume(slow)
     assert (volume.read(4096, 4), volume.about()["capacity_bytes"]) == (b"home", size)
     volume.write(8192, b"staged" * 1000, fua=True)
     volume.close()
     said = cli("volume", "restage", slow, "--none").stdout
-    assert f"{slow}: the staging area of volume" in said
+    assert "has no staging device any more" in said
     assert f"{fast}: it belongs to no volume any more" in said
     Path(fast).unlink()
     volume = _core.Volume(slow)

@@ -31,9 +31,10 @@ STACKS = (
     "replicas(partitions=8,patience=200us)",
 )
 ASIDE = ", staging aside"
-"""Behind a stack: its staging area lies on a drive of its own."""
+"""Behind a stack: the area of a layer lies on a drive of its own."""
 TWO_DEVICES = (
     "stable_buffer(size=1Mi,page=4Ki)" + ASIDE,
+    "log_volume(segment=256Ki)" + ASIDE,
     "log_volume(segment=256Ki)|stable_buffer(size=1Mi,page=4Ki,ack=written)" + ASIDE,
 )
 JOURNALS = ("delete", "wal")

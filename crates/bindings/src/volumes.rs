@@ -93,7 +93,7 @@ fn memory_dict<'py>(py: Python<'py>, memory: &VolumeMemory) -> PyResult<Bound<'p
 
 /// Makes a volume with this stack of layers on a device, and closes it again: its header as a dict,
 /// and `capacity_bytes`. `destroy` allows what the device holds to be lost. With `staging` the
-/// staging area lies on that device, and `destroy_staging` allows what it holds to be lost. Raises
+/// area of a layer lies on that device, and `destroy_staging` allows what it holds to be lost. Raises
 /// InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (
@@ -160,8 +160,8 @@ fn check_volume_memory(
     py.detach(|| ::servers::check_memory(device, staging, memory)).map_err(volume_error)
 }
 
-/// Gives the volume on a device an empty staging area on another, in place of the one that it has,
-/// there or on a third. `lose` allows what is on a staging device alone to be lost, if the volume
+/// Lays out the area of the volume on a device on another, in place of the one that it has, there
+/// or on a third. `lose` allows what is on a staging device alone to be lost, if the volume
 /// was not closed; `destroy` what the new device holds. Its header as a dict. Raises InputError,
 /// RunError.
 #[pyfunction]
@@ -179,7 +179,7 @@ fn restage_volume<'py>(
 }
 
 /// Takes the staging device of the volume on a device away, which is at `staging` or where it was
-/// last: its staging area lies behind its pages then. `lose` allows what is on the staging device
+/// last: all of it lies on its own device then. `lose` allows what is on the staging device
 /// alone to be lost, if that cannot be opened. Its header as a dict, and a dict `staging`: `device`,
 /// and `problem`, why that has its headers still. Raises InputError, RunError.
 #[pyfunction]

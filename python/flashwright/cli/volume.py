@@ -129,6 +129,7 @@ def volume() -> None:
       flashwright volume create /dev/sdb --stack 'scheduler(coalesce)|log_volume'
       flashwright volume create volume.img --size 8G --stack log_volume
       flashwright volume create /dev/sdb --stack stable_buffer --staging /dev/nvme0n1p3
+      flashwright volume create /dev/sdc --stack log_volume --staging /dev/nvme0n1p4
       sudo flashwright volume mount volume.img /mnt/db --mkfs ext4
       sudo flashwright volume umount /mnt/db
       flashwright volume serve volume.img --nbd /tmp/db.sock
@@ -165,8 +166,9 @@ def volume() -> None:
 @click.option(
     "--staging",
     metavar="DEVICE2",
-    help="A second, faster device for the staging area of stable_buffer. The volume needs both "
-    "from then on.  [default: the area lies on DEVICE]",
+    help="A second, faster device: for the slots of stable_buffer, or the checkpoints and commit "
+    "records of log_volume. The volume needs both from then on, and a log is lost with either.  "
+    "[default: all of it lies on DEVICE]",
 )
 @click.option(
     "--staging-size",
@@ -226,7 +228,7 @@ def create(
             file.unlink(missing_ok=True)
         raise
     to.write(made)
-    aside = "" if staging is None else f", staging area on {staging}"
+    aside = "" if staging is None else f", staging device {staging}"
     to.say(
         f"{device}: volume {made['uuid']}, {_size(made['capacity_bytes'])} for its users, "
         f"stack {made['stack']}{aside}"
@@ -486,14 +488,14 @@ def serve(
 @click.option(
     "--staging",
     metavar="DEVICE2",
-    help="The device that the new staging area is to lie on; with --none, where the one is that is "
+    help="The device that is to be its staging device; with --none, where the one is that is "
     "taken away.  [default with --none: where it was last]",
 )
 @click.option(
     "--none",
     "takes_away",
     is_flag=True,
-    help="Take the staging device away: the area lies on DEVICE then, behind the pages.",
+    help="Take the staging device away: all of the volume lies on DEVICE then.",
 )
 @click.option(
     "--staging-size",
@@ -522,9 +524,10 @@ def restage(
 ) -> None:
     """Give the volume on DEVICE a staging device, another one, or none.
 
-    All that it holds stays, and its size. Of a volume that was closed nothing is staged, so that
-    one whose staging device is gone goes on with another. A power cut on the way leaves it as it
-    was or as it is going to be.
+    All that it holds stays, and its size. Of a stable_buffer that was closed nothing is staged, so
+    that it goes on with another device if its own is gone. The tables of a log_volume are copied,
+    and without them nothing is left of it. A power cut on the way leaves the volume as it was or as
+    it is going to be.
 
     \b
     Examples:
@@ -556,14 +559,14 @@ def restage(
         if staging_size is not None:
             Path(staging).unlink(missing_ok=True)
         raise
-    say(f"{device}: the staging area of volume {changed['uuid']} lies on {staging} now, empty")
+    say(f"{device}: the staging device of volume {changed['uuid']} is {staging} now")
 
 
 def _unstage(device: str, staging: str | None, *, lose: bool) -> None:
     from flashwright import _core
 
     changed = _core.unstage_volume(device, staging=staging, lose=lose)
-    say(f"{device}: the staging area of volume {changed['uuid']} lies on it now, empty")
+    say(f"{device}: volume {changed['uuid']} has no staging device any more")
     gone = changed["staging"]
     if gone["problem"] is None:
         say(f"{gone['device']}: it belongs to no volume any more")
@@ -591,7 +594,7 @@ def destroy(device: str, *, destroy_data: str) -> None:
     say(f"{device}: volume {gone['uuid']} is gone")
     second = gone["staging"]
     if second is not None and second["problem"] is None:
-        say(f"{second['device']}: its staging area is gone, too")
+        say(f"{second['device']}: its staging device is free, too")
     elif second is not None:
         say(f"{second['device']}: its staging device was left alone: {second['problem']}")
 

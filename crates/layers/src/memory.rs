@@ -9,7 +9,7 @@ use std::fmt;
 use block::Limits;
 
 use crate::registered::{Making, parse};
-use crate::{Facts, LayerError};
+use crate::{Facts, LayerError, staging};
 
 /// What is small and does not grow: queues, counters, rooms for one command. For each layer.
 pub(crate) const SMALL_BYTES: u64 = 256 << 10;
@@ -89,9 +89,13 @@ pub fn memory(
     seed: u64,
     limits: Limits,
 ) -> Result<StackMemory, LayerError> {
+    let parsed = parse(text)?;
+    let aside = facts.staging_offset.map(|_| staging::level(&parsed)).transpose()?;
+    let one_device = Facts { staging_offset: None, ..facts.clone() };
     let mut below = limits;
     let mut layers = Vec::new();
-    for (entry, args) in parse(text)?.iter().rev() {
+    for (level, (entry, args)) in parsed.iter().rev().enumerate() {
+        let facts = if aside == Some(level) { facts } else { &one_device };
         let Sized { memory, above } = (entry.memory)(&Making { args, facts, seed }, below)?;
         layers.push((entry.info.name, memory));
         below = above;

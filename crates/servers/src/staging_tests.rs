@@ -342,3 +342,24 @@ fn what_lies_above_and_below_an_area_goes_with_it() {
         }
     }
 }
+
+#[test]
+fn a_limit_of_memory_counts_both_devices() {
+    for stack in [STACK, "log_volume(segment=64Ki)"] {
+        let files = Files::new();
+        let creating = Creating { stack: stack.to_owned(), ..files.creating("slow", "fast") };
+        Volume::create(&creating).unwrap().close().unwrap();
+        let memory = about(&files.name("slow"), None).unwrap().memory.unwrap();
+        assert!(memory.layers.is_ok(), "{memory}");
+        let mut opening = Opening::new(&files.name("slow"));
+        opening.memory_bytes = Some(1 << 20);
+        let told = Volume::open(&opening).map(|_| ()).unwrap_err().to_string();
+        assert!(told.contains("too little"), "{told}");
+        opening.memory_bytes = Some(64 << 20);
+        let volume = Volume::open(&opening).unwrap();
+        // Sixteen commands of 512 KiB at each.
+        assert_eq!(volume.memory().device_bytes, 2 * 16 * (512 << 10));
+        assert!(volume.memory().most_bytes().unwrap() <= 64 << 20);
+        volume.close().unwrap();
+    }
+}

@@ -6,9 +6,10 @@ use layers::Driver;
 use units::{Cancelled, Progress};
 
 use crate::files::{self, FilesFound};
+use crate::found::find;
 use crate::overlay::Overlay;
 use crate::staging::{self, Second};
-use crate::volume::{find, layers_failed};
+use crate::volume::layers_failed;
 use crate::{About, VolumeError, resize};
 
 /// Bytes that are read at a time.

@@ -14,6 +14,7 @@ mod check;
 mod error;
 mod facts;
 pub mod files;
+mod found;
 pub mod fuse;
 mod header;
 mod memory;

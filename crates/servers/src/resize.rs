@@ -13,10 +13,10 @@ use devices::Access;
 use layers::{Change, LayerError};
 use units::Progress;
 
+use crate::found::{find, write, write_header};
 use crate::header::RESIZING;
 use crate::volume::{
-    ALIGN_BYTES, About, Closed, LEAST_BYTES, Opening, Volume, find, layers_failed, open_device,
-    refused, write, write_header,
+    ALIGN_BYTES, About, Closed, LEAST_BYTES, Opening, Volume, layers_failed, open_device, refused,
 };
 use crate::{HEADER_BYTES, Header, VolumeError};
 

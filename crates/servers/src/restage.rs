@@ -10,13 +10,11 @@ use block::{BlockDevice, Immediate, Part};
 use devices::Access;
 use layers::Area;
 
+use crate::found::{clear_headers, find, write_header};
 use crate::header::{Pair, Role};
 use crate::overlay::Overlay;
 use crate::staging::{self, Second, Staging, begin_on, same_device, write_headers};
-use crate::volume::{
-    Closed, Volume, check_room, clear_headers, find, layers_failed, open_device, refused,
-    write_header,
-};
+use crate::volume::{Closed, Volume, check_room, layers_failed, open_device, refused};
 use crate::{Header, VolumeError};
 
 const QUEUE_DEPTH: u32 = 32;

@@ -12,9 +12,10 @@ use std::path::Path;
 use block::{BlockDevice, Part, Spanned};
 use devices::Access;
 
+use crate::found::{find, write_header};
 use crate::header::{Pair, Role};
 use crate::memory::Depth;
-use crate::volume::{find, open_device, plan, write_header};
+use crate::volume::{open_device, plan};
 use crate::{Header, VolumeError};
 
 /// What the area of a layer of a new volume lies on.

@@ -2,13 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use block::{BlockDevice, BlockError, Failure, Limits, Part, Spanned, Store};
+use block::{BlockDevice, BlockError, Limits, Part, Spanned, Store};
 use devices::Access;
 use layers::{Driver, Facts, LayerError, Stack};
 use units::Progress;
 use uuid::Uuid;
 
-use crate::header::NoHeader;
+use crate::found::{clear_headers, find, write_header};
 use crate::memory::{Depth, VolumeMemory};
 use crate::metrics::Gauge;
 use crate::service::Shape;
@@ -417,16 +417,6 @@ pub fn destroy(device: &str) -> Result<About, VolumeError> {
     Ok(about)
 }
 
-pub(crate) fn clear_headers(device: &mut dyn BlockDevice) -> Result<(), VolumeError> {
-    let about = find(device)?;
-    for place in [0, Header::last_place(about.header.device_bytes)] {
-        if place + HEADER_BYTES as u64 <= about.device_bytes {
-            write(device, place, &[0; HEADER_BYTES])?;
-        }
-    }
-    Ok(())
-}
-
 pub(crate) fn open_device(
     spec: &str,
     access: Access,
@@ -501,155 +491,6 @@ pub(crate) fn check_room(header: &Header, device: &dyn BlockDevice) -> Result<()
             ),
         )
     })
-}
-
-/// Looks for the headers at both ends: the newer one that is whole holds.
-pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
-    let device_bytes = device.info().limits.capacity_bytes;
-    let name = device.info().name.clone();
-    if device_bytes < LEAST_BYTES {
-        let reason = format!("it has {device_bytes} bytes");
-        return Err(VolumeError::NoVolume { device: name, reason });
-    }
-    let first = read_header(device, 0, false)?;
-    // Where the device has grown, only the first copy knows where the last one is.
-    let made_with = first.as_ref().map_or(device_bytes, |header| header.device_bytes);
-    let last_place = Header::last_place(made_with.max(LEAST_BYTES));
-    let last = if last_place + HEADER_BYTES as u64 <= device_bytes {
-        read_header(device, last_place, true)?
-    } else {
-        Err(NoHeader::Damaged("nothing: the device ends before it".to_owned()))
-    };
-    let mut notes = Vec::new();
-    let header = match (first, last) {
-        (Ok(first), Ok(last)) if first.uuid == last.uuid => {
-            if first.generation >= last.generation {
-                first
-            } else {
-                last
-            }
-        }
-        (Ok(first), Ok(last)) => {
-            notes.push(format!(
-                "the header at byte {last_place} is of another volume, {}",
-                last.uuid
-            ));
-            first
-        }
-        (Ok(header), Err(error)) => {
-            notes.push(format!("at byte {last_place} should be a header: {}", error.reason()));
-            header
-        }
-        (Err(error), Ok(header)) => {
-            notes.push(format!("at byte 0 should be a header: {}", error.reason()));
-            header
-        }
-        (Err(first), Err(last)) => {
-            let reason =
-                format!("at byte 0: {}; at byte {last_place}: {}", first.reason(), last.reason());
-            return Err(VolumeError::NoVolume { device: name, reason });
-        }
-    };
-    judge(device, &header, &mut notes)?;
-    if header.is_resizing() {
-        notes.push("a resize was cut short: opening the volume finishes it".to_owned());
-    }
-    Ok(About { header, device_bytes, notes, staging: None, memory: None })
-}
-
-/// Whether a header fits the device on which it was found.
-fn judge(
-    device: &dyn BlockDevice,
-    header: &Header,
-    notes: &mut Vec<String>,
-) -> Result<(), VolumeError> {
-    let limits = device.info().limits;
-    let sector = u64::from(limits.sector_bytes);
-    let end = header.data_offset.checked_add(header.data_bytes);
-    if header.sector_bytes != limits.sector_bytes {
-        return Err(refused(
-            device,
-            format!(
-                "it was made with sectors of {} bytes, and the device has {sector} now: attach it \
-                 with the same logical sector size (of a loop device: --sector-size)",
-                header.sector_bytes
-            ),
-        ));
-    }
-    let Some(end) = end.filter(|_| {
-        header.data_bytes > 0
-            && header.data_offset.is_multiple_of(sector)
-            && header.data_bytes.is_multiple_of(sector)
-    }) else {
-        return Err(refused(device, "its header says that its data lies nowhere".to_owned()));
-    };
-    let is_between_headers = header.device_bytes >= LEAST_BYTES
-        && header.data_offset >= HEADER_BYTES as u64
-        && end <= Header::last_place(header.device_bytes);
-    if !is_between_headers {
-        return Err(refused(
-            device,
-            "its header says that its data lies where the headers are".to_owned(),
-        ));
-    }
-    if limits.capacity_bytes < end {
-        return Err(refused(
-            device,
-            format!(
-                "the device has shrunk from {} to {} bytes, and the volume's data ends at {end}: \
-                 give the device its size back",
-                header.device_bytes, limits.capacity_bytes
-            ),
-        ));
-    }
-    if limits.capacity_bytes != header.device_bytes {
-        notes.push(format!(
-            "the device had {} bytes when the volume was made and has {} now; the volume keeps \
-             its size",
-            header.device_bytes, limits.capacity_bytes
-        ));
-    }
-    Ok(())
-}
-
-fn read_header(
-    device: &mut dyn BlockDevice,
-    place: u64,
-    is_last: bool,
-) -> Result<Result<Header, NoHeader>, VolumeError> {
-    let mut bytes = [0; HEADER_BYTES];
-    let name = device.info().name.clone();
-    match Store::new(device).read(place, &mut bytes) {
-        Ok(()) => Ok(Header::decode(&bytes, is_last)),
-        // The other copy may be readable.
-        Err(failure @ Failure::Io { .. }) => Ok(Err(NoHeader::Damaged(failure.to_string()))),
-        Err(failure) => Err(BlockError::Failed { name, failure }.into()),
-    }
-}
-
-/// Writes both copies, one after the other, so that one is whole whatever happens. Where the
-/// device has shrunk since, the last one has no place.
-pub(crate) fn write_header(
-    device: &mut dyn BlockDevice,
-    header: &Header,
-) -> Result<(), VolumeError> {
-    let last = Header::last_place(header.device_bytes);
-    if last + HEADER_BYTES as u64 <= device.info().limits.capacity_bytes {
-        write(device, last, &header.encode(true))?;
-    }
-    write(device, 0, &header.encode(false))
-}
-
-/// Durable when it returns.
-pub(crate) fn write(
-    device: &mut dyn BlockDevice,
-    place: u64,
-    bytes: &[u8],
-) -> Result<(), VolumeError> {
-    let name = device.info().name.clone();
-    let mut store = Store::new(device);
-    let written = store.write(place, bytes).and_then(|()| store.flush());
-    Ok(written.map_err(|failure| BlockError::Failed { name, failure })?)
 }
 
 pub(crate) fn refused(device: &dyn BlockDevice, reason: String) -> VolumeError {

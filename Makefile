@@ -47,7 +47,7 @@ bench: build ## Measure speed: simulator, trace readers, models
 
 validate-placement: ## Policies against theory and each other (minutes; docs/results/placement.md has the last)
 compare-placement: ## Every placement policy side by side (half an hour; docs/results/placement-side-by-side.md has the last)
-placement-drives: ## Placement policies within modern drives, as transactions see them (half an hour)
+placement-drives: ## Placement policies within modern drives, as transactions see them (half an hour; docs/results/placement-drives.md has the last)
 validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/results/drives.md has the last)
 validate-drives: ## Real drives: profiles fitted to half of the measurements, the rest predicted (20 minutes on two processors)
 beside-mqsim: ## The same rows on MQSim and on the counting simulator: make beside-mqsim ARGS='--mqsim PATH --profiles-of DIR' (half an hour)

@@ -101,7 +101,7 @@ def test_a_volume_says_what_memory_it_takes_and_keeps_within_it(
     unbounded = made(tmp_path / "other", "scheduler(buffer=off)")
     refused = cli("volume", "serve", unbounded, "--nbd", "s", "--memory", "1G", code=2)
     assert "buffer=off" in refused.stderr
-    assert "not bounded" in cli("volume", "info", unbounded).stdout
+    assert "not told: `scheduler`: buffer=off" in cli("volume", "info", unbounded).stdout
     assert "--memory 4096" in units.of_nbd("/dev/sdb", Path("/run/s"), memory_bytes=4096)
 
 
@@ -236,6 +236,11 @@ def test_units_of_systemd_name_the_device_and_nothing_else() -> None:
     text = units.of_mount("/dev/sdb", Path("/mnt/db"))
     assert "volume mount /dev/sdb /mnt/db" in text
     assert "Protect" not in text, "what is mounted has to be seen by all"
+    text = units.of_mount("/srv/volume.img", Path("/mnt/db"), "/fast/staging.img")
+    assert "RequiresMountsFor=/mnt /srv /fast\n" in text
+    for odd in ("/srv/a b", "/srv/%h", "/srv/a'b"):
+        with pytest.raises(InputError, match="without blanks, quotes"):
+            units.of_nbd(odd, Path("/run/db/nbd.sock"))
 
 
 # The library
@@ -309,10 +314,34 @@ def test_what_a_killed_server_leaves_is_taken_away(tmp_path: Path) -> None:
         again = mounting.mount(mounting.MountPlan(device, _other(tmp_path)))
         assert (tmp_path / "other" / "kept").read_text() == "kept"
         assert not directory.is_mount()
+        os.kill(again.pid, signal.SIGKILL)
+        os.waitpid(again.pid, 0)
+        # At the same place, too.
+        again = mounting.mount(mounting.MountPlan(device, tmp_path / "other"))
+        assert (tmp_path / "other" / "kept").read_text() == "kept"
         mounting.unmount(again)
     loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
     assert one.uuid not in loops
     assert one.uuid not in Path("/proc/self/mounts").read_text()
+
+
+def test_what_a_volume_holds_is_not_destroyed_by_a_file_system(
+    cli: Cli, tmp_path: Path, can_mount: None
+) -> None:
+    device, directory = made(tmp_path, "direct"), _other(tmp_path)
+    with closing(sqlite.connect(device)) as database:
+        database.execute("create table t(n)")
+        database.commit()
+    mount = ("volume", "mount", device, str(directory), "--mkfs", "ext4")
+    refused = cli(*mount, code=2)
+    assert f"add --destroy-data {device}" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    with closing(sqlite.connect(device)) as database:
+        assert database.execute("select count(*) from t").fetchone() == (0,)
+    wrong = cli(*mount, "--destroy-data", "other", code=2)
+    assert "repeat the path" in wrong.stderr
+    cli(*mount, "--destroy-data", device)
+    cli("volume", "umount", str(directory))
 
 
 def _other(parent: Path) -> Path:

@@ -55,7 +55,7 @@ const fn command_bytes(most_bytes: u32) -> u64 {
 /// drive or a device in memory holds, are not in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeMemory {
-    /// Its layers; why, if nothing bounds that.
+    /// Its layers; why not, if nothing bounds that, or it cannot be told.
     pub layers: Result<StackMemory, String>,
     /// Commands under way at the devices below.
     pub device_bytes: u64,
@@ -123,7 +123,7 @@ impl fmt::Display for VolumeMemory {
         match &self.layers {
             Ok(layers) if layers.layers.is_empty() => {}
             Ok(layers) => write!(f, "{layers}; ")?,
-            Err(reason) => write!(f, "layers without bound: {reason}; ")?,
+            Err(reason) => write!(f, "layers: {reason}; ")?,
         }
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let (devices, requests) = (mib(self.device_bytes), mib(self.request_bytes));

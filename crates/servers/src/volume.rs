@@ -81,9 +81,15 @@ pub struct About {
 
 impl About {
     fn memory_within(&self, device: &str, most: Option<u64>) -> VolumeMemory {
-        let aside = self.staging.as_ref().map_or(0, |found| found.data_bytes);
         let depth = Depth::within(Opening::new(device).queue_depth, most);
-        VolumeMemory::of(&self.header, self.header.data_bytes + aside, depth, most)
+        let there = self.staging.as_ref().filter(|found| found.problem.is_none());
+        let aside = there.map_or(0, |found| found.data_bytes);
+        let mut memory =
+            VolumeMemory::of(&self.header, self.header.data_bytes + aside, depth, most);
+        if self.header.pair.is_some() && there.is_none() {
+            memory.layers = Err("it is known with both of its devices".to_owned());
+        }
+        memory
     }
 }
 

@@ -162,7 +162,14 @@ def volume() -> None:
     help="What the layers know of the device: the run folder of `flashwright probe`.  [default: "
     "nothing]",
 )
-@click.option("--seed", default=1, show_default=True, help="Seed of whatever the layers draw.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Seed of whatever the layers draw.",
+)
 @click.option(
     "--staging",
     metavar="DEVICE2",
@@ -361,9 +368,16 @@ def resize(device: str, *, size: int | None, destroy_data: str | None, to: Json)
 @click.argument("device")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option(
-    "--mkfs", help="Make this file system if the volume holds none: ext4, ext2, xfs, btrfs."
+    "--mkfs",
+    help="Make this file system if the volume holds none, nor anything else: ext4, ext2, xfs, "
+    "btrfs.",
 )
 @click.option("--options", default="noatime", show_default=True, help="Options of mount.")
+@click.option(
+    "--destroy-data",
+    metavar="DEVICE",
+    help="With --mkfs: confirm that what the volume holds is lost, by repeating the path.",
+)
 @click.option(
     "--by",
     type=click.Choice(["loop", "ublk"]),
@@ -382,6 +396,7 @@ def mount(
     *,
     mkfs: str | None,
     options: str,
+    destroy_data: str | None,
     by: str,
     staging: str | None,
     depth: int,
@@ -399,6 +414,10 @@ def mount(
     if mkfs is not None and mkfs not in mounting.FILE_SYSTEMS:
         known = ", ".join(mounting.FILE_SYSTEMS)
         raise click.UsageError(f"--mkfs {mkfs}: it must be one of {known}")
+    if destroy_data not in {None, device}:
+        raise click.UsageError(
+            f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
+        )
     plan = mounting.MountPlan(
         device,
         directory,
@@ -410,6 +429,7 @@ def mount(
         staging,
         by,
         memory,
+        destroys=destroy_data is not None,
     )
     mounted = mounting.mount(plan)
     say(f"{device}: mounted at {mounted.directory}, over {mounted.loop}")
@@ -419,7 +439,7 @@ def mount(
 @click.argument("target")
 @click.option(
     "--timeout",
-    type=float,
+    type=click.FloatRange(min=0),
     default=120.0,
     show_default=True,
     metavar="S",
@@ -638,7 +658,7 @@ def unit(
 def _memory(memory: Mapping[str, Any]) -> str:
     """Tell what a volume takes in memory at most."""
     if memory["layers"] is None:
-        return f"not bounded: {memory['unbounded']}"
+        return f"not told: {memory['unbounded']}"
     parts = [
         f"{name} {_size(tables)} of tables, {_size(held)} held"
         for name, tables, held, _ in memory["layers"]

@@ -59,6 +59,8 @@ class MountPlan:
     """The block device that the file system lies on: one of `WAYS`."""
     memory_bytes: int | None = None
     """The most that the volume may take in memory."""
+    destroys: bool = False
+    """What the volume holds may be lost, if a file system is made."""
 
 
 def mount(plan: MountPlan) -> Mounted:
@@ -77,8 +79,6 @@ def mount(plan: MountPlan) -> Mounted:
     directory = plan.directory.absolute()
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory; make it first")
-    if os.path.ismount(directory):
-        raise InputError(f"{directory}: something is mounted there already")
     about = serving.look(plan.device, plan.staging, plan.memory_bytes)
     device = _whole(plan.device)
     place = Place(about["uuid"])
@@ -88,6 +88,8 @@ def mount(plan: MountPlan) -> Mounted:
                 raise InputError(f"{device}: it is mounted at {one.directory} already")
             # A crash left it.
             unmount(one)
+    if os.path.ismount(directory):
+        raise InputError(f"{directory}: something is mounted there already")
     place.make()
     mounted = Mounted(about["uuid"], device, str(directory), "", 0, 0)
     try:
@@ -160,10 +162,28 @@ def _file_system(plan: MountPlan, loop: str) -> None:
         return
     if plan.make is None:
         raise InputError(
-            f"{plan.device}: the volume holds no file system; --mkfs ext4 makes one (whatever else "
-            "it holds is lost)"
+            f"{plan.device}: the volume holds no file system; --mkfs ext4 makes one, if it holds "
+            "nothing else"
         )
+    if not plan.destroys:
+        _look_for_data(plan, loop)
     tool(*_MAKE[plan.make], loop)
+
+
+def _look_for_data(plan: MountPlan, loop: str) -> None:
+    """Make sure that the volume holds nothing that a new file system would destroy.
+
+    Raises InputError if it does.
+    """
+    try:
+        _core.open_device(loop, access="write")
+    except InputError as error:
+        said = str(error).removeprefix(f"{loop}: ")
+        said = said.replace(
+            "allow its data to be destroyed, or name another device",
+            f"add --destroy-data {plan.device} to destroy that",
+        )
+        raise InputError(f"{plan.device}: --mkfs {plan.make}: {said}") from None
 
 
 def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:

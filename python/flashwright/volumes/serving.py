@@ -80,6 +80,8 @@ def serve_fuse(serving: Serving, directory: Path) -> None:
         InputError: there is no volume, or it is in use.
         RunError: it became of no use, or could not be closed.
     """
+    if any(directory.iterdir()):
+        raise InputError(f"{directory}: it is not empty, and would be hidden: name an empty one")
 
     def show(volume: _core.Volume, place: Place) -> None:
         if directory.absolute() == place.fuse:
@@ -198,6 +200,8 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
     if serving.staging is not None:
         settings.append(f"staging={serving.staging}")
     if serving.metrics is not None:
+        if not serving.metrics.absolute().parent.is_dir():
+            raise InputError(f"--metrics {serving.metrics}: there is no such folder")
         settings.append(f"metrics={serving.metrics.absolute()}")
         settings.append(f"metrics_every={serving.metrics_every:g}")
     words = ["nbdkit", "--foreground", "--threads", str(_THREADS)]

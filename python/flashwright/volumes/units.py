@@ -45,12 +45,14 @@ def of_mount(
     """
     where = _absolute(str(directory))
     program, what = _program(), shlex.quote(_absolute(device))
+    others = [each for each in (device, staging) if each and not each.startswith("/dev/")]
+    needed = " ".join(str(Path(each).parent) for each in (where, *others))
     aside = "" if staging is None else f" --staging {shlex.quote(_absolute(staging))}"
     aside += "" if memory_bytes is None else f" --memory {memory_bytes}"
     return f"""\
 [Unit]
 Description=Flashwright volume {device} at {where}
-RequiresMountsFor={Path(where).parent}
+RequiresMountsFor={needed}
 Before=local-fs.target
 DefaultDependencies=no
 After=local-fs-pre.target
@@ -110,4 +112,8 @@ def _program() -> str:
 def _absolute(path: str) -> str:
     if not path.startswith("/"):
         raise InputError(f"{path}: systemd starts units in another folder: give the whole path")
+    if any(character in path for character in " \t\n'\"\\%"):
+        raise InputError(
+            f"{path}: systemd would read it otherwise; name a path without blanks, quotes, \\ and %"
+        )
     return path

@@ -15,7 +15,12 @@ pub fn bytes_of(request: &Request) -> u64 {
         Request::Read { .. } | Request::Write { .. } => length,
         Request::Zero { .. } | Request::Trim { .. } | Request::Flush => 0,
     };
-    SMALL_BYTES + 2 * moved
+    bytes_of_moved(moved)
+}
+
+/// The same of one that reads or writes so many bytes.
+pub const fn bytes_of_moved(length: u64) -> u64 {
+    SMALL_BYTES + 2 * length
 }
 
 /// Lets requests in as long as there is room for them; who comes then waits.

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use units::{IoOp, Lifetime};
 
 use crate::{Figures, Header, Volume, VolumeError, VolumeMemory};
-use gate::{Gate, bytes_of};
+use gate::{Gate, bytes_of, bytes_of_moved};
 use straight::Straight;
 use work::{Message, Work};
 
@@ -103,14 +103,15 @@ pub type Done = Box<dyn FnOnce(Outcome) + Send>;
 pub(crate) struct Asked {
     request: Request,
     done: Option<Done>,
-    gate: Arc<Gate>,
+    /// None if whoever asks has the room.
+    gate: Option<Arc<Gate>>,
 }
 
 impl Asked {
     /// Waits for room in memory.
     fn new(request: Request, done: Done, gate: &Arc<Gate>) -> Self {
         gate.enter(bytes_of(&request));
-        Self { request, done: Some(done), gate: gate.clone() }
+        Self { request, done: Some(done), gate: Some(gate.clone()) }
     }
 
     /// What was asked.
@@ -126,7 +127,9 @@ impl Asked {
     fn tell(&mut self, outcome: Outcome) {
         let Some(done) = self.done.take() else { return };
         done(outcome);
-        self.gate.leave(bytes_of(&self.request));
+        if let Some(gate) = &self.gate {
+            gate.leave(bytes_of(&self.request));
+        }
     }
 }
 
@@ -303,9 +306,19 @@ impl Service {
         if let Some(straight) = &self.straight {
             return straight.call(&request);
         }
+        self.gate.enter(bytes_of(&request));
+        let bytes = bytes_of(&request);
+        let outcome = self.call_inside(request);
+        self.gate.leave(bytes);
+        outcome
+    }
+
+    /// The same for who has made room for it.
+    fn call_inside(&self, request: Request) -> Outcome {
         let ticket = Arc::new(Ticket::default());
         let other = ticket.clone();
-        self.submit(request, Box::new(move |outcome| other.put(outcome)));
+        let done: Done = Box::new(move |outcome| other.put(outcome));
+        let _ = self.send(Message::Request(Asked { request, done: Some(done), gate: None }));
         ticket.wait()
     }
 
@@ -317,8 +330,13 @@ impl Service {
         if let Some(straight) = &self.straight {
             return straight.read(offset, bytes);
         }
-        self.call(Request::Read { offset, length: bytes.len() as u32 })?.copy_to(bytes);
-        Ok(())
+        let request = Request::Read { offset, length: bytes.len() as u32 };
+        // There is room until they are copied.
+        let room = bytes_of(&request);
+        self.gate.enter(room);
+        let outcome = self.call_inside(request).map(|data| data.copy_to(bytes));
+        self.gate.leave(room);
+        outcome
     }
 
     /// Writes bytes without a hint, and waits until they are written; with FUA until they are
@@ -330,8 +348,14 @@ impl Service {
         if let Some(straight) = &self.straight {
             return straight.write(offset, bytes, is_fua);
         }
+        // They are copied when there is room.
+        let room = bytes_of_moved(bytes.len() as u64);
+        self.gate.enter(room);
         let data = Bytes::copy_from_slice(bytes);
-        self.call(Request::Write { offset, data, is_fua, lifetime: Lifetime::NotSet }).map(|_| ())
+        let request = Request::Write { offset, data, is_fua, lifetime: Lifetime::NotSet };
+        let outcome = self.call_inside(request).map(|_| ());
+        self.gate.leave(room);
+        outcome
     }
 
     /// What it has done so far; none if its thread is gone.

@@ -77,6 +77,7 @@ sqlite-lives: build ## Kill SQLite on a volume without a mount, and cut the powe
 
 power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a million times, and hand recovery mutilated images (minutes; docs/layers.md has the last)
 	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000 fails=8
+	cargo run --release -p flashwright-faults --example campaign -- cuts=500000 drawn=1000
 	cargo run --release -p flashwright-faults --example fuzz -- images=300000
 
 hostile: build ## Volumes changed on purpose, and clients of NBD that keep to nothing (an hour)

@@ -57,7 +57,9 @@ const fn command_bytes(most_bytes: u32) -> u64 {
 pub struct VolumeMemory {
     /// Its layers; why not, if nothing bounds that, or it cannot be told.
     pub layers: Result<StackMemory, String>,
-    /// Commands under way at the devices below.
+    /// Devices below.
+    pub devices: u32,
+    /// Commands under way at them.
     pub device_bytes: u64,
     /// Requests under way: who asks more waits.
     pub request_bytes: u64,
@@ -74,9 +76,10 @@ impl VolumeMemory {
         };
         let layers = layers::memory(&header.stack, &header.layer_facts(), header.seed, limits)
             .map_err(|error| error.to_string());
-        let devices = if header.pair.is_some() { 2 } else { 1 };
-        let device_bytes = devices * u64::from(depth.commands) * command_bytes(depth.most_bytes);
-        let mut memory = Self { layers, device_bytes, request_bytes: REQUEST_BYTES };
+        let devices: u32 = if header.pair.is_some() { 2 } else { 1 };
+        let device_bytes =
+            u64::from(devices) * u64::from(depth.commands) * command_bytes(depth.most_bytes);
+        let mut memory = Self { layers, devices, device_bytes, request_bytes: REQUEST_BYTES };
         if let (Some(most), Some(all)) = (most, memory.most_bytes()) {
             let left = most.saturating_sub(all - REQUEST_BYTES);
             memory.request_bytes = left.clamp(LEAST_REQUEST_BYTES, REQUEST_BYTES);
@@ -89,6 +92,15 @@ impl VolumeMemory {
     pub fn most_bytes(&self) -> Option<u64> {
         let layers = self.layers.as_ref().ok()?;
         Some(layers.most_bytes() + self.device_bytes + self.request_bytes)
+    }
+
+    /// With so many bytes it can be opened: more of them go to the devices, too.
+    fn enough_bytes(&self) -> u64 {
+        let layers = self.layers.as_ref().map_or(u64::MAX / 16, StackMemory::most_bytes);
+        let needed = layers + LEAST_REQUEST_BYTES;
+        let least = u64::from(LEAST_COMMANDS) * command_bytes(LIMITED_COMMAND_BYTES);
+        let devices = u64::from(self.devices);
+        (needed * DEVICE_SHARE / (DEVICE_SHARE - devices)).max(needed + devices * least)
     }
 
     /// Whether it is no more than that.
@@ -109,7 +121,7 @@ impl VolumeMemory {
         if all <= most {
             return Ok(());
         }
-        let mib = all.div_ceil(1 << 20);
+        let mib = self.enough_bytes().div_ceil(1 << 20);
         Err(refused(format!(
             "a memory of {most} bytes is too little: it may take {all} ({self}); give {mib}Mi, or \
              make a volume of layers that keep less (log_volume: page=..., checksums=no; \

@@ -355,6 +355,10 @@ fn a_limit_of_memory_counts_both_devices() {
         opening.memory_bytes = Some(1 << 20);
         let told = Volume::open(&opening).map(|_| ()).unwrap_err().to_string();
         assert!(told.contains("too little"), "{told}");
+        let (_, rest) = told.split_once("give ").unwrap();
+        let enough: u64 = rest.split_once("Mi,").unwrap().0.parse().unwrap();
+        opening.memory_bytes = Some(enough << 20);
+        Volume::open(&opening).unwrap().close().unwrap();
         opening.memory_bytes = Some(64 << 20);
         let volume = Volume::open(&opening).unwrap();
         // Sixteen commands of 512 KiB at each.

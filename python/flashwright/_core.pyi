@@ -761,12 +761,12 @@ def volume_about(device: str, *, staging: str | None = None) -> dict[str, Any]:
 
     `staging` is what was found of its staging device: `device`, `device_bytes`, `data_bytes` and
     `problem`, or None if it has none. `memory` is the most that it takes, in bytes: `layers`, a
-    list of (name, tables, held, opening) or None with the reason in `unbounded`, `device_bytes`,
+    list of (name, tables, held, opening) or None with the reason in `problem`, `device_bytes`,
     `request_bytes` and `most_bytes`.
     """
 
 def check_volume_memory(device: str, memory: int, *, staging: str | None = None) -> None:
-    """Check that the volume on a device can be opened with so many bytes of memory.
+    """Check that the volume on a device can be opened with `memory` bytes of memory.
 
     Raises InputError, in one line, if it may need more.
     """

@@ -83,9 +83,9 @@ fn format_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 }
 
 /// Every variant that can be named: kind -> list of dicts with name, aliases, summary, source,
-/// usage and params. A placement also has victim (the victim policy of its authors), bytes_per_page and oracle
-/// (whether it knows the update frequencies of all pages), a layer counters, a trace format endings
-/// (of file names) and writable.
+/// usage and params. A placement also has victim (the victim policy of its authors), bytes_per_page
+/// and oracle (whether it knows the update frequencies of all pages), a layer counters, a trace
+/// format endings (of file names) and writable.
 #[pyfunction]
 #[pyo3(name = "registry")]
 fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -84,7 +84,7 @@ fn memory_dict<'py>(py: Python<'py>, memory: &VolumeMemory) -> PyResult<Bound<'p
         layers.layers.iter().map(of).collect::<Vec<_>>()
     });
     dict.set_item("layers", layers)?;
-    dict.set_item("unbounded", memory.layers.as_ref().err())?;
+    dict.set_item("problem", memory.layers.as_ref().err())?;
     dict.set_item("device_bytes", memory.device_bytes)?;
     dict.set_item("request_bytes", memory.request_bytes)?;
     dict.set_item("most_bytes", memory.most_bytes())?;
@@ -92,8 +92,8 @@ fn memory_dict<'py>(py: Python<'py>, memory: &VolumeMemory) -> PyResult<Bound<'p
 }
 
 /// Makes a volume with this stack of layers on a device, and closes it again: its header as a dict,
-/// and `capacity_bytes`. `destroy` allows what the device holds to be lost. With `staging` the
-/// area of a layer lies on that device, and `destroy_staging` allows what it holds to be lost. Raises
+/// and `capacity_bytes`. `destroy` allows what the device holds to be lost. With `staging` the area
+/// of a layer lies on that device, and `destroy_staging` allows what it holds to be lost. Raises
 /// InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (
@@ -132,10 +132,10 @@ fn create_volume<'py>(
 
 /// What is on a device, which is only read: the header of its volume as a dict, `device_bytes` and
 /// `notes` on what is odd; of its staging device, which is at `staging` or where it was last, a dict
-/// `staging`: `device`, `device_bytes`, `data_bytes` and `problem`; and a dict `memory`, the most that
-/// it takes, in bytes: `layers`, a list of (name, tables, held, opening) or None with the reason in
-/// `unbounded`, `device_bytes`, `request_bytes` and `most_bytes`. Raises InputError if there is no
-/// volume.
+/// `staging`: `device`, `device_bytes`, `data_bytes` and `problem`; and a dict `memory`, the most
+/// that it takes, in bytes: `layers`, a list of (name, tables, held, opening) or None with the
+/// reason in `problem`, `device_bytes`, `request_bytes` and `most_bytes`. Raises InputError if there
+/// is no volume.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
 fn volume_about<'py>(

@@ -1,5 +1,5 @@
-//! Memory of a volume: what its layers take, what the devices below take for their commands, and what
-//! is left for requests.
+//! Memory of a volume: what its layers take, what the devices below take for their commands, and
+//! what is left for requests.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ const fn command_bytes(most_bytes: u32) -> u64 {
 /// drive or a device in memory holds, are not in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeMemory {
-    /// Its layers; why not, if nothing bounds that, or it cannot be told.
+    /// Its layers; or why nothing bounds them, or why they are not known.
     pub layers: Result<StackMemory, String>,
     /// Devices below.
     pub devices: u32,
@@ -90,14 +90,16 @@ impl VolumeMemory {
     /// All of it, if something bounds the layers.
     #[must_use]
     pub fn most_bytes(&self) -> Option<u64> {
-        let layers = self.layers.as_ref().ok()?;
-        Some(layers.most_bytes() + self.device_bytes + self.request_bytes)
+        self.layers.as_ref().ok().map(|layers| self.with(layers))
     }
 
-    /// With so many bytes it can be opened: more of them go to the devices, too.
-    fn enough_bytes(&self) -> u64 {
-        let layers = self.layers.as_ref().map_or(u64::MAX / 16, StackMemory::most_bytes);
-        let needed = layers + LEAST_REQUEST_BYTES;
+    fn with(&self, layers: &StackMemory) -> u64 {
+        layers.most_bytes() + self.device_bytes + self.request_bytes
+    }
+
+    /// A limit that suffices: with more, devices get more, too.
+    fn enough_bytes(&self, layers: &StackMemory) -> u64 {
+        let needed = layers.most_bytes() + LEAST_REQUEST_BYTES;
         let least = u64::from(LEAST_COMMANDS) * command_bytes(LIMITED_COMMAND_BYTES);
         let devices = u64::from(self.devices);
         (needed * DEVICE_SHARE / (DEVICE_SHARE - devices)).max(needed + devices * least)
@@ -110,18 +112,14 @@ impl VolumeMemory {
     pub(crate) fn check(&self, device: &str, most: Option<u64>) -> Result<(), VolumeError> {
         let Some(most) = most else { return Ok(()) };
         let refused = |reason| VolumeError::Refused { device: device.to_owned(), reason };
-        let all = match (&self.layers, self.most_bytes()) {
-            (Err(reason), _) => {
-                return Err(refused(format!(
-                    "a limit of memory cannot be held: {reason}; or give no limit"
-                )));
-            }
-            (_, all) => all.unwrap_or(u64::MAX),
-        };
+        let layers = self.layers.as_ref().map_err(|reason| {
+            refused(format!("a limit of memory cannot be held: {reason}; or give no limit"))
+        })?;
+        let all = self.with(layers);
         if all <= most {
             return Ok(());
         }
-        let mib = self.enough_bytes().div_ceil(1 << 20);
+        let mib = self.enough_bytes(layers).div_ceil(1 << 20);
         Err(refused(format!(
             "a memory of {most} bytes is too little: it may take {all} ({self}); give {mib}Mi, or \
              make a volume of layers that keep less (log_volume: page=..., checksums=no; \

@@ -1,7 +1,7 @@
 //! Memory of requests that are under way.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::Request;
 
@@ -50,7 +50,7 @@ impl Gate {
     }
 
     /// Waits for room. What is larger than all of it goes in alone.
-    pub fn enter(&self, bytes: u64) {
+    fn enter(&self, bytes: u64) {
         if self.try_enter(bytes) {
             return;
         }
@@ -72,7 +72,7 @@ impl Gate {
     }
 
     /// Makes room again.
-    pub fn leave(&self, bytes: u64) {
+    fn leave(&self, bytes: u64) {
         self.inside.fetch_sub(bytes, Ordering::SeqCst);
         // Who found no room before this was counted as waiting before that.
         if self.waiting.load(Ordering::SeqCst) > 0 {
@@ -82,9 +82,29 @@ impl Gate {
     }
 }
 
+/// Room in memory for a request, given back when it is dropped.
+#[derive(Debug)]
+pub struct Room {
+    gate: Arc<Gate>,
+    bytes: u64,
+}
+
+impl Room {
+    /// Waits for it.
+    pub fn of(gate: &Arc<Gate>, bytes: u64) -> Self {
+        gate.enter(bytes);
+        Self { gate: gate.clone(), bytes }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.gate.leave(self.bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use units::{IoOp, Lifetime};
 
 use crate::{Figures, Header, Volume, VolumeError, VolumeMemory};
-use gate::{Gate, bytes_of, bytes_of_moved};
+use gate::{Gate, Room, bytes_of, bytes_of_moved};
 use straight::Straight;
 use work::{Message, Work};
 
@@ -98,22 +98,16 @@ pub type Outcome = Result<Data, Failure>;
 /// where callers go the straight way.
 pub type Done = Box<dyn FnOnce(Outcome) + Send>;
 
-/// A request, and who waits for what comes of it. They are told once, whatever happens: also when it
-/// is dropped because the volume is gone.
+/// A request, and who waits for what comes of it: `done` is called once, also when the request is
+/// dropped because the volume is gone.
 pub(crate) struct Asked {
     request: Request,
     done: Option<Done>,
-    /// None if whoever asks has the room.
-    gate: Option<Arc<Gate>>,
+    /// Given back with it; none if whoever asks keeps the room.
+    _room: Option<Room>,
 }
 
 impl Asked {
-    /// Waits for room in memory.
-    fn new(request: Request, done: Done, gate: &Arc<Gate>) -> Self {
-        gate.enter(bytes_of(&request));
-        Self { request, done: Some(done), gate: Some(gate.clone()) }
-    }
-
     /// What was asked.
     pub(crate) const fn request(&self) -> &Request {
         &self.request
@@ -125,10 +119,8 @@ impl Asked {
     }
 
     fn tell(&mut self, outcome: Outcome) {
-        let Some(done) = self.done.take() else { return };
-        done(outcome);
-        if let Some(gate) = &self.gate {
-            gate.leave(bytes_of(&self.request));
+        if let Some(done) = self.done.take() {
+            done(outcome);
         }
     }
 }
@@ -294,8 +286,8 @@ impl Service {
         if let Some(straight) = &self.straight {
             return done(straight.call(&request));
         }
-        // One that came too late is told so when it is dropped.
-        let _ = self.send(Message::Request(Asked::new(request, done, &self.gate)));
+        let room = Room::of(&self.gate, bytes_of(&request));
+        self.send_request(Asked { request, done: Some(done), _room: Some(room) });
     }
 
     /// Asks, and waits for what comes of it.
@@ -306,11 +298,8 @@ impl Service {
         if let Some(straight) = &self.straight {
             return straight.call(&request);
         }
-        self.gate.enter(bytes_of(&request));
-        let bytes = bytes_of(&request);
-        let outcome = self.call_inside(request);
-        self.gate.leave(bytes);
-        outcome
+        let _room = Room::of(&self.gate, bytes_of(&request));
+        self.call_inside(request)
     }
 
     /// The same for who has made room for it.
@@ -318,7 +307,7 @@ impl Service {
         let ticket = Arc::new(Ticket::default());
         let other = ticket.clone();
         let done: Done = Box::new(move |outcome| other.put(outcome));
-        let _ = self.send(Message::Request(Asked { request, done: Some(done), gate: None }));
+        self.send_request(Asked { request, done: Some(done), _room: None });
         ticket.wait()
     }
 
@@ -331,12 +320,9 @@ impl Service {
             return straight.read(offset, bytes);
         }
         let request = Request::Read { offset, length: bytes.len() as u32 };
-        // There is room until they are copied.
-        let room = bytes_of(&request);
-        self.gate.enter(room);
-        let outcome = self.call_inside(request).map(|data| data.copy_to(bytes));
-        self.gate.leave(room);
-        outcome
+        // Kept until they are copied.
+        let _room = Room::of(&self.gate, bytes_of(&request));
+        self.call_inside(request).map(|data| data.copy_to(bytes))
     }
 
     /// Writes bytes without a hint, and waits until they are written; with FUA until they are
@@ -348,14 +334,11 @@ impl Service {
         if let Some(straight) = &self.straight {
             return straight.write(offset, bytes, is_fua);
         }
-        // They are copied when there is room.
-        let room = bytes_of_moved(bytes.len() as u64);
-        self.gate.enter(room);
+        // The copy takes room, too.
+        let _room = Room::of(&self.gate, bytes_of_moved(bytes.len() as u64));
         let data = Bytes::copy_from_slice(bytes);
         let request = Request::Write { offset, data, is_fua, lifetime: Lifetime::NotSet };
-        let outcome = self.call_inside(request).map(|_| ());
-        self.gate.leave(room);
-        outcome
+        self.call_inside(request).map(|_| ())
     }
 
     /// What it has done so far; none if its thread is gone.
@@ -383,6 +366,11 @@ impl Service {
         }
         let _ = self.send(Message::Close);
         thread.join().unwrap_or_else(|_| panic!("the volume's thread died"))
+    }
+
+    /// One that comes too late is dropped, which tells who waits for it.
+    fn send_request(&self, asked: Asked) {
+        let _ = self.send(Message::Request(asked));
     }
 
     fn send(&self, message: Message) -> Result<(), Message> {

@@ -279,7 +279,8 @@ fn a_request_that_comes_too_late_is_told_so() {
     // As one that was still in the queue when the thread ended.
     let (sender, receiver) = mpsc::channel();
     let done = Box::new(move |outcome: Outcome| sender.send(outcome).unwrap());
-    drop(Asked::new(write(0, &[1; 512]), done, &service.gate));
+    let room = Room::of(&service.gate, 512);
+    drop(Asked { request: write(0, &[1; 512]), done: Some(done), _room: Some(room) });
     assert!(receiver.recv().unwrap().unwrap_err().to_string().contains("closed"));
     assert_eq!(service.gate.inside(), 0);
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Failure, Limits,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, Immediate, Limits,
     Reply,
 };
 use layers::{Driver, Facts, StackMemory};
@@ -35,17 +35,7 @@ struct Slow {
 impl Slow {
     fn new(capacity_bytes: u64) -> Self {
         let limits = Limits { capacity_bytes, sector_bytes: 512, most_bytes: 128 << 10 };
-        let info = DeviceInfo {
-            name: "slow".to_owned(),
-            model: String::new(),
-            kind: DeviceKind::Memory,
-            limits,
-            queue_depth: 1 << 16,
-            is_read_only: false,
-            has_trim: true,
-            is_virtual: true,
-            holds_data: true,
-        };
+        let info = Immediate::sparse(limits).info().clone();
         let random = Pcg64Mcg::seed_from_u64(1);
         let bytes = vec![0; capacity_bytes as usize];
         Self { info, bytes, now: 0, due: BTreeMap::new(), number: 0, random }
@@ -176,8 +166,8 @@ fn of_requests(sizes: &[u32]) -> u64 {
     u64::from(OUTSTANDING) * (2 * u64::from(*longest) + 4096)
 }
 
-/// What is told covers what was found, and `least_share` of what is told was found: of tables, or of
-/// all with what is held.
+/// The bound holds, and is no more than 1 / `least_share` of what was found: of tables, or of all
+/// with what is held.
 fn check(text: &str, found: &Found, sizes: &[u32], least_share: f64, has_held: bool) {
     let Found { told, open_bytes, opening_bytes, working_bytes } = found;
     let (all, most) = (told.open_bytes(), told.most_bytes());

@@ -128,31 +128,10 @@ impl VolumeLayout {
     /// else.
     pub fn plan(settings: &VolumeSettings, below: Limits) -> Result<Self, LayerError> {
         let page = u64::from(settings.page_bytes);
-        let refused = |reason: String| LayerError::Refused { layer: NAME, reason };
-        if !page.is_multiple_of(u64::from(below.sector_bytes))
-            || settings.page_bytes > below.most_bytes
-        {
-            let (sector, most) = (below.sector_bytes, below.most_bytes);
-            return Err(refused(format!(
-                "a page of {page} bytes is not of whole sectors of {sector} bytes, or longer than \
-                 a command's {most}: give page=..."
-            )));
-        }
-        let pages_per_segment = settings.segment_bytes / page;
-        if !(2..=MOST_PAGES_PER_SEGMENT).contains(&pages_per_segment) {
-            return Err(refused(format!(
-                "a segment of {pages_per_segment} pages is not of 2 to {MOST_PAGES_PER_SEGMENT}: \
-                 give segment=... or page=..."
-            )));
-        }
         let device_bytes = settings.aside.unwrap_or(below.capacity_bytes);
         let all = device_bytes / settings.segment_bytes;
-        if all * pages_per_segment > MOST_PAGES {
-            return Err(refused(format!(
-                "a device of {device_bytes} bytes has more than {MOST_PAGES} pages of {page} \
-                 bytes: give page=..."
-            )));
-        }
+        let pages_per_segment = settings.segment_bytes / page;
+        Self::check_sizes(settings, below, device_bytes)?;
         let ring_pages =
             settings.summary_pages.unwrap_or(((all * pages_per_segment / 128) as u32).max(64));
         let form = Form {
@@ -197,6 +176,40 @@ impl VolumeLayout {
             there: device_bytes,
             remedy: "take a larger device, or give segment=... or summary_pages=...",
         })
+    }
+
+    /// Whether pages and segments of these sizes are possible.
+    fn check_sizes(
+        settings: &VolumeSettings,
+        below: Limits,
+        device_bytes: u64,
+    ) -> Result<(), LayerError> {
+        let page = u64::from(settings.page_bytes);
+        let refused = |reason: String| LayerError::Refused { layer: NAME, reason };
+        if !page.is_multiple_of(u64::from(below.sector_bytes))
+            || settings.page_bytes > below.most_bytes
+        {
+            let (sector, most) = (below.sector_bytes, below.most_bytes);
+            return Err(refused(format!(
+                "a page of {page} bytes is not of whole sectors of {sector} bytes, or longer than \
+                 a command's {most}: give page=..."
+            )));
+        }
+        let pages_per_segment = settings.segment_bytes / page;
+        if !(2..=MOST_PAGES_PER_SEGMENT).contains(&pages_per_segment) {
+            return Err(refused(format!(
+                "a segment of {pages_per_segment} pages is not of 2 to {MOST_PAGES_PER_SEGMENT}: \
+                 give segment=... or page=..."
+            )));
+        }
+        let all = device_bytes / settings.segment_bytes;
+        if all * pages_per_segment > MOST_PAGES {
+            return Err(refused(format!(
+                "a device of {device_bytes} bytes has more than {MOST_PAGES} pages of {page} \
+                 bytes: give page=..."
+            )));
+        }
+        Ok(())
     }
 
     /// Whether what lies on another device than the segments fits there.

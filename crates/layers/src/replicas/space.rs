@@ -83,7 +83,7 @@ impl Space {
         }
     }
 
-    /// Most bytes that it takes, with so many slots. A list that grows is twice as long for a while.
+    /// Most bytes that it takes with N slots. A list that grows is twice as long for a while.
     pub const fn most_bytes(slots: u64) -> u64 {
         hash_map_bytes(slots, size_of::<(u32, Slot)>()) + slots * 2 * size_of::<u32>() as u64
     }

@@ -174,8 +174,8 @@ const BYTES_PER_SECTOR: u64 = 320;
 fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerError> {
     let Some(buffer_bytes) = methods::settings(making)?.buffer_bytes else {
         let reason =
-            "buffer=off holds as many bytes as there are writes, so that nothing bounds its memory: \
-             give buffer=..."
+            "buffer=off holds as many bytes as there are writes, and nothing bounds its memory: give \
+             buffer=..."
                 .to_owned();
         return Err(LayerError::Refused { layer: INFO.name, reason });
     };

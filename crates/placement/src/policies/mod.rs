@@ -11,8 +11,8 @@ pub struct PlacementEntry {
     pub info: Info,
     /// The victim policy that its authors use: the default when none is asked for.
     pub victim: &'static str,
-    /// Most that it keeps in memory, in bytes a logical page, its tables of erase blocks and streams
-    /// aside.
+    /// Most that it keeps in memory, in bytes a logical page, without its tables of erase blocks
+    /// and streams.
     pub bytes_per_page: u32,
 }
 

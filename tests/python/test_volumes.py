@@ -101,7 +101,7 @@ def test_a_volume_says_what_memory_it_takes_and_keeps_within_it(
     unbounded = made(tmp_path / "other", "scheduler(buffer=off)")
     refused = cli("volume", "serve", unbounded, "--nbd", "s", "--memory", "1G", code=2)
     assert "buffer=off" in refused.stderr
-    assert "not told: `scheduler`: buffer=off" in cli("volume", "info", unbounded).stdout
+    assert "unknown: `scheduler`: buffer=off" in cli("volume", "info", unbounded).stdout
     assert "--memory 4096" in units.of_nbd("/dev/sdb", Path("/run/s"), memory_bytes=4096)
 
 

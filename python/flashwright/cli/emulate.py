@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from flashwright.cli.options import Size, takes
-from flashwright.cli.volume import Metrics, Ways, depth_option, serve_by
+from flashwright.cli.volume_options import Metrics, Ways, depth_option, serve_by
 
 
 @click.command(short_help="A simulated drive as a block device that answers in its own time.")

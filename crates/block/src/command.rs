@@ -130,6 +130,12 @@ impl Failure {
         }
     }
 
+    /// Whether a read failed, and so nothing that was acknowledged can be lost by it.
+    #[must_use]
+    pub const fn is_of_read(&self) -> bool {
+        matches!(self, Self::Io { op: IoOp::Read, .. })
+    }
+
     /// Whether reads may give what is older than what was written, if a flush ends so: a device
     /// may drop what it could not make durable. A poisoned layer gives what was written, or fails.
     #[must_use]

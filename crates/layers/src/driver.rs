@@ -118,7 +118,8 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         &self.watch
     }
 
-    /// The first command that failed below, whatever the layers made of it.
+    /// The first command that failed below, whatever the layers made of it: that of a read only if
+    /// nothing else has failed.
     #[must_use]
     pub const fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
@@ -225,7 +226,12 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
                 )
             };
             self.watch.ended(op, length, &completion);
-            if let (None, Err(failure)) = (&self.failure, &completion.reply.outcome) {
+            if let Err(failure) = &completion.reply.outcome
+                && self
+                    .failure
+                    .as_ref()
+                    .is_none_or(|first| first.is_of_read() && !failure.is_of_read())
+            {
                 self.failure = Some(failure.clone());
             }
             self.compute(|stack, actions| stack.replied(completion.reply, now, actions));

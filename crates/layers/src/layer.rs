@@ -3,7 +3,7 @@
 
 use units::Nanos;
 
-use crate::{Command, Data, Failure, Limits, Reply, Signal};
+use crate::{Command, Data, Failure, Limits, Reply, ScrubState, Signal};
 
 /// What a layer wants done: filled by it, and emptied by whoever runs it.
 #[derive(Debug, Default)]
@@ -72,6 +72,19 @@ pub trait Layer: Send {
     /// Whether it does nothing of its own and holds nothing back: after [`Signal::Drain`] and some
     /// time it does.
     fn is_idle(&self) -> bool;
+
+    /// How far it is with a pass over all that has checksums ([`Signal::Scrub`]); none of a layer
+    /// that keeps no checksums.
+    fn scrub(&self) -> Option<ScrubState> {
+        None
+    }
+
+    /// What it knows to be bad, in its own addresses: first byte and bytes, ascending, no more than
+    /// so many places. What touches is one place.
+    fn bad_places(&self, most: usize) -> Vec<(u64, u64)> {
+        let _ = most;
+        Vec::new()
+    }
 
     /// What it has counted, in the order of the registry's [`crate::Counter`]s.
     fn count(&self, into: &mut Vec<u64>) {

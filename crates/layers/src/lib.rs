@@ -22,6 +22,7 @@ mod registered;
 mod replicas;
 mod resize;
 pub mod scheduler;
+mod scrub;
 mod stable_buffer;
 mod stack;
 mod staging;
@@ -38,6 +39,7 @@ pub use memory::{Memory, Sized, StackMemory, memory};
 pub use meter::{Meter, Sample, Sent};
 pub use registered::{Addresses, Counter, Entry, LAYERS, Making, Opened, format, open, parse};
 pub use resize::{Change, Changes, Resizing, capacity, resize};
+pub use scrub::ScrubState;
 pub use stack::Stack;
 pub use staging::{Area, Aside, area_of, bytes_with_area, lay_area};
 

@@ -65,6 +65,11 @@ impl Checks {
     pub fn lost(&self) -> u64 {
         self.lost.len() as u64
     }
+
+    /// Which those are.
+    pub fn lost_pages(&self) -> impl Iterator<Item = u32> {
+        self.lost.iter().copied()
+    }
 }
 
 /// Whether bytes of this folded checksum may be those that were written.

@@ -112,6 +112,7 @@ pub(super) const COUNTERS: &[Counter] = &[
         "pages that are lost: reads of them fail until they are written or trimmed",
     ),
     Counter::sum("scrubbed_pages", "pages that were read in passes over all of them"),
+    Counter::level("scrub_pages_left", "pages that a pass has still to look at"),
     Counter::sum(
         "hinted_pages",
         "of the host's pages, those written with a hint of their lifetime",

@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 
 use placement::Placement;
-use units::{IoOp, Lpn};
+use units::{IoOp, Lpn, Nanos};
 
 use super::below::Op;
 use super::checks::fits;
 use super::cleaning::TRIES;
 use super::volume::LogVolume;
-use crate::{Actions, Data, Failure};
+use crate::scrub::{Pace, places};
+use crate::{Actions, Data, Failure, ScrubState};
 
 /// Reads under way.
 const OUTSTANDING: u32 = 2;
@@ -25,18 +26,31 @@ pub(super) struct Scrub {
     reads: u32,
     /// Pages that are to be read again, each alone, where they lay, and the number of the try.
     again: VecDeque<(u32, u32, u32)>,
+    /// Pages that are being read.
+    reading: u32,
+    is_given_up: bool,
+    pace: Pace,
 }
 
 impl Scrub {
     /// A pass over all pages; one that goes on begins again.
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, now: Nanos) {
         self.next = Some(0);
+        self.is_given_up = false;
+        self.pace.tried(now);
     }
 
     /// No more reads are sent.
     pub fn give_up(&mut self) {
         self.next = None;
         self.again.clear();
+        self.is_given_up = true;
+    }
+
+    /// When it goes on though the host leaves no time for it.
+    pub fn wakes_at(&self) -> Option<Nanos> {
+        let waits = self.reads == 0 && (self.next.is_some() || !self.again.is_empty());
+        waits.then(|| self.pace.next())
     }
 }
 
@@ -57,18 +71,54 @@ impl<P: Placement> LogVolume<P> {
             && self.host.is_quiet()
             && self.host.reads.is_empty()
             && !self.commit.is_awaited()
-            && self.can_log(2)
-            && let Some(read) = self.next_to_scrub()
+            && self.read_of_scrub(actions)
         {
-            self.scrub.reads += 1;
-            // A page of it that is lost takes an entry.
-            self.log.promise(read.pages as usize);
-            self.segments.pin(self.layout.segment_of(read.ppn));
-            let (at, length) = (self.layout.page(read.ppn), read.pages * self.layout.page_bytes);
-            self.below.send(Op::Scrub(read), IoOp::Read, at, length, actions);
             went_on = true;
         }
         went_on
+    }
+
+    /// Sends one read of a pass, whatever else is under way, if its time has come.
+    pub fn scrub_at(&mut self, now: Nanos, actions: &mut Actions) {
+        if self.scrub.wakes_at().is_some_and(|at| at <= now) {
+            self.scrub.pace.tried(now);
+            self.read_of_scrub(actions);
+        }
+    }
+
+    /// Whether there was a read to send, and room in the log for what it may find.
+    fn read_of_scrub(&mut self, actions: &mut Actions) -> bool {
+        if !self.can_log(2) {
+            return false;
+        }
+        let Some(read) = self.next_to_scrub() else { return false };
+        self.scrub.reads += 1;
+        self.scrub.reading += read.pages;
+        // A page of it that is lost takes an entry.
+        self.log.promise(read.pages as usize);
+        self.segments.pin(self.layout.segment_of(read.ppn));
+        let (at, length) = (self.layout.page(read.ppn), read.pages * self.layout.page_bytes);
+        self.below.send(Op::Scrub(read), IoOp::Read, at, length, actions);
+        true
+    }
+
+    /// How far a pass is.
+    pub fn scrub_state(&self) -> ScrubState {
+        let pages = self.layout.logical_pages;
+        let ahead = self.scrub.next.map_or(0, |next| pages - next);
+        let again = self.scrub.again.len() as u64;
+        ScrubState {
+            pages_left: u64::from(ahead) + u64::from(self.scrub.reading) + again,
+            pages_read: self.counted.scrubbed_pages,
+            page_bytes: self.layout.page_bytes,
+            bad_pages: self.checks.lost(),
+        }
+    }
+
+    /// Where pages are lost.
+    pub fn lost_places(&self, most: usize) -> Vec<(u64, u64)> {
+        let page = u64::from(self.layout.page_bytes);
+        places(self.checks.lost_pages().map(|lpn| u64::from(lpn) * page).collect(), page, most)
     }
 
     fn next_to_scrub(&mut self) -> Option<ScrubRead> {
@@ -89,7 +139,8 @@ impl<P: Placement> LogVolume<P> {
                         && self.can_log(pages as usize + 1)
                 };
                 let pages = 1 + (1..most).take_while(follows).count() as u32;
-                self.scrub.next = Some(next + pages);
+                let behind = next + pages;
+                self.scrub.next = (behind < self.layout.logical_pages).then_some(behind);
                 return Some(ScrubRead { lpn: next, ppn, pages, tries: 1 });
             }
             next += 1;
@@ -115,6 +166,7 @@ impl<P: Placement> LogVolume<P> {
         let ScrubRead { lpn: first, ppn, pages, tries } = read;
         self.log.keep_promise(pages as usize);
         self.scrub.reads -= 1;
+        self.scrub.reading -= pages;
         self.segments.unpin(self.layout.segment_of(ppn));
         let page = self.layout.page_bytes as usize;
         for number in 0..pages {
@@ -132,7 +184,9 @@ impl<P: Placement> LogVolume<P> {
                 continue;
             }
             self.counted.bad_reads += u64::from(outcome.is_ok());
-            if tries < TRIES {
+            if self.scrub.is_given_up {
+                // Once is too little to take it for lost.
+            } else if tries < TRIES {
                 self.scrub.again.push_back((lpn, ppn, tries + 1));
             } else {
                 self.counted.scrubbed_pages += 1;

@@ -17,7 +17,7 @@ use super::recovery::Recovered;
 use super::scrub::Scrub;
 use super::segments::Segments;
 use super::settings::VolumeSettings;
-use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, Signal};
+use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, ScrubState, Signal};
 
 /// What was counted, in the order of [`super::COUNTERS`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,6 +130,13 @@ impl<P: Placement> LogVolume<P> {
                 return;
             }
         }
+    }
+
+    /// When it begins to clean ahead, if nothing comes until then.
+    fn rests_at(&self) -> Option<Nanos> {
+        let idle_after = self.settings.idle_after?;
+        let may_rest = !self.activity.is_resting && self.is_quiet() && self.should_clean_ahead();
+        may_rest.then(|| self.activity.last_heard.saturating_add(idle_after))
     }
 
     /// Whether nothing is under way, above or below.
@@ -248,7 +255,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
         self.pump(actions);
     }
 
-    fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
+    fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
         if self.poison.is_some() {
             return;
         }
@@ -259,7 +266,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
                 self.pump(actions);
             }
             Signal::Scrub => {
-                self.scrub.begin();
+                self.scrub.begin(now);
                 self.pump(actions);
             }
             Signal::CheckpointBegins | Signal::CheckpointEnds => {}
@@ -267,19 +274,29 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     }
 
     fn wakes_at(&self) -> Option<Nanos> {
-        let idle_after = self.settings.idle_after?;
-        let may_rest = !self.activity.is_resting
-            && self.is_quiet()
-            && self.poison.is_none()
-            && self.should_clean_ahead();
-        may_rest.then(|| self.activity.last_heard.saturating_add(idle_after))
+        if self.poison.is_some() {
+            return None;
+        }
+        self.rests_at().into_iter().chain(self.scrub.wakes_at()).min()
     }
 
     fn wake(&mut self, now: Nanos, actions: &mut Actions) {
-        if self.wakes_at().is_some_and(|at| at <= now) {
+        if self.poison.is_some() {
+            return;
+        }
+        self.scrub_at(now, actions);
+        if self.rests_at().is_some_and(|at| at <= now) {
             self.activity.is_resting = true;
             self.pump(actions);
         }
+    }
+
+    fn scrub(&self) -> Option<ScrubState> {
+        self.checks.are_kept().then(|| self.scrub_state())
+    }
+
+    fn bad_places(&self, most: usize) -> Vec<(u64, u64)> {
+        self.lost_places(most)
     }
 
     fn is_idle(&self) -> bool {
@@ -312,6 +329,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             counted.bad_reads,
             self.checks.lost(),
             counted.scrubbed_pages,
+            self.scrub_state().pages_left,
             counted.hinted_pages,
         ]);
     }

@@ -49,6 +49,11 @@ impl Checks {
         self.bad.len() as u32
     }
 
+    /// Which slots those are in.
+    pub fn bad_slots(&self) -> impl Iterator<Item = u32> {
+        self.bad.iter().copied()
+    }
+
     /// Whether a page that was read from a slot is what was written there.
     fn fits(&self, geometry: &Geometry, slot: u32, page: &Data) -> bool {
         let expected = self.pages[slot as usize];

@@ -1,6 +1,6 @@
 //! What the layer counts.
 
-use crate::Counter;
+use crate::{Counter, ScrubState};
 
 /// All counters, in the order of [`Counts::list`].
 pub const COUNTERS: &[Counter] = &[
@@ -34,6 +34,7 @@ pub const COUNTERS: &[Counter] = &[
          fail until they are written",
     ),
     Counter::sum("scrubbed_pages", "pages in slots that were read in passes over all of them"),
+    Counter::level("scrub_pages_left", "pages in slots that a pass has still to look at"),
 ];
 
 /// Sums since the layer was opened.
@@ -57,7 +58,7 @@ pub struct Counts {
 
 impl Counts {
     /// In the order of [`COUNTERS`].
-    pub fn list(&self, used_slots: u32, bad_pages: u32, into: &mut Vec<u64>) {
+    pub fn list(&self, used_slots: u32, scrub: ScrubState, into: &mut Vec<u64>) {
         let begin = into.len();
         into.extend([
             self.host_write_pages,
@@ -74,8 +75,9 @@ impl Counts {
             self.kept_trim_pages,
             u64::from(used_slots),
             self.bad_reads,
-            u64::from(bad_pages),
+            scrub.bad_pages,
             self.scrubbed_pages,
+            scrub.pages_left,
         ]);
         debug_assert_eq!(into.len() - begin, COUNTERS.len());
     }

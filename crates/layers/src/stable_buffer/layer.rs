@@ -16,7 +16,10 @@ use super::scrub::Scrub;
 use super::sequential::Sequential;
 use super::settings::{Ack, BufferSettings};
 use super::table::{NONE, Table};
-use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, ParentPart, Reply, Signal};
+use crate::scrub::places;
+use crate::{
+    Actions, Command, Data, Failure, Gather, Layer, Limits, ParentPart, Reply, ScrubState, Signal,
+};
 
 /// The part of a host's write that lies in one page.
 #[derive(Debug)]
@@ -600,16 +603,34 @@ impl Layer for StableBuffer {
         self.go_on(actions);
     }
 
-    fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
+    fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
         match signal {
             Signal::Drain => {
                 self.is_draining = true;
                 self.give_up_scrub();
                 self.go_on(actions);
             }
-            Signal::Scrub => self.begin_scrub(actions),
+            Signal::Scrub => self.begin_scrub(now, actions),
             Signal::CheckpointBegins | Signal::CheckpointEnds => {}
         }
+    }
+
+    fn wakes_at(&self) -> Option<Nanos> {
+        self.scrub_wakes_at()
+    }
+
+    fn wake(&mut self, now: Nanos, actions: &mut Actions) {
+        self.scrub_at(now, actions);
+    }
+
+    fn scrub(&self) -> Option<ScrubState> {
+        Some(self.scrub_state())
+    }
+
+    fn bad_places(&self, most: usize) -> Vec<(u64, u64)> {
+        let page = self.page_bytes();
+        let bad = self.checks.bad_slots().map(|slot| self.table.number_in(slot) * page);
+        places(bad.collect(), page, most)
     }
 
     fn is_idle(&self) -> bool {
@@ -618,6 +639,6 @@ impl Layer for StableBuffer {
     }
 
     fn count(&self, into: &mut Vec<u64>) {
-        self.counts.list(self.table.used_slots(), self.checks.bad(), into);
+        self.counts.list(self.table.used_slots(), self.scrub_state(), into);
     }
 }

@@ -1,46 +1,90 @@
 //! A pass over all pages in slots while nothing else is to be done: each is read and held against
 //! its checksum, before anybody needs it.
 
-use units::IoOp;
+use units::{IoOp, Nanos};
 
 use super::flusher::TRIES;
 use super::layer::{Sent, StableBuffer};
 use super::table::NONE;
-use crate::{Actions, Data, Failure};
+use crate::scrub::Pace;
+use crate::{Actions, Data, Failure, ScrubState};
 
 /// Pages that are still to be read, and the number of the try of each; the last comes next.
 #[derive(Debug, Default)]
 pub struct Scrub {
     pages: Vec<(u64, u32)>,
+    reads: u32,
+    is_given_up: bool,
+    pace: Pace,
 }
 
 impl StableBuffer {
-    pub(super) fn begin_scrub(&mut self, actions: &mut Actions) {
+    pub(super) fn begin_scrub(&mut self, now: Nanos, actions: &mut Actions) {
+        if self.poison.is_some() {
+            return;
+        }
+        self.scrub.pace.tried(now);
         let in_slots = self.table.pages().filter(|page| page.slot != NONE);
         let mut pages: Vec<(u64, u32)> = in_slots.map(|page| (page.number, 1)).collect();
         pages.sort_unstable_by(|one, other| other.cmp(one));
         self.scrub.pages = pages;
+        self.scrub.is_given_up = false;
         self.scrub_on(actions);
     }
 
     pub(super) fn give_up_scrub(&mut self) {
         self.scrub.pages.clear();
+        self.scrub.is_given_up = true;
     }
 
     /// Sends the next read of a pass, if nobody else wants anything.
     pub(super) fn scrub_on(&mut self, actions: &mut Actions) {
-        while self.is_quiet()
-            && let Some((number, tries)) = self.scrub.pages.pop()
-        {
-            let slot = self.table.find(number).map_or(NONE, |page| self.table.page(page).slot);
-            if slot == NONE || self.checks.is_bad(slot) {
+        while self.is_quiet() && self.read_of_scrub(actions) {}
+    }
+
+    /// When a pass goes on though the host leaves no time for it.
+    pub(super) fn scrub_wakes_at(&self) -> Option<Nanos> {
+        let waits = self.scrub.reads == 0 && !self.scrub.pages.is_empty() && self.poison.is_none();
+        waits.then(|| self.scrub.pace.next())
+    }
+
+    /// Sends one read of a pass, whatever else is under way, if its time has come.
+    pub(super) fn scrub_at(&mut self, now: Nanos, actions: &mut Actions) {
+        if self.scrub_wakes_at().is_some_and(|at| at <= now) {
+            self.scrub.pace.tried(now);
+            self.read_of_scrub(actions);
+        }
+    }
+
+    /// Whether there was a read to send.
+    fn read_of_scrub(&mut self, actions: &mut Actions) -> bool {
+        while let Some((number, tries)) = self.scrub.pages.pop() {
+            let Some(page) = self.table.find(number) else { continue };
+            let page = self.table.page(page);
+            // A slot that is being written does not hold its page yet, one that is being flushed is
+            // read for that.
+            if page.slot == NONE || !page.is_candidate {
                 continue;
             }
+            let slot = page.slot;
+            self.scrub.reads += 1;
             self.table.read_begins(slot);
             let offset = self.superblock.geometry.page_offset(slot);
             let range = (offset, offset + self.page_bytes());
             let sent = Sent::Scrub { number, slot, tries };
             self.send(sent, IoOp::Read, range, false, Data::Absent, actions);
+            return true;
+        }
+        false
+    }
+
+    /// How far a pass is.
+    pub(super) fn scrub_state(&self) -> ScrubState {
+        ScrubState {
+            pages_left: self.scrub.pages.len() as u64 + u64::from(self.scrub.reads),
+            pages_read: self.counts.scrubbed_pages,
+            page_bytes: self.settings.page_bytes,
+            bad_pages: u64::from(self.checks.bad()),
         }
     }
 
@@ -50,11 +94,14 @@ impl StableBuffer {
         (number, slot, tries): (u64, u32, u32),
         outcome: Result<Data, Failure>,
     ) {
+        self.scrub.reads -= 1;
         let is_good = outcome.and_then(|page| self.fitting(slot, page)).is_ok();
         let page = self.table.find(number).filter(|&page| self.table.page(page).slot == slot);
         match page {
             // It was written or flushed meanwhile.
             None => {}
+            // Once is too little to take it for bad.
+            Some(_) if !is_good && self.scrub.is_given_up => {}
             Some(_) if !is_good && tries < TRIES => self.scrub.pages.push((number, tries + 1)),
             Some(page) => {
                 self.counts.scrubbed_pages += 1;

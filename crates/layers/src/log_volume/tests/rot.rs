@@ -330,6 +330,48 @@ fn a_scrub_waits_for_the_host() {
     assert!(world.stack.is_idle() && world.counter("scrubbed_pages") < 2 * world.capacity() / KIB);
 }
 
+/// A host that always has a command under way lets a pass read, ten times a second.
+#[test]
+fn a_scrub_ends_though_the_host_never_rests() {
+    let mut world = super::World::new(VOLUME, 256 * KIB, 3);
+    world.fill();
+    let pages = world.capacity() / KIB;
+    world.submit(units::IoOp::Read, 0, KIB, false);
+    let of_host = std::cell::Cell::new(0);
+    world.step_if(|command| {
+        of_host.set(command.id);
+        false
+    });
+    let (before, begun) = (world.sent.len() as u64, world.time);
+    world.signal(Signal::Scrub);
+    while world.counter("scrub_pages_left") > 0 {
+        assert!(world.wake(), "it wants to be woken");
+        while world.step_if(|command| command.id != of_host.get()) {}
+    }
+    assert_eq!((world.counter("scrubbed_pages"), world.waiting()), (pages, 1));
+    let reads = world.sent.len() as u64 - before;
+    assert!(reads > 1 && world.time - begun >= reads * 100_000_000, "no faster");
+    assert_eq!(world.stack.wakes_at(), None);
+    world.settle();
+}
+
+/// What a drain cut short is not taken for lost.
+#[test]
+fn a_page_of_a_scrub_that_was_given_up_is_not_lost() {
+    let mut volume = Volume::new(VOLUME);
+    (0..volume.pages()).for_each(|page| volume.write(page, 1));
+    volume.flush();
+    volume.rot(9, 1);
+    let mut driver = Driver::new(&mut volume.disk, &mut volume.stack);
+    driver.tell(Signal::Scrub, None);
+    driver.tell(Signal::Drain, None);
+    driver.settle().unwrap();
+    assert_eq!((volume.counter("bad_pages"), volume.counter("scrub_pages_left")), (0, 0));
+    assert_eq!(volume.stack.layers()[0].bad_places(9), []);
+    scrub(&mut volume);
+    assert_eq!(volume.stack.layers()[0].bad_places(9), [(9 * PAGE as u64, PAGE as u64)]);
+}
+
 /// Who wants less memory knows less.
 #[test]
 fn without_checksums_parts_of_pages_are_read_and_nothing_is_held_against_them() {

@@ -3,7 +3,9 @@
 use block::{BlockDevice as _, Immediate, Sparse};
 
 use crate::driver::{Driver, through};
-use crate::{Facts, Failure, LayerError, Limits, Signal, Stack, Store};
+use crate::{
+    Actions, Command, Data, Facts, Failure, LayerError, Limits, Reply, Signal, Stack, Store,
+};
 
 const PAGE: u64 = 2048;
 const LIMITS: Limits =
@@ -218,6 +220,35 @@ fn a_scrub_finds_what_rots_before_it_is_to_be_flushed() {
         buffer.drain();
         assert_eq!((buffer.at_destination(3), buffer.counter("bad_pages")), (content(3, 2), 0));
     }
+}
+
+/// A command of the host that never ends lets a pass read a page each 100 ms, and none of a slot
+/// that is being written.
+#[test]
+fn a_scrub_ends_though_the_host_never_rests() {
+    let mut buffer = Buffer::new(BUFFERS[0]);
+    (0..8).for_each(|page| buffer.write(page, 1));
+    buffer.rot(3, 1);
+    let mut actions = Actions::default();
+    let stuck = Command::write(1000, 9 * PAGE, Data::copy_of(&content(9, 1)));
+    buffer.stack.submit(stuck, 0, &mut actions);
+    buffer.stack.signal(Signal::Scrub, 5, &mut actions);
+    actions.down.clear();
+    let mut at = 5;
+    while let Some(next) = buffer.stack.wakes_at() {
+        assert_eq!(next, at + 100_000_000);
+        at = next;
+        buffer.stack.wake(at, &mut actions);
+        for command in actions.down.drain(..).collect::<Vec<_>>() {
+            let mut bytes = vec![0; command.length as usize];
+            Store::new(&mut buffer.device).read(command.offset, &mut bytes).unwrap();
+            let reply = Reply { id: command.id, outcome: Ok(Data::copy_of(&bytes)) };
+            buffer.stack.replied(reply, at, &mut actions);
+        }
+    }
+    assert_eq!((buffer.counter("scrubbed_pages"), buffer.counter("bad_pages")), (8, 1));
+    assert_eq!(buffer.stack.layers()[0].bad_places(9), [(3 * PAGE, PAGE)]);
+    assert_eq!(at, 5 + 10 * 100_000_000, "one is read three times");
 }
 
 #[test]

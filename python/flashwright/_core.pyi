@@ -834,12 +834,15 @@ class Volume:
         bare: bool = False,
         staging: str | None = None,
         memory: int | None = None,
+        scrub_every_s: int = 0,
     ) -> Volume:
         """Open the volume on a device; it is recovered if it was not closed.
 
         With `bare` the device is taken as it is, without header or layers: an emulated drive.
         `staging` says where its staging device is, if that is not where it was last. `memory` is
         the most that the volume may take in memory, in bytes: it is not opened if it may need more.
+        `scrub_every_s` seconds after a scrub the next begins by itself; 0 for only when it is
+        asked.
         """
     def about(self) -> dict[str, Any]:
         """Give its header, `capacity_bytes`, `notes` and `memory`."""
@@ -863,6 +866,10 @@ class Volume:
         """Tell what happened first that makes it of no use."""
     def keep_metrics(self, path: _Path, every_s: float) -> None:
         """Keep a file of metrics until the volume is closed."""
+    def scrub(self, *, begin: bool = True) -> str:
+        """Begin to read all that has checksums, and tell how far that is, as JSON."""
+    def keep_control(self, path: _Path) -> None:
+        """Answer on a Unix socket, for its owner alone, until the volume is closed."""
     def mount(self, directory: _Path) -> None:
         """Show the volume as a file in an empty directory (FUSE), until it is closed."""
     def attach_ublk(self, *, read_only: bool = False) -> str:

@@ -98,7 +98,7 @@ def test_what_is_no_metrics_is_one_line(content: str, said: str) -> None:
 
 
 def test_of_nothing_and_of_what_is_not_there(cli: Cli, tmp_path: Path) -> None:
-    assert "no mounted volume" in cli("top", str(tmp_path / "none"), code=2).stderr
+    assert "neither a volume that is served" in cli("top", str(tmp_path / "none"), code=2).stderr
     (tmp_path / "text").write_text("hello\n")
     done = cli("top", str(tmp_path / "text"), code=2)
     assert done.stderr.count("\n") == 1

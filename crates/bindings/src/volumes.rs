@@ -7,8 +7,8 @@ use std::time::Duration;
 use ::servers::fuse::{self, Mounted};
 use ::servers::ublk::{self, Attached};
 use ::servers::{
-    About, Creating, Found, Header, MetricsFile, Opening, Pair, Request, Resizing, Role, Service,
-    Staging, VolumeError, VolumeMemory, prometheus,
+    About, Control, Creating, Found, Header, MetricsFile, Opening, Pair, Request, Resizing, Role,
+    Service, Staging, VolumeError, VolumeMemory, prometheus, scrub_json,
 };
 use bytes::Bytes;
 use layers::Memory;
@@ -43,6 +43,7 @@ fn header_dict<'py>(py: Python<'py>, header: &Header) -> PyResult<Bound<'py, PyD
     dict.set_item("data_bytes", header.data_bytes)?;
     dict.set_item("seed", header.seed)?;
     dict.set_item("created_unix_s", header.created_unix_s)?;
+    dict.set_item("scrubbed_unix_s", header.scrubbed_unix_s)?;
     dict.set_item("facts", header.facts_text())?;
     let (role, other) = match &header.pair {
         None => (None, None),
@@ -58,6 +59,7 @@ fn about_dict<'py>(py: Python<'py>, about: &About) -> PyResult<Bound<'py, PyDict
     let dict = header_dict(py, &about.header)?;
     dict.set_item("device_bytes", about.device_bytes)?;
     dict.set_item("notes", &about.notes)?;
+    dict.set_item("user", &about.user)?;
     let staging = about.staging.as_ref().map(|found| {
         let dict = PyDict::new(py);
         dict.set_item("device", &found.device)?;
@@ -134,8 +136,8 @@ fn create_volume<'py>(
 /// `notes` on what is odd; of its staging device, which is at `staging` or where it was last, a dict
 /// `staging`: `device`, `device_bytes`, `data_bytes` and `problem`; and a dict `memory`, the most
 /// that it takes, in bytes: `layers`, a list of (name, tables, held, opening) or None with the
-/// reason in `problem`, `device_bytes`, `request_bytes` and `most_bytes`. Raises InputError if there
-/// is no volume.
+/// reason in `problem`, `device_bytes`, `request_bytes` and `most_bytes`; `user` says who uses it
+/// now, or is None. Raises InputError if there is no volume.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
 fn volume_about<'py>(
@@ -287,6 +289,7 @@ pub struct Volume {
     mounted: Mutex<Vec<Mounted>>,
     attached: Mutex<Vec<Attached>>,
     metrics: Mutex<Vec<MetricsFile>>,
+    control: Mutex<Option<Control>>,
 }
 
 impl Volume {
@@ -302,9 +305,12 @@ impl Volume {
     /// recovered if it was not closed. With `bare` the device is taken as it is, without header or
     /// layers: an emulated drive. `staging` says where its staging device is, if that is not where
     /// it was last. `memory` is the most that the volume may take in memory, in bytes: it is not
-    /// opened if it may need more. Raises InputError, RunError.
+    /// opened if it may need more. `scrub_every_s` seconds after a scrub the next begins by itself;
+    /// 0 for only when that is asked. Raises InputError, RunError.
     #[new]
-    #[pyo3(signature = (device, *, queue_depth=128, bare=false, staging=None, memory=None))]
+    #[pyo3(signature = (
+        device, *, queue_depth=128, bare=false, staging=None, memory=None, scrub_every_s=0
+    ))]
     fn new(
         py: Python<'_>,
         device: &str,
@@ -312,9 +318,15 @@ impl Volume {
         bare: bool,
         staging: Option<String>,
         memory: Option<u64>,
+        scrub_every_s: u64,
     ) -> PyResult<Self> {
-        let opening =
-            Opening { device: device.to_owned(), queue_depth, staging, memory_bytes: memory };
+        let opening = Opening {
+            device: device.to_owned(),
+            queue_depth,
+            staging,
+            memory_bytes: memory,
+            scrub_every: (scrub_every_s > 0).then(|| Duration::from_secs(scrub_every_s)),
+        };
         let open = move || match bare {
             true => ::servers::Volume::bare(&opening),
             false => ::servers::Volume::open(&opening),
@@ -326,6 +338,7 @@ impl Volume {
             mounted: Mutex::default(),
             attached: Mutex::default(),
             metrics: Mutex::default(),
+            control: Mutex::default(),
         })
     }
 
@@ -415,6 +428,28 @@ impl Volume {
         Ok(())
     }
 
+    /// Begins to read all that has checksums, in time that nobody else wants; with `begin=False`
+    /// nothing begins. How far that is, as the JSON that the control socket gives. Raises RunError
+    /// once the volume is closed.
+    #[pyo3(signature = (*, begin=true))]
+    fn scrub(&self, py: Python<'_>, begin: bool) -> PyResult<String> {
+        let figures = py.detach(|| match begin {
+            true => self.service.scrub(),
+            false => self.service.scrub_figures(),
+        });
+        figures
+            .map(|figures| scrub_json(&figures).to_string())
+            .ok_or_else(|| errors::run_error("the volume was closed"))
+    }
+
+    /// Answers on a Unix socket at this path, for its owner alone, until the volume is closed.
+    /// Raises RunError.
+    fn keep_control(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let kept = py.detach(|| Control::keep(&self.service, path)).map_err(volume_error)?;
+        *self.control.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+        Ok(())
+    }
+
     /// Puts the volume as a file by the name of `volume` into an empty directory (FUSE), until it
     /// is closed. Raises RunError.
     #[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
@@ -445,7 +480,9 @@ impl Volume {
         let (mounted, attached) = (take(&self.mounted), take(&self.attached));
         let service = self.service.clone();
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| {
+            drop(control);
             // What is still asked through file and block device has to come to its end first.
             let unmounted = mounted.into_iter().map(Mounted::unmount);
             let detached = attached.into_iter().map(Attached::detach);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use block::Failure;
 use layers::Facts;
 use nbdkit::{CacheFlags, Error, Flags, FuaFlags, Result, Server, ThreadModel};
-use servers::{Creating, MetricsFile, Opening, Request, Service, Volume, VolumeError};
+use servers::{Control, Creating, MetricsFile, Opening, Request, Service, Volume, VolumeError};
 
 /// How often the file of metrics is written by default.
 const METRICS_EVERY: Duration = Duration::from_secs(10);
@@ -28,6 +28,8 @@ struct Settings {
     memory_bytes: Option<u64>,
     metrics: Option<PathBuf>,
     metrics_every: Option<Duration>,
+    control: Option<PathBuf>,
+    scrub_every: Option<Duration>,
     is_bare: bool,
 }
 
@@ -35,6 +37,7 @@ struct Settings {
 struct Serving {
     service: Arc<Service>,
     _metrics: Option<MetricsFile>,
+    control: Option<Control>,
 }
 
 static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
@@ -95,6 +98,7 @@ impl Settings {
         opening.queue_depth = self.queue_depth.unwrap_or(opening.queue_depth);
         opening.staging = self.staging;
         opening.memory_bytes = self.memory_bytes;
+        opening.scrub_every = self.scrub_every;
         if self.is_bare { Volume::bare(&opening) } else { Volume::open(&opening) }
     }
 }
@@ -131,7 +135,9 @@ impl Server for Connection {
              memory=BYTES   most that the volume may take in memory\n\
              bare=yes       serve the device as it is, without a volume on it\n\
              metrics=FILE   what Prometheus' node exporter reads\n\
-             metrics_every=S   seconds between two writes of it (10)",
+             metrics_every=S   seconds between two writes of it (10)\n\
+             scrub_every=S  seconds from one scrub to the next (0: only when it is asked)\n\
+             control=SOCKET where it is asked, for `flashwright volume scrub` and others",
         )
     }
 
@@ -175,10 +181,20 @@ impl Server for Connection {
                     || wrong(format!("metrics_every={value}: it must be within 0.1 ... 86400"));
                 settings.metrics_every = Some(Duration::from_secs_f64(seconds.ok_or_else(wrong)?));
             }
+            "control" => {
+                let path = std::path::absolute(value);
+                let wrong = |error| wrong(format!("control={value}: {error}"));
+                settings.control = Some(path.map_err(wrong)?);
+            }
+            "scrub_every" => {
+                let wrong = || wrong(format!("scrub_every={value}: it must be seconds, or 0"));
+                let seconds: u64 = value.parse().map_err(|_| wrong())?;
+                settings.scrub_every = (seconds > 0).then(|| Duration::from_secs(seconds));
+            }
             other => {
                 return Err(wrong(format!(
                     "unknown parameter `{other}`; known are volume, stack, staging, depth, memory, \
-                     bare, metrics, metrics_every"
+                     bare, metrics, metrics_every, scrub_every, control"
                 )));
             }
         }
@@ -216,13 +232,18 @@ impl Server for Connection {
     /// Threads do not survive a fork.
     fn after_fork() -> Result<()> {
         let settings = settings();
-        let metrics = settings.metrics.clone();
+        let (metrics, control) = (settings.metrics.clone(), settings.control.clone());
         let every = settings.metrics_every.unwrap_or(METRICS_EVERY);
         let service =
             Service::start_straight(move || settings.open()).map_err(|error| failed(&error))?;
         let service = Arc::new(service);
         let metrics = metrics.map(|path| MetricsFile::keep(&service, path, every));
-        let serving = Serving { service, _metrics: metrics.transpose().map_err(|e| failed(&e))? };
+        let control = control.map(|path| Control::keep(&service, path));
+        let serving = Serving {
+            service,
+            _metrics: metrics.transpose().map_err(|e| failed(&e))?,
+            control: control.transpose().map_err(|e| failed(&e))?,
+        };
         *SERVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
         Ok(())
     }
@@ -230,6 +251,7 @@ impl Server for Connection {
     fn unload() {
         let serving = SERVING.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(serving) = serving else { return };
+        drop(serving.control);
         let broken = serving.service.figures().and_then(|figures| figures.broken);
         let told = match serving.service.close() {
             Err(error) => format!("the volume was not closed: {error}"),

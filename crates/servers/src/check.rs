@@ -36,7 +36,8 @@ pub struct Found {
 
 /// Opens the volume as if it were recovered, in memory, and reads all of it: whatever its layers
 /// have checksums of is verified. The device, and its staging device, which is at `staging` or
-/// where it was last, are only read, and must not be in use meanwhile. The progress counts bytes.
+/// where it was last, are only read; the device must not be in use, and is held meanwhile. The
+/// progress counts bytes.
 ///
 /// # Errors
 /// [`VolumeError`] if it cannot be opened at all.
@@ -47,7 +48,7 @@ pub fn check(
 ) -> Result<Found, VolumeError> {
     let named = device;
     let mut opening = devices::Opening::new(device, Access::ReadOnly);
-    opening.holds_data = true;
+    (opening.holds_data, opening.alone) = (true, true);
     opening.queue_depth = 32;
     let mut device = devices::open_watched(&opening, progress)?;
     let mut about = find(&mut *device)?;

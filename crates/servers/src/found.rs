@@ -57,7 +57,7 @@ pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
     if header.is_resizing() {
         notes.push("a resize was cut short: opening the volume finishes it".to_owned());
     }
-    Ok(About { header, device_bytes, notes, staging: None, memory: None })
+    Ok(About { header, device_bytes, notes, staging: None, memory: None, user: None })
 }
 
 /// Whether a header fits the device on which it was found.

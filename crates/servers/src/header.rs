@@ -15,6 +15,8 @@ const VERSION: u16 = 1;
 const TEXT: usize = 136;
 /// Longest stack, facts and path together, in bytes.
 const MOST_TEXT: usize = HEADER_BYTES - TEXT;
+/// Where it says when all was read last, if texts leave the place.
+const SCRUBBED: usize = HEADER_BYTES - 8;
 /// Greatest generation and number of openings: both grow, and must not begin again at 0.
 const MOST_COUNTED: u64 = u64::MAX >> 1;
 /// What has to change for another size is noted behind the first header, and is not done.
@@ -74,6 +76,9 @@ pub struct Header {
     pub seed: u64,
     /// Seconds since 1970 when it was made.
     pub created_unix_s: u64,
+    /// Seconds since 1970 when the last pass over all that has checksums ended; 0 for never. It is
+    /// not kept where texts are so long that there is no room for it.
+    pub scrubbed_unix_s: u64,
     /// The layers, as `flashwright layers` takes them; `direct` for none.
     pub stack: String,
     /// What they know of the device.
@@ -109,9 +114,13 @@ impl Header {
     /// # Errors
     /// The bytes that are too many.
     pub fn room(stack: &str, about: &Facts, pair: Option<&Pair>) -> Result<(), usize> {
-        let path = pair.map_or(0, |pair| pair.other.len());
-        let length = stack.len() + facts::to_text(about).len() + path;
+        let length = texts(stack, about, pair);
         if length > MOST_TEXT { Err(length - MOST_TEXT) } else { Ok(()) }
+    }
+
+    /// Bytes of all texts.
+    fn texts(&self) -> usize {
+        texts(&self.stack, &self.facts, self.pair.as_ref())
     }
 
     /// One copy: `is_last` for the one at the end of the device.
@@ -149,6 +158,9 @@ impl Header {
             put(134, &u16::from(*is_settled).to_le_bytes());
             put(TEXT + self.stack.len() + about.len(), other.as_bytes());
         }
+        if self.texts() <= SCRUBBED - TEXT {
+            bytes[SCRUBBED..].copy_from_slice(&self.scrubbed_unix_s.to_le_bytes());
+        }
         let checksum = XxHash3_64::oneshot(&bytes[8..]);
         bytes[..8].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -183,7 +195,8 @@ impl Header {
         let (stack_bytes, facts_bytes) = (four(120) as usize, four(124) as usize);
         let is_paired = incompatible & PAIRED != 0;
         let other_bytes = if is_paired { four(128) as usize } else { 0 };
-        if stack_bytes.saturating_add(facts_bytes).saturating_add(other_bytes) > MOST_TEXT {
+        let texts = stack_bytes.saturating_add(facts_bytes).saturating_add(other_bytes);
+        if texts > MOST_TEXT {
             return odd("texts longer than itself");
         }
         let text = |from: usize, length: usize| std::str::from_utf8(&bytes[from..from + length]);
@@ -221,6 +234,7 @@ impl Header {
             data_bytes: eight(88),
             seed: eight(96),
             created_unix_s: eight(104),
+            scrubbed_unix_s: if texts <= SCRUBBED - TEXT { eight(SCRUBBED) } else { 0 },
             stack: stack.to_owned(),
             facts: about,
             pair: role.map(|role| Pair { role, is_settled, other }),
@@ -259,6 +273,10 @@ impl Header {
     }
 }
 
+fn texts(stack: &str, about: &Facts, pair: Option<&Pair>) -> usize {
+    stack.len() + facts::to_text(about).len() + pair.map_or(0, |pair| pair.other.len())
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -277,6 +295,7 @@ pub(crate) mod tests {
             data_bytes: (1 << 30) - (2 << 20),
             seed: 1,
             created_unix_s: 1_790_000_000,
+            scrubbed_unix_s: 0,
             stack: "scheduler(defer)|log_volume".to_owned(),
             facts: Facts { write_bytes: Some(32768), ..Facts::default() },
             pair: None,
@@ -303,6 +322,18 @@ pub(crate) mod tests {
             assert_eq!(bytes[40..48], 2_u64.to_le_bytes(), "a feature that has to be known");
         }
         assert_eq!(sample().encode(false)[128..136], [0; 8], "as ever, without a second device");
+    }
+
+    /// Where texts reach so far it is not kept, and nothing else is taken for it.
+    #[test]
+    fn the_time_of_the_last_scrub_is_kept_if_there_is_room() {
+        let scrubbed_unix_s = 1_795_000_000;
+        for (texts, kept) in [(SCRUBBED - TEXT, scrubbed_unix_s), (SCRUBBED - TEXT + 1, 0)] {
+            let mut header = Header { scrubbed_unix_s, ..sample() };
+            header.stack = "s".repeat(texts - header.texts() + header.stack.len());
+            let back = Header::decode(&header.encode(true), true).unwrap();
+            assert_eq!(back, Header { scrubbed_unix_s: kept, ..header }, "{texts} bytes of texts");
+        }
     }
 
     #[test]

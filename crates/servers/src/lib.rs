@@ -11,6 +11,7 @@
 //! sectors, which the stack gets.
 
 mod check;
+mod control;
 mod error;
 mod facts;
 pub mod files;
@@ -29,6 +30,7 @@ pub mod ublk;
 mod volume;
 
 pub use check::{Found, check};
+pub use control::{Control, scrub_json};
 pub use error::VolumeError;
 pub use header::{HEADER_BYTES, Header, Pair, Role};
 pub use memory::VolumeMemory;
@@ -36,7 +38,7 @@ pub use metrics::{Figures, LayerFigure, OpFigures, prometheus};
 pub use metrics_file::MetricsFile;
 pub use resize::{Resized, Resizing, resize};
 pub use restage::{Unstaged, restage, unstage};
-pub use service::{Done, Outcome, Request, Service, Shape};
+pub use service::{Done, LayerScrub, Outcome, Request, ScrubFigures, Service, Shape};
 pub use staging::{Staging, StagingFound};
 pub use units::Lifetime;
 pub use volume::{About, Creating, Opening, Volume, about, check_memory, destroy};

@@ -103,6 +103,8 @@ pub struct Figures {
     pub wear: Option<FlashWear>,
     /// What its dies did, where somebody can tell.
     pub dies: Option<DieTime>,
+    /// Passes over all that has checksums that ended since it was opened.
+    pub scrubs: u64,
     /// What happened first to make it of no use, if something did.
     pub broken: Option<String>,
 }
@@ -161,6 +163,13 @@ pub fn prometheus(figures: &Figures) -> String {
         ("volume_openings", "How often it was opened.", &figures.header.openings),
     ];
     gauges.iter().for_each(|(name, help, value)| text.put(name, "gauge", help, "", value));
+    let help = "Passes over all that has checksums that ended.";
+    text.put("volume_scrubs_total", "counter", help, "", &figures.scrubs);
+    if figures.header.scrubbed_unix_s > 0 {
+        let help = "When the last of them ended, in seconds since 1970.";
+        let when = &figures.header.scrubbed_unix_s;
+        text.put("volume_scrub_ended_timestamp_seconds", "gauge", help, "", when);
+    }
     if let Some(most) = figures.memory_most_bytes {
         let help = "Most memory that it takes, bounded from above.";
         text.put("volume_memory_most_bytes", "gauge", help, "", &most);
@@ -316,6 +325,7 @@ mod tests {
             flash: None,
             wear: None,
             dies: None,
+            scrubs: 3,
             broken: None,
         };
         figures.requests[IoOp::Write as usize].ended(4096, 3_000, false);

@@ -1,9 +1,9 @@
 //! A volume on a device: made, opened, closed.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use block::{BlockDevice, BlockError, Limits, Part, Spanned, Store};
-use devices::Access;
+use devices::{Access, DeviceError};
 use layers::{Driver, Facts, LayerError, Stack};
 use units::Progress;
 use uuid::Uuid;
@@ -50,13 +50,22 @@ pub struct Opening {
     /// The most that the volume may take in memory, in bytes: it is not opened if it may need more
     /// ([`VolumeMemory`]). Fewer commands are then outstanding, and shorter ones.
     pub memory_bytes: Option<u64>,
+    /// How often all that has checksums is read in idle time, by [`crate::Service`]; none for only
+    /// when that is asked.
+    pub scrub_every: Option<Duration>,
 }
 
 impl Opening {
     /// Up to 128 commands at a time.
     #[must_use]
     pub fn new(device: &str) -> Self {
-        Self { device: device.to_owned(), queue_depth: 128, staging: None, memory_bytes: None }
+        Self {
+            device: device.to_owned(),
+            queue_depth: 128,
+            staging: None,
+            memory_bytes: None,
+            scrub_every: None,
+        }
     }
 
     fn depth(&self) -> Depth {
@@ -77,6 +86,8 @@ pub struct About {
     pub staging: Option<StagingFound>,
     /// The most that it takes in memory, if that was asked for.
     pub memory: Option<VolumeMemory>,
+    /// By whom it is used now, if that was asked for and it is.
+    pub user: Option<String>,
 }
 
 impl About {
@@ -112,6 +123,8 @@ pub struct Volume {
     /// There is no header on the device.
     is_bare: bool,
     memory: VolumeMemory,
+    /// How often all that has checksums is read.
+    pub(crate) scrub_every: Option<Duration>,
 }
 
 impl Volume {
@@ -137,6 +150,7 @@ impl Volume {
             data_bytes: limits.capacity_bytes,
             seed: 0,
             created_unix_s: 0,
+            scrubbed_unix_s: 0,
             stack: "direct".to_owned(),
             facts: Facts::default(),
             pair: None,
@@ -145,7 +159,15 @@ impl Volume {
         memory.check(&opening.device, opening.memory_bytes)?;
         let below = Spanned::new(Part::new(device, 0, limits.capacity_bytes), None);
         let driver = Driver::watched(below, Stack::new(limits), Gauge::default());
-        Ok(Self { driver, header, staging: None, notes: Vec::new(), is_bare: true, memory })
+        Ok(Self {
+            driver,
+            header,
+            staging: None,
+            notes: Vec::new(),
+            is_bare: true,
+            memory,
+            scrub_every: None,
+        })
     }
 
     /// Makes a volume, and opens it.
@@ -202,7 +224,10 @@ impl Volume {
             depth,
         )?;
         notes.extend(second.iter().flat_map(|second| second.notes.clone()));
-        Self::open_within(device, second, header, notes, (depth, opening.memory_bytes))
+        let most = opening.memory_bytes;
+        let mut volume = Self::open_within(device, second, header, notes, (depth, most))?;
+        volume.scrub_every = opening.scrub_every;
+        Ok(volume)
     }
 
     /// Opens the volume of this header, which lies on one device.
@@ -276,7 +301,7 @@ impl Volume {
         let stack = layers::open(&header.stack, &header.layer_facts(), header.seed, &mut below)
             .map_err(|error| layers_failed(&name, error))?;
         let driver = Driver::watched(below, stack, Gauge::default());
-        Ok(Self { driver, header, staging, notes, is_bare: false, memory })
+        Ok(Self { driver, header, staging, notes, is_bare: false, memory, scrub_every: None })
     }
 
     /// The most that it takes in memory.
@@ -289,6 +314,11 @@ impl Volume {
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// A pass over all that has checksums has ended now: said by the header that is written next.
+    pub(crate) fn was_scrubbed(&mut self) {
+        self.header.scrubbed_unix_s = unix_s();
     }
 
     /// What was odd when it was opened.
@@ -392,7 +422,20 @@ pub fn about(device: &str, staging: Option<&str>) -> Result<About, VolumeError> 
     let mut about = find(&mut *open_device(device, Access::ReadOnly, 1)?)?;
     about.staging = staging::look(device, &about.header, staging, &mut about.notes);
     about.memory = Some(about.memory_within(device, None));
+    if !about.header.is_clean {
+        about.user = user(device);
+    }
     Ok(about)
+}
+
+/// Who uses a device, in words.
+fn user(device: &str) -> Option<String> {
+    let mut opening = devices::Opening::new(device, Access::ReadOnly);
+    opening.alone = true;
+    match devices::open_watched(&opening, &Progress::default()) {
+        Err(DeviceError::InUse { reason, .. }) => Some(reason),
+        _ => None,
+    }
 }
 
 /// Whether the volume on a device, with its staging device at `staging` or where it was last, can
@@ -477,13 +520,17 @@ pub(crate) fn plan(
         data_offset,
         data_bytes: end - data_offset,
         seed: 0,
-        created_unix_s: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs()),
+        created_unix_s: unix_s(),
+        scrubbed_unix_s: 0,
         stack: stack.to_owned(),
         facts: facts.clone(),
         pair: None,
     })
+}
+
+/// Seconds since 1970.
+pub(crate) fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Whether all that a header says fits into it.

@@ -35,8 +35,9 @@ _LONGEST_WAIT_SECONDS = 30.0
 def top(which: tuple[str, ...], *, every: float, once: bool, to: Json) -> None:
     """Show requests, times, write amplification, layers, wear and dies of volumes, until Ctrl-C.
 
-    VOLUME is the directory, device or UUID of a mounted volume, or a file that --metrics keeps
-    (of `flashwright volume serve`, `mount` or `emulate`). Without one: all mounted volumes.
+    VOLUME is the directory, device, socket or UUID of a volume that is mounted or served, or a file
+    that --metrics keeps (of `flashwright volume serve`, `mount` or `emulate`). Without one: all
+    volumes that are mounted or served.
 
     \b
     Examples:

@@ -16,9 +16,11 @@ from flashwright.cli.volume_options import (
     Ways,
     depth_option,
     memory_option,
+    scrub_option,
     serve_by,
     staging_option,
 )
+from flashwright.cli.volume_upkeep import check, resize, restage, scrub
 
 
 @click.group(short_help="Run layers on a device as a volume for a real database.")
@@ -36,11 +38,16 @@ def volume() -> None:
       flashwright volume serve volume.img --nbd /tmp/db.sock
       sudo flashwright volume serve volume.img --ublk --link /run/db
       flashwright volume check volume.img
+      flashwright volume scrub /mnt/db
       flashwright volume resize volume.img --size 16G
 
     A volume knows what it is made of: nothing but the device has to be named again. What it
     promises is in docs/volumes.md.
     """
+
+
+for upkeep in (check, resize, restage, scrub):
+    volume.add_command(upkeep)
 
 
 @volume.command()
@@ -159,9 +166,10 @@ def info(device: str, *, staging: str | None, to: Json) -> None:
         ["UUID", about["uuid"]],
         ["stack", about["stack"]],
         ["what the layers know of the device", about["facts"]],
-        ["closed", "yes" if about["is_clean"] else "no: it is in use, or will be recovered"],
+        ["closed", "yes" if about["is_clean"] else _not_closed(device, about["user"])],
         ["opened", f"{about['openings']} times"],
-        ["made", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(about["created_unix_s"]))],
+        ["made", _when(about["created_unix_s"])],
+        ["last scrub", _when(about["scrubbed_unix_s"])],
         ["device", f"{_size(about['device_bytes'])}, sectors of {about['sector_bytes']} bytes"],
         ["the stack's part", f"{_size(about['data_bytes'])} from byte {about['data_offset']}"],
     ]
@@ -179,90 +187,6 @@ def info(device: str, *, staging: str | None, to: Json) -> None:
         say(f"Note: {note}")
     if second is not None and second["problem"] is not None:
         say(f"It cannot be opened: {second['problem']}")
-
-
-@volume.command()
-@click.argument("device")
-@staging_option
-@takes(Json, "to")
-def check(device: str, *, staging: str | None, to: Json) -> None:
-    """Read all of the volume on DEVICE and verify what has checksums; nothing is changed.
-
-    A volume that was not closed is recovered in memory. It must not be in use meanwhile. Exit code
-    1 if something cannot be read.
-    """
-    from flashwright import _core
-    from flashwright._core import RunError
-    from flashwright.progress import work
-
-    found = work(
-        f"Reading {device}",
-        "bytes",
-        lambda progress: _core.check_volume(device, staging=staging, progress=progress),
-    )
-    to.write(found)
-    about = found["about"]
-    for note in about["notes"]:
-        to.say(f"Note: {note}")
-    recovery = found["recovery_sectors"] * about["sector_bytes"]
-    to.say(
-        f"{device}: {_size(found['read_bytes'])} were read"
-        + (f"; opening it will write {_size(recovery)} to recover it" if recovery else "")
-    )
-    for name, held in found["files"] or ():
-        to.say(f"It holds SQLite's `{name}`, {_size(held)}")
-    for offset, length, why in found["bad"]:
-        to.say(f"byte {offset}, {length} bytes: {why}")
-    if found["bad_bytes"]:
-        raise RunError(f"{device}: {_size(found['bad_bytes'])} cannot be read")
-
-
-@volume.command()
-@click.argument("device")
-@click.option(
-    "--size",
-    type=Size(),
-    help="Bytes of DEVICE that the volume takes, its headers included. A file is made larger or "
-    "smaller.  [default: all that DEVICE has]",
-)
-@click.option(
-    "--destroy-data",
-    metavar="DEVICE",
-    help="Confirm that what lies beyond the new end is lost, by repeating its path.",
-)
-@takes(Json, "to")
-def resize(device: str, *, size: int | None, destroy_data: str | None, to: Json) -> None:
-    """Make the volume on DEVICE larger or smaller. It must not be in use.
-
-    A volume that was not closed is recovered first. Data beyond the new end is not lost: the
-    command is refused with the smallest possible size. A power cut on the way leaves the volume in
-    its old or its new size, with all its data.
-
-    \b
-    Examples:
-      flashwright volume resize volume.img --size 16G
-      flashwright volume resize /dev/vg/db
-    """
-    from flashwright import _core
-    from flashwright.progress import work
-
-    if destroy_data not in {None, device}:
-        raise click.UsageError(
-            f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
-        )
-    whole = None if size is None else -(-size // 4096) * 4096
-    resized = work(
-        f"Resizing {device}",
-        "bytes",
-        lambda progress: _core.resize_volume(
-            device, whole, destroy=destroy_data is not None, progress=progress
-        ),
-    )
-    to.write(resized)
-    to.say(
-        f"{device}: {_size(resized['capacity_bytes'])} for its users instead of "
-        f"{_size(resized['before_bytes'])}"
-    )
 
 
 @volume.command()
@@ -290,6 +214,7 @@ def resize(device: str, *, size: int | None, destroy_data: str | None, to: Json)
 @staging_option
 @depth_option
 @memory_option
+@scrub_option
 @takes(Metrics, "metrics")
 def mount(
     device: str,
@@ -302,6 +227,7 @@ def mount(
     staging: str | None,
     depth: int,
     memory: int | None,
+    scrub_days: float,
     metrics: Metrics,
 ) -> None:
     """Mount the file system on the volume of DEVICE at DIRECTORY. Needs root.
@@ -330,6 +256,7 @@ def mount(
         staging,
         by,
         memory,
+        scrub_days,
         destroys=destroy_data is not None,
     )
     mounted = mounting.mount(plan)
@@ -363,21 +290,25 @@ def umount(target: str, *, timeout: float) -> None:
 @volume.command(name="list")
 @takes(Json, "to")
 def list_mounted(*, to: Json) -> None:
-    """Tell which volumes are mounted."""
-    from dataclasses import asdict
-
+    """Tell which volumes are mounted, or served otherwise."""
     from flashwright.volumes import places
 
-    every = places.all_mounted()
-    to.write([{**asdict(one), "is_served": one.is_served} for one in every])
+    every = places.listed()
+    to.write(every)
     if to.is_only_json:
         return
     rows = [
-        [one.device, one.directory, one.loop, str(one.pid), "yes" if one.is_served else "no"]
+        [
+            one["device"],
+            one["directory"] or one["where"],
+            one["loop"] or one["way"],
+            str(one["pid"]),
+            "yes" if one["is_served"] else "no: `umount` takes away what is left",
+        ]
         for one in every
     ]
-    columns = ["device", "directory", "loop device", "server", "lives"]
-    print_table([(name, "left") for name in columns], rows, "Mounted volumes")
+    columns = ["device", "at", "over", "server", "lives"]
+    print_table([(name, "left") for name in columns], rows, "Volumes in use")
 
 
 @volume.command()
@@ -386,6 +317,7 @@ def list_mounted(*, to: Json) -> None:
 @staging_option
 @depth_option
 @memory_option
+@scrub_option
 @takes(Metrics, "metrics")
 def serve(
     device: str,
@@ -394,6 +326,7 @@ def serve(
     staging: str | None,
     depth: int,
     memory: int | None,
+    scrub_days: float,
     metrics: Metrics,
 ) -> None:
     """Serve the volume on DEVICE until Ctrl-C or SIGTERM, then close it.
@@ -401,98 +334,16 @@ def serve(
     No root is needed if the device may be opened. Nothing listens on the network. The log, a line
     of JSON for each event, goes to standard error.
     """
-    serve_by(ways, device, depth, metrics, bare=False, staging=staging, memory=memory)
-
-
-@volume.command()
-@click.argument("device")
-@click.option(
-    "--staging",
-    metavar="DEVICE2",
-    help="The device that is to be its staging device; with --none, where the one is that is "
-    "taken away.  [default with --none: where it was last]",
-)
-@click.option(
-    "--none",
-    "takes_away",
-    is_flag=True,
-    help="Take the staging device away: all of the volume lies on DEVICE then.",
-)
-@click.option(
-    "--staging-size",
-    type=Size(),
-    help="First make DEVICE2 a file of this size, with room for all of it.",
-)
-@click.option(
-    "--lose-staged",
-    metavar="DEVICE",
-    help="Confirm that pages are lost that only the old staging device has, by repeating the path "
-    "of DEVICE. Needed if the volume was not closed, or, with --none, that device is missing.",
-)
-@click.option(
-    "--destroy-data",
-    metavar="DEVICE2",
-    help="Confirm that what DEVICE2 holds is lost, by repeating its path.",
-)
-def restage(
-    device: str,
-    *,
-    staging: str | None,
-    takes_away: bool,
-    staging_size: int | None,
-    lose_staged: str | None,
-    destroy_data: str | None,
-) -> None:
-    """Give the volume on DEVICE a staging device, another one, or none.
-
-    All that it holds stays, and its size. Of a stable_buffer that was closed nothing is staged, so
-    that it goes on with another device if its own is gone. The tables of a log_volume are copied,
-    and without them nothing is left of it. A power cut on the way leaves the volume as it was or as
-    it is going to be.
-
-    \b
-    Examples:
-      flashwright volume restage /dev/sdb --staging /dev/nvme0n1p3
-      flashwright volume restage /dev/sdb --none
-    """
-    from flashwright import _core
-
-    if lose_staged not in {None, device}:
-        raise click.UsageError(f"--lose-staged {lose_staged}: repeat the path of DEVICE, {device}")
-    if takes_away:
-        if staging_size is not None or destroy_data is not None:
-            raise click.UsageError("--staging-size and --destroy-data are for a new staging device")
-        _unstage(device, staging, lose=lose_staged is not None)
-        return
-    if staging is None:
-        raise click.UsageError("give --staging DEVICE2, or --none")
-    if destroy_data not in {None, staging}:
-        raise click.UsageError(
-            f"--destroy-data {destroy_data}: repeat the path of DEVICE2, {staging}"
-        )
-    if staging_size is not None:
-        _core.allocate_file(Path(staging), -(-staging_size // 4096) * 4096)
-    try:
-        changed = _core.restage_volume(
-            device, staging, lose=lose_staged is not None, destroy=destroy_data is not None
-        )
-    except BaseException:
-        if staging_size is not None:
-            Path(staging).unlink(missing_ok=True)
-        raise
-    say(f"{device}: the staging device of volume {changed['uuid']} is {staging} now")
-
-
-def _unstage(device: str, staging: str | None, *, lose: bool) -> None:
-    from flashwright import _core
-
-    changed = _core.unstage_volume(device, staging=staging, lose=lose)
-    say(f"{device}: volume {changed['uuid']} has no staging device any more")
-    gone = changed["staging"]
-    if gone["problem"] is None:
-        say(f"{gone['device']}: it belongs to no volume any more")
-    else:
-        say(f"{gone['device']}: its headers are still there: {gone['problem']}")
+    serve_by(
+        ways,
+        device,
+        depth,
+        metrics,
+        bare=False,
+        staging=staging,
+        memory=memory,
+        scrub_days=scrub_days,
+    )
 
 
 @volume.command()
@@ -554,6 +405,24 @@ def unit(
         say(units.of_nbd(device, nbd, staging, memory).rstrip())
     else:
         raise click.UsageError("give either --mount or --nbd")
+
+
+def _when(unix_s: int) -> str:
+    if not unix_s:
+        return "never"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s))
+
+
+def _not_closed(device: str, user: str | None) -> str:
+    """Tell why a volume is not closed."""
+    from flashwright.volumes import places
+
+    served = places.find_served(device)
+    if served is not None:
+        return f"no: process {served.pid} serves it ({served.way} {served.where})"
+    if user is not None:
+        return f"no: {user.partition(';')[0]}"
+    return "no: it was left open, and will be recovered when it is opened"
 
 
 def _memory(memory: Mapping[str, Any]) -> str:

@@ -51,6 +51,7 @@ def serve_by(
     bare: bool,
     staging: str | None = None,
     memory: int | None = None,
+    scrub_days: float = 0.0,
 ) -> None:
     """Serve a device in the way that was chosen, until we are stopped.
 
@@ -65,7 +66,7 @@ def serve_by(
     if (ways.link is not None or ways.read_only) and not ways.ublk:
         raise click.UsageError("--link and --read-only are for --ublk")
     how = serving.Serving(
-        device, depth, metrics.metrics, metrics.metrics_every, bare, staging, memory
+        device, depth, metrics.metrics, metrics.metrics_every, bare, staging, memory, scrub_days
     )
     if ways.nbd is not None:
         serving.serve_nbd(how, ways.nbd, ways.nbdkit)
@@ -89,6 +90,17 @@ memory_option = click.option(
     type=Size(),
     help="Most memory that the volume may take. It is not opened if it may need more.  [default: "
     "no limit; `volume info` shows what it takes]",
+)
+
+scrub_option = click.option(
+    "--scrub-every",
+    "scrub_days",
+    type=click.FloatRange(0, 3650),
+    default=7.0,
+    show_default=True,
+    metavar="DAYS",
+    help="So long after a scrub the next begins by itself, in idle time; 0 for only when `volume "
+    "scrub` asks.",
 )
 
 staging_option = click.option(

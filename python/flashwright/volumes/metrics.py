@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashwright._core import InputError
+from flashwright._core import InputError, RunError
+
+from . import control
 
 OPS = ("read", "write", "flush", "trim")
 _LINE = re.compile(r"flashwright_(\w+)\{(.*)\} (\S+)$")
@@ -44,10 +46,15 @@ class Sample:
 
 
 def read(path: Path) -> Sample:
-    """Read a file that `--metrics` keeps.
+    """Read a file that `--metrics` keeps, or ask the server on this socket.
 
-    Raises InputError if it is not there, or not such a file.
+    Raises InputError if it is not there, or not such a file, or nobody answers.
     """
+    if path.is_socket():
+        try:
+            return parse(control.ask(path, "metrics"), str(path))
+        except RunError as error:
+            raise InputError(str(error)) from error
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

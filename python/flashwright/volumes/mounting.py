@@ -59,6 +59,8 @@ class MountPlan:
     """The block device that the file system lies on: one of `WAYS`."""
     memory_bytes: int | None = None
     """The most that the volume may take in memory."""
+    scrub_days: float = serving.SCRUB_DAYS
+    """From one scrub to the next; 0 for only when it is asked."""
     destroys: bool = False
     """What the volume holds may be lost, if a file system is made."""
 
@@ -80,7 +82,7 @@ def mount(plan: MountPlan) -> Mounted:
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory; make it first")
     about = serving.look(plan.device, plan.staging, plan.memory_bytes)
-    device = _whole(plan.device)
+    device = places.whole(plan.device)
     place = Place(about["uuid"])
     for one in places.all_mounted():
         if one.uuid == about["uuid"]:
@@ -91,6 +93,7 @@ def mount(plan: MountPlan) -> Mounted:
     if os.path.ismount(directory):
         raise InputError(f"{directory}: something is mounted there already")
     place.make()
+    place.fuse.mkdir(mode=0o700, exist_ok=True)
     mounted = Mounted(about["uuid"], device, str(directory), "", 0, 0)
     try:
         mounted = _serve(plan, mounted)
@@ -112,11 +115,6 @@ def mount(plan: MountPlan) -> Mounted:
     return mounted
 
 
-def _whole(device: str) -> str:
-    """Give the whole path of a device; an emulated drive has none."""
-    return device if "(" in device else str(Path(device).absolute())
-
-
 def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     """Start the server, and wait until the volume is there: its recovery may take long."""
     place = mounted.place
@@ -124,10 +122,11 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     is_ublk = plan.by == "ublk"
     way = ["--ublk", "--link", str(place.block)] if is_ublk else ["--fuse", str(place.fuse)]
     words += [*way, "--depth", str(plan.queue_depth)]
+    words += ["--scrub-every", f"{plan.scrub_days:g}"]
     if plan.memory_bytes is not None:
         words += ["--memory", str(plan.memory_bytes)]
     if plan.staging is not None:
-        words += ["--staging", _whole(plan.staging)]
+        words += ["--staging", places.whole(plan.staging)]
     if plan.metrics is not None:
         words += ["--metrics", str(plan.metrics.absolute())]
         words += ["--metrics-every", f"{plan.metrics_every:g}"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from flashwright._core import InputError, RunError
+
+Noted = TypeVar("Noted", "Mounted", "Served")
 
 FILE_NAME = "volume"
 """The name of the file that FUSE shows."""
@@ -55,21 +59,18 @@ class Place:
         return self.folder / "server.log"
 
     @property
-    def metrics(self) -> Path:
-        """Its metrics, as they are now: `flashwright top` reads them."""
-        return self.folder / "metrics.prom"
-
-    @property
-    def socket(self) -> Path:
-        """The default socket of NBD."""
-        return self.folder / "nbd.sock"
+    def control(self) -> Path:
+        """The socket on which its server is asked."""
+        return self.folder / "control.sock"
 
     def make(self) -> None:
         """Make the folder, for its owner alone.
 
-        Raises RunError if somebody else could look into it.
+        Raises:
+            RunError: somebody else could look into it.
+            OSError: it cannot be made.
         """
-        for folder in (_root(), self.folder, self.fuse):
+        for folder in (_root(), self.folder):
             folder.mkdir(mode=0o700, exist_ok=True)
         for folder in (_root(), self.folder):
             found = folder.stat(follow_symlinks=False)
@@ -107,11 +108,61 @@ class Mounted:
         return process_began(self.pid) == self.process_began
 
     def write(self) -> None:
-        """Keep it: readers see all of it or nothing."""
-        path = self.place.folder / "mounted.json"
-        new = path.with_suffix(".new")
-        new.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        new.replace(path)
+        """Keep it."""
+        _write(self.place.folder / "mounted.json", self)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A volume that a server shows, mounted or not."""
+
+    uuid: str
+    device: str
+    way: str
+    """One of `WAYS`."""
+    where: str
+    """The directory of FUSE, the socket of NBD, or the link to the block device of ublk."""
+    pid: int
+    process_began: int
+
+    @property
+    def place(self) -> Place:
+        """Its folder."""
+        return Place(self.uuid)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the server lives."""
+        return process_began(self.pid) == self.process_began
+
+    @property
+    def _note(self) -> Path:
+        return self.place.folder / "served.json"
+
+    def write(self) -> None:
+        """Keep it, in a folder that is there."""
+        _write(self._note, self)
+
+    def remove(self) -> None:
+        """Take the note away, and the folder if nothing else is in it."""
+        self._note.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.place.folder.rmdir()
+
+
+WAYS = ("fuse", "nbd", "ublk")
+
+
+def _write(path: Path, noted: Mounted | Served) -> None:
+    """Keep a note: readers see all of it or nothing."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(asdict(noted), indent=2) + "\n")
+    new.replace(path)
+
+
+def whole(device: str) -> str:
+    """Give the whole path of a device; an emulated drive has none."""
+    return device if "(" in device else str(Path(device).absolute())
 
 
 def process_began(pid: int) -> int:
@@ -127,13 +178,58 @@ def process_began(pid: int) -> int:
 
 def all_mounted() -> list[Mounted]:
     """Give all that was mounted and not taken away."""
+    return _all("mounted.json", Mounted)
+
+
+def all_served() -> list[Served]:
+    """Give all whose server lives, mounted ones among them."""
+    return [one for one in _all("served.json", Served) if one.is_served]
+
+
+def _all(name: str, what: type[Noted]) -> list[Noted]:
     found = []
-    for path in sorted(_root().glob("*/mounted.json")):
+    for path in sorted(_root().glob(f"*/{name}")):
         try:
-            found.append(Mounted(**json.loads(path.read_text())))
+            found.append(what(**json.loads(path.read_text())))
+        except FileNotFoundError:
+            # Its server has just ended.
+            continue
         except (OSError, ValueError, TypeError) as error:
             raise RunError(f"{path}: it cannot be read ({error}); remove {path.parent}") from error
     return found
+
+
+def listed() -> list[dict[str, Any]]:
+    """Give all that is mounted or served: of each, how, and whether its server lives."""
+    mounted = {one.uuid: one for one in all_mounted()}
+    served = {one.uuid: one for one in all_served()}
+    found = []
+    every: list[Mounted | Served] = [*mounted.values(), *served.values()]
+    for noted in every:
+        one, how = mounted.get(noted.uuid), served.get(noted.uuid)
+        if noted is how and one is not None:
+            continue
+        found.append(
+            {
+                **asdict(noted),
+                "directory": one.directory if one else None,
+                "loop": one.loop if one else None,
+                "way": how.way if how else None,
+                "where": how.where if how else None,
+                "is_served": one.is_served if one else True,
+            }
+        )
+    return found
+
+
+def find_served(named: str) -> Served | None:
+    """Give the volume of a device, UUID, or place where it is served or mounted; None without."""
+    path = whole(named)
+    directories = {one.uuid: one.directory for one in all_mounted()}
+    for one in all_served():
+        if named == one.uuid or path in {one.device, one.where, directories.get(one.uuid)}:
+            return one
+    return None
 
 
 def find(named: str) -> Mounted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import shutil
 import signal
@@ -20,16 +21,17 @@ from typing import Any, NoReturn
 from flashwright import _core
 from flashwright._core import InputError, RunError
 
-from .places import Place
+from .places import Served, process_began, whole
 
 PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
-_LIVE_SECONDS = 1.0
-"""Between two writes of what `flashwright top` reads."""
 _LOOK_SECONDS = 1.0
 """How often it is looked whether the volume is still of use."""
 _FIRST_PASSED = 3
 """The first descriptor that systemd, and who does as it does, hands over."""
 _PR_SET_IO_FLUSHER = 57
+SCRUB_DAYS = 7.0
+"""From one scrub to the next, unless another time is given."""
+_DAY_SECONDS = 86_400
 _THREADS = 32
 """Requests of one NBD connection that are under way at a time."""
 
@@ -49,6 +51,13 @@ class Serving:
     """Where the staging device is, if that is not where it was last."""
     memory_bytes: int | None = None
     """The most that the volume may take in memory."""
+    scrub_days: float = SCRUB_DAYS
+    """From one scrub to the next; 0 for only when it is asked."""
+
+    @property
+    def scrub_seconds(self) -> int:
+        """The same in whole seconds, which are at least one."""
+        return math.ceil(self.scrub_days * _DAY_SECONDS)
 
 
 def say(event: str, **facts: object) -> None:
@@ -83,14 +92,11 @@ def serve_fuse(serving: Serving, directory: Path) -> None:
     if any(directory.iterdir()):
         raise InputError(f"{directory}: it is not empty, and would be hidden: name an empty one")
 
-    def show(volume: _core.Volume, place: Place) -> None:
-        if directory.absolute() == place.fuse:
-            # It is mounted with all that belongs to it: `flashwright top` looks there.
-            volume.keep_metrics(place.metrics, _LIVE_SECONDS)
+    def show(volume: _core.Volume) -> None:
         volume.mount(directory)
         say("mounted", directory=str(directory))
 
-    _serve(serving, show)
+    _serve(serving, "fuse", directory, show)
 
 
 def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
@@ -107,9 +113,7 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
     if link is not None and os.path.lexists(link) and not link.is_symlink():
         raise InputError(f"{link}: something else is there; name a path where nothing is")
 
-    def show(volume: _core.Volume, place: Place) -> None:
-        if link is not None and link.absolute() == place.block:
-            volume.keep_metrics(place.metrics, _LIVE_SECONDS)
+    def show(volume: _core.Volume) -> None:
         path = volume.attach_ublk(read_only=read_only)
         if link is not None:
             new = link.with_name(f".{link.name}.new")
@@ -119,13 +123,15 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
         say("attached", block_device=path, link=None if link is None else str(link))
 
     try:
-        _serve(serving, show)
+        _serve(serving, "ublk", link, show)
     finally:
         if link is not None and link.is_symlink():
             link.unlink()
 
 
-def _serve(serving: Serving, show: Callable[[_core.Volume, Place], None]) -> None:
+def _serve(
+    serving: Serving, way: str, where: Path | None, show: Callable[[_core.Volume], None]
+) -> None:
     """Open the volume, show it, and close it when we are asked to stop."""
     stop = threading.Event()
 
@@ -145,6 +151,7 @@ def _serve(serving: Serving, show: Callable[[_core.Volume, Place], None]) -> Non
         bare=serving.bare,
         staging=serving.staging,
         memory=serving.memory_bytes,
+        scrub_every_s=serving.scrub_seconds,
     )
     about = volume.about()
     say(
@@ -158,10 +165,15 @@ def _serve(serving: Serving, show: Callable[[_core.Volume, Place], None]) -> Non
         seconds=round(time.monotonic() - began, 3),
     )
     broken: str | None = None
+    served: Served | None = None
     try:
+        if not serving.bare:
+            served = _noted(serving.device, about["uuid"], way, where)
+        if served is not None:
+            volume.keep_control(served.place.control)
         if serving.metrics is not None:
             volume.keep_metrics(serving.metrics, serving.metrics_every)
-        show(volume, Place(about["uuid"]))
+        show(volume)
         _notify("READY=1")
         while not stop.wait(_LOOK_SECONDS):
             now = volume.broken()
@@ -172,10 +184,29 @@ def _serve(serving: Serving, show: Callable[[_core.Volume, Place], None]) -> Non
         _notify("STOPPING=1")
         say("closing")
         began = time.monotonic()
+        if served is not None:
+            served.remove()
         volume.close()
         say("closed", seconds=round(time.monotonic() - began, 3))
     if broken is not None:
         raise RunError(f"{serving.device}: {broken}")
+
+
+def _noted(device: str, uuid: str, way: str, where: Path | None) -> Served | None:
+    """Note that this process serves the volume, where other commands look for it.
+
+    None, with a line in the log, where there is no place for that: in a sandbox.
+    """
+    pid = os.getpid()
+    path = "" if where is None else str(where.absolute())
+    served = Served(uuid, whole(device), way, path, pid, process_began(pid))
+    try:
+        served.place.make()
+        served.write()
+    except (OSError, RunError) as error:
+        say("alone", device=device, reason=str(error))
+        return None
+    return served
 
 
 def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
@@ -189,10 +220,17 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
         raise InputError("nbdkit is not installed (Debian: apt-get install nbdkit)")
     if not PLUGIN.is_file():
         raise InputError(f"{PLUGIN}: the plugin was not built; right would be `make build`")
+    served: Served | None = None
     if not (serving.bare or serving.device.startswith("memory")):
         # Said in one line here; nbdkit would say more.
-        look(serving.device, serving.staging, serving.memory_bytes)
+        about = look(serving.device, serving.staging, serving.memory_bytes)
+        if about["user"] is not None:
+            raise InputError(f"{serving.device}: {about['user']}")
+        served = _noted(serving.device, about["uuid"], "nbd", where)
     settings = [f"volume={serving.device}", f"depth={serving.queue_depth}"]
+    settings.append(f"scrub_every={serving.scrub_seconds}")
+    if served is not None:
+        settings.append(f"control={served.place.control}")
     if serving.bare:
         settings.append("bare=yes")
     if serving.memory_bytes is not None:

@@ -11,6 +11,9 @@ from flashwright._core import InputError
 
 _SANDBOX = """\
 NoNewPrivileges=yes
+RuntimeDirectory=flashwright
+RuntimeDirectoryMode=0700
+RuntimeDirectoryPreserve=yes
 PrivateNetwork=yes
 PrivateTmp=yes
 PrivateIPC=yes

@@ -24,37 +24,44 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class Watched:
-    """A volume that is watched: a name to show, and its file of metrics."""
+    """A volume that is watched: a name to show, and its file of metrics or its server's socket."""
 
     name: str
     path: Path
 
 
 def find(which: Sequence[str]) -> list[Watched]:
-    """Give the volumes named: files of metrics, or mounted ones; all that are mounted for none.
+    """Give the volumes named: files of metrics, or those that are served; all of these for none.
 
-    Raises InputError if one is not there, or none is mounted.
+    Raises InputError if one is not there, or none is served.
     """
     if which:
         return [_find_one(one) for one in which]
-    mounted = [_of_mounted(one) for one in places.all_mounted() if one.is_served]
-    if not mounted:
+    served = [_of_served(one) for one in places.all_served()]
+    if not served:
         raise InputError(
-            "no volume is mounted; of one that is served otherwise, name the file that its "
-            "--metrics keeps"
+            "no volume is served; of an emulated drive, name the file that its --metrics keeps"
         )
-    return mounted
+    return served
 
 
 def _find_one(named: str) -> Watched:
+    served = places.find_served(named)
+    if served is not None:
+        return _of_served(served)
     path = Path(named)
-    if path.is_file() and not any(named == one.device for one in places.all_mounted()):
+    if path.is_file():
         return Watched(named, path)
-    return _of_mounted(places.find(named))
+    there = ", ".join(one.device for one in places.all_served()) or "none"
+    raise InputError(
+        f"{named}: neither a volume that is served (there: {there}) nor a file of metrics"
+    )
 
 
-def _of_mounted(one: places.Mounted) -> Watched:
-    return Watched(f"{one.device} at {one.directory}", one.place.metrics)
+def _of_served(one: places.Served) -> Watched:
+    directories = {other.uuid: other.directory for other in places.all_mounted()}
+    where = directories.get(one.uuid, one.where)
+    return Watched(f"{one.device} at {where}" if where else one.device, one.place.control)
 
 
 def document(between: Between) -> dict[str, Any]:

@@ -101,12 +101,13 @@ pub(super) fn open(
     let described = Described::find(number)
         .ok_or_else(|| opening.wrong("the kernel has no such block device (any more)"))?;
     let may_write = opening.access != Access::ReadOnly;
-    if may_write && let Some(user) = in_use::user(number, &described) {
+    let is_exclusive = opening.is_exclusive();
+    if is_exclusive && let Some(user) = in_use::user(number, &described) {
         return Err(opening.in_use(format!("{user}; name a device that is not in use")));
     }
-    let attempt = || opening.direct(path, if may_write { libc::O_EXCL } else { 0 });
+    let attempt = || opening.direct(path, if is_exclusive { libc::O_EXCL } else { 0 });
     let file = match patiently(attempt, |error| error.raw_os_error() == Some(libc::EBUSY)) {
-        Err(error) if error.raw_os_error() == Some(libc::EBUSY) && may_write => {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) && is_exclusive => {
             return Err(opening
                 .in_use("another program or driver holds it; name a device that is not in use"));
         }

@@ -30,8 +30,8 @@ pub(super) fn open(
     data: &Metadata,
     progress: &Progress,
 ) -> Result<Opened, DeviceError> {
-    let may_write = opening.access != Access::ReadOnly;
-    if may_write && let Some(user) = in_use::file_user(data) {
+    let is_exclusive = opening.is_exclusive();
+    if is_exclusive && let Some(user) = in_use::file_user(data) {
         return Err(opening.in_use(format!("{user}; name a file that is not in use")));
     }
     let file = match opening.direct(path, 0) {
@@ -50,9 +50,11 @@ pub(super) fn open(
     if (opened.dev(), opened.ino()) != (data.dev(), data.ino()) {
         return Err(opening.wrong("another file took its name while it was opened; try again"));
     }
-    if may_write {
+    if is_exclusive {
+        let is_read_only = opening.access == Access::ReadOnly;
+        let lock = || if is_read_only { file.try_lock_shared() } else { file.try_lock() };
         match patiently(
-            || file.try_lock().map_err(io::Error::from),
+            || lock().map_err(io::Error::from),
             |error| error.kind() == io::ErrorKind::WouldBlock,
         ) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -87,7 +89,7 @@ pub(super) fn open(
             most_bytes: opening.most_bytes.max(sector_bytes),
         },
         queue_depth: opening.queue_depth,
-        is_read_only: !may_write,
+        is_read_only: opening.access == Access::ReadOnly,
         // Whether the file system punches holes shows when it is first asked to.
         has_trim: true,
         is_virtual: false,

@@ -47,6 +47,8 @@ pub struct Opening {
     pub spec: String,
     /// What may be done to it.
     pub access: Access,
+    /// Nobody else may use it, though it is only read. A device that may be written is never in use.
+    pub alone: bool,
     /// Most requests outstanding, 1 ... 4096.
     pub queue_depth: u32,
     /// Longest request in bytes, up to 64 MiB: whole sectors.
@@ -68,12 +70,18 @@ impl Opening {
         Self {
             spec: spec.to_owned(),
             access,
+            alone: false,
             queue_depth: 256,
             most_bytes: 1 << 20,
             polled: false,
             region: None,
             holds_data: false,
         }
+    }
+
+    /// Whether it is refused if somebody else uses it, and held from then on.
+    fn is_exclusive(&self) -> bool {
+        self.alone || self.access != Access::ReadOnly
     }
 
     fn wrong(&self, reason: impl Into<String>) -> DeviceError {

@@ -52,7 +52,9 @@ pub(super) fn open(
 ) -> Result<(Opened, Nvme), DeviceError> {
     let may_write = opening.access != Access::ReadOnly;
     let (beside, beside_data) = block_device(opening, name)?;
-    if may_write && let Some(user) = in_use::character_user(data.rdev()) {
+    if opening.is_exclusive()
+        && let Some(user) = in_use::character_user(data.rdev())
+    {
         return Err(opening.in_use(format!("{user}; name a device that is not in use")));
     }
     let held = block::open(opening, &beside, &beside_data, progress)?;

@@ -2,6 +2,7 @@
 
 mod gate;
 mod jobs;
+mod scrub;
 mod straight;
 mod work;
 
@@ -16,6 +17,7 @@ use units::{IoOp, Lifetime};
 
 use crate::{Figures, Header, Volume, VolumeError, VolumeMemory};
 use gate::{Gate, Room, bytes_of, bytes_of_moved};
+pub use scrub::{LayerScrub, ScrubFigures};
 use straight::Straight;
 use work::{Message, Work};
 
@@ -351,6 +353,26 @@ impl Service {
             straight.add_to(&mut figures);
         }
         Some(figures)
+    }
+
+    /// Begins to read all that has checksums, in time that nobody else wants, or at least a read each
+    /// 100 ms; how far it is. Nothing begins if no layer keeps checksums, or the volume is of no use
+    /// any more. None if its thread is gone.
+    #[must_use]
+    pub fn scrub(&self) -> Option<ScrubFigures> {
+        self.ask_of_scrub(true)
+    }
+
+    /// How far that is; none if its thread is gone.
+    #[must_use]
+    pub fn scrub_figures(&self) -> Option<ScrubFigures> {
+        self.ask_of_scrub(false)
+    }
+
+    fn ask_of_scrub(&self, begins: bool) -> Option<ScrubFigures> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::Scrub(begins, sender)).ok()?;
+        receiver.recv().ok()
     }
 
     /// Lets all that was asked come to its end, writes back what is held back, and closes the

@@ -22,7 +22,7 @@ pub struct Straight {
     requests: [OpCounters; IoOp::ALL.len()],
     under_way: AtomicUsize,
     is_closed: AtomicBool,
-    /// What failed first.
+    /// What failed first, reads apart.
     failure: OnceLock<String>,
 }
 
@@ -98,7 +98,9 @@ impl Straight {
             Err(refused(ENDED.to_owned()))
         } else if is_within {
             work().inspect_err(|failure| {
-                self.failure.get_or_init(|| failure.to_string());
+                if !failure.is_of_read() {
+                    self.failure.get_or_init(|| failure.to_string());
+                }
             })
         } else {
             Err(refused(format!("the volume ends at byte {}", self.capacity_bytes)))

@@ -12,6 +12,7 @@ use units::Nanos;
 
 use super::gate::Gate;
 use super::jobs::{Job, Next, Part, Takes};
+use super::scrub::{Passes, ScrubFigures};
 use super::{Asked, Outcome};
 use crate::metrics::{OpFigures, of_layers};
 use crate::{Figures, Volume, VolumeError};
@@ -20,6 +21,8 @@ use crate::{Figures, Volume, VolumeError};
 pub enum Message {
     Request(Asked),
     Figures(Sender<Figures>),
+    /// How passes over all that has checksums go; with `true` one begins.
+    Scrub(bool, Sender<ScrubFigures>),
     Close,
     /// It stops where it is.
     Stop,
@@ -52,16 +55,19 @@ pub struct Work {
     /// Why nothing can be done any more.
     gone: Option<BlockError>,
     is_closing: bool,
+    passes: Passes,
 }
 
 impl Work {
     pub fn new(
-        volume: Volume,
+        mut volume: Volume,
         receiver: Receiver<Message>,
         is_asleep: Arc<AtomicBool>,
         can_be_woken: bool,
         gate: Arc<Gate>,
     ) -> Self {
+        let now = volume.driver.now();
+        let passes = Passes::new(&volume, now);
         let info = volume.driver.info();
         Self {
             takes: Takes { limits: info.limits, unmap_bytes: volume.unmap_bytes() },
@@ -80,6 +86,7 @@ impl Work {
             requests: [OpFigures::default(); 4],
             gone: None,
             is_closing: false,
+            passes,
         }
     }
 
@@ -129,6 +136,13 @@ impl Work {
             }
             Message::Figures(to) => {
                 let _ = to.send(self.figures());
+            }
+            Message::Scrub(begins, to) => {
+                let broken = self.broken();
+                if begins && broken.is_none() && !self.is_closing {
+                    self.passes.begin(&mut self.volume);
+                }
+                let _ = to.send(self.passes.figures(&self.volume, broken));
             }
             Message::Close => self.is_closing = true,
             Message::Stop => {
@@ -238,6 +252,9 @@ impl Work {
             return Ok(());
         }
         let now = self.volume.driver.now();
+        if !self.is_closing && self.passes.look(&mut self.volume, now) {
+            return Ok(());
+        }
         if self.can_be_woken {
             self.is_asleep.store(true, Ordering::SeqCst);
             // Who sent something before it could see that has not woken anybody.
@@ -292,10 +309,16 @@ impl Work {
         }
     }
 
+    /// What made it of no use: not that something could not be read.
+    fn broken(&self) -> Option<String> {
+        let failure = self.volume.driver.failure().filter(|failure| !failure.is_of_read());
+        let gone = self.gone.as_ref().map(ToString::to_string);
+        gone.or_else(|| failure.map(ToString::to_string))
+    }
+
     fn figures(&mut self) -> Figures {
         let open_ns = self.volume.driver.now();
         let driver = &self.volume.driver;
-        let failure = driver.failure().map(ToString::to_string);
         Figures {
             header: self.volume.header().clone(),
             capacity_bytes: self.takes.limits.capacity_bytes,
@@ -309,7 +332,8 @@ impl Work {
             flash: driver.flash_work(),
             wear: driver.flash_wear(),
             dies: driver.die_time(),
-            broken: self.gone.as_ref().map(ToString::to_string).or(failure),
+            scrubs: self.passes.ended,
+            broken: self.broken(),
         }
     }
 }

@@ -219,7 +219,7 @@ class _Run:
         return self.place.open_for_run(clients)
 
     def _measure(self, mounted: Mounted) -> tuple[RunResult, Between]:
-        watch = _Watch(mounted.place.metrics)
+        watch = _Watch(mounted.place.control)
         try:
             database = self._open(self.plan.config.clients)
             self.say(f"running {self.plan.workload.name} for {self.load.seconds:g} s")
@@ -320,11 +320,11 @@ def use_up_logs(mounted: Mounted, say: Say) -> None:
     Raises:
         RunError: one does not clean, however much is written.
     """
-    levels = [labels for labels, _ in metrics.read(mounted.place.metrics).of(_CLEANINGS)]
+    levels = [labels for labels, _ in metrics.read(mounted.place.control).of(_CLEANINGS)]
     block = os.urandom(MIB)
     with (Path(mounted.directory) / "filler").open("wb") as filler:
         for filling in range(_MOST_FILLINGS):
-            now = metrics.read(mounted.place.metrics)
+            now = metrics.read(mounted.place.control)
             if all(now.number(_CLEANINGS, **one) for one in levels):
                 return
             say(f"writing until its log cleans: {filling * FILLER_BYTES // MIB} MiB")

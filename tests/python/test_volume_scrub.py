@@ -1,0 +1,230 @@
+"""Volumes that are scrubbed, in use and not, and others that ask their servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from flashwright import _core
+from flashwright._core import InputError, RunError
+from flashwright.volumes import control, mounting, places, scrubbing, serving, watching
+from support import Cli, find_program
+
+MEBIBYTE = 1 << 20
+LOG = "log_volume(segment=256Ki)"
+PAGES = {number: bytes([number]) * 4096 for number in (1, 2, 3)}
+
+
+def made(folder: Path, stack: str = LOG) -> str:
+    """Make a volume on a file, with some pages."""
+    device = folder / "device"
+    _core.allocate_file(device, 32 * MEBIBYTE)
+    _core.create_volume(str(device), stack)
+    volume = _core.Volume(str(device))
+    for number, page in PAGES.items():
+        volume.write(number * MEBIBYTE, page)
+    volume.close()
+    return str(device)
+
+
+def rot(device: str, page: bytes) -> None:
+    """Flip a bit of a page, wherever it lies."""
+    held = Path(device).read_bytes()
+    assert held.count(page) == 1
+    with Path(device).open("r+b", buffering=0) as file:
+        file.seek(held.index(page) + 100)
+        file.write(bytes([page[100] ^ 1]))
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def served(device: str, *words: str) -> Iterator[places.Served]:
+    """Serve a volume until the end, and wait until it is noted."""
+    command = [sys.executable, "-m", "flashwright", "volume", "serve", device, *words]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        end = time.monotonic() + 60
+        while (one := places.find_served(device)) is None or not one.place.control.is_socket():
+            assert server.poll() is None, server.stderr.read() if server.stderr else ""
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        yield one
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def test_what_rots_is_found_told_and_an_error_of_its_page(cli: Cli, tmp_path: Path) -> None:
+    device = made(tmp_path)
+    assert "last scrub" in cli("volume", "info", device).stdout
+    assert "never" in cli("volume", "info", device).stdout
+    good = json.loads(cli("volume", "scrub", device, "--json", "-").stdout)
+    assert (good["is_over"], good["bad_bytes"], good["passes"]) == (True, 0, 1)
+    assert good["read_bytes"] == {"log_volume (0)": 3 * 4096}
+    about = _core.volume_about(device)
+    assert abs(about["scrubbed_unix_s"] - time.time()) < 100
+    assert about["is_clean"]
+    rot(device, PAGES[2])
+    found = cli("volume", "scrub", device, code=1)
+    assert f"log_volume (0): byte {2 * MEBIBYTE}, 4096 bytes" in found.stdout
+    assert "4 KiB are bad" in found.stderr
+    assert found.stderr.count("\n") == 1
+    volume = _core.Volume(device)
+    assert volume.read(MEBIBYTE, 4096) == PAGES[1]
+    with pytest.raises(RunError, match="lost"):
+        volume.read(2 * MEBIBYTE, 4096)
+    # Only that page, not the volume.
+    assert volume.broken() is None
+    volume.write(2 * MEBIBYTE, PAGES[2])
+    assert json.loads(volume.scrub())["is_on"]
+    end = time.monotonic() + 60
+    while json.loads(volume.scrub(begin=False))["is_on"]:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert json.loads(volume.scrub(begin=False))["layers"][0]["bad_pages"] == 0
+    volume.close()
+
+
+def test_without_checksums_there_is_nothing_to_scrub(cli: Cli, tmp_path: Path) -> None:
+    device = made(tmp_path, "direct")
+    refused = cli("volume", "scrub", device, code=2)
+    assert "no layer of it keeps checksums" in refused.stderr
+    assert "volume check" in refused.stderr
+    refused = cli("volume", "scrub", device, "--no-wait", code=2)
+    assert "nobody serves it" in refused.stderr
+    assert "no such" in cli("volume", "scrub", str(tmp_path / "other"), code=2).stderr.lower()
+
+
+@pytest.mark.usefixtures("can_mount")
+@pytest.mark.parametrize("way", ["fuse", "nbd"])
+def test_a_volume_in_use_is_scrubbed_by_its_server(cli: Cli, tmp_path: Path, way: str) -> None:
+    device, where = made(tmp_path), tmp_path / "where"
+    if way == "fuse":
+        where.mkdir()
+    else:
+        find_program("nbdkit")
+    rot(device, PAGES[3])
+    with served(device, f"--{way}", str(where)) as one:
+        assert (one.way, one.where) == (way, str(where))
+        assert stat.S_IMODE(one.place.control.stat().st_mode) == 0o600
+        assert stat.S_IMODE(one.place.folder.stat().st_mode) == 0o700
+        info = cli("volume", "info", device).stdout
+        assert f"process {one.pid} serves it ({way}" in " ".join(info.split())
+        refused = cli("volume", "check", device, code=2)
+        assert f"process {one.pid} serves it" in refused.stderr
+        assert "volume scrub" in refused.stderr
+        (listed,) = [
+            each
+            for each in json.loads(cli("volume", "list", "--json", "-").stdout)
+            if each["device"] == device
+        ]
+        assert (listed["way"], listed["where"], listed["pid"]) == (way, str(where), one.pid)
+        # By device, by place, by UUID.
+        began = json.loads(cli("volume", "scrub", device, "--no-wait", "--json", "-").stdout)
+        assert began["layers"][0]["layer"] == "log_volume"
+        for target in (str(where), one.uuid):
+            found = cli("volume", "scrub", target, code=1)
+            assert f"byte {3 * MEBIBYTE}, 4096 bytes" in found.stdout
+        top = json.loads(cli("top", device, "--once", "--every", "0.1", "--json", "-").stdout)
+        assert top[0]["uuid"] == one.uuid
+        layers = {(each["name"], each["value"]) for each in top[0]["layers"]}
+        assert {("bad_pages", 1), ("scrub_pages_left", 0)} <= layers
+    assert not one.place.control.exists()
+    assert places.find_served(device) is None
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_a_server_that_was_killed_is_asked_nothing(cli: Cli, tmp_path: Path) -> None:
+    device, where = made(tmp_path), tmp_path / "where"
+    where.mkdir()
+    with served(device, "--fuse", str(where)) as one:
+        os.kill(one.pid, signal.SIGKILL)
+        end = time.monotonic() + 20
+        while places.find_served(device) is not None and time.monotonic() < end:
+            time.sleep(0.02)
+        assert places.find_served(device) is None
+        with pytest.raises(RunError, match="does not answer"):
+            control.ask(one.place.control, "scrub?")
+        info = cli("volume", "info", device).stdout
+        assert "it was left open, and will be recovered" in " ".join(info.split())
+        subprocess.run(["umount", "--lazy", str(where)], check=False)
+        assert json.loads(cli("volume", "scrub", device, "--json", "-").stdout)["is_over"]
+    # The next server takes its place.
+    with served(device, "--fuse", str(where)) as again:
+        assert json.loads(control.ask(again.place.control, "scrub?"))["passes"] == 0
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_a_mounted_volume_is_named_by_its_directory(cli: Cli, tmp_path: Path) -> None:
+    device, directory = made(tmp_path), tmp_path / "mount"
+    directory.mkdir()
+    mounted = mounting.mount(
+        mounting.MountPlan(device, directory, "ext4", destroys=True, scrub_days=0.5)
+    )
+    try:
+        found = json.loads(cli("volume", "scrub", str(directory), "--json", "-").stdout)
+        assert found["is_over"]
+        (one,) = watching.find([str(directory)])
+        assert one.name == f"{device} at {directory}"
+    finally:
+        mounting.unmount(mounted)
+    assert not mounted.place.folder.exists()
+
+
+def test_a_volume_that_somebody_else_holds_is_not_checked(cli: Cli, tmp_path: Path) -> None:
+    device = made(tmp_path)
+    volume = _core.Volume(device)
+    for words in (["check", device], ["serve", device, "--nbd", str(tmp_path / "s")]):
+        refused = cli("volume", *words, code=2)
+        assert re.search("locked|open in process", refused.stderr)
+        assert refused.stderr.count("\n") == 1
+    info = " ".join(cli("volume", "info", device).stdout.split())
+    assert re.search("no: .*(locked|open in process)", info)
+    volume.close()
+    cli("volume", "check", device)
+
+
+def test_what_a_server_says_is_wrong_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "control.sock"
+    volume = _core.Volume(made(tmp_path))
+    volume.keep_control(place)
+    with pytest.raises(RunError, match="known are `scrub`"):
+        control.ask(place, "reboot")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(place))
+        client.sendall(b"metrics\n" * 1000)
+    assert "flashwright_volume_scrubs_total" in control.ask(place, "metrics")
+    volume.close()
+    assert not place.exists()
+
+
+def test_a_pass_ends_with_its_volume() -> None:
+    told = {"is_on": True, "passes": 0, "last_unix_s": 0, "broken": None}
+    layer = {"level": 0, "layer": "log_volume", "pages_left": 9, "pages_read": 0}
+    layers = [{**layer, "page_bytes": 4096, "bad_pages": 0, "bad": [[0, 4096]]}]
+    answers = [{**told, "layers": layers}, {**told, "layers": layers, "broken": "it is gone"}]
+    one = scrubbing.Pass("here", lambda _begins: json.dumps(answers.pop(0)))
+    assert one.state() == (0, 9 * 4096)
+    assert one.first.layers[0].bad == [(0, 4096)]
+    with pytest.raises(RunError, match="here: it is gone"):
+        one.run()
+    with pytest.raises(InputError, match="keeps checksums"):
+        scrubbing.Pass("here", lambda _begins: json.dumps({**told, "layers": []}))
+
+
+def test_a_part_of_a_day_is_whole_seconds() -> None:
+    assert serving.Serving("d", scrub_days=0).scrub_seconds == 0
+    assert serving.Serving("d", scrub_days=1e-9).scrub_seconds == 1
+    assert serving.Serving("d").scrub_seconds == 7 * 86_400

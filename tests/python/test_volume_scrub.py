@@ -224,6 +224,21 @@ def test_a_pass_ends_with_its_volume() -> None:
         scrubbing.Pass("here", lambda _begins: json.dumps({**told, "layers": []}))
 
 
+def test_the_folder_of_a_volume_can_be_entered_whatever_the_umask_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_root", lambda: tmp_path / "run")
+    place = places.Place("one")
+    before = os.umask(0o177)
+    try:
+        place.make()
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(each.stat().st_mode) for each in (place.folder.parent, place.folder)} == {
+        0o700
+    }
+
+
 def test_a_part_of_a_day_is_whole_seconds() -> None:
     assert serving.Serving("d", scrub_days=0).scrub_seconds == 0
     assert serving.Serving("d", scrub_days=1e-9).scrub_seconds == 1

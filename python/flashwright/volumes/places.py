@@ -71,7 +71,10 @@ class Place:
             OSError: it cannot be made.
         """
         for folder in (_root(), self.folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+                # Whatever the umask is: that of our unit of systemd takes the right to enter away.
+                folder.chmod(0o700)
         for folder in (_root(), self.folder):
             found = folder.stat(follow_symlinks=False)
             if found.st_uid != os.geteuid() or found.st_mode & 0o077:

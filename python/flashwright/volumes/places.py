@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
 import tempfile
+import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
 
+_LOOK_SECONDS = 0.02
 FILE_NAME = "volume"
 """The name of the file that FUSE shows."""
 
@@ -55,6 +60,11 @@ class Place:
         return self.folder / "server.log"
 
     @property
+    def note(self) -> Path:
+        """What is mounted, for `umount`."""
+        return self.folder / "mounted.json"
+
+    @property
     def metrics(self) -> Path:
         """Its metrics, as they are now: `flashwright top` reads them."""
         return self.folder / "metrics.prom"
@@ -83,6 +93,56 @@ class Place:
         """Remove the folder; nothing is mounted there any more."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def clear(self) -> None:
+        """Remove what lies in the folder; nothing is mounted there any more."""
+        for path in self.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def alone(self, seconds: float, *, makes: bool = False) -> Iterator[bool]:
+        """Keep others from mounting or unmounting the volume meanwhile; wait for one that does.
+
+        Gives whether the folder is there; with `makes` it is. The lock lies on the folder, as its
+        end is that of the mount: nothing is left behind.
+
+        Raises RunError if the other does not end within this time.
+        """
+        end = time.monotonic() + seconds
+        while (folder := self._locked(makes=makes)) is None:
+            if not makes and not self.folder.exists():
+                yield False
+                return
+            if time.monotonic() > end:
+                raise RunError(
+                    f"volume {self.uuid}: another mount or umount of it is under way, and has not "
+                    f"ended within {seconds:g} s; ask again"
+                )
+            time.sleep(_LOOK_SECONDS)
+        try:
+            yield True
+        finally:
+            os.close(folder)
+
+    def _locked(self, *, makes: bool) -> int | None:
+        """Give the folder, open and locked; None if another has it, or has just removed it."""
+        if makes:
+            self.make()
+        try:
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(folder), self.folder.stat()):
+                return folder
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(folder)
+        return None
+
 
 @dataclass(frozen=True)
 class Mounted:
@@ -104,11 +164,12 @@ class Mounted:
     @property
     def is_served(self) -> bool:
         """Whether the server lives."""
-        return process_began(self.pid) == self.process_began
+        # Before there is a server its number is 0, which to `kill` is all of our own group.
+        return self.pid > 0 and process_began(self.pid) == self.process_began
 
     def write(self) -> None:
         """Keep it: readers see all of it or nothing."""
-        path = self.place.folder / "mounted.json"
+        path = self.place.note
         new = path.with_suffix(".new")
         new.write_text(json.dumps(asdict(self), indent=2) + "\n")
         new.replace(path)
@@ -122,7 +183,15 @@ def process_began(pid: int) -> int:
         return 0
     # The name before it is in brackets, and may have any characters.
     fields = stat.rpartition(")")[2].split()
-    return 0 if fields[0] == "Z" else int(fields[19])
+    return 0 if fields[0] == "Z" and not _has_threads(pid) else int(fields[19])
+
+
+def _has_threads(pid: int) -> bool:
+    """Whether a process whose first thread has ended has others, which keep its files open."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1  # noqa: PTH208
+    except OSError:
+        return False
 
 
 def all_mounted() -> list[Mounted]:
@@ -131,6 +200,9 @@ def all_mounted() -> list[Mounted]:
     for path in sorted(_root().glob("*/mounted.json")):
         try:
             found.append(Mounted(**json.loads(path.read_text())))
+        except FileNotFoundError:
+            # It was unmounted just now.
+            continue
         except (OSError, ValueError, TypeError) as error:
             raise RunError(f"{path}: it cannot be read ({error}); remove {path.parent}") from error
     return found

@@ -789,6 +789,12 @@ def unstage_volume(
     header, and `staging`: the `device`, and why it has its headers still, `problem`.
     """
 
+def renew_volume(device: str, *, staging: str | None = None) -> dict[str, Any]:
+    """Give a volume that was closed another UUID, as a copy of one needs it.
+
+    Its staging device gets it, too. Its header, and `before`, the UUID that it had.
+    """
+
 def destroy_volume(device: str) -> dict[str, Any]:
     """Overwrite both headers of the volume on a device."""
 

@@ -199,6 +199,22 @@ fn unstage_volume<'py>(
     Ok(dict)
 }
 
+/// Gives the volume on a device, which was closed, another UUID, as a copy of a volume needs it; its
+/// staging device, which is at `staging` or where it was last, gets it, too. Its header as a dict,
+/// and `before`, the UUID that it had. Raises InputError, RunError.
+#[pyfunction]
+#[pyo3(signature = (device, *, staging=None))]
+fn renew_volume<'py>(
+    py: Python<'py>,
+    device: &str,
+    staging: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let renewed = py.detach(|| ::servers::new_uuid(device, staging)).map_err(volume_error)?;
+    let dict = header_dict(py, &renewed.header)?;
+    dict.set_item("before", renewed.before.to_string())?;
+    Ok(dict)
+}
+
 /// Overwrites both headers of the volume on a device. Raises InputError if there is none.
 #[pyfunction]
 fn destroy_volume<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyDict>> {
@@ -467,6 +483,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_volume_memory, module)?)?;
     module.add_function(wrap_pyfunction!(restage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(unstage_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(renew_volume, module)?)?;
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
     module.add_function(wrap_pyfunction!(resize_volume, module)?)?;

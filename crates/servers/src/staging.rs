@@ -12,7 +12,7 @@ use std::path::Path;
 use block::{BlockDevice, Part, Spanned};
 use devices::Access;
 
-use crate::found::{find, write_header};
+use crate::found::{find_of, write_header};
 use crate::header::{Pair, Role};
 use crate::memory::Depth;
 use crate::volume::{open_device, plan};
@@ -62,7 +62,7 @@ pub(crate) fn below<D: BlockDevice>(
 }
 
 /// A path as it is kept in headers: whole, whatever folder the next program runs in.
-fn absolute(device: &str) -> String {
+pub(crate) fn absolute(device: &str) -> String {
     if device.contains('(') {
         return device.to_owned();
     }
@@ -163,7 +163,7 @@ pub(crate) fn open_on(
 ) -> Result<Second, VolumeError> {
     let wrong = |reason| VolumeError::Refused { device: device.to_owned(), reason };
     let uuid = header.uuid;
-    let found = find(&mut *second).map_err(|error| {
+    let found = find_of(&mut *second, Some(uuid)).map_err(|error| {
         wrong(format!("the staging device of volume {uuid} is wanted, and {error}"))
     })?;
     let notes = found.notes.iter().map(|note| format!("{place}: {note}")).collect();

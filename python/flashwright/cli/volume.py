@@ -11,6 +11,7 @@ import click
 
 from flashwright.cli.options import Size, takes
 from flashwright.cli.output import Json, print_table, say
+from flashwright.cli.volume_headers import destroy, new_uuid
 from flashwright.cli.volume_options import (
     Metrics,
     Ways,
@@ -37,6 +38,7 @@ def volume() -> None:
       sudo flashwright volume serve volume.img --ublk --link /run/db
       flashwright volume check volume.img
       flashwright volume resize volume.img --size 16G
+      flashwright volume new-uuid copy-of-volume.img
 
     A volume knows what it is made of: nothing but the device has to be named again. What it
     promises is in docs/volumes.md.
@@ -498,31 +500,6 @@ def _unstage(device: str, staging: str | None, *, lose: bool) -> None:
 @volume.command()
 @click.argument("device")
 @click.option(
-    "--destroy-data",
-    metavar="DEVICE",
-    required=True,
-    help="Confirm that what the volume holds is lost, by repeating its path.",
-)
-def destroy(device: str, *, destroy_data: str) -> None:
-    """Make the volume on DEVICE unreadable."""
-    from flashwright import _core
-
-    if destroy_data != device:
-        raise click.UsageError(
-            f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
-        )
-    gone = _core.destroy_volume(device)
-    say(f"{device}: volume {gone['uuid']} is gone")
-    second = gone["staging"]
-    if second is not None and second["problem"] is None:
-        say(f"{second['device']}: its staging device is free, too")
-    elif second is not None:
-        say(f"{second['device']}: its staging device was left alone: {second['problem']}")
-
-
-@volume.command()
-@click.argument("device")
-@click.option(
     "--mount",
     "directory",
     type=click.Path(path_type=Path),
@@ -554,6 +531,10 @@ def unit(
         say(units.of_nbd(device, nbd, staging, memory).rstrip())
     else:
         raise click.UsageError("give either --mount or --nbd")
+
+
+volume.add_command(destroy)
+volume.add_command(new_uuid)
 
 
 def _memory(memory: Mapping[str, Any]) -> str:

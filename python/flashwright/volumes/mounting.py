@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -101,14 +102,30 @@ def _is_free(device: str, place: Place, directory: Path) -> None:
     """Make sure that the volume is not mounted, nor anything else at this directory."""
     for one in places.all_mounted():
         if one.uuid == place.uuid:
-            if one.is_served:
+            if one.is_served and _is_same(device, one.device):
                 raise InputError(f"{device}: it is mounted at {one.directory} already")
+            if one.is_served:
+                raise InputError(
+                    f"{device}: a volume of the same UUID, {one.uuid}, is mounted from "
+                    f"{one.device} at {one.directory}; a copy needs a UUID of its own: `flashwright"
+                    f" volume new-uuid {shlex.quote(device)}`"
+                )
             # A crash left it.
             _take_away(one, STOP_SECONDS)
             place.clear()
             place.make()
     if os.path.ismount(directory):
         raise InputError(f"{directory}: something is mounted there already")
+
+
+def _is_same(device: str, other: str) -> bool:
+    """Whether two paths are of one device."""
+    with contextlib.suppress(OSError):
+        one, another = os.stat(device), os.stat(other)  # noqa: PTH116
+        if stat.S_ISBLK(one.st_mode) and stat.S_ISBLK(another.st_mode):
+            return one.st_rdev == another.st_rdev
+        return os.path.samestat(one, another)
+    return device == other
 
 
 def _mount(plan: MountPlan, mounted: Mounted, about: dict[str, Any]) -> Mounted:

@@ -405,12 +405,15 @@ pub fn check_memory(device: &str, staging: Option<&str>, most: u64) -> Result<()
 }
 
 /// Makes both headers unreadable: what the volume held is lost. The rest of the device is left.
-/// The staging device's headers go, too, if it is there.
+/// The staging device's headers go, too, if it is there. That itself is destroyed alone if it
+/// belongs to nobody any more.
 ///
 /// # Errors
-/// [`VolumeError`]: also if there is no volume, so that nothing else is destroyed.
+/// [`VolumeError`]: also if there is no volume, so that nothing else is destroyed, or the device is
+/// the staging device of one that is there.
 pub fn destroy(device: &str) -> Result<About, VolumeError> {
     let mut about = about(device, None)?;
+    staging::is_left(device, &about.header)?;
     let mut opened = open_device(device, Access::DestroyData, 1)?;
     clear_headers(&mut *opened)?;
     if let Some(found) = &mut about.staging

@@ -41,6 +41,51 @@ def made(cli: Cli, path: Path, stack: str = "log_volume(segment=64Ki)") -> str:
     return str(path)
 
 
+@pytest.mark.parametrize(
+    "stack", ["log_volume", "stable_buffer", "scheduler|log_volume(segment=256Ki)"]
+)
+def test_a_device_too_small_for_a_stack_names_the_smallest_size(
+    cli: Cli, tmp_path: Path, stack: str
+) -> None:
+    device = tmp_path / "device"
+    for size in ("2M", "4M"):
+        said = refused(cli, "create", device, "--size", size, "--stack", stack)
+        least = int(said.rsplit(maxsplit=1)[-1])
+        assert "the smallest possible size is" in said
+        assert not device.exists()
+    cli("volume", "create", device, "--size", str(least), "--stack", stack)
+    device.unlink()
+    refused(cli, "create", device, "--size", str(least - MEBIBYTE), "--stack", stack)
+
+
+def test_data_in_the_way_names_the_option_that_lets_it_go(
+    cli: Cli, tmp_path: Path, full: str
+) -> None:
+    device = tmp_path / "device"
+    add = f"add --destroy-data {full} to destroy that, or name another device"
+    assert add in refused(cli, "create", full)
+    words = ["--size", "16M", "--stack", PAIRED, "--staging", full]
+    assert add in refused(cli, "create", device, *words)
+    made(cli, device, PAIRED)
+    assert add in refused(cli, "restage", device, "--staging", full)
+    log = made(cli, tmp_path / "log")
+    volume = _core.Volume(log)
+    volume.write(10 * MEBIBYTE, b"beyond")
+    volume.close()
+    said = refused(cli, "resize", log, "--size", "8M")
+    assert f"(add --destroy-data {log} to lose what lies beyond)" in said
+    cli("volume", "resize", log, "--size", "8M", "--destroy-data", log)
+    with_files = made(cli, tmp_path / "files")
+    base = sqlite.connect(with_files)
+    base.execute("create table t (body)")
+    base.execute("insert into t values (zeroblob(8000000))")
+    base.commit()
+    base.close()
+    for more in ([], ["--destroy-data", with_files]):
+        said = refused(cli, "resize", with_files, "--size", "8M", *more)
+        assert "add --destroy-data" not in said, "files of SQLite are never cut"
+
+
 def test_a_staging_device_is_not_destroyed_below_its_volume(cli: Cli, tmp_path: Path) -> None:
     slow, fast = str(tmp_path / "slow"), str(tmp_path / "fast")
     words = ["--size", "16M", "--stack", PAIRED, "--staging", fast, "--staging-size", "8M"]

@@ -17,6 +17,7 @@ pub mod files;
 mod found;
 pub mod fuse;
 mod header;
+mod least;
 mod memory;
 mod metrics;
 mod metrics_file;

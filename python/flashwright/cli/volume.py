@@ -17,6 +17,7 @@ from flashwright.cli.volume_options import (
     Ways,
     depth_option,
     memory_option,
+    naming_destroy_data,
     serve_by,
     staging_option,
 )
@@ -124,15 +125,16 @@ def create(
             if where is not None and wanted is not None:
                 _core.allocate_file(Path(where), -(-wanted // 4096) * 4096)
                 files.append(Path(where))
-        made = _core.create_volume(
-            device,
-            stack,
-            facts=known,
-            seed=seed,
-            destroy=device in destroy_data,
-            staging=staging,
-            destroy_staging=staging in destroy_data,
-        )
+        with naming_destroy_data(device, staging):
+            made = _core.create_volume(
+                device,
+                stack,
+                facts=known,
+                seed=seed,
+                destroy=device in destroy_data,
+                staging=staging,
+                destroy_staging=staging in destroy_data,
+            )
     except BaseException:
         for file in files:
             file.unlink(missing_ok=True)
@@ -475,9 +477,10 @@ def restage(
     if staging_size is not None:
         _core.allocate_file(Path(staging), -(-staging_size // 4096) * 4096)
     try:
-        changed = _core.restage_volume(
-            device, staging, lose=lose_staged is not None, destroy=destroy_data is not None
-        )
+        with naming_destroy_data(staging):
+            changed = _core.restage_volume(
+                device, staging, lose=lose_staged is not None, destroy=destroy_data is not None
+            )
     except BaseException:
         if staging_size is not None:
             Path(staging).unlink(missing_ok=True)

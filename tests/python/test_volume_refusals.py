@@ -86,6 +86,14 @@ def test_data_in_the_way_names_the_option_that_lets_it_go(
         assert "add --destroy-data" not in said, "files of SQLite are never cut"
 
 
+def test_hints_beside_another_choice_of_logs_are_said_in_words(cli: Cli, tmp_path: Path) -> None:
+    for other in ("placement=sepbit", "summaries=segments"):
+        stack = f"log_volume(hints=yes,{other})"
+        said = refused(cli, "create", tmp_path / "x", "--size", "16M", "--stack", stack)
+        assert "leave out either hints=yes or the other" in said
+        assert "is not no" not in said
+
+
 def test_a_staging_device_is_not_destroyed_below_its_volume(cli: Cli, tmp_path: Path) -> None:
     slow, fast = str(tmp_path / "slow"), str(tmp_path / "fast")
     words = ["--size", "16M", "--stack", PAIRED, "--staging", fast, "--staging-size", "8M"]

@@ -94,6 +94,15 @@ def test_hints_beside_another_choice_of_logs_are_said_in_words(cli: Cli, tmp_pat
         assert "is not no" not in said
 
 
+def test_a_volume_that_was_just_made_is_closed(cli: Cli, tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    said = cli("volume", "create", device, "--size", "16M", "--json", "-").stdout
+    about = _core.volume_about(str(device))
+    for key in ("uuid", "is_clean", "generation", "openings"):
+        assert json.loads(said)[key] == about[key], key
+    assert about["is_clean"]
+
+
 def test_a_staging_device_is_not_destroyed_below_its_volume(cli: Cli, tmp_path: Path) -> None:
     slow, fast = str(tmp_path / "slow"), str(tmp_path / "fast")
     words = ["--size", "16M", "--stack", PAIRED, "--staging", fast, "--staging-size", "8M"]

@@ -120,9 +120,8 @@ fn create_volume<'py>(
     };
     let made = py.detach(|| {
         let volume = ::servers::Volume::create(&creating)?;
-        let (header, capacity_bytes) = (volume.header().clone(), volume.capacity_bytes());
-        volume.close()?;
-        Ok((header, capacity_bytes))
+        let capacity_bytes = volume.capacity_bytes();
+        Ok((volume.close_to_header()?, capacity_bytes))
     });
     let (header, capacity_bytes) = made.map_err(volume_error)?;
     let dict = header_dict(py, &header)?;

@@ -357,7 +357,15 @@ impl Volume {
     /// [`VolumeError`] if that fails: the volume is not marked then, and the next opening recovers
     /// what was durable.
     pub fn close(self) -> Result<(), VolumeError> {
-        self.close_to_devices().map(|_| ())
+        self.close_to_header().map(|_| ())
+    }
+
+    /// The same: what the volume says of itself then.
+    ///
+    /// # Errors
+    /// As [`Volume::close`].
+    pub fn close_to_header(self) -> Result<Header, VolumeError> {
+        Ok(self.close_to_devices()?.header)
     }
 
     /// The same; its devices go on, with the headers that were written last.

@@ -822,6 +822,9 @@ def resize_volume(
 def allocate_file(path: _Path, bytes: int) -> None:
     """Make a file of this size, a multiple of 4096, with room for all of it."""
 
+def check_free(device: str) -> None:
+    """Raise InputError if a device is in use, or an emulated drive cannot be made."""
+
 def check_ublk() -> None:
     """Say whether the kernel has ublk. Raises InputError, which says what is missing."""
 

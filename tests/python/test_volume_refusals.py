@@ -117,3 +117,26 @@ def test_a_staging_device_is_not_destroyed_below_its_volume(cli: Cli, tmp_path: 
     assert "the staging device of volume" in said
     assert "is free" in said
     assert "no volume is there" in refused(cli, "info", fast)
+
+
+def test_what_nbdkit_would_refuse_is_said_in_one_line(cli: Cli, tmp_path: Path) -> None:
+    find_program("nbdkit")
+    socket = tmp_path / "socket"
+    for words, said in (
+        (["nvme-tlk"], "nvme-tlc"),
+        (["sd-card", "--size", "100T"], "cannot be made larger"),
+        (["sd-card", "--data", tmp_path / "none" / "data"], "opening its file of data"),
+    ):
+        done = cli("emulate", *words, "--nbd", socket, code=2)
+        assert said in done.stderr
+        assert done.stderr.startswith("flashwright: error: ")
+        assert done.stderr.count("\n") == 1
+    slow, fast = str(tmp_path / "slow"), str(tmp_path / "fast")
+    words = ["--size", "16M", "--stack", PAIRED, "--staging", fast, "--staging-size", "8M"]
+    cli("volume", "create", slow, *words)
+    shutil.copy(slow, tmp_path / "moved")
+    volume = _core.Volume(slow)
+    assert "in use" in (said := refused(cli, "serve", slow, "--nbd", socket)) or "locked" in said
+    volume.close()
+    Path(slow).unlink()
+    assert not socket.exists()

@@ -281,6 +281,21 @@ fn allocate_file(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<()> {
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
 }
 
+/// Checks that nothing speaks against writing to a device now, without keeping it: that it is not in
+/// use, and of an emulated drive that there is such a profile. Raises InputError.
+#[pyfunction]
+fn check_free(py: Python<'_>, device: &str) -> PyResult<()> {
+    let check = || match device.trim_start().starts_with("emulated") {
+        true => ::devices::check_emulated(device),
+        false => {
+            let mut opening = ::devices::Opening::new(device, ::devices::Access::DestroyData);
+            (opening.queue_depth, opening.most_bytes) = (1, 1 << 16);
+            ::devices::open(&opening).map(|_| ())
+        }
+    };
+    py.detach(check).map_err(crate::devices::device_error)
+}
+
 /// Checks that the kernel has ublk and that we may use it. Raises InputError with what is missing,
 /// in one line.
 #[pyfunction]
@@ -486,6 +501,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
     module.add_function(wrap_pyfunction!(resize_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(check_free, module)?)?;
     module.add_function(wrap_pyfunction!(check_ublk, module)?)?;
     module.add_function(wrap_pyfunction!(remove_left_ublk, module)?)?;
     module.add_function(wrap_pyfunction!(allocate_file, module)?)

@@ -189,9 +189,9 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
         raise InputError("nbdkit is not installed (Debian: apt-get install nbdkit)")
     if not PLUGIN.is_file():
         raise InputError(f"{PLUGIN}: the plugin was not built; right would be `make build`")
-    if not (serving.bare or serving.device.startswith("memory")):
+    if not serving.device.startswith("memory"):
         # Said in one line here; nbdkit would say more.
-        look(serving.device, serving.staging, serving.memory_bytes)
+        _look_first(serving)
     settings = [f"volume={serving.device}", f"depth={serving.queue_depth}"]
     if serving.bare:
         settings.append("bare=yes")
@@ -207,6 +207,16 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
     words = ["nbdkit", "--foreground", "--threads", str(_THREADS)]
     _hand_over(_listen(where))
     os.execvp("nbdkit", [*words, *more, str(PLUGIN), *settings])  # noqa: S606
+
+
+def _look_first(serving: Serving) -> None:
+    """Raise InputError if nbdkit's plugin would not open the device."""
+    devices = [serving.device]
+    if not serving.bare:
+        second = look(serving.device, serving.staging, serving.memory_bytes)["staging"]
+        devices += [] if second is None else [second["device"]]
+    for device in devices:
+        _core.check_free(device)
 
 
 def _listen(where: Path) -> socket.socket:

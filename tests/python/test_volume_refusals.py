@@ -119,6 +119,47 @@ def test_a_staging_device_is_not_destroyed_below_its_volume(cli: Cli, tmp_path: 
     assert "no volume is there" in refused(cli, "info", fast)
 
 
+HUGE = (1 << 64, 1 << 200)
+
+
+def test_numbers_that_no_volume_has_are_wrong_input(cli: Cli, tmp_path: Path) -> None:
+    device = made(cli, tmp_path / "device")
+    volume = _core.Volume(device)
+    for number in (-1, *HUGE):
+        calls: list[tuple[str, Any]] = [
+            ("offset", lambda number=number: volume.read(number, 1)),
+            ("length", lambda number=number: volume.read(0, number)),
+            ("offset", lambda number=number: volume.write(number, b"x")),
+            ("offset", lambda number=number: volume.zero(number, 1)),
+            ("length", lambda number=number: volume.zero(0, number)),
+            ("offset", lambda number=number: volume.trim(number, 1)),
+            ("length", lambda number=number: volume.trim(0, number)),
+            ("queue_depth", lambda number=number: _core.Volume("x", queue_depth=number)),
+            ("memory", lambda number=number: _core.Volume("x", memory=number)),
+            ("memory", lambda number=number: _core.check_volume_memory("x", number)),
+            ("size", lambda number=number: _core.resize_volume("x", number)),
+            ("seed", lambda number=number: _core.create_volume("x", "direct", seed=number)),
+            ("bytes", lambda number=number: _core.allocate_file(tmp_path / "x", number)),
+            ("number", lambda number=number: _core.remove_left_ublk(number, 1)),
+        ]
+        for name, call in calls:
+            with pytest.raises(InputError) as raised:
+                call()
+            said = str(raised.value)
+            assert re.fullmatch(rf"{name} {number}: it must be a whole number from 0 to \d+", said)
+    with pytest.raises(InputError, match=r"length 4294967296: .* from 0 to 4294967295"):
+        volume.read(0, 1 << 32)
+    for beyond in (volume.about()["capacity_bytes"], (1 << 64) - 1):
+        with pytest.raises(_core.FlashwrightError):
+            volume.write(beyond, b"xx")
+    for seconds in (float("inf"), 1e300):
+        with pytest.raises(InputError, match="it must be a number of seconds"):
+            volume.keep_metrics(tmp_path / "metrics", seconds)
+    with pytest.raises(TypeError):
+        volume.read("0", 1)  # type: ignore[arg-type]
+    volume.close()
+
+
 def test_what_nbdkit_would_refuse_is_said_in_one_line(cli: Cli, tmp_path: Path) -> None:
     find_program("nbdkit")
     socket = tmp_path / "socket"

@@ -18,6 +18,7 @@ use units::Lifetime;
 
 use crate::errors;
 use crate::layers::facts_of;
+use crate::numbers;
 use crate::progress::{self, Progress};
 
 fn volume_error(error: VolumeError) -> PyErr {
@@ -105,7 +106,7 @@ fn create_volume<'py>(
     device: &str,
     stack: &str,
     facts: Option<&Bound<'_, PyDict>>,
-    seed: u64,
+    #[pyo3(from_py_with = numbers::seed)] seed: u64,
     destroy: bool,
     staging: Option<String>,
     destroy_staging: bool,
@@ -153,7 +154,7 @@ fn volume_about<'py>(
 fn check_volume_memory(
     py: Python<'_>,
     device: &str,
-    memory: u64,
+    #[pyo3(from_py_with = numbers::memory)] memory: u64,
     staging: Option<&str>,
 ) -> PyResult<()> {
     py.detach(|| ::servers::check_memory(device, staging, memory)).map_err(volume_error)
@@ -260,7 +261,7 @@ fn check_volume<'py>(
 fn resize_volume<'py>(
     py: Python<'py>,
     device: &str,
-    size: Option<u64>,
+    #[pyo3(from_py_with = numbers::optional_size)] size: Option<u64>,
     destroy: bool,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -277,7 +278,11 @@ fn resize_volume<'py>(
 /// if there is one already, or no room.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
-fn allocate_file(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<()> {
+fn allocate_file(
+    py: Python<'_>,
+    path: PathBuf,
+    #[pyo3(from_py_with = numbers::bytes)] bytes: u64,
+) -> PyResult<()> {
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
 }
 
@@ -306,7 +311,11 @@ fn check_ublk() -> PyResult<()> {
 /// Takes away the device of ublk by this number that the process `server` left, which is gone.
 /// Whether there was one. Raises RunError.
 #[pyfunction]
-fn remove_left_ublk(py: Python<'_>, number: u32, server: i32) -> PyResult<bool> {
+fn remove_left_ublk(
+    py: Python<'_>,
+    #[pyo3(from_py_with = numbers::device_number)] number: u32,
+    server: i32,
+) -> PyResult<bool> {
     py.detach(|| ublk::remove_left(number, server)).map_err(errors::run_error)
 }
 
@@ -338,10 +347,10 @@ impl Volume {
     fn new(
         py: Python<'_>,
         device: &str,
-        queue_depth: u32,
+        #[pyo3(from_py_with = numbers::queue_depth)] queue_depth: u32,
         bare: bool,
         staging: Option<String>,
-        memory: Option<u64>,
+        #[pyo3(from_py_with = numbers::optional_memory)] memory: Option<u64>,
     ) -> PyResult<Self> {
         let opening =
             Opening { device: device.to_owned(), queue_depth, staging, memory_bytes: memory };
@@ -372,8 +381,8 @@ impl Volume {
     fn read<'py>(
         &self,
         py: Python<'py>,
-        offset: u64,
-        length: u32,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
+        #[pyo3(from_py_with = numbers::short_length)] length: u32,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.call(py, Request::Read { offset, length })
     }
@@ -385,7 +394,7 @@ impl Volume {
     fn write(
         &self,
         py: Python<'_>,
-        offset: u64,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
         data: &[u8],
         fua: bool,
         lifetime: &str,
@@ -399,13 +408,23 @@ impl Volume {
     }
 
     /// Writes zeros. Raises RunError.
-    fn zero(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
+    fn zero(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
+        #[pyo3(from_py_with = numbers::length)] length: u64,
+    ) -> PyResult<()> {
         let request = Request::Zero { offset, length, is_fua: false, unmaps: true };
         self.call(py, request).map(|_| ())
     }
 
     /// Tells that bytes are not needed any more. Raises RunError.
-    fn trim(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
+    fn trim(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
+        #[pyo3(from_py_with = numbers::length)] length: u64,
+    ) -> PyResult<()> {
         self.call(py, Request::Trim { offset, length, is_fua: false }).map(|_| ())
     }
 
@@ -438,7 +457,9 @@ impl Volume {
     /// Keeps a file of metrics, written every `every_s` seconds until the volume is closed. Raises
     /// RunError.
     fn keep_metrics(&self, py: Python<'_>, path: PathBuf, every_s: f64) -> PyResult<()> {
-        let every = Duration::from_secs_f64(every_s.max(0.01));
+        let every = Duration::try_from_secs_f64(every_s.max(0.01)).map_err(|_| {
+            errors::input_error(format!("every_s {every_s}: it must be a number of seconds"))
+        })?;
         let kept = py.detach(|| MetricsFile::keep(&self.service, path, every));
         let kept = kept.map_err(volume_error)?;
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner).push(kept);

@@ -160,6 +160,18 @@ def test_numbers_that_no_volume_has_are_wrong_input(cli: Cli, tmp_path: Path) ->
     volume.close()
 
 
+@pytest.mark.parametrize("name", ["", "/", ":memory:"])
+def test_a_database_without_a_name_of_its_own_is_refused(
+    cli: Cli, tmp_path: Path, name: str
+) -> None:
+    device = made(cli, tmp_path / "device")
+    with pytest.raises(InputError, match="a database on a volume has a name of its own"):
+        sqlite.connect(device, name)
+    with pytest.raises(InputError, match="name the device or file of a volume"):
+        sqlite.connect("")
+    assert _core.check_volume(device)["files"] is None
+
+
 def test_what_nbdkit_would_refuse_is_said_in_one_line(cli: Cli, tmp_path: Path) -> None:
     find_program("nbdkit")
     socket = tmp_path / "socket"

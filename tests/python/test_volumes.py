@@ -341,6 +341,22 @@ def test_what_a_volume_holds_is_not_destroyed_by_a_file_system(
     cli("volume", "umount", str(directory))
 
 
+@pytest.mark.usefixtures("can_mount")
+def test_a_file_system_over_files_leaves_no_directory_of_theirs(tmp_path: Path) -> None:
+    """XFS writes over the first copy of it alone."""
+    find_program("mkfs.xfs")
+    device = made(tmp_path, "direct", 320)
+    with closing(sqlite.connect(device)) as database:
+        for name in "abc":
+            database.execute(f"create table {name}(n)")
+            database.commit()
+    plan = mounting.MountPlan(device, _other(tmp_path), "xfs", destroys=True)
+    mounting.unmount(mounting.mount(plan))
+    with pytest.raises(sqlite3.OperationalError, match="something else"):
+        sqlite.connect(device)
+    assert _core.check_volume(device)["files"] is None
+
+
 def _other(parent: Path) -> Path:
     other = parent / "other"
     other.mkdir()

@@ -42,6 +42,8 @@ WAYS = ("loop", "ublk")
 """A loop device over a file in FUSE, or a block device of ublk."""
 _UBLK = "/dev/ublkb"
 _FREE_SECONDS = 5.0
+_DIRECTORY_BYTES = 4 << 20
+"""The most that the directory of SQLite's files takes (docs/formats/sqlite_files.md)."""
 _ERROR = "flashwright: error: "
 
 
@@ -204,9 +206,25 @@ def _file_system(plan: MountPlan, loop: str) -> None:
             f"{plan.device}: the volume holds no file system; --mkfs ext4 makes one, if it holds "
             "nothing else"
         )
-    if not plan.destroys:
+    if plan.destroys:
+        _clear_files(loop)
+    else:
         _look_for_data(plan, loop)
     tool(*_MAKE[plan.make], loop)
+
+
+def _clear_files(loop: str) -> None:
+    """Write zeros over the directory of SQLite's files, if the volume holds any.
+
+    A file system leaves what it does not need, and later copies of the directory would still be
+    taken for one: SQLite would write over the file system.
+    """
+    with Path(loop).open("r+b") as block:
+        held = block.seek(0, os.SEEK_END)
+        block.seek(0)
+        block.write(bytes(min(held, _DIRECTORY_BYTES)))
+        block.flush()
+        os.fsync(block.fileno())
 
 
 def _look_for_data(plan: MountPlan, loop: str) -> None:

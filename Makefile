@@ -140,7 +140,7 @@ $(STAMPS)/native: $(STAMPS)/extension
 	@cargo build --release --quiet -p flashwright-nbdkit
 	@cargo build --release --quiet -p flashwright-sqlite
 	@mkdir -p $(NATIVE)
-	@cp target/release/libflashwright_nbdkit.so target/release/libflashwright_sqlite.so $(NATIVE)/
+	@scripts/setup/put.sh $(NATIVE) target/release/libflashwright_nbdkit.so target/release/libflashwright_sqlite.so
 	@touch $@
 
 $(STAMPS)/extension: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python

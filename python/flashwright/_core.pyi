@@ -789,6 +789,12 @@ def unstage_volume(
     header, and `staging`: the `device`, and why it has its headers still, `problem`.
     """
 
+def renew_volume(device: str, *, staging: str | None = None) -> dict[str, Any]:
+    """Give a volume that was closed another UUID, as a copy of one needs it.
+
+    Its staging device gets it, too. Its header, and `before`, the UUID that it had.
+    """
+
 def destroy_volume(device: str) -> dict[str, Any]:
     """Overwrite both headers of the volume on a device."""
 
@@ -815,6 +821,9 @@ def resize_volume(
 
 def allocate_file(path: _Path, bytes: int) -> None:
     """Make a file of this size, a multiple of 4096, with room for all of it."""
+
+def check_free(device: str) -> None:
+    """Raise InputError if a device is in use, or an emulated drive cannot be made."""
 
 def check_ublk() -> None:
     """Say whether the kernel has ublk. Raises InputError, which says what is missing."""

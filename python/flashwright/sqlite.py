@@ -31,7 +31,17 @@ def uri(volume: str | Path, name: str = "app.db", **parameters: str | int) -> st
 
     `volume` is a device or file that `flashwright volume create` has made a volume of; `name` has
     no `/`. Other parameters are SQLite's, such as `mode="ro"`.
+
+    Raises InputError if one of both is no name.
     """
+    if not str(volume):
+        raise InputError("volume '': name the device or file of a volume")
+    # For these SQLite would keep a database elsewhere, and lose it in the end.
+    if name.strip("/") in {"", ":memory:"}:
+        raise InputError(
+            f"name {name!r}: a database on a volume has a name of its own without `/`, such as "
+            "app.db"
+        )
     # An emulated drive has no path.
     device = str(volume) if "(" in str(volume) else str(Path(volume).absolute())
     words = {"vfs": "flashwright", "volume": device, **parameters}
@@ -110,13 +120,13 @@ def connect(
     first connection of the process and closed with the last one.
 
     Raises:
-        InputError: the extension cannot be loaded.
+        InputError: the extension cannot be loaded, or a name is none.
         sqlite3.OperationalError: with a line that says what is wrong: no volume, in use by another
             process, something else on it.
     """
+    where = uri(volume, name, **(parameters or {}))
     load()
     last_error()
-    where = uri(volume, name, **(parameters or {}))
     try:
         base: sqlite3.Connection = sqlite3.connect(where, uri=True, **options)
     except sqlite3.OperationalError as error:

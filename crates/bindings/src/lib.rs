@@ -14,6 +14,7 @@ mod errors;
 mod ftrace;
 mod layers;
 mod models;
+mod numbers;
 mod probe;
 mod progress;
 mod python_policy;

@@ -18,6 +18,7 @@ use units::Lifetime;
 
 use crate::errors;
 use crate::layers::facts_of;
+use crate::numbers;
 use crate::progress::{self, Progress};
 
 fn volume_error(error: VolumeError) -> PyErr {
@@ -107,7 +108,7 @@ fn create_volume<'py>(
     device: &str,
     stack: &str,
     facts: Option<&Bound<'_, PyDict>>,
-    seed: u64,
+    #[pyo3(from_py_with = numbers::seed)] seed: u64,
     destroy: bool,
     staging: Option<String>,
     destroy_staging: bool,
@@ -122,9 +123,8 @@ fn create_volume<'py>(
     };
     let made = py.detach(|| {
         let volume = ::servers::Volume::create(&creating)?;
-        let (header, capacity_bytes) = (volume.header().clone(), volume.capacity_bytes());
-        volume.close()?;
-        Ok((header, capacity_bytes))
+        let capacity_bytes = volume.capacity_bytes();
+        Ok((volume.close_to_header()?, capacity_bytes))
     });
     let (header, capacity_bytes) = made.map_err(volume_error)?;
     let dict = header_dict(py, &header)?;
@@ -156,7 +156,7 @@ fn volume_about<'py>(
 fn check_volume_memory(
     py: Python<'_>,
     device: &str,
-    memory: u64,
+    #[pyo3(from_py_with = numbers::memory)] memory: u64,
     staging: Option<&str>,
 ) -> PyResult<()> {
     py.detach(|| ::servers::check_memory(device, staging, memory)).map_err(volume_error)
@@ -198,6 +198,22 @@ fn unstage_volume<'py>(
     staging.set_item("device", taken.device)?;
     staging.set_item("problem", taken.problem)?;
     dict.set_item("staging", staging)?;
+    Ok(dict)
+}
+
+/// Gives the volume on a device, which was closed, another UUID, as a copy of a volume needs it; its
+/// staging device, which is at `staging` or where it was last, gets it, too. Its header as a dict,
+/// and `before`, the UUID that it had. Raises InputError, RunError.
+#[pyfunction]
+#[pyo3(signature = (device, *, staging=None))]
+fn renew_volume<'py>(
+    py: Python<'py>,
+    device: &str,
+    staging: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let renewed = py.detach(|| ::servers::new_uuid(device, staging)).map_err(volume_error)?;
+    let dict = header_dict(py, &renewed.header)?;
+    dict.set_item("before", renewed.before.to_string())?;
     Ok(dict)
 }
 
@@ -247,7 +263,7 @@ fn check_volume<'py>(
 fn resize_volume<'py>(
     py: Python<'py>,
     device: &str,
-    size: Option<u64>,
+    #[pyo3(from_py_with = numbers::optional_size)] size: Option<u64>,
     destroy: bool,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -264,8 +280,27 @@ fn resize_volume<'py>(
 /// if there is one already, or no room.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
-fn allocate_file(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<()> {
+fn allocate_file(
+    py: Python<'_>,
+    path: PathBuf,
+    #[pyo3(from_py_with = numbers::bytes)] bytes: u64,
+) -> PyResult<()> {
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
+}
+
+/// Checks that nothing speaks against writing to a device now, without keeping it: that it is not in
+/// use, and of an emulated drive that there is such a profile. Raises InputError.
+#[pyfunction]
+fn check_free(py: Python<'_>, device: &str) -> PyResult<()> {
+    let check = || match device.trim_start().starts_with("emulated") {
+        true => ::devices::check_emulated(device),
+        false => {
+            let mut opening = ::devices::Opening::new(device, ::devices::Access::DestroyData);
+            (opening.queue_depth, opening.most_bytes) = (1, 1 << 16);
+            ::devices::open(&opening).map(|_| ())
+        }
+    };
+    py.detach(check).map_err(crate::devices::device_error)
 }
 
 /// Checks that the kernel has ublk and that we may use it. Raises InputError with what is missing,
@@ -278,7 +313,11 @@ fn check_ublk() -> PyResult<()> {
 /// Takes away the device of ublk by this number that the process `server` left, which is gone.
 /// Whether there was one. Raises RunError.
 #[pyfunction]
-fn remove_left_ublk(py: Python<'_>, number: u32, server: i32) -> PyResult<bool> {
+fn remove_left_ublk(
+    py: Python<'_>,
+    #[pyo3(from_py_with = numbers::device_number)] number: u32,
+    server: i32,
+) -> PyResult<bool> {
     py.detach(|| ublk::remove_left(number, server)).map_err(errors::run_error)
 }
 
@@ -314,11 +353,11 @@ impl Volume {
     fn new(
         py: Python<'_>,
         device: &str,
-        queue_depth: u32,
+        #[pyo3(from_py_with = numbers::queue_depth)] queue_depth: u32,
         bare: bool,
         staging: Option<String>,
-        memory: Option<u64>,
-        scrub_every_s: u64,
+        #[pyo3(from_py_with = numbers::optional_memory)] memory: Option<u64>,
+        #[pyo3(from_py_with = numbers::scrub_every_s)] scrub_every_s: u64,
     ) -> PyResult<Self> {
         let opening = Opening {
             device: device.to_owned(),
@@ -355,8 +394,8 @@ impl Volume {
     fn read<'py>(
         &self,
         py: Python<'py>,
-        offset: u64,
-        length: u32,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
+        #[pyo3(from_py_with = numbers::short_length)] length: u32,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.call(py, Request::Read { offset, length })
     }
@@ -368,7 +407,7 @@ impl Volume {
     fn write(
         &self,
         py: Python<'_>,
-        offset: u64,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
         data: &[u8],
         fua: bool,
         lifetime: &str,
@@ -382,13 +421,23 @@ impl Volume {
     }
 
     /// Writes zeros. Raises RunError.
-    fn zero(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
+    fn zero(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
+        #[pyo3(from_py_with = numbers::length)] length: u64,
+    ) -> PyResult<()> {
         let request = Request::Zero { offset, length, is_fua: false, unmaps: true };
         self.call(py, request).map(|_| ())
     }
 
     /// Tells that bytes are not needed any more. Raises RunError.
-    fn trim(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
+    fn trim(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::offset)] offset: u64,
+        #[pyo3(from_py_with = numbers::length)] length: u64,
+    ) -> PyResult<()> {
         self.call(py, Request::Trim { offset, length, is_fua: false }).map(|_| ())
     }
 
@@ -421,7 +470,9 @@ impl Volume {
     /// Keeps a file of metrics, written every `every_s` seconds until the volume is closed. Raises
     /// RunError.
     fn keep_metrics(&self, py: Python<'_>, path: PathBuf, every_s: f64) -> PyResult<()> {
-        let every = Duration::from_secs_f64(every_s.max(0.01));
+        let every = Duration::try_from_secs_f64(every_s.max(0.01)).map_err(|_| {
+            errors::input_error(format!("every_s {every_s}: it must be a number of seconds"))
+        })?;
         let kept = py.detach(|| MetricsFile::keep(&self.service, path, every));
         let kept = kept.map_err(volume_error)?;
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
@@ -504,9 +555,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_volume_memory, module)?)?;
     module.add_function(wrap_pyfunction!(restage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(unstage_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(renew_volume, module)?)?;
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
     module.add_function(wrap_pyfunction!(resize_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(check_free, module)?)?;
     module.add_function(wrap_pyfunction!(check_ublk, module)?)?;
     module.add_function(wrap_pyfunction!(remove_left_ublk, module)?)?;
     module.add_function(wrap_pyfunction!(allocate_file, module)?)

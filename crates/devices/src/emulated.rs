@@ -149,6 +149,16 @@ impl Emulated {
         })
     }
 
+    /// Whether there is such a drive, and its file of data is free, without making it.
+    pub(crate) fn check(opening: &Opening, args: &Args) -> Result<(), DeviceError> {
+        let wrong = |reason: String| DeviceError::Spec { name: opening.spec.clone(), reason };
+        let profile = profile_of(args).map_err(wrong)?;
+        match args.text("data") {
+            "memory" => Ok(()),
+            place => Bytes::lock(opening, place, profile.capacity_bytes()).map(|_| ()),
+        }
+    }
+
     /// How exactly it has answered so far.
     #[must_use]
     pub const fn lateness(&self) -> Lateness {
@@ -363,24 +373,35 @@ struct Bytes {
 
 impl Bytes {
     fn open(opening: &Opening, place: &str, length: u64) -> Result<Self, DeviceError> {
-        let failed = |action| {
-            let name = opening.spec.clone();
-            move |source| DeviceError::Open { name, action, source }
-        };
         if place == "memory" {
             let map = MmapOptions::new().len(length as usize).no_reserve_swap().map_anon();
-            return Ok(Self { map: map.map_err(failed("getting its memory"))?, _file: None });
+            return Ok(Self {
+                map: map.map_err(opening.failed("getting its memory"))?,
+                _file: None,
+            });
         }
+        let file = Self::lock(opening, place, length)?;
+        file.set_len(length)
+            .map_err(opening.failed("making its file of data as large as the drive"))?;
+        Ok(Self {
+            map: map_file(&file).map_err(opening.failed("mapping its data"))?,
+            _file: Some(file),
+        })
+    }
+
+    /// The file, if it may be that of a drive of this size.
+    fn lock(opening: &Opening, place: &str, length: u64) -> Result<File, DeviceError> {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(place);
-        let file = file.map_err(failed("opening its file of data"))?;
+        let file = file.map_err(opening.failed("opening its file of data"))?;
         if file.try_lock().is_err() {
             return Err(DeviceError::InUse {
                 name: opening.spec.clone(),
                 reason: format!("{place} is in use by another program"),
             });
         }
-        let there = file.metadata().map_err(failed("asking for the size of its data"))?.len();
+        let there =
+            file.metadata().map_err(opening.failed("asking for the size of its data"))?.len();
         if there != 0 && there != length {
             return Err(DeviceError::Refused {
                 name: opening.spec.clone(),
@@ -390,8 +411,7 @@ impl Bytes {
                 ),
             });
         }
-        file.set_len(length).map_err(failed("making its file of data as large as the drive"))?;
-        Ok(Self { map: map_file(&file).map_err(failed("mapping its data"))?, _file: Some(file) })
+        Ok(file)
     }
 
     fn slice(&self, offset: u64, length: u32) -> &[u8] {
@@ -479,6 +499,14 @@ mod tests {
         drop(device);
         let error = open(&parameters.replace("1Gi", "2Gi")).err().unwrap().to_string();
         assert!(error.contains("name the file of a drive of this size"), "{error}");
+        let check = |parameters: &str| crate::check_emulated(&format!("emulated({parameters})"));
+        check(&parameters).unwrap();
+        assert_eq!(check(&parameters.replace("1Gi", "2Gi")).unwrap_err().to_string(), error);
+        let device = open(&parameters).unwrap();
+        let error = check(&parameters).unwrap_err();
+        assert!(matches!(error, DeviceError::InUse { .. }), "{error}");
+        drop(device);
+        assert!(check("profile=nvme-tlk").unwrap_err().to_string().contains("nvme-tlc"));
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub use emulated::{Emulated, Lateness};
 pub use error::DeviceError;
 pub use memory::Memory;
 pub use open::{
-    Access, Opening, allocate_file, create_file, open, open_emulated, open_watched, resize_file,
+    Access, Opening, allocate_file, check_emulated, create_file, open, open_emulated, open_watched,
+    resize_file,
 };
 pub use simulated::{Simulated, SimulatedSettings};

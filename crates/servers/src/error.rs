@@ -33,6 +33,16 @@ pub enum VolumeError {
         /// What is in the places of its headers.
         reason: String,
     },
+    /// The device is too small for the stack.
+    #[error("{device}: {reason}; with this stack the smallest possible size is {least}")]
+    TooSmall {
+        /// The device.
+        device: String,
+        /// What does not fit.
+        reason: String,
+        /// Bytes of a device that would do.
+        least: u64,
+    },
     /// There is one, and it cannot be opened as it was asked.
     #[error("{device}: {reason}")]
     Refused {
@@ -59,7 +69,10 @@ impl VolumeError {
     #[must_use]
     pub const fn is_wrong_use(&self) -> bool {
         match self {
-            Self::NoVolume { .. } | Self::Refused { .. } | Self::NoUblk(_) => true,
+            Self::NoVolume { .. }
+            | Self::TooSmall { .. }
+            | Self::Refused { .. }
+            | Self::NoUblk(_) => true,
             Self::Device(error) => {
                 use DeviceError::{InUse, Refused, Spec};
                 matches!(error, Spec { .. } | Refused { .. } | InUse { .. })

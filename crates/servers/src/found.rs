@@ -2,12 +2,22 @@
 
 use block::{BlockDevice, BlockError, Failure, Store};
 
+use uuid::Uuid;
+
 use crate::header::NoHeader;
 use crate::volume::{LEAST_BYTES, refused};
 use crate::{About, HEADER_BYTES, Header, VolumeError};
 
 /// Looks for the headers at both ends: the newer one that is whole holds.
 pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
+    find_of(device, None)
+}
+
+/// The same; where both are of different volumes, the one with this UUID holds.
+pub(crate) fn find_of(
+    device: &mut dyn BlockDevice,
+    wanted: Option<Uuid>,
+) -> Result<About, VolumeError> {
     let device_bytes = device.info().limits.capacity_bytes;
     let name = device.info().name.clone();
     if device_bytes < LEAST_BYTES {
@@ -31,6 +41,10 @@ pub(crate) fn find(device: &mut dyn BlockDevice) -> Result<About, VolumeError> {
             } else {
                 last
             }
+        }
+        (Ok(first), Ok(last)) if Some(last.uuid) == wanted => {
+            notes.push(format!("the header at byte 0 is of another volume, {}", first.uuid));
+            last
         }
         (Ok(first), Ok(last)) => {
             notes.push(format!(

@@ -197,8 +197,14 @@ fn new_size(
             return Ok(new);
         }
         let least = smallest(&header, used, capacity);
+        let of_files = used::bytes(volume, new.capacity_bytes, true, progress)?;
+        let way = if of_files <= new.capacity_bytes {
+            format!(" (add --destroy-data {name} to lose what lies beyond)")
+        } else {
+            String::new()
+        };
         return Err(refused(format!(
-            "its users' data reaches byte {used}, and {size} bytes would leave them {}: the \
+            "its users' data reaches byte {used}, and {size} bytes would leave them {}{way}: the \
              smallest possible size is {least}",
             new.capacity_bytes
         )));

@@ -17,7 +17,7 @@ use crate::staging::{self, Second, Staging, begin_on, same_device, write_headers
 use crate::volume::{Closed, Volume, check_room, layers_failed, open_device, refused};
 use crate::{Header, VolumeError};
 
-const QUEUE_DEPTH: u32 = 32;
+pub(crate) const QUEUE_DEPTH: u32 = 32;
 /// By how much a header's generation grows with a new staging device. One that was laid out and,
 /// after a crash, is not the volume's is so far ahead that no number of openings makes it look like
 /// the one that is.
@@ -51,12 +51,16 @@ pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, V
 }
 
 /// The device of the pages, and its header.
-fn opened(device: &str) -> Result<(Box<dyn BlockDevice>, Header), VolumeError> {
+pub(crate) fn opened(device: &str) -> Result<(Box<dyn BlockDevice>, Header), VolumeError> {
     let mut first = open_device(device, Access::DestroyData, QUEUE_DEPTH)?;
     let header = find(&mut *first)?.header;
     let header = Volume::ready(&mut *first, header, &mut Vec::new())?;
-    if header.pair.as_ref().is_some_and(|pair| pair.role == Role::Staging) {
-        return Err(refused(&*first, "it is a staging device itself".to_owned()));
+    if let Some(Pair { role: Role::Staging, other, .. }) = &header.pair {
+        let reason = format!(
+            "it is the staging device of volume {}, whose pages lie on {other}: name that",
+            header.uuid
+        );
+        return Err(refused(&*first, reason));
     }
     Ok((first, header))
 }
@@ -291,4 +295,4 @@ fn laid_out_behind(first: &dyn BlockDevice, header: &Header) -> Result<Header, V
 
 #[cfg(test)]
 #[path = "restage_tests.rs"]
-mod tests;
+pub(crate) mod tests;

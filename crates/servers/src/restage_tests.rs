@@ -29,7 +29,7 @@ const LOG: &str = "log_volume(page=4Ki,segment=64Ki,over_provisioning=30%,checkp
 
 /// One of two devices that lose their power together, after so many writes and flushes of both.
 #[derive(Clone)]
-struct Powered {
+pub struct Powered {
     device: Shared,
     left: Arc<Mutex<Option<u64>>>,
 }
@@ -64,24 +64,24 @@ impl BlockDevice for Powered {
 }
 
 /// Both devices of a volume, or the one that it has and another.
-struct Two {
-    homes: Powered,
-    staging: Powered,
+pub struct Two {
+    pub homes: Powered,
+    pub staging: Powered,
 }
 
 impl Two {
-    fn new(homes: Shared, staging: Shared) -> Self {
+    pub fn new(homes: Shared, staging: Shared) -> Self {
         let left = Arc::new(Mutex::new(None));
         let powered = |device| Powered { device, left: left.clone() };
         Self { homes: powered(homes), staging: powered(staging) }
     }
 
-    fn cut_after(&self, writes: Option<u64>) {
+    pub fn cut_after(&self, writes: Option<u64>) {
         *self.homes.left.lock().unwrap() = writes;
     }
 
     /// Whether the power has gone; it is on again.
-    fn end(&self, dice: &mut Dice) -> bool {
+    pub fn end(&self, dice: &mut Dice) -> bool {
         let is_off = [&self.homes, &self.staging]
             .iter()
             .any(|one| one.device.with(|device| device.is_off()));
@@ -93,25 +93,25 @@ impl Two {
         is_off
     }
 
-    fn header(&self) -> Header {
+    pub fn header(&self) -> Header {
         find(&mut self.homes.clone()).unwrap().header
     }
 
-    fn second(&self, header: &mut Header) -> Option<Second> {
+    pub fn second(&self, header: &mut Header) -> Option<Second> {
         header.pair.is_some().then(|| {
             let device = Box::new(self.staging.clone());
             staging::open_on(device, ("homes", "staging"), header, false).unwrap()
         })
     }
 
-    fn open(&self) -> Volume {
+    pub fn open(&self) -> Volume {
         let mut header = self.header();
         let second = self.second(&mut header);
         Volume::open_on(Box::new(self.homes.clone()), second, header, Vec::new()).unwrap()
     }
 
     /// Gives it a staging device, or takes it away.
-    fn change(&self, gives: bool) -> Result<(), VolumeError> {
+    pub fn change(&self, gives: bool) -> Result<(), VolumeError> {
         let (homes, mut header) = (Box::new(self.homes.clone()), self.header());
         if gives {
             let staging = Box::new(self.staging.clone());

@@ -10,9 +10,9 @@
 use std::path::Path;
 
 use block::{BlockDevice, Part, Spanned};
-use devices::Access;
+use devices::{Access, DeviceError};
 
-use crate::found::{find, write_header};
+use crate::found::{find_of, write_header};
 use crate::header::{Pair, Role};
 use crate::memory::Depth;
 use crate::volume::{open_device, plan};
@@ -62,7 +62,7 @@ pub(crate) fn below<D: BlockDevice>(
 }
 
 /// A path as it is kept in headers: whole, whatever folder the next program runs in.
-fn absolute(device: &str) -> String {
+pub(crate) fn absolute(device: &str) -> String {
     if device.contains('(') {
         return device.to_owned();
     }
@@ -163,7 +163,7 @@ pub(crate) fn open_on(
 ) -> Result<Second, VolumeError> {
     let wrong = |reason| VolumeError::Refused { device: device.to_owned(), reason };
     let uuid = header.uuid;
-    let found = find(&mut *second).map_err(|error| {
+    let found = find_of(&mut *second, Some(uuid)).map_err(|error| {
         wrong(format!("the staging device of volume {uuid} is wanted, and {error}"))
     })?;
     let notes = found.notes.iter().map(|note| format!("{place}: {note}")).collect();
@@ -197,6 +197,48 @@ pub(crate) fn open_on(
         }
     }
     Ok(Second { device: second, header: own, notes })
+}
+
+/// Whether a device may go by itself: of a staging device, that it belongs to nobody any more.
+///
+/// # Errors
+/// [`VolumeError`] if its volume needs it, or may need it.
+pub(crate) fn is_left(device: &str, own: &Header) -> Result<(), VolumeError> {
+    let Some(Pair { role: Role::Staging, other, .. }) = &own.pair else { return Ok(()) };
+    let refused = |more: String| VolumeError::Refused {
+        device: device.to_owned(),
+        reason: format!(
+            "it is the staging device of volume {}, whose pages lie on {other}{more}",
+            own.uuid
+        ),
+    };
+    let mut homes = match open_device(other, Access::ReadOnly, 1) {
+        Err(VolumeError::Device(DeviceError::Spec { .. })) => return Ok(()),
+        opened => opened.map_err(|error| refused(format!(", and {error}")))?,
+    };
+    let header = match find_of(&mut *homes, Some(own.uuid)) {
+        Err(VolumeError::NoVolume { .. }) => return Ok(()),
+        found => found.map_err(|error| refused(format!(", and {error}")))?.header,
+    };
+    let is_homes = header.pair.as_ref().is_some_and(|pair| pair.role == Role::Homes);
+    if header.uuid != own.uuid || !is_homes {
+        return Ok(());
+    }
+    let named = header.pair.as_ref().is_some_and(|pair| same_device(&pair.other, device));
+    match compare(&header, own) {
+        Ok(()) => {}
+        // The volume has another one since.
+        Err(Older::Staging) => return Ok(()),
+        Err(Older::Homes) if !named => return Ok(()),
+        Err(older) => {
+            let told = older.told(other, device, &header, own);
+            return Err(refused(format!("; {told}")));
+        }
+    }
+    Err(refused(format!(
+        ": `flashwright volume destroy {other} --destroy-data {other}` destroys both, and \
+         `flashwright volume restage {other} --none` takes this one away and keeps the data"
+    )))
 }
 
 /// Which of both devices is an older copy.

@@ -367,3 +367,34 @@ fn a_limit_of_memory_counts_both_devices() {
         volume.close().unwrap();
     }
 }
+
+#[test]
+fn a_staging_device_is_destroyed_by_itself_only_if_nobody_needs_it() {
+    let files = Files::made();
+    let told = destroy(&files.name("fast")).unwrap_err();
+    assert!(told.is_wrong_use());
+    let (told, slow) = (told.to_string(), files.name("slow"));
+    for word in ["--none", &format!("destroy {slow} --destroy-data {slow}"), "whose pages lie on"] {
+        assert!(told.contains(word), "{told}");
+    }
+    assert!(!told.contains('\n'), "one line: {told}");
+    files.life(1, 2, true);
+    // What another has taken the place of is a copy of the past.
+    files.copy("fast", "old");
+    files.add("new", 6);
+    let new = Staging { device: files.name("new"), destroys: false };
+    restage(&slow, &new, false).unwrap();
+    destroy(&files.name("fast")).unwrap();
+    assert!(about(&files.name("fast"), None).is_err());
+    assert_eq!(files.first_of(1), 2);
+    // The pages are newer, or older, than those on the staging device that they name.
+    let before = fs::read(files.path("slow")).unwrap();
+    files.life(1, 3, true);
+    fs::write(files.path("slow"), before).unwrap();
+    let told = destroy(&files.name("new")).unwrap_err().to_string();
+    assert!(told.contains("older copy"), "{told}");
+    fs::remove_file(files.path("slow")).unwrap();
+    let gone = destroy(&files.name("new")).unwrap();
+    assert_eq!(gone.header.pair.unwrap().role, Role::Staging);
+    assert!(about(&files.name("new"), None).is_err());
+}

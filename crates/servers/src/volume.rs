@@ -13,7 +13,7 @@ use crate::memory::{Depth, VolumeMemory};
 use crate::metrics::Gauge;
 use crate::service::Shape;
 use crate::staging::{self, Below, Second, Staging, StagingFound};
-use crate::{HEADER_BYTES, Header, VolumeError, resize};
+use crate::{HEADER_BYTES, Header, VolumeError, least, resize};
 
 /// The stack's part begins and ends at multiples of it, so that pages of layers are not split over
 /// sectors, flash pages or, as a rule, stripes of the device below.
@@ -186,7 +186,9 @@ impl Volume {
         mut device: Box<dyn BlockDevice>,
         creating: &Creating,
     ) -> Result<Self, VolumeError> {
-        let mut header = plan(&creating.stack, &creating.facts, &*device)?;
+        let limits = device.info().limits;
+        let mut header = plan(&creating.stack, &creating.facts, &*device)
+            .map_err(|error| least::unplanned(error, creating, limits))?;
         header.seed = creating.seed;
         let depth = Opening::new("").depth();
         let second = creating.staging.as_ref();
@@ -194,10 +196,12 @@ impl Volume {
             .map(|second| staging::begin(second, depth, &creating.device, &mut header))
             .transpose()?;
         check_room(&header, &*device)?;
+        let staging_bytes = second.as_ref().map(|second| second.header.data_bytes);
         let other = second.as_mut().map(|second| (&mut *second.device, &second.header));
         let mut below = staging::below(&mut *device, &header, other);
-        layers::format(&header.stack, &header.layer_facts(), header.seed, &mut below)
-            .map_err(|error| layers_failed(&creating.device, error))?;
+        layers::format(&header.stack, &header.layer_facts(), header.seed, &mut below).map_err(
+            |error| least::refused(&creating.device, error, &header, limits, staging_bytes),
+        )?;
         if let Some(second) = &mut second {
             write_header(&mut *second.device, &second.header)?;
         }
@@ -383,7 +387,15 @@ impl Volume {
     /// [`VolumeError`] if that fails: the volume is not marked then, and the next opening recovers
     /// what was durable.
     pub fn close(self) -> Result<(), VolumeError> {
-        self.close_to_devices().map(|_| ())
+        self.close_to_header().map(|_| ())
+    }
+
+    /// The same: what the volume says of itself then.
+    ///
+    /// # Errors
+    /// As [`Volume::close`].
+    pub fn close_to_header(self) -> Result<Header, VolumeError> {
+        Ok(self.close_to_devices()?.header)
     }
 
     /// The same; its devices go on, with the headers that were written last.
@@ -448,12 +460,15 @@ pub fn check_memory(device: &str, staging: Option<&str>, most: u64) -> Result<()
 }
 
 /// Makes both headers unreadable: what the volume held is lost. The rest of the device is left.
-/// The staging device's headers go, too, if it is there.
+/// The staging device's headers go, too, if it is there. That itself is destroyed alone if it
+/// belongs to nobody any more.
 ///
 /// # Errors
-/// [`VolumeError`]: also if there is no volume, so that nothing else is destroyed.
+/// [`VolumeError`]: also if there is no volume, so that nothing else is destroyed, or the device is
+/// the staging device of one that is there.
 pub fn destroy(device: &str) -> Result<About, VolumeError> {
     let mut about = about(device, None)?;
+    staging::is_left(device, &about.header)?;
     let mut opened = open_device(device, Access::DestroyData, 1)?;
     clear_headers(&mut *opened)?;
     if let Some(found) = &mut about.staging
@@ -492,18 +507,13 @@ pub(crate) fn plan(
             format!("sectors of {sector_bytes} bytes; at most {HEADER_BYTES} are possible"),
         ));
     }
-    // An erase block of an odd size is none to begin at.
-    let erase_block = facts.erase_block_bytes.filter(|bytes| {
-        bytes.is_power_of_two() && (ALIGN_BYTES..=device_bytes / 64).contains(bytes)
-    });
-    let data_offset = erase_block.unwrap_or(ALIGN_BYTES);
     if device_bytes < LEAST_BYTES {
         return Err(refused(
             device,
             format!("{device_bytes} bytes; a volume needs {LEAST_BYTES} or more"),
         ));
     }
-    let end = Header::last_place(device_bytes) / ALIGN_BYTES * ALIGN_BYTES;
+    let (data_offset, data_bytes) = part_of(facts, device_bytes);
     let stack = match stack.trim() {
         "" => "direct",
         stack => stack,
@@ -518,7 +528,7 @@ pub(crate) fn plan(
         sector_bytes,
         device_bytes,
         data_offset,
-        data_bytes: end - data_offset,
+        data_bytes,
         seed: 0,
         created_unix_s: unix_s(),
         scrubbed_unix_s: 0,
@@ -531,6 +541,17 @@ pub(crate) fn plan(
 /// Seconds since 1970.
 pub(crate) fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Where the stack's part of a device of this size begins, and how many bytes it has.
+pub(crate) fn part_of(facts: &Facts, device_bytes: u64) -> (u64, u64) {
+    // An erase block of an odd size is none to begin at.
+    let erase_block = facts.erase_block_bytes.filter(|bytes| {
+        bytes.is_power_of_two() && (ALIGN_BYTES..=device_bytes / 64).contains(bytes)
+    });
+    let data_offset = erase_block.unwrap_or(ALIGN_BYTES);
+    let end = Header::last_place(device_bytes) / ALIGN_BYTES * ALIGN_BYTES;
+    (data_offset, end - data_offset)
 }
 
 /// Whether all that a header says fits into it.

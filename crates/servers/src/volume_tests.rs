@@ -140,7 +140,7 @@ fn what_cannot_be_made_says_what_would_be_right() {
         };
         Volume::create(&creating).map(|_| ()).unwrap_err().to_string()
     };
-    assert!(error("memory(bytes=1Mi)", "direct").contains("a volume needs 4194304 or more"));
+    assert!(error("memory(bytes=1Mi)", "direct").ends_with("smallest possible size is 4194304"));
     assert!(error("memory(bytes=8Mi)", "logvolume").contains("log_volume"));
     assert!(error("memory(bytes=8Mi)", "log_volume(segment=64Mi)").contains("log_volume"));
     assert!(error("/nowhere/at/all", "direct").contains("no such file"));

@@ -11,11 +11,13 @@ import click
 
 from flashwright.cli.options import Size, takes
 from flashwright.cli.output import Json, print_table, say
+from flashwright.cli.volume_headers import destroy, new_uuid
 from flashwright.cli.volume_options import (
     Metrics,
     Ways,
     depth_option,
     memory_option,
+    naming_destroy_data,
     scrub_option,
     serve_by,
     staging_option,
@@ -40,13 +42,14 @@ def volume() -> None:
       flashwright volume check volume.img
       flashwright volume scrub /mnt/db
       flashwright volume resize volume.img --size 16G
+      flashwright volume new-uuid copy-of-volume.img
 
     A volume knows what it is made of: nothing but the device has to be named again. What it
     promises is in docs/volumes.md.
     """
 
 
-for upkeep in (check, resize, restage, scrub):
+for upkeep in (check, destroy, new_uuid, resize, restage, scrub):
     volume.add_command(upkeep)
 
 
@@ -129,15 +132,16 @@ def create(
             if where is not None and wanted is not None:
                 _core.allocate_file(Path(where), -(-wanted // 4096) * 4096)
                 files.append(Path(where))
-        made = _core.create_volume(
-            device,
-            stack,
-            facts=known,
-            seed=seed,
-            destroy=device in destroy_data,
-            staging=staging,
-            destroy_staging=staging in destroy_data,
-        )
+        with naming_destroy_data(device, staging):
+            made = _core.create_volume(
+                device,
+                stack,
+                facts=known,
+                seed=seed,
+                destroy=device in destroy_data,
+                staging=staging,
+                destroy_staging=staging in destroy_data,
+            )
     except BaseException:
         for file in files:
             file.unlink(missing_ok=True)
@@ -344,31 +348,6 @@ def serve(
         memory=memory,
         scrub_days=scrub_days,
     )
-
-
-@volume.command()
-@click.argument("device")
-@click.option(
-    "--destroy-data",
-    metavar="DEVICE",
-    required=True,
-    help="Confirm that what the volume holds is lost, by repeating its path.",
-)
-def destroy(device: str, *, destroy_data: str) -> None:
-    """Make the volume on DEVICE unreadable."""
-    from flashwright import _core
-
-    if destroy_data != device:
-        raise click.UsageError(
-            f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
-        )
-    gone = _core.destroy_volume(device)
-    say(f"{device}: volume {gone['uuid']} is gone")
-    second = gone["staging"]
-    if second is not None and second["problem"] is None:
-        say(f"{second['device']}: its staging device is free, too")
-    elif second is not None:
-        say(f"{second['device']}: its staging device was left alone: {second['problem']}")
 
 
 @volume.command()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from flashwright._core import InputError
 from flashwright.cli.options import Size, option
 
 
@@ -74,6 +78,22 @@ def serve_by(
         serving.serve_fuse(how, ways.fuse)
     else:
         serving.serve_ublk(how, ways.link, read_only=ways.read_only)
+
+
+@contextlib.contextmanager
+def naming_destroy_data(*devices: str | None) -> Iterator[None]:
+    """Where what one of these devices holds is in the way, say by which option it may go."""
+    try:
+        yield
+    except InputError as error:
+        said = str(error)
+        for device in devices:
+            if device is not None and said.startswith(f"device `{device}` "):
+                said = said.replace(
+                    "allow its data to be destroyed,",
+                    f"add --destroy-data {shlex.quote(device)} to destroy that,",
+                )
+        raise InputError(said) from None
 
 
 depth_option = click.option(

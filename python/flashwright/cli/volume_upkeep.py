@@ -10,7 +10,7 @@ import click
 from flashwright._text import size as shown
 from flashwright.cli.options import Size, takes
 from flashwright.cli.output import Json, say
-from flashwright.cli.volume_options import staging_option
+from flashwright.cli.volume_options import naming_destroy_data, staging_option
 
 if TYPE_CHECKING:
     from flashwright.volumes import scrubbing
@@ -253,9 +253,10 @@ def restage(
     if staging_size is not None:
         _core.allocate_file(Path(staging), -(-staging_size // 4096) * 4096)
     try:
-        changed = _core.restage_volume(
-            device, staging, lose=lose_staged is not None, destroy=destroy_data is not None
-        )
+        with naming_destroy_data(staging):
+            changed = _core.restage_volume(
+                device, staging, lose=lose_staged is not None, destroy=destroy_data is not None
+            )
     except BaseException:
         if staging_size is not None:
             Path(staging).unlink(missing_ok=True)

@@ -8,19 +8,22 @@ a block device of ublk in place of the first two. Each step is noted before the 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.recording.tools import need, need_root, tool
 
-from . import places, serving
+from . import places, serving, users
 from .places import Mounted, Place, process_began
 
 _LOOK_SECONDS = 0.02
@@ -37,6 +40,10 @@ FILE_SYSTEMS = tuple(_MAKE)
 WAYS = ("loop", "ublk")
 """A loop device over a file in FUSE, or a block device of ublk."""
 _UBLK = "/dev/ublkb"
+_FREE_SECONDS = 5.0
+_DIRECTORY_BYTES = 4 << 20
+"""The most that the directory of SQLite's files takes (docs/formats/sqlite_files.md)."""
+_ERROR = "flashwright: error: "
 
 
 @dataclass(frozen=True)
@@ -84,17 +91,49 @@ def mount(plan: MountPlan) -> Mounted:
     about = serving.look(plan.device, plan.staging, plan.memory_bytes)
     device = places.whole(plan.device)
     place = Place(about["uuid"])
+    _is_not_served(device, place.uuid)
+    with place.alone(STOP_SECONDS, makes=True):
+        try:
+            _is_free(device, place, directory)
+            return _mount(plan, Mounted(place.uuid, device, str(directory), "", 0, 0), about)
+        except BaseException:
+            if not place.note.exists():
+                place.remove()
+            raise
+
+
+def _is_not_served(device: str, uuid: str) -> None:
+    """Make sure that nobody shows the volume without having mounted it."""
+    mounted = {one.uuid for one in places.all_mounted()}
+    for one in places.all_served():
+        if one.uuid == uuid and uuid not in mounted:
+            places.check_uuid(device, uuid)
+            raise InputError(
+                f"{device}: process {one.pid} serves it ({one.way} {one.where}); end that first"
+            )
+
+
+def _is_free(device: str, place: Place, directory: Path) -> None:
+    """Make sure that the volume is not mounted, nor anything else at this directory."""
     for one in places.all_mounted():
-        if one.uuid == about["uuid"]:
-            if one.is_served:
+        if one.uuid == place.uuid:
+            if one.is_served and places.is_same(device, one.device):
                 raise InputError(f"{device}: it is mounted at {one.directory} already")
+            if one.is_served:
+                raise places.is_a_copy(
+                    device, one.uuid, f"mounted from {one.device} at {one.directory}"
+                )
             # A crash left it.
-            unmount(one)
+            _take_away(one, STOP_SECONDS)
+            place.clear()
+            place.make()
     if os.path.ismount(directory):
         raise InputError(f"{directory}: something is mounted there already")
-    place.make()
+
+
+def _mount(plan: MountPlan, mounted: Mounted, about: dict[str, Any]) -> Mounted:
+    place = mounted.place
     place.fuse.mkdir(mode=0o700, exist_ok=True)
-    mounted = Mounted(about["uuid"], device, str(directory), "", 0, 0)
     try:
         mounted = _serve(plan, mounted)
         if plan.by == "ublk":
@@ -107,10 +146,11 @@ def mount(plan: MountPlan) -> Mounted:
         mounted = replace(mounted, loop=loop)
         mounted.write()
         _file_system(plan, loop)
-        tool("mount", "-o", plan.options, loop, directory)
+        tool("mount", "-o", plan.options, loop, plan.directory.absolute())
     except BaseException:
         with contextlib.suppress(RunError):
-            unmount(mounted)
+            _take_away(mounted, STOP_SECONDS)
+            place.remove()
         raise
     return mounted
 
@@ -142,7 +182,7 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
             said = place.log.read_text().strip().splitlines()
             last = said[-1] if said else "nothing"
             wrong = InputError if server.returncode == 2 else RunError
-            raise wrong(last.removeprefix("flashwright: error: "))
+            raise wrong(last.removeprefix(_ERROR))
         time.sleep(_LOOK_SECONDS)
     return mounted
 
@@ -164,9 +204,25 @@ def _file_system(plan: MountPlan, loop: str) -> None:
             f"{plan.device}: the volume holds no file system; --mkfs ext4 makes one, if it holds "
             "nothing else"
         )
-    if not plan.destroys:
+    if plan.destroys:
+        _clear_files(loop)
+    else:
         _look_for_data(plan, loop)
     tool(*_MAKE[plan.make], loop)
+
+
+def _clear_files(loop: str) -> None:
+    """Write zeros over the directory of SQLite's files, if the volume holds any.
+
+    A file system leaves what it does not need, and later copies of the directory would still be
+    taken for one: SQLite would write over the file system.
+    """
+    with Path(loop).open("r+b") as block:
+        held = block.seek(0, os.SEEK_END)
+        block.seek(0)
+        block.write(bytes(min(held, _DIRECTORY_BYTES)))
+        block.flush()
+        os.fsync(block.fileno())
 
 
 def _look_for_data(plan: MountPlan, loop: str) -> None:
@@ -188,27 +244,53 @@ def _look_for_data(plan: MountPlan, loop: str) -> None:
 def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:
     """Take away what `mount` has made, as far as it is there, and wait until the volume is closed.
 
+    Where another does that already, wait for it.
+
     Raises:
         RunError: the directory is in use, or the server did not close the volume well.
     """
+    place = mounted.place
+    with place.alone(seconds) as is_there:
+        now = [one for one in places.all_mounted() if one.uuid == mounted.uuid]
+        is_another = any(one.process_began != mounted.process_began for one in now)
+        if not is_there or is_another:
+            return
+        problem = _take_away(mounted, seconds)
+        place.remove()
+    if problem is not None:
+        raise RunError(problem)
+
+
+def _take_away(mounted: Mounted, seconds: float) -> str | None:
+    """Do so, but for the folder: why the volume was not closed well, if it was not."""
     served = mounted.is_served
     if os.path.ismount(mounted.directory) and _is_ours(mounted):
         # Without its server it can only be taken away at once, with what was not written.
-        lazily = [] if served else ["--lazy"]
-        tool("umount", *lazily, mounted.directory)
+        _unmount_directory(mounted, lazily=not served)
     _detach(mounted)
     if served:
         served = _stop(mounted, seconds)
+        _wait_until_free(mounted.device)
     elif mounted.place.block.is_symlink():
         # A server that ended by itself would have taken the link along.
         path = str(mounted.place.block.readlink())
         _core.remove_left_ublk(int(path.removeprefix(_UBLK)), mounted.pid)
     if os.path.ismount(mounted.place.fuse) or not _answers(mounted.place.fuse):
         tool("umount", "--lazy", mounted.place.fuse)
-    said = _last_words(mounted.place)
-    mounted.place.remove()
-    if served and '"closed"' not in said:
-        raise RunError(f"{mounted.device}: the server did not close the volume: {said}")
+    return _problem(mounted) if served else None
+
+
+def _unmount_directory(mounted: Mounted, *, lazily: bool) -> None:
+    """Unmount it; if it is in use, say by whom."""
+    try:
+        tool("umount", *(["--lazy"] if lazily else []), mounted.directory)
+    except RunError as error:
+        found = users.of_directory(mounted.directory)
+        if not found:
+            raise
+        raise RunError(
+            f"{mounted.directory}: it is in use: {found}; end that first. Nothing was changed"
+        ) from error
 
 
 def _is_ours(mounted: Mounted) -> bool:
@@ -264,8 +346,41 @@ def _answers(directory: Path) -> bool:
     return True
 
 
-def _last_words(place: Place) -> str:
+def _wait_until_free(device: str) -> None:
+    """Wait until the kernel has let go of a device whose server has ended.
+
+    It does so a moment later, and whoever opened the device before that would find it in use.
+    """
+    end = time.monotonic() + _FREE_SECONDS
+    while _is_held(Path(device)) and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
+
+
+def _is_held(device: Path) -> bool:
     try:
-        return place.log.read_text().strip().splitlines()[-1]
+        about = device.stat()
+        if stat.S_ISBLK(about.st_mode):
+            os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+            return False
+        # As the kernel lists locks: taking it to see whether it is free might get in another's way.
+        major, minor = os.major(about.st_dev), os.minor(about.st_dev)
+        held = f"{major:02x}:{minor:02x}:{about.st_ino}"
+        return held in Path("/proc/locks").read_text().split()
+    except OSError as error:
+        return error.errno == errno.EBUSY
+
+
+def _problem(mounted: Mounted) -> str | None:
+    """Say why the server did not close the volume, by its last line; None if it did."""
+    try:
+        last = mounted.place.log.read_text().strip().splitlines()[-1]
     except (OSError, IndexError):
-        return "it said nothing"
+        last = ""
+    if '"closed"' in last:
+        return None
+    if last.startswith(_ERROR):
+        return f"{mounted.device}: the server did not close the volume: {last.removeprefix(_ERROR)}"
+    return (
+        f"{mounted.device}: its server (process {mounted.pid}) ended before it had closed the "
+        "volume, as if it was killed; the next mount recovers what was durable"
+    )

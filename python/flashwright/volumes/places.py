@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import shlex
 import shutil
+import stat
 import tempfile
+import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +19,7 @@ from typing import Any, TypeVar
 from flashwright._core import InputError, RunError
 
 Noted = TypeVar("Noted", "Mounted", "Served")
-
+_LOOK_SECONDS = 0.02
 FILE_NAME = "volume"
 """The name of the file that FUSE shows."""
 
@@ -63,6 +68,11 @@ class Place:
         """The socket on which its server is asked."""
         return self.folder / "control.sock"
 
+    @property
+    def note(self) -> Path:
+        """What is mounted, for `umount`."""
+        return self.folder / "mounted.json"
+
     def make(self) -> None:
         """Make the folder, for its owner alone.
 
@@ -87,6 +97,56 @@ class Place:
         """Remove the folder; nothing is mounted there any more."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def clear(self) -> None:
+        """Remove what lies in the folder; nothing is mounted there any more."""
+        for path in self.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def alone(self, seconds: float, *, makes: bool = False) -> Iterator[bool]:
+        """Keep others from mounting or unmounting the volume meanwhile; wait for one that does.
+
+        Gives whether the folder is there; with `makes` it is. The lock lies on the folder, as its
+        end is that of the mount: nothing is left behind.
+
+        Raises RunError if the other does not end within this time.
+        """
+        end = time.monotonic() + seconds
+        while (folder := self._locked(makes=makes)) is None:
+            if not makes and not self.folder.exists():
+                yield False
+                return
+            if time.monotonic() > end:
+                raise RunError(
+                    f"volume {self.uuid}: another mount or umount of it is under way, and has not "
+                    f"ended within {seconds:g} s; ask again"
+                )
+            time.sleep(_LOOK_SECONDS)
+        try:
+            yield True
+        finally:
+            os.close(folder)
+
+    def _locked(self, *, makes: bool) -> int | None:
+        """Give the folder, open and locked; None if another has it, or has just removed it."""
+        if makes:
+            self.make()
+        try:
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(folder), self.folder.stat()):
+                return folder
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(folder)
+        return None
+
 
 @dataclass(frozen=True)
 class Mounted:
@@ -108,11 +168,12 @@ class Mounted:
     @property
     def is_served(self) -> bool:
         """Whether the server lives."""
-        return process_began(self.pid) == self.process_began
+        # Before there is a server its number is 0, which to `kill` is all of our own group.
+        return self.pid > 0 and process_began(self.pid) == self.process_began
 
     def write(self) -> None:
         """Keep it."""
-        _write(self.place.folder / "mounted.json", self)
+        _write(self.place.note, self)
 
 
 @dataclass(frozen=True)
@@ -168,6 +229,34 @@ def whole(device: str) -> str:
     return device if "(" in device else str(Path(device).absolute())
 
 
+def is_same(device: str, other: str) -> bool:
+    """Whether two paths are of one device."""
+    with contextlib.suppress(OSError):
+        one, another = os.stat(device), os.stat(other)  # noqa: PTH116
+        if stat.S_ISBLK(one.st_mode) and stat.S_ISBLK(another.st_mode):
+            return one.st_rdev == another.st_rdev
+        return os.path.samestat(one, another)
+    return device == other
+
+
+def is_a_copy(device: str, uuid: str, where: str) -> InputError:
+    """Give the error that another volume of this UUID is in use, and where."""
+    return InputError(
+        f"{device}: a volume of the same UUID, {uuid}, is {where}; a copy needs a UUID of its own: "
+        f"`flashwright volume new-uuid {shlex.quote(device)}`"
+    )
+
+
+def check_uuid(device: str, uuid: str) -> None:
+    """Make sure that no server has another volume of this UUID.
+
+    Raises InputError if one has: the device is a copy.
+    """
+    for one in all_served():
+        if one.uuid == uuid and not is_same(device, one.device):
+            raise is_a_copy(device, uuid, f"served from {one.device} ({one.way} {one.where})")
+
+
 def process_began(pid: int) -> int:
     """Tell when a process began, in ticks since the machine did; 0 if there is none."""
     try:
@@ -176,7 +265,15 @@ def process_began(pid: int) -> int:
         return 0
     # The name before it is in brackets, and may have any characters.
     fields = stat.rpartition(")")[2].split()
-    return 0 if fields[0] == "Z" else int(fields[19])
+    return 0 if fields[0] == "Z" and not _has_threads(pid) else int(fields[19])
+
+
+def _has_threads(pid: int) -> bool:
+    """Whether a process whose first thread has ended has others, which keep its files open."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1  # noqa: PTH208
+    except OSError:
+        return False
 
 
 def all_mounted() -> list[Mounted]:

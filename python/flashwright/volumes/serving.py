@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from flashwright import _core
 from flashwright._core import InputError, RunError
 
+from . import places
 from .places import Served, process_began, whole
 
 PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
@@ -196,7 +197,10 @@ def _noted(device: str, uuid: str, way: str, where: Path | None) -> Served | Non
     """Note that this process serves the volume, where other commands look for it.
 
     None, with a line in the log, where there is no place for that: in a sandbox.
+
+    Raises InputError if another server has a volume of this UUID.
     """
+    places.check_uuid(device, uuid)
     pid = os.getpid()
     path = "" if where is None else str(where.absolute())
     served = Served(uuid, whole(device), way, path, pid, process_began(pid))
@@ -221,12 +225,10 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
     if not PLUGIN.is_file():
         raise InputError(f"{PLUGIN}: the plugin was not built; right would be `make build`")
     served: Served | None = None
-    if not (serving.bare or serving.device.startswith("memory")):
+    if not serving.device.startswith("memory"):
         # Said in one line here; nbdkit would say more.
-        about = look(serving.device, serving.staging, serving.memory_bytes)
-        if about["user"] is not None:
-            raise InputError(f"{serving.device}: {about['user']}")
-        served = _noted(serving.device, about["uuid"], "nbd", where)
+        uuid = _look_first(serving)
+        served = None if uuid is None else _noted(serving.device, uuid, "nbd", where)
     settings = [f"volume={serving.device}", f"depth={serving.queue_depth}"]
     settings.append(f"scrub_every={serving.scrub_seconds}")
     if served is not None:
@@ -245,6 +247,21 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
     words = ["nbdkit", "--foreground", "--threads", str(_THREADS)]
     _hand_over(_listen(where))
     os.execvp("nbdkit", [*words, *more, str(PLUGIN), *settings])  # noqa: S606
+
+
+def _look_first(serving: Serving) -> str | None:
+    """Give the UUID of a volume.
+
+    Raises InputError if nbdkit's plugin would not open the device.
+    """
+    devices, uuid = [serving.device], None
+    if not serving.bare:
+        about = look(serving.device, serving.staging, serving.memory_bytes)
+        second, uuid = about["staging"], about["uuid"]
+        devices += [] if second is None else [second["device"]]
+    for device in devices:
+        _core.check_free(device)
+    return uuid
 
 
 def _listen(where: Path) -> socket.socket:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 import shutil
 import sys
 from pathlib import Path
 
 from flashwright._core import InputError
 
+_PLAIN = re.compile(r"[\w./:=@,+-]+")
 _SANDBOX = """\
 NoNewPrivileges=yes
 RuntimeDirectory=flashwright
@@ -46,15 +47,14 @@ def of_mount(
 
     Raises InputError for a relative path.
     """
-    where = _absolute(str(directory))
-    program, what = _program(), shlex.quote(_absolute(device))
+    where, path = _absolute(str(directory)), _absolute(device)
     others = [each for each in (device, staging) if each and not each.startswith("/dev/")]
-    needed = " ".join(str(Path(each).parent) for each in (where, *others))
-    aside = "" if staging is None else f" --staging {shlex.quote(_absolute(staging))}"
-    aside += "" if memory_bytes is None else f" --memory {memory_bytes}"
+    needed = " ".join(_path(str(Path(each).parent)) for each in (where, *others))
+    mount = _command("volume", "mount", path, where, *_more(staging, memory_bytes))
+    umount = _command("volume", "umount", where, "--timeout", "110")
     return f"""\
 [Unit]
-Description=Flashwright volume {device} at {where}
+Description=Flashwright volume (of {_text(device)} at {_text(where)})
 RequiresMountsFor={needed}
 Before=local-fs.target
 DefaultDependencies=no
@@ -63,8 +63,8 @@ After=local-fs-pre.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart={program} volume mount {what} {shlex.quote(where)}{aside}
-ExecStop={program} volume umount {shlex.quote(where)} --timeout 110
+ExecStart={mount}
+ExecStop={umount}
 TimeoutStopSec=120
 
 [Install]
@@ -83,40 +83,63 @@ def of_nbd(
     paths = [path, *([Path(_absolute(staging))] if staging is not None else [])]
     nodes = [each for each in paths if each.is_relative_to("/dev")]
     files = [each for each in paths if each not in nodes]
-    allowed = "".join(f"DeviceAllow={node} rw\n" for node in nodes)
+    allowed = "".join(f"DeviceAllow={_path(str(node))} rw\n" for node in nodes)
     reached = f"DevicePolicy=closed\n{allowed}" if nodes else "PrivateDevices=yes\n"
-    writable = " ".join(["ReadWritePaths=" + str(where.parent), *map(str, files)])
+    writable = " ".join(_path(str(each)) for each in (where.parent, *files))
     home = "no" if files or where.is_relative_to("/home") else "yes"
-    needed = " ".join(str(each.parent) for each in (*paths, where))
-    aside = "" if staging is None else f" --staging {shlex.quote(str(paths[1]))}"
-    aside += "" if memory_bytes is None else f" --memory {memory_bytes}"
+    needed = " ".join(_path(str(each.parent)) for each in (*paths, where))
+    more = _more(staging, memory_bytes)
+    serve = _command("volume", "serve", str(path), "--nbd", str(where), *more)
     return f"""\
 [Unit]
-Description=Flashwright volume {device} over NBD
+Description=Flashwright volume (of {_text(device)}) over NBD
 RequiresMountsFor={needed}
 
 [Service]
-ExecStart={_program()} volume serve {shlex.quote(str(path))} --nbd {shlex.quote(str(where))}{aside}
+ExecStart={serve}
 Restart=on-failure
 TimeoutStopSec=120
 LimitMEMLOCK=infinity
-{writable}
+ReadWritePaths={writable}
 {reached}{_SANDBOX.format(home=home)}
 [Install]
 WantedBy=multi-user.target
 """
 
 
-def _program() -> str:
+def _more(staging: str | None, memory_bytes: int | None) -> list[str]:
+    """Give the words for what not every volume has."""
+    words = [] if staging is None else ["--staging", _absolute(staging)]
+    return words + ([] if memory_bytes is None else ["--memory", str(memory_bytes)])
+
+
+def _command(*words: str) -> str:
+    """Give a call of this program as a line of a unit: no shell reads it, and `$` is systemd's."""
     found = shutil.which("flashwright")
-    return found if found is not None else f"{sys.executable} -m flashwright"
+    program, *before = [found] if found is not None else [sys.executable, "-m", "flashwright"]
+    # In the program's own path no variable is looked for.
+    more = (_path(word).replace("$", "$$") for word in (*before, *words))
+    return " ".join([_path(program), *more])
+
+
+def _path(path: str) -> str:
+    """Quote a word as systemd reads them (systemd.syntax(7)); `%` begins a specifier anywhere."""
+    if _PLAIN.fullmatch(path):
+        return path
+    quoted = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_text(quoted)}"'
+
+
+def _text(text: str) -> str:
+    """Give what is not split into words."""
+    return text.replace("%", "%%")
 
 
 def _absolute(path: str) -> str:
     if not path.startswith("/"):
         raise InputError(f"{path}: systemd starts units in another folder: give the whole path")
-    if any(character in path for character in " \t\n'\"\\%"):
+    if not path.isprintable():
         raise InputError(
-            f"{path}: systemd would read it otherwise; name a path without blanks, quotes, \\ and %"
+            f"{path!r}: a unit has no place for it; name a path without line ends and the like"
         )
     return path

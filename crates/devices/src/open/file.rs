@@ -200,7 +200,8 @@ pub fn resize_file(path: &Path, bytes: u64) -> Result<(), DeviceError> {
     if let Some(user) = in_use::file_user(&data) {
         return Err(opening.in_use(format!("{user}; name a file that is not in use")));
     }
-    if file.try_lock().is_err() {
+    let lock = || file.try_lock().map_err(io::Error::from);
+    if patiently(lock, |error| error.kind() == io::ErrorKind::WouldBlock).is_err() {
         return Err(opening.in_use("another program has locked it; name a file that is not in use"));
     }
     let resized = if bytes > data.len() {

@@ -88,7 +88,7 @@ impl Opening {
         DeviceError::Spec { name: self.spec.clone(), reason: reason.into() }
     }
 
-    fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> DeviceError {
+    pub(crate) fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> DeviceError {
         let name = self.spec.clone();
         move |source| DeviceError::Open { name, action, source }
     }
@@ -231,6 +231,17 @@ fn real<K: CommandSet + 'static>(
 pub fn open_emulated(opening: &Opening, progress: &Progress) -> Result<Emulated, DeviceError> {
     let args = emulated_args(opening)?.ok_or_else(|| opening.wrong("it is no emulated drive"))?;
     Emulated::open(opening, &args, progress)
+}
+
+/// Whether an emulated drive could be opened by this spec, as far as that is known without making
+/// it, which takes seconds.
+///
+/// # Errors
+/// As [`open_emulated`].
+pub fn check_emulated(spec: &str) -> Result<(), DeviceError> {
+    let opening = Opening::new(spec, Access::DestroyData);
+    let args = emulated_args(&opening)?.ok_or_else(|| opening.wrong("it is no emulated drive"))?;
+    Emulated::check(&opening, &args)
 }
 
 /// The parameters of an emulated drive; none if the spec names something else.

@@ -187,9 +187,12 @@ impl VolumeSettings {
         let placement = Spec::parse(args.text("placement"))?;
         let are_summaries_in_segments = args.text("summaries") == "segments";
         if args.text("hints") == "yes" && (placement.name != "none" || are_summaries_in_segments) {
-            let right =
-                "no where placement=... or summaries=segments says which log a page goes to";
-            return Err(bad("hints", "yes", right).into());
+            return Err(LayerError::Refused {
+                layer: NAME,
+                reason: "hints=yes chooses the log of a page, and so do placement=... and \
+                         summaries=segments: leave out either hints=yes or the other"
+                    .to_owned(),
+            });
         }
         Ok(Self {
             page_bytes,

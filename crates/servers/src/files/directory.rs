@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use block::Failure;
+use block::{Failure, Store};
 use bytes::Bytes;
 use slab::Slab;
 use units::Lifetime;
@@ -90,16 +90,21 @@ pub fn layout_of(
     read: &mut Reading<'_>,
 ) -> Option<Layout> {
     let own = Layout::of(capacity_bytes, sector_bytes)?;
+    Some(written_layout(own, owner, read).unwrap_or(own))
+}
+
+/// The same, if there is a copy of a directory.
+fn written_layout(own: Layout, owner: [u8; 16], read: &mut Reading<'_>) -> Option<Layout> {
+    let (capacity_bytes, sector_bytes) = (own.capacity_bytes, own.sector_bytes);
     let mut bytes = vec![0; sector_bytes as usize];
-    let written = own.slot_sizes().find_map(|slot_bytes| {
+    own.slot_sizes().find_map(|slot_bytes| {
         (0..SLOTS).map(|number| number * u64::from(slot_bytes)).find_map(|at| {
             let is_there = at + u64::from(sector_bytes) <= capacity_bytes;
             let written = is_there && read(at, &mut bytes).is_ok();
             let written = written.then(|| own.written(&bytes, owner)).flatten();
             written.filter(|layout| layout.slot_bytes == slot_bytes)
         })
-    });
-    Some(written.unwrap_or(own))
+    })
 }
 
 /// Looks for the directory: none if the volume holds nothing.
@@ -143,6 +148,39 @@ pub fn find(
             notes.first().map_or("", String::as_str)
         ))),
     }
+}
+
+/// Writes the directory of a volume that nothing else uses once more, for the second of both owners,
+/// to the pair of slots that is not durable: who looks for the first still finds the other pair.
+/// Whether there is one.
+///
+/// # Errors
+/// [`FilesError`] if there is one that cannot be used, or a command failed.
+pub fn give_owner(
+    capacity_bytes: u64,
+    sector_bytes: u32,
+    (from, to): ([u8; 16], [u8; 16]),
+    store: &mut Store<'_>,
+) -> Result<bool, FilesError> {
+    let mut read = |at: u64, to: &mut [u8]| store.read(at, to);
+    let written = Layout::of(capacity_bytes, sector_bytes)
+        .and_then(|own| written_layout(own, from, &mut read));
+    let Some(layout) = written else { return Ok(false) };
+    let mut beginning = vec![0; sector_bytes as usize];
+    // Something else may have been put over the files, and have left later copies as they were.
+    if read(0, &mut beginning).is_ok() && !Snapshot::may_begin_with(&beginning) {
+        return Ok(false);
+    }
+    let Some((mut snapshot, slot, _)) = find(layout, from, &mut read)? else { return Ok(false) };
+    snapshot.generation += 1;
+    let pair = 1 - slot / 2;
+    for slot in [2 * pair, 2 * pair + 1] {
+        let mut bytes = snapshot.encode(layout, to, slot);
+        bytes.resize(bytes.len().next_multiple_of(sector_bytes as usize), 0);
+        store.write(layout.slot(slot), &bytes)?;
+    }
+    store.flush()?;
+    Ok(true)
 }
 
 impl Inner {

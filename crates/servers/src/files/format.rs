@@ -165,6 +165,11 @@ impl Snapshot {
         bytes
     }
 
+    /// Whether a slot that begins with these bytes may hold a directory, of any owner.
+    pub fn may_begin_with(bytes: &[u8]) -> bool {
+        bytes.get(8..16) == Some(&MAGIC)
+    }
+
     /// From the bytes of a slot.
     pub fn decode(
         bytes: &[u8],

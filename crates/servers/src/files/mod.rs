@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use block::Failure;
 use thiserror::Error;
 
+pub(crate) use directory::give_owner;
 pub use file::File;
 pub use medium::{Batch, Medium};
 

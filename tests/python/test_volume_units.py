@@ -1,0 +1,81 @@
+"""Units of systemd whose paths have characters that it treats specially."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from flashwright._core import InputError
+from flashwright.volumes import units
+
+ODD = "/srv/a $HOME ${X};'x\"y\\z %h/v ; b.img"
+BY_LABEL = "/dev/disk/by-label/My\\x20Disk"
+SYSTEMD = Path("/lib/systemd/systemd")
+
+
+@pytest.fixture(autouse=True)
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make a program whose path is odd, too."""
+    path = tmp_path / "a $b%c" / "flashwright"
+    path.parent.mkdir()
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda _name: str(path))
+    return str(path)
+
+
+def both() -> dict[str, str]:
+    """Give a unit of each kind."""
+    return {
+        "mount.service": units.of_mount(ODD, Path("/mnt/a b\\"), BY_LABEL, 4096),
+        "nbd.service": units.of_nbd(ODD, Path("/run/$d/n'.sock"), BY_LABEL),
+    }
+
+
+def words(line: str) -> list[str]:
+    """Read a command as systemd.service(5) says: quotes, then `%`, then `$`."""
+    found = re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', line)
+    plain = [re.sub(r"\\(.)", r"\1", quoted) if quoted else bare for quoted, bare in found]
+    assert not any(re.search(r"(?<!%)(%%)*%(?!%)", word) for word in plain)
+    assert not any(re.search(r"(?<!\$)(\$\$)*\$(?!\$)", word) for word in plain[1:])
+    program, *more = (word.replace("%%", "%") for word in plain)
+    return [program, *(word.replace("$$", "$") for word in more)]
+
+
+def test_every_path_arrives_as_it_is(program: str) -> None:
+    for name, text in both().items():
+        assert "%h" not in text.replace("%%h", "")
+        (line,) = re.findall("^ExecStart=(.*)$", text, re.MULTILINE)
+        where = ["mount", ODD, "/mnt/a b\\"] if name == "mount.service" else ["serve", ODD]
+        assert words(line)[: 2 + len(where)] == [program, "volume", *where]
+        assert words(line)[words(line).index("--staging") + 1] == BY_LABEL
+        assert not re.search(r"\\$", text, re.MULTILINE), "the next line would go on with it"
+
+
+def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
+    program = "/usr/bin/systemd-analyze"
+    if not Path(program).exists():
+        if os.environ.get("CI"):
+            pytest.fail(f"{program} is not there")
+        pytest.skip(f"{program} is not there")
+    for name, text in both().items():
+        (tmp_path / name).write_text(f"{text}\n")
+    paths = [str(tmp_path / name) for name in both()]
+    done = subprocess.run(
+        [program, "verify", "--man=no", *paths], capture_output=True, text=True, check=False
+    )
+    said = [line for line in done.stderr.splitlines() if str(tmp_path) in line]
+    assert (done.returncode, said) == (0, []), done.stderr
+
+
+def test_what_a_line_cannot_hold_is_refused() -> None:
+    for odd in ("/srv/a\nb", "/srv/a\tb", "/srv/\x1b"):
+        with pytest.raises(InputError, match="name a path without line ends"):
+            units.of_nbd(odd, Path("/run/db/nbd.sock"))
+    with pytest.raises(InputError, match="give the whole path"):
+        units.of_nbd("volume.img", Path("/run/db/nbd.sock"))

@@ -135,6 +135,7 @@ def test_numbers_that_no_volume_has_are_wrong_input(cli: Cli, tmp_path: Path) ->
             ("offset", lambda number=number: volume.trim(number, 1)),
             ("length", lambda number=number: volume.trim(0, number)),
             ("queue_depth", lambda number=number: _core.Volume("x", queue_depth=number)),
+            ("scrub_every_s", lambda number=number: _core.Volume("x", scrub_every_s=number)),
             ("memory", lambda number=number: _core.Volume("x", memory=number)),
             ("memory", lambda number=number: _core.check_volume_memory("x", number)),
             ("size", lambda number=number: _core.resize_volume("x", number)),

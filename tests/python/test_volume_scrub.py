@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -143,6 +144,30 @@ def test_a_volume_in_use_is_scrubbed_by_its_server(cli: Cli, tmp_path: Path, way
         assert {("bad_pages", 1), ("scrub_pages_left", 0)} <= layers
     assert not one.place.control.exists()
     assert places.find_served(device) is None
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_a_volume_that_is_served_is_not_mounted_and_nor_is_its_copy(
+    cli: Cli, tmp_path: Path
+) -> None:
+    """What its server has noted is left alone."""
+    find_program("nbdkit")
+    device, copy, directory = made(tmp_path), tmp_path / "copy", tmp_path / "mount"
+    directory.mkdir()
+    shutil.copyfile(device, copy)
+    with served(device, "--nbd", str(tmp_path / "socket")) as one:
+        for words in (["mount", device], ["mount", str(copy)]):
+            refused = cli("volume", *words, str(directory), code=2)
+            assert str(tmp_path / "socket") in refused.stderr
+            assert refused.stderr.count("\n") == 1
+        for words in (["--nbd", str(tmp_path / "other")], ["--fuse", str(directory)]):
+            refused = cli("volume", "serve", str(copy), *words, code=2)
+            assert f"volume new-uuid {copy}" in refused.stderr
+        cli("volume", "new-uuid", str(copy))
+        assert json.loads(control.ask(one.place.control, "scrub?"))["passes"] == 0
+        with served(str(copy), "--nbd", str(tmp_path / "other")) as two:
+            assert two.uuid != one.uuid
+            assert {each.pid for each in places.all_served()} >= {one.pid, two.pid}
 
 
 @pytest.mark.usefixtures("can_mount")

@@ -132,10 +132,11 @@ def test_a_volume_in_use_is_scrubbed_by_its_server(cli: Cli, tmp_path: Path, way
             if each["device"] == device
         ]
         assert (listed["way"], listed["where"], listed["pid"]) == (way, str(where), one.pid)
-        # By device, by place, by UUID.
+        # By device, by another name of it, by place, by UUID.
+        (tmp_path / "link").symlink_to(device)
         began = json.loads(cli("volume", "scrub", device, "--no-wait", "--json", "-").stdout)
         assert began["layers"][0]["layer"] == "log_volume"
-        for target in (str(where), one.uuid):
+        for target in (str(tmp_path / "link"), str(where), one.uuid):
             found = cli("volume", "scrub", target, code=1)
             assert f"byte {3 * MEBIBYTE}, 4096 bytes" in found.stdout
         top = json.loads(cli("top", device, "--once", "--every", "0.1", "--json", "-").stdout)

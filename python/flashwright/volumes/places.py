@@ -327,7 +327,8 @@ def find_served(named: str) -> Served | None:
     path = whole(named)
     directories = {one.uuid: one.directory for one in all_mounted()}
     for one in all_served():
-        if named == one.uuid or path in {one.device, one.where, directories.get(one.uuid)}:
+        is_place = path in {one.where, directories.get(one.uuid)}
+        if named == one.uuid or is_place or is_same(path, one.device):
             return one
     return None
 

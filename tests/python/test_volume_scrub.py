@@ -143,7 +143,7 @@ def test_a_volume_in_use_is_scrubbed_by_its_server(cli: Cli, tmp_path: Path, way
         assert top[0]["uuid"] == one.uuid
         layers = {(each["name"], each["value"]) for each in top[0]["layers"]}
         assert {("bad_pages", 1), ("scrub_pages_left", 0)} <= layers
-    assert not one.place.control.exists()
+    assert not one.place.folder.exists()
     assert places.find_served(device) is None
 
 

@@ -17,11 +17,14 @@ use crate::{ScrubFigures, Service, VolumeError, prometheus};
 
 /// How long a client may take to ask, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// What whoever started the server notes of it, beside the socket. A program that becomes nbdkit
+/// cannot take it away itself.
+const NOTE: &str = "served.json";
 /// Longest question, its end included.
 const MOST_ASKED: usize = 64;
 
-/// Answers as long as this lives. Then the socket is removed, and its folder if nothing else is in
-/// it.
+/// Answers as long as this lives. Then the socket is removed, the note beside it (`served.json`), and
+/// their folder if nothing else is in it.
 pub struct Control {
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -58,6 +61,7 @@ impl Drop for Control {
         }
         let _ = fs::remove_file(&self.path);
         if let Some(folder) = self.path.parent() {
+            let _ = fs::remove_file(folder.join(NOTE));
             let _ = fs::remove_dir(folder);
         }
     }
@@ -192,6 +196,7 @@ mod tests {
         }
         service.close().unwrap();
         assert!(ask(&path, b"scrub?\n").contains("the volume is closed"));
+        fs::write(path.with_file_name(NOTE), "{}").unwrap();
         drop(control);
         assert!(!path.parent().unwrap().exists() && folder.path().exists());
     }

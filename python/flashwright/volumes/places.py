@@ -199,19 +199,9 @@ class Served:
         """Whether the server lives."""
         return process_began(self.pid) == self.process_began
 
-    @property
-    def _note(self) -> Path:
-        return self.place.folder / "served.json"
-
     def write(self) -> None:
-        """Keep it, in a folder that is there."""
-        _write(self._note, self)
-
-    def remove(self) -> None:
-        """Take the note away, and the folder if nothing else is in it."""
-        self._note.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self.place.folder.rmdir()
+        """Keep it, in a folder that is there. The server takes it away when it ends."""
+        _write(self.place.folder / "served.json", self)
 
 
 WAYS = ("fuse", "nbd", "ublk")

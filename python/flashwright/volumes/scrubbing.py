@@ -29,7 +29,7 @@ class LayerScrub:
 
     @property
     def name(self) -> str:
-        """What people are told."""
+        """Its name for people."""
         return f"{self.layer} ({self.level})"
 
 
@@ -46,13 +46,13 @@ class Scrub:
 
     @classmethod
     def parse(cls, text: str) -> Scrub:
-        """Read what a server, or a volume, tells."""
-        told = json.loads(text)
+        """Read the answer of a server, or of a volume."""
+        answer = json.loads(text)
         layers = [
             LayerScrub(**{**one, "bad": [(first, length) for first, length in one["bad"]]})
-            for one in told.pop("layers")
+            for one in answer.pop("layers")
         ]
-        return cls(layers=layers, **told)
+        return cls(layers=layers, **answer)
 
     @property
     def left_bytes(self) -> int:
@@ -71,7 +71,7 @@ class Pass:
     def __init__(self, name: str, ask: Callable[[bool], str]) -> None:
         """Begin it.
 
-        `ask` gives what the volume tells, and begins a pass if it is called with True.
+        `ask` gives the volume's answer, and begins a pass if it is called with True.
 
         Raises:
             InputError: nothing in the volume has checksums.

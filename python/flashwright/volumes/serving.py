@@ -185,8 +185,6 @@ def _serve(
         _notify("STOPPING=1")
         say("closing")
         began = time.monotonic()
-        if served is not None:
-            served.remove()
         volume.close()
         say("closed", seconds=round(time.monotonic() - began, 3))
     if broken is not None:

@@ -48,6 +48,7 @@ SMALLER = (
     (r"zipf\?pages=1Mi", "zipf?pages=16Ki"),
     (r"^(flashwright replay .*)$", r"\1 --limit 500"),
     (r"runs/tpcc", "tpcc"),
+    (r"copy\.img", "volume.img"),
     (r"^(flashwright compare my.parquet --op) .*$", r"\1 0.3 --placements none,dac"),
     (r"^flashwright probe intel-x25e", "flashwright probe intel-x25e --only depth_read --fit 0"),
 )

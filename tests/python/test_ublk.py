@@ -82,6 +82,10 @@ class FakeVolume:
         facts = dict.fromkeys(("stack", "openings", "capacity_bytes", "notes"))
         return {"uuid": "none", **facts}
 
+    def keep_control(self, path: Path) -> None:
+        # It takes the note beside the socket away when it is closed.
+        self.note = path.with_name("served.json")
+
     def attach_ublk(self, *, read_only: bool) -> str:
         self.calls.append(f"attach {read_only}")
         os.kill(os.getpid(), signal.SIGTERM)
@@ -92,6 +96,8 @@ class FakeVolume:
 
     def close(self) -> None:
         self.calls.append("close")
+        self.note.unlink()
+        self.note.parent.rmdir()
 
 
 @pytest.fixture

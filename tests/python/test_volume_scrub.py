@@ -67,7 +67,7 @@ def served(device: str, *words: str) -> Iterator[places.Served]:
         server.wait(60)
 
 
-def test_what_rots_is_found_told_and_an_error_of_its_page(cli: Cli, tmp_path: Path) -> None:
+def test_what_rots_is_found_named_and_an_error_of_its_page(cli: Cli, tmp_path: Path) -> None:
     device = made(tmp_path)
     assert "last scrub" in cli("volume", "info", device).stdout
     assert "never" in cli("volume", "info", device).stdout
@@ -172,6 +172,66 @@ def test_a_volume_that_is_served_is_not_mounted_and_nor_is_its_copy(
 
 
 @pytest.mark.usefixtures("can_mount")
+def test_what_a_dead_mount_left_is_taken_away_from_beside_a_living_server(
+    cli: Cli, tmp_path: Path
+) -> None:
+    find_program("nbdkit")
+    device, directory = made(tmp_path), tmp_path / "mount"
+    directory.mkdir()
+    mounted = mounting.mount(mounting.MountPlan(device, directory, "ext4", destroys=True))
+    os.kill(mounted.pid, signal.SIGKILL)
+    os.waitpid(mounted.pid, 0)
+    with served(device, "--nbd", str(tmp_path / "socket")) as one:
+        listed = json.loads(cli("volume", "list", "--json", "-").stdout)
+        here = {each["pid"]: each["is_served"] for each in listed if each["uuid"] == one.uuid}
+        assert here == {mounted.pid: False, one.pid: True}
+        refused = cli("volume", "mount", device, str(directory), code=2)
+        assert f"process {one.pid} serves it" in refused.stderr
+        cli("volume", "umount", str(directory))
+        assert places.find_served(device) == one
+        assert not one.place.note.exists()
+        assert json.loads(cli("volume", "scrub", device, "--json", "-").stdout)["is_over"]
+    assert not one.place.folder.exists()
+
+
+def test_notes_of_somebody_else_are_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "run"
+    monkeypatch.setattr(places, "_root", lambda: root)
+    pid = os.getpid()
+    one = places.Served("one", "/dev/x", "nbd", "/s", pid, places.process_began(pid))
+    one.place.make()
+    one.write()
+    assert places.all_served() == [one]
+    root.chmod(0o755)
+    assert places.all_served() == []
+    with pytest.raises(RunError, match="others may look into it"):
+        one.place.make()
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_a_server_without_room_for_its_socket_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path of a socket has 107 bytes at most."""
+    run, where = tmp_path / ("r" * 100), tmp_path / "where"
+    where.mkdir()
+    run.mkdir(mode=0o700)
+    monkeypatch.setattr(places, "_root", lambda: run)
+    lines: list[dict[str, object]] = []
+    monkeypatch.setattr(serving, "say", lambda event, **facts: lines.append({event: facts}))
+    device = made(tmp_path)
+    volume = _core.Volume(device)
+    served = serving._noted(device, volume.about()["uuid"], "fuse", where)
+    assert served is not None
+    serving._let_ask(volume, served)
+    volume.close()
+    assert [list(line) for line in lines] == [["alone"]]
+    assert not served.place.folder.exists()
+
+
+@pytest.mark.usefixtures("can_mount")
 def test_a_server_that_was_killed_is_asked_nothing(cli: Cli, tmp_path: Path) -> None:
     device, where = made(tmp_path), tmp_path / "where"
     where.mkdir()
@@ -222,7 +282,7 @@ def test_a_volume_that_somebody_else_holds_is_not_checked(cli: Cli, tmp_path: Pa
     cli("volume", "check", device)
 
 
-def test_what_a_server_says_is_wrong_is_told(tmp_path: Path) -> None:
+def test_what_a_server_says_is_wrong_is_an_error(tmp_path: Path) -> None:
     place = tmp_path / "control.sock"
     volume = _core.Volume(made(tmp_path))
     volume.keep_control(place)
@@ -237,17 +297,17 @@ def test_what_a_server_says_is_wrong_is_told(tmp_path: Path) -> None:
 
 
 def test_a_pass_ends_with_its_volume() -> None:
-    told = {"is_on": True, "passes": 0, "last_unix_s": 0, "broken": None}
+    answer = {"is_on": True, "passes": 0, "last_unix_s": 0, "broken": None}
     layer = {"level": 0, "layer": "log_volume", "pages_left": 9, "pages_read": 0}
-    layers = [{**layer, "page_bytes": 4096, "bad_pages": 0, "bad": [[0, 4096]]}]
-    answers = [{**told, "layers": layers}, {**told, "layers": layers, "broken": "it is gone"}]
+    layers = [{**layer, "page_bytes": 4096, "bad_pages": 0, "unread_pages": 0, "bad": [[0, 4096]]}]
+    answers = [{**answer, "layers": layers}, {**answer, "layers": layers, "broken": "it is gone"}]
     one = scrubbing.Pass("here", lambda _begins: json.dumps(answers.pop(0)))
     assert one.state() == (0, 9 * 4096)
     assert one.first.layers[0].bad == [(0, 4096)]
     with pytest.raises(RunError, match="here: it is gone"):
         one.run()
     with pytest.raises(InputError, match="keeps checksums"):
-        scrubbing.Pass("here", lambda _begins: json.dumps({**told, "layers": []}))
+        scrubbing.Pass("here", lambda _begins: json.dumps({**answer, "layers": []}))
 
 
 def test_the_folder_of_a_volume_can_be_entered_whatever_the_umask_is(

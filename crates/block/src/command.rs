@@ -130,10 +130,10 @@ impl Failure {
         }
     }
 
-    /// Whether a read failed, and so nothing that was acknowledged can be lost by it.
+    /// Whether nothing that was acknowledged can be lost by it: a read failed, or a trim.
     #[must_use]
-    pub const fn is_of_read(&self) -> bool {
-        matches!(self, Self::Io { op: IoOp::Read, .. })
+    pub const fn loses_nothing(&self) -> bool {
+        matches!(self, Self::Io { op: IoOp::Read | IoOp::Trim, .. })
     }
 
     /// Whether reads may give what is older than what was written, if a flush ends so: a device
@@ -167,6 +167,8 @@ pub enum Signal {
     /// Read all that is kept and hold it against its checksums, once, while nothing else is to be
     /// done.
     Scrub,
+    /// A pass that goes on ends where it is.
+    ScrubEnds,
     /// Write back all that is held back, and do no more than that: the volume is about to be
     /// closed, or a measurement to end.
     Drain,

@@ -585,6 +585,7 @@ impl Running<'_> {
 
     /// The layers write back all that they hold, one after the other.
     fn drain(&mut self) -> Result<(), Wrong> {
+        self.driver.tell(Signal::ScrubEnds, None);
         for level in 0..self.driver.stack().layers().len() {
             self.driver.tell(Signal::Drain, Some(level));
             self.pump()?;

@@ -77,6 +77,7 @@ impl Workload {
                     Signal::CheckpointEnds,
                     Signal::Drain,
                     Signal::Scrub,
+                    Signal::ScrubEnds,
                 ]));
             }
         };

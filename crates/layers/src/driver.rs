@@ -118,8 +118,8 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         &self.watch
     }
 
-    /// The first command that failed below, whatever the layers made of it: that of a read only if
-    /// nothing else has failed.
+    /// The first command that failed below, whatever the layers made of it: one by which nothing can
+    /// be lost only if no other has failed.
     #[must_use]
     pub const fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
@@ -230,7 +230,7 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
                 && self
                     .failure
                     .as_ref()
-                    .is_none_or(|first| first.is_of_read() && !failure.is_of_read())
+                    .is_none_or(|first| first.loses_nothing() && !failure.loses_nothing())
             {
                 self.failure = Some(failure.clone());
             }
@@ -281,6 +281,8 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
     /// # Errors
     /// [`BlockError::Gone`].
     pub fn drain(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<(), BlockError> {
+        // Else the layer that is drained first would wait for all that those below it still read.
+        self.tell(Signal::ScrubEnds, None);
         for level in 0..self.stack.borrow().layers().len() {
             self.tell(Signal::Drain, Some(level));
             self.carry_out();
@@ -418,7 +420,7 @@ pub fn through<T>(
 
 #[cfg(test)]
 mod tests {
-    use block::{Immediate, Limits, Store};
+    use block::{Immediate, Limits, Serve, Store};
 
     use super::*;
     use crate::{Facts, format, open};
@@ -442,6 +444,65 @@ mod tests {
         let mut bytes = [0; 1024];
         Store::new(&mut driver).read(4096, &mut bytes).unwrap();
         assert_eq!(bytes.iter().filter(|&&byte| byte == 3).count(), 512);
+    }
+
+    /// Fails commands of these kinds.
+    struct Failing(Vec<IoOp>);
+
+    impl Serve for Failing {
+        fn limits(&self) -> Limits {
+            LIMITS
+        }
+
+        fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
+            match self.0.contains(&command.op) {
+                true => Err(command.failed("it is worn out")),
+                false => Ok(Data::copy_of(&vec![0; command.length as usize])),
+            }
+        }
+    }
+
+    #[test]
+    fn the_failure_that_may_have_lost_something_is_kept() {
+        let all = vec![IoOp::Read, IoOp::Trim, IoOp::Write, IoOp::Flush];
+        let mut device = Immediate::new(Failing(all));
+        let mut driver = Driver::new(&mut device, Stack::new(LIMITS));
+        let mut tried = Vec::new();
+        for op in [IoOp::Read, IoOp::Trim, IoOp::Write, IoOp::Flush] {
+            let mut command = Command::new(tried.len() as u32, op, 0, 512);
+            if op == IoOp::Write {
+                command.data = Data::copy_of(&[1; 512]);
+            }
+            driver.submit(command);
+            driver.settle().unwrap();
+            tried.push(driver.failure().unwrap().to_string());
+        }
+        assert_eq!(tried[0], tried[1], "a trim is no worse than a read");
+        assert_ne!(tried[1], tried[2]);
+        assert_eq!(tried[2], tried[3], "the first that may have lost something");
+        assert!(!driver.failure().unwrap().loses_nothing());
+    }
+
+    /// A layer that was drained waited for all that a pass below it had still to read.
+    #[test]
+    fn a_drain_ends_a_pass_of_any_layer() {
+        let limits = Limits { capacity_bytes: 8 << 20, ..LIMITS };
+        let log = "log_volume(page=4Ki,segment=64Ki,over_provisioning=50%)";
+        for text in [log.to_owned(), format!("scheduler(coalesce)|{log}")] {
+            let mut device = Immediate::sparse(limits);
+            format(&text, &Facts::default(), 1, &mut device).unwrap();
+            let stack = open(&text, &Facts::default(), 1, &mut device).unwrap();
+            let mut driver = Driver::new(&mut device, stack);
+            let pages = driver.info().limits.capacity_bytes / 4096;
+            let mut store = Store::new(&mut driver);
+            (0..pages).for_each(|page| store.write(page * 4096, &[page as u8; 4096]).unwrap());
+            store.flush().unwrap();
+            driver.drain(&mut || true).unwrap();
+            driver.tell(Signal::Scrub, None);
+            driver.drain(&mut || true).unwrap();
+            let state = driver.stack().layers().last().unwrap().scrub().unwrap();
+            assert!(state.pages_left == 0 && state.pages_read < pages, "{text}: {state:?}");
+        }
     }
 
     #[test]

@@ -79,8 +79,8 @@ pub trait Layer: Send {
         None
     }
 
-    /// What it knows to be bad, in its own addresses: first byte and bytes, ascending, no more than
-    /// so many places. What touches is one place.
+    /// What it knows to be bad, and what the last pass could not read, in its own addresses: first
+    /// byte and bytes, ascending, at most `most` places. What touches is one place.
     fn bad_places(&self, most: usize) -> Vec<(u64, u64)> {
         let _ = most;
         Vec::new()

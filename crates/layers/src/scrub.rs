@@ -2,9 +2,12 @@
 
 use units::Nanos;
 
-/// Time between two reads of a pass while the host leaves none for it, so that every pass ends: with
-/// reads of 128 KiB a TiB takes nine days at most.
+/// Bytes that a pass reads in [`PACE`] while the host leaves no time for it, so that every pass ends:
+/// a TiB takes ten days.
+const PACE_BYTES: u64 = 128 << 10;
 const PACE: Nanos = 100_000_000;
+/// Pages that a pass could not read, and that are named; more are only counted.
+const MOST_KEPT: usize = 1000;
 
 /// How far a layer is with a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,29 +20,64 @@ pub struct ScrubState {
     pub page_bytes: u32,
     /// Pages that are known to be bad, by a pass or otherwise.
     pub bad_pages: u64,
+    /// Pages that the last pass could not read: they may be well when the device is.
+    pub unread_pages: u64,
+}
+
+/// Pages that a pass could not read.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    pages: Vec<u64>,
+    count: u64,
+}
+
+impl Unread {
+    /// One of this number could not be read.
+    pub fn add(&mut self, page: u64) {
+        self.count += 1;
+        if self.pages.len() < MOST_KEPT {
+            self.pages.push(page);
+        }
+    }
+
+    /// How many.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Which, as far as they are known.
+    pub fn pages(&self) -> impl Iterator<Item = u64> {
+        self.pages.iter().copied()
+    }
 }
 
 /// When a pass reads though the host is at work.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    last: Nanos,
+    next: Nanos,
 }
 
 impl Pace {
-    /// A read of a pass was tried, or a pass began.
-    pub const fn tried(&mut self, now: Nanos) {
-        self.last = now;
+    /// A pass began, or there was nothing to read.
+    pub const fn waits(&mut self, now: Nanos) {
+        self.next = now.saturating_add(PACE);
     }
 
-    /// When the next may be, whatever else is under way.
+    /// A pass read so many bytes.
+    pub const fn read(&mut self, now: Nanos, bytes: u64) {
+        self.next = now.saturating_add(PACE * bytes / PACE_BYTES);
+    }
+
+    /// When the next read may be, whatever else is under way.
     pub const fn next(&self) -> Nanos {
-        self.last.saturating_add(PACE)
+        self.next
     }
 }
 
 /// Pages at these bytes as places, joined where they touch.
 pub(crate) fn places(mut pages: Vec<u64>, page_bytes: u64, most: usize) -> Vec<(u64, u64)> {
     pages.sort_unstable();
+    pages.dedup();
     let mut places: Vec<(u64, u64)> = Vec::new();
     for at in pages {
         if let Some((first, bytes)) = places.last_mut()
@@ -61,7 +99,7 @@ mod tests {
 
     #[test]
     fn pages_side_by_side_are_one_place() {
-        let pages = vec![8192, 0, 4096, 20480];
+        let pages = vec![8192, 0, 4096, 20480, 0];
         assert_eq!(places(pages.clone(), 4096, 10), [(0, 12288), (20480, 4096)]);
         assert_eq!(places(pages, 4096, 1), [(0, 12288)]);
         assert_eq!(places(Vec::new(), 4096, 1), []);

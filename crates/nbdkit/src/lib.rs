@@ -238,12 +238,14 @@ impl Server for Connection {
             Service::start_straight(move || settings.open()).map_err(|error| failed(&error))?;
         let service = Arc::new(service);
         let metrics = metrics.map(|path| MetricsFile::keep(&service, path, every));
-        let control = control.map(|path| Control::keep(&service, path));
-        let serving = Serving {
-            service,
-            _metrics: metrics.transpose().map_err(|e| failed(&e))?,
-            control: control.transpose().map_err(|e| failed(&e))?,
-        };
+        // Others cannot ask it then, which is no reason not to serve it.
+        let control = control.and_then(|path| {
+            let kept = Control::keep(&service, path);
+            #[allow(clippy::print_stderr, reason = "nbdkit's log")]
+            kept.inspect_err(|error| eprintln!("flashwright: note: {error}")).ok()
+        });
+        let serving =
+            Serving { service, _metrics: metrics.transpose().map_err(|e| failed(&e))?, control };
         *SERVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
         Ok(())
     }

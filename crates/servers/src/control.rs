@@ -3,28 +3,31 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
 use crate::{ScrubFigures, Service, VolumeError, prometheus};
 
-/// How long a client may take to ask, and to take the answer.
+/// How long a client may take to ask, and how long to take the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What whoever started the server notes of it, beside the socket. A program that becomes nbdkit
-/// cannot take it away itself.
+/// After a client could not be let in, for lack of descriptors: until one is free.
+const PAUSE: Duration = Duration::from_millis(100);
+/// What whoever started this process notes of it, beside the socket, with its `pid`. A program that
+/// becomes nbdkit cannot take it away itself.
 const NOTE: &str = "served.json";
 /// Longest question, its end included.
 const MOST_ASKED: usize = 64;
 
-/// Answers as long as this lives. Then the socket is removed, the note beside it (`served.json`), and
-/// their folder if nothing else is in it.
+/// Answers as long as this lives. Then the socket is removed, and the note of this process beside it
+/// (`served.json`) with their folder, if nothing else is in that.
 pub struct Control {
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -33,24 +36,29 @@ pub struct Control {
 
 impl Control {
     /// Answers at this path, which belongs to its owner alone. The folder has to be closed to others
-    /// already. What a server that is gone left there is taken away.
+    /// already. The socket of a server that is gone is taken away.
     ///
     /// # Errors
-    /// [`VolumeError::System`].
+    /// [`VolumeError::System`]: also if something else is there, or a server listens. The note of
+    /// this process is taken away then.
     pub fn keep(service: &Arc<Service>, path: PathBuf) -> Result<Self, VolumeError> {
-        let failed = |source| VolumeError::System {
+        let begun = begin(service, &path).map_err(|source| VolumeError::System {
             action: format!("making the socket {}", path.display()),
             source,
-        };
-        let (stop, stopped) = UnixStream::pair().map_err(failed)?;
-        let listener = listen(&path).map_err(failed)?;
-        let weak = Arc::downgrade(service);
-        let thread = thread::Builder::new()
-            .name("flashwright-control".to_owned())
-            .spawn(move || serve(&listener, &stopped, &weak))
-            .map_err(failed)?;
+        });
+        let (stop, thread) = begun.inspect_err(|_| remove_note(&path))?;
         Ok(Self { stop: Some(stop), thread: Some(thread), path })
     }
+}
+
+fn begin(service: &Arc<Service>, path: &Path) -> io::Result<(UnixStream, JoinHandle<()>)> {
+    let (stop, stopped) = UnixStream::pair()?;
+    let listener = listen(path)?;
+    let weak = Arc::downgrade(service);
+    let thread = thread::Builder::new()
+        .name("flashwright-control".to_owned())
+        .spawn(move || serve(&listener, &stopped, &weak))?;
+    Ok((stop, thread))
 }
 
 impl Drop for Control {
@@ -60,15 +68,29 @@ impl Drop for Control {
             let _ = thread.join();
         }
         let _ = fs::remove_file(&self.path);
-        if let Some(folder) = self.path.parent() {
-            let _ = fs::remove_file(folder.join(NOTE));
-            let _ = fs::remove_dir(folder);
-        }
+        remove_note(&self.path);
+    }
+}
+
+/// Removes the note of this process beside a socket, and their folder if nothing else is in it.
+fn remove_note(socket: &Path) {
+    let Some(folder) = socket.parent() else { return };
+    let note = folder.join(NOTE);
+    let noted = fs::read(&note).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+    if noted.is_some_and(|noted| noted["pid"] == process::id()) {
+        let _ = fs::remove_file(note);
+        let _ = fs::remove_dir(folder);
     }
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    let _ = fs::remove_file(path);
+    let found = fs::symlink_metadata(path).ok();
+    if found.is_some_and(|found| found.file_type().is_socket())
+        && let Err(error) = UnixStream::connect(path)
+        && error.kind() == io::ErrorKind::ConnectionRefused
+    {
+        fs::remove_file(path)?;
+    }
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
@@ -84,7 +106,10 @@ fn serve(listener: &UnixListener, stopped: &UnixStream, service: &Weak<Service>)
         if !waits[0].revents().is_empty() {
             return;
         }
-        let Ok((client, _)) = listener.accept() else { continue };
+        let Ok((client, _)) = listener.accept() else {
+            thread::sleep(PAUSE);
+            continue;
+        };
         let Some(service) = Weak::upgrade(service) else { return };
         // Who does not take its answer does without.
         let _ = answer(client, &service);
@@ -93,10 +118,13 @@ fn serve(listener: &UnixListener, stopped: &UnixStream, service: &Weak<Service>)
 
 fn answer(mut client: UnixStream, service: &Service) -> io::Result<()> {
     client.set_nonblocking(false)?;
-    client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
+    let end = Instant::now() + PATIENCE;
     let mut asked = Vec::new();
     while asked.len() < MOST_ASKED && asked.last() != Some(&b'\n') {
+        let left = end.saturating_duration_since(Instant::now());
+        // No time at all is an error of this call.
+        client.set_read_timeout(Some(left))?;
         let mut byte = [0];
         if client.read(&mut byte)? == 0 {
             break;
@@ -122,7 +150,7 @@ fn wrong(what: &str) -> Value {
     json!({ "error": what })
 }
 
-/// How far a volume is with reading all that has checksums, as the socket tells it.
+/// How far a volume is with reading all that has checksums, as the socket answers.
 #[must_use]
 pub fn scrub_json(figures: &ScrubFigures) -> Value {
     let layers: Vec<Value> = figures
@@ -136,6 +164,7 @@ pub fn scrub_json(figures: &ScrubFigures) -> Value {
                 "pages_read": one.state.pages_read,
                 "page_bytes": one.state.page_bytes,
                 "bad_pages": one.state.bad_pages,
+                "unread_pages": one.state.unread_pages,
                 "bad": one.bad,
             })
         })
@@ -196,18 +225,42 @@ mod tests {
         }
         service.close().unwrap();
         assert!(ask(&path, b"scrub?\n").contains("the volume is closed"));
-        fs::write(path.with_file_name(NOTE), "{}").unwrap();
+        fs::write(path.with_file_name(NOTE), json!({ "pid": process::id() }).to_string()).unwrap();
         drop(control);
         assert!(!path.parent().unwrap().exists() && folder.path().exists());
     }
 
-    /// Who connects and says nothing, or does not take the answer, holds nobody up for long.
     #[test]
-    fn who_says_nothing_is_not_waited_for() {
+    fn nothing_of_others_is_removed() {
+        let (service, folder, path, control) = kept();
+        let held = folder.path().join("held");
+        fs::write(&held, "all that there is").unwrap();
+        assert!(Control::keep(&service, held.clone()).is_err());
+        assert_eq!(fs::read(&held).unwrap(), b"all that there is");
+        assert!(Control::keep(&service, path.clone()).is_err(), "somebody listens there");
+        assert!(ask(&path, b"scrub?\n").contains("is_on"));
+        let note = path.with_file_name(NOTE);
+        fs::write(&note, json!({ "pid": 1 }).to_string()).unwrap();
+        drop(control);
+        assert!(note.exists() && !path.exists());
+    }
+
+    /// Who connects and says nothing, or a byte now and then, holds nobody up for long.
+    #[test]
+    fn who_does_not_come_to_an_end_is_not_waited_for() {
         let (_service, _folder, path, _control) = kept();
         let silent = UnixStream::connect(&path).unwrap();
-        drop(UnixStream::connect(&path).unwrap());
+        let mut slow = UnixStream::connect(&path).unwrap();
+        let dripping = thread::spawn(move || {
+            let mut sent = 0;
+            while slow.write_all(b"s").is_ok() {
+                thread::sleep(PATIENCE / 4);
+                sent += 1;
+            }
+            sent
+        });
         assert!(ask(&path, b"scrub?\n").contains("is_on"));
+        assert!(dripping.join().unwrap() < MOST_ASKED, "each byte had its time");
         drop(silent);
     }
 }

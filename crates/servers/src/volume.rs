@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use block::{BlockDevice, BlockError, Limits, Part, Spanned, Store};
+use block::{BlockDevice, BlockError, Failure, Limits, Part, Spanned, Store};
 use devices::{Access, DeviceError};
 use layers::{Driver, Facts, LayerError, Stack};
 use units::Progress;
@@ -318,6 +318,11 @@ impl Volume {
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// The first command to the device that failed, and by which something may be lost: not a read.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        self.driver.failure().filter(|failure| !failure.loses_nothing())
     }
 
     /// A pass over all that has checksums has ended now: said by the header that is written next.

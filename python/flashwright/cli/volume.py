@@ -40,7 +40,7 @@ def volume() -> None:
       flashwright volume serve volume.img --nbd /tmp/db.sock
       sudo flashwright volume serve volume.img --ublk --link /run/db
       flashwright volume check volume.img
-      flashwright volume scrub /mnt/db
+      sudo flashwright volume scrub /mnt/db
       flashwright volume resize volume.img --size 16G
       flashwright volume new-uuid copy-of-volume.img
 

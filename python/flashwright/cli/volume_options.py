@@ -119,8 +119,7 @@ scrub_option = click.option(
     default=7.0,
     show_default=True,
     metavar="DAYS",
-    help="So long after a scrub the next begins by itself, in idle time; 0 for only when `volume "
-    "scrub` asks.",
+    help="So long after a scrub the next begins by itself; 0 for only when `volume scrub` asks.",
 )
 
 staging_option = click.option(

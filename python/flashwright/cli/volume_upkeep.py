@@ -75,9 +75,9 @@ def scrub(target: str, *, staging: str | None, no_wait: bool, to: Json) -> None:
     volume that is not: that is opened for it, and closed.
 
     A log volume has checksums of all that it holds, a StableBuffer of pages that are not written
-    back yet. They are read in time that nobody else wants, or else ten times a second. What is bad
-    is an error of whoever reads it, until it is written again. A server does so by itself, too,
-    each 7 days (--scrub-every of `mount` and `serve`).
+    back yet. They are read in time that nobody else wants, or else at 1.3 MB/s. What is bad is an
+    error of whoever reads it, until it is written again. A server does so by itself, too, each 7
+    days (--scrub-every of `mount` and `serve`).
 
     Exit code 1 if something is bad.
 
@@ -92,9 +92,12 @@ def scrub(target: str, *, staging: str | None, no_wait: bool, to: Json) -> None:
 
     served = places.find_served(target)
     if served is not None:
-        socket = served.place.control
+        there = served
         one = scrubbing.Pass(
-            target, lambda begins: control.ask(socket, "scrub" if begins else "scrub?")
+            target,
+            lambda begins: control.ask(
+                there.place.control, "scrub" if begins else "scrub?", lambda: there.is_served
+            ),
         )
         _follow_scrub(one, to, waits=not no_wait)
         return
@@ -128,12 +131,19 @@ def _follow_scrub(one: scrubbing.Pass, to: Json, *, waits: bool) -> None:
     to.say(f"{one.name}: read {read}")
     for layer in one.now.layers:
         for first, length in layer.bad:
-            to.say(f"{layer.name}: byte {first}, {length} bytes: not what was written there")
+            to.say(
+                f"{layer.name}: byte {first}, {length} bytes: not what was written there, or it "
+                "cannot be read"
+            )
+    wrong = []
     if found["bad_bytes"]:
-        raise RunError(
-            f"{one.name}: {shown(found['bad_bytes'])} are bad: reads of them fail until they are "
-            "written again"
+        wrong.append(
+            f"{shown(found['bad_bytes'])} are bad: reads of them fail until they are written again"
         )
+    if found["unread_bytes"]:
+        wrong.append(f"{shown(found['unread_bytes'])} could not be read: look at the device")
+    if wrong:
+        raise RunError(f"{one.name}: {'; '.join(wrong)}")
 
 
 @click.command()

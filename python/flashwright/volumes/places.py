@@ -73,6 +73,11 @@ class Place:
         """What is mounted, for `umount`."""
         return self.folder / "mounted.json"
 
+    @property
+    def served(self) -> Path:
+        """How it is served, and by whom."""
+        return self.folder / "served.json"
+
     def make(self) -> None:
         """Make the folder, for its owner alone.
 
@@ -86,20 +91,28 @@ class Place:
                 # Whatever the umask is: that of our unit of systemd takes the right to enter away.
                 folder.chmod(0o700)
         for folder in (_root(), self.folder):
-            found = folder.stat(follow_symlinks=False)
-            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            if not _is_ours(folder):
                 raise RunError(
                     f"{folder}: it belongs to another user, or others may look into it; right would"
                     " be a folder of our own with mode 0700"
                 )
 
     def remove(self) -> None:
-        """Remove the folder; nothing is mounted there any more."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folder; nothing is mounted there any more.
+
+        What a living server has there stays.
+        """
+        with contextlib.suppress(OSError):
+            self.clear()
+            self.folder.rmdir()
 
     def clear(self) -> None:
-        """Remove what lies in the folder; nothing is mounted there any more."""
+        """Remove what lies in the folder, but for that."""
+        lives = any(one.uuid == self.uuid for one in all_served())
+        kept = {self.served.name, self.control.name} if lives else set()
         for path in self.folder.iterdir():
+            if path.name in kept:
+                continue
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -201,7 +214,7 @@ class Served:
 
     def write(self) -> None:
         """Keep it, in a folder that is there. The server takes it away when it ends."""
-        _write(self.place.folder / "served.json", self)
+        _write(self.place.served, self)
 
 
 WAYS = ("fuse", "nbd", "ublk")
@@ -238,13 +251,18 @@ def is_a_copy(device: str, uuid: str, where: str) -> InputError:
 
 
 def check_uuid(device: str, uuid: str) -> None:
-    """Make sure that no server has another volume of this UUID.
+    """Make sure that no other process serves this volume, or another of its UUID.
 
-    Raises InputError if one has: the device is a copy.
+    Raises InputError if one does.
     """
     for one in all_served():
-        if one.uuid == uuid and not is_same(device, one.device):
+        if one.uuid != uuid or one.pid == os.getpid():
+            continue
+        if not is_same(device, one.device):
             raise is_a_copy(device, uuid, f"served from {one.device} ({one.way} {one.where})")
+        raise InputError(
+            f"{device}: process {one.pid} serves it ({one.way} {one.where}); end that first"
+        )
 
 
 def process_began(pid: int) -> int:
@@ -276,8 +294,19 @@ def all_served() -> list[Served]:
     return [one for one in _all("served.json", Served) if one.is_served]
 
 
+def _is_ours(folder: Path) -> bool:
+    """Whether nobody else can have put something into a folder."""
+    try:
+        found = folder.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
 def _all(name: str, what: type[Noted]) -> list[Noted]:
-    found = []
+    found: list[Noted] = []
+    if not _is_ours(_root()):
+        return found
     for path in sorted(_root().glob(f"*/{name}")):
         try:
             found.append(what(**json.loads(path.read_text())))
@@ -291,14 +320,12 @@ def _all(name: str, what: type[Noted]) -> list[Noted]:
 
 def listed() -> list[dict[str, Any]]:
     """Give all that is mounted or served: of each, how, and whether its server lives."""
-    mounted = {one.uuid: one for one in all_mounted()}
-    served = {one.uuid: one for one in all_served()}
+    mounted = {(one.uuid, one.pid): one for one in all_mounted()}
+    served = {(one.uuid, one.pid): one for one in all_served()}
     found = []
-    every: list[Mounted | Served] = [*mounted.values(), *served.values()]
-    for noted in every:
-        one, how = mounted.get(noted.uuid), served.get(noted.uuid)
-        if noted is how and one is not None:
-            continue
+    every: dict[tuple[str, int], Mounted | Served] = {**served, **mounted}
+    for key, noted in every.items():
+        one, how = mounted.get(key), served.get(key)
         found.append(
             {
                 **asdict(noted),
@@ -312,12 +339,17 @@ def listed() -> list[dict[str, Any]]:
     return found
 
 
+def mounted_at(served: Served) -> str | None:
+    """Give the directory at which what a server shows is mounted."""
+    mounted = {one.pid: one.directory for one in all_mounted() if one.uuid == served.uuid}
+    return mounted.get(served.pid)
+
+
 def find_served(named: str) -> Served | None:
     """Give the volume of a device, UUID, or place where it is served or mounted; None without."""
     path = whole(named)
-    directories = {one.uuid: one.directory for one in all_mounted()}
     for one in all_served():
-        is_place = path in {one.where, directories.get(one.uuid)}
+        is_place = path in {one.where, mounted_at(one)}
         if named == one.uuid or is_place or is_same(path, one.device):
             return one
     return None

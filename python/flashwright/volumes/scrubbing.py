@@ -24,8 +24,11 @@ class LayerScrub:
     """Since the volume was opened."""
     page_bytes: int
     bad_pages: int
+    """Known not to be what was written."""
+    unread_pages: int
+    """That the last pass could not read: they may be well when the device is."""
     bad: list[tuple[int, int]] = field(default_factory=list)
-    """First byte and bytes of what is bad, in the layer's own addresses: at most 100 places."""
+    """First byte and bytes of both, in the layer's own addresses: at most 100 places."""
 
     @property
     def name(self) -> str:
@@ -63,6 +66,11 @@ class Scrub:
     def bad_bytes(self) -> int:
         """What is known to be bad."""
         return sum(layer.bad_pages * layer.page_bytes for layer in self.layers)
+
+    @property
+    def unread_bytes(self) -> int:
+        """What the last pass could not read."""
+        return sum(layer.unread_pages * layer.page_bytes for layer in self.layers)
 
 
 class Pass:
@@ -124,6 +132,7 @@ class Pass:
             "is_over": not self.now.is_on,
             "read_bytes": {layer.name: self._read(layer) for layer in self.now.layers},
             "bad_bytes": self.now.bad_bytes,
+            "unread_bytes": self.now.unread_bytes,
             **asdict(self.now),
         }
 

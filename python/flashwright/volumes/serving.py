@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import math
@@ -33,6 +34,8 @@ _PR_SET_IO_FLUSHER = 57
 SCRUB_DAYS = 7.0
 """From one scrub to the next, unless another time is given."""
 _DAY_SECONDS = 86_400
+_LOCK_SECONDS = 120.0
+"""Until a mount of the same volume has come to its end."""
 _THREADS = 32
 """Requests of one NBD connection that are under way at a time."""
 
@@ -171,7 +174,7 @@ def _serve(
         if not serving.bare:
             served = _noted(serving.device, about["uuid"], way, where)
         if served is not None:
-            volume.keep_control(served.place.control)
+            _let_ask(volume, served)
         if serving.metrics is not None:
             volume.keep_metrics(serving.metrics, serving.metrics_every)
         show(volume)
@@ -191,6 +194,14 @@ def _serve(
         raise RunError(f"{serving.device}: {broken}")
 
 
+def _let_ask(volume: _core.Volume, served: Served) -> None:
+    """Let other commands ask the server; where that is not possible it goes on without."""
+    try:
+        volume.keep_control(served.place.control)
+    except RunError as error:
+        say("alone", device=served.device, reason=str(error))
+
+
 def _noted(device: str, uuid: str, way: str, where: Path | None) -> Served | None:
     """Note that this process serves the volume, where other commands look for it.
 
@@ -198,13 +209,17 @@ def _noted(device: str, uuid: str, way: str, where: Path | None) -> Served | Non
 
     Raises InputError if another server has a volume of this UUID.
     """
-    places.check_uuid(device, uuid)
     pid = os.getpid()
     path = "" if where is None else str(where.absolute())
     served = Served(uuid, whole(device), way, path, pid, process_began(pid))
+    place = served.place
+    # Whoever mounts it has the lock while we serve it.
+    has_lock = path in {str(place.fuse), str(place.block)}
     try:
-        served.place.make()
-        served.write()
+        place.make()
+        with contextlib.nullcontext() if has_lock else place.alone(_LOCK_SECONDS, makes=True):
+            places.check_uuid(device, uuid)
+            served.write()
     except (OSError, RunError) as error:
         say("alone", device=device, reason=str(error))
         return None
@@ -222,15 +237,12 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
         raise InputError("nbdkit is not installed (Debian: apt-get install nbdkit)")
     if not PLUGIN.is_file():
         raise InputError(f"{PLUGIN}: the plugin was not built; right would be `make build`")
-    served: Served | None = None
+    uuid: str | None = None
     if not serving.device.startswith("memory"):
         # Said in one line here; nbdkit would say more.
         uuid = _look_first(serving)
-        served = None if uuid is None else _noted(serving.device, uuid, "nbd", where)
     settings = [f"volume={serving.device}", f"depth={serving.queue_depth}"]
     settings.append(f"scrub_every={serving.scrub_seconds}")
-    if served is not None:
-        settings.append(f"control={served.place.control}")
     if serving.bare:
         settings.append("bare=yes")
     if serving.memory_bytes is not None:
@@ -243,7 +255,12 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
         settings.append(f"metrics={serving.metrics.absolute()}")
         settings.append(f"metrics_every={serving.metrics_every:g}")
     words = ["nbdkit", "--foreground", "--threads", str(_THREADS)]
-    _hand_over(_listen(where))
+    listening = _listen(where)
+    # Last, as nbdkit alone takes the note away.
+    served = None if uuid is None else _noted(serving.device, uuid, "nbd", where)
+    if served is not None:
+        settings.append(f"control={served.place.control}")
+    _hand_over(listening)
     os.execvp("nbdkit", [*words, *more, str(PLUGIN), *settings])  # noqa: S606
 
 

@@ -59,8 +59,7 @@ def _find_one(named: str) -> Watched:
 
 
 def _of_served(one: places.Served) -> Watched:
-    directories = {other.uuid: other.directory for other in places.all_mounted()}
-    where = directories.get(one.uuid, one.where)
+    where = places.mounted_at(one) or one.where
     return Watched(f"{one.device} at {where}" if where else one.device, one.place.control)
 
 

@@ -113,6 +113,7 @@ pub(super) const COUNTERS: &[Counter] = &[
     ),
     Counter::sum("scrubbed_pages", "pages that were read in passes over all of them"),
     Counter::level("scrub_pages_left", "pages that a pass has still to look at"),
+    Counter::level("unread_pages", "pages that the last pass could not read"),
     Counter::sum(
         "hinted_pages",
         "of the host's pages, those written with a hint of their lifetime",

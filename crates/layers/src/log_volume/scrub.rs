@@ -10,7 +10,7 @@ use super::below::Op;
 use super::checks::fits;
 use super::cleaning::TRIES;
 use super::volume::LogVolume;
-use crate::scrub::{Pace, places};
+use crate::scrub::{Pace, Unread, places};
 use crate::{Actions, Data, Failure, ScrubState};
 
 /// Reads under way.
@@ -29,6 +29,7 @@ pub(super) struct Scrub {
     /// Pages that are being read.
     reading: u32,
     is_given_up: bool,
+    unread: Unread,
     pace: Pace,
 }
 
@@ -37,7 +38,8 @@ impl Scrub {
     pub fn begin(&mut self, now: Nanos) {
         self.next = Some(0);
         self.is_given_up = false;
-        self.pace.tried(now);
+        self.unread = Unread::default();
+        self.pace.waits(now);
     }
 
     /// No more reads are sent.
@@ -71,7 +73,7 @@ impl<P: Placement> LogVolume<P> {
             && self.host.is_quiet()
             && self.host.reads.is_empty()
             && !self.commit.is_awaited()
-            && self.read_of_scrub(actions)
+            && self.read_of_scrub(actions).is_some()
         {
             went_on = true;
         }
@@ -81,17 +83,19 @@ impl<P: Placement> LogVolume<P> {
     /// Sends one read of a pass, whatever else is under way, if its time has come.
     pub fn scrub_at(&mut self, now: Nanos, actions: &mut Actions) {
         if self.scrub.wakes_at().is_some_and(|at| at <= now) {
-            self.scrub.pace.tried(now);
-            self.read_of_scrub(actions);
+            match self.read_of_scrub(actions) {
+                Some(bytes) => self.scrub.pace.read(now, u64::from(bytes)),
+                None => self.scrub.pace.waits(now),
+            }
         }
     }
 
-    /// Whether there was a read to send, and room in the log for what it may find.
-    fn read_of_scrub(&mut self, actions: &mut Actions) -> bool {
+    /// Sends a read, if there is one, and room in the log for what it may find: its bytes.
+    fn read_of_scrub(&mut self, actions: &mut Actions) -> Option<u32> {
         if !self.can_log(2) {
-            return false;
+            return None;
         }
-        let Some(read) = self.next_to_scrub() else { return false };
+        let read = self.next_to_scrub()?;
         self.scrub.reads += 1;
         self.scrub.reading += read.pages;
         // A page of it that is lost takes an entry.
@@ -99,7 +103,7 @@ impl<P: Placement> LogVolume<P> {
         self.segments.pin(self.layout.segment_of(read.ppn));
         let (at, length) = (self.layout.page(read.ppn), read.pages * self.layout.page_bytes);
         self.below.send(Op::Scrub(read), IoOp::Read, at, length, actions);
-        true
+        Some(length)
     }
 
     /// How far a pass is.
@@ -112,13 +116,15 @@ impl<P: Placement> LogVolume<P> {
             pages_read: self.counted.scrubbed_pages,
             page_bytes: self.layout.page_bytes,
             bad_pages: self.checks.lost(),
+            unread_pages: self.scrub.unread.count(),
         }
     }
 
-    /// Where pages are lost.
-    pub fn lost_places(&self, most: usize) -> Vec<(u64, u64)> {
+    /// Where pages are lost, or could not be read.
+    pub fn bad_places_of_scrub(&self, most: usize) -> Vec<(u64, u64)> {
         let page = u64::from(self.layout.page_bytes);
-        places(self.checks.lost_pages().map(|lpn| u64::from(lpn) * page).collect(), page, most)
+        let pages = self.checks.lost_pages().map(u64::from).chain(self.scrub.unread.pages());
+        places(pages.map(|lpn| lpn * page).collect(), page, most)
     }
 
     fn next_to_scrub(&mut self) -> Option<ScrubRead> {
@@ -188,9 +194,12 @@ impl<P: Placement> LogVolume<P> {
                 // Once is too little to take it for lost.
             } else if tries < TRIES {
                 self.scrub.again.push_back((lpn, ppn, tries + 1));
-            } else {
+            } else if outcome.is_ok() {
                 self.counted.scrubbed_pages += 1;
                 self.lose(Lpn(lpn), ppn, actions);
+            } else {
+                // A device that cannot be reached for a while must not cost what it still holds.
+                self.scrub.unread.add(u64::from(lpn));
             }
         }
     }

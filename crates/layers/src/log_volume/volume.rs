@@ -269,6 +269,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
                 self.scrub.begin(now);
                 self.pump(actions);
             }
+            Signal::ScrubEnds => self.scrub.give_up(),
             Signal::CheckpointBegins | Signal::CheckpointEnds => {}
         }
     }
@@ -296,7 +297,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     }
 
     fn bad_places(&self, most: usize) -> Vec<(u64, u64)> {
-        self.lost_places(most)
+        self.bad_places_of_scrub(most)
     }
 
     fn is_idle(&self) -> bool {
@@ -330,6 +331,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             self.checks.lost(),
             counted.scrubbed_pages,
             self.scrub_state().pages_left,
+            self.scrub_state().unread_pages,
             counted.hinted_pages,
         ]);
     }

@@ -523,7 +523,13 @@ impl Layer for Scheduler {
                 self.close(Reason::Checkpoint, now, actions);
             }
             (Signal::Drain, _) => self.close(Reason::Drain, now, actions),
-            (Signal::CheckpointBegins | Signal::CheckpointEnds | Signal::Scrub, _) => (),
+            (
+                Signal::CheckpointBegins
+                | Signal::CheckpointEnds
+                | Signal::Scrub
+                | Signal::ScrubEnds,
+                _,
+            ) => (),
         }
     }
 

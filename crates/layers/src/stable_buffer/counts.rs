@@ -35,6 +35,7 @@ pub const COUNTERS: &[Counter] = &[
     ),
     Counter::sum("scrubbed_pages", "pages in slots that were read in passes over all of them"),
     Counter::level("scrub_pages_left", "pages in slots that a pass has still to look at"),
+    Counter::level("unread_pages", "pages in slots that the last pass could not read"),
 ];
 
 /// Sums since the layer was opened.
@@ -78,6 +79,7 @@ impl Counts {
             scrub.bad_pages,
             self.scrubbed_pages,
             scrub.pages_left,
+            scrub.unread_pages,
         ]);
         debug_assert_eq!(into.len() - begin, COUNTERS.len());
     }

@@ -611,6 +611,7 @@ impl Layer for StableBuffer {
                 self.go_on(actions);
             }
             Signal::Scrub => self.begin_scrub(now, actions),
+            Signal::ScrubEnds => self.give_up_scrub(),
             Signal::CheckpointBegins | Signal::CheckpointEnds => {}
         }
     }
@@ -629,8 +630,8 @@ impl Layer for StableBuffer {
 
     fn bad_places(&self, most: usize) -> Vec<(u64, u64)> {
         let page = self.page_bytes();
-        let bad = self.checks.bad_slots().map(|slot| self.table.number_in(slot) * page);
-        places(bad.collect(), page, most)
+        let bad = self.checks.bad_slots().map(|slot| self.table.number_in(slot));
+        places(bad.chain(self.scrub.unread()).map(|number| number * page).collect(), page, most)
     }
 
     fn is_idle(&self) -> bool {

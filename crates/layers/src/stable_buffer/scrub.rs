@@ -6,7 +6,7 @@ use units::{IoOp, Nanos};
 use super::flusher::TRIES;
 use super::layer::{Sent, StableBuffer};
 use super::table::NONE;
-use crate::scrub::Pace;
+use crate::scrub::{Pace, Unread};
 use crate::{Actions, Data, Failure, ScrubState};
 
 /// Pages that are still to be read, and the number of the try of each; the last comes next.
@@ -15,7 +15,15 @@ pub struct Scrub {
     pages: Vec<(u64, u32)>,
     reads: u32,
     is_given_up: bool,
+    unread: Unread,
     pace: Pace,
+}
+
+impl Scrub {
+    /// Pages that the last pass could not read.
+    pub fn unread(&self) -> impl Iterator<Item = u64> {
+        self.unread.pages()
+    }
 }
 
 impl StableBuffer {
@@ -23,7 +31,8 @@ impl StableBuffer {
         if self.poison.is_some() {
             return;
         }
-        self.scrub.pace.tried(now);
+        self.scrub.unread = Unread::default();
+        self.scrub.pace.waits(now);
         let in_slots = self.table.pages().filter(|page| page.slot != NONE);
         let mut pages: Vec<(u64, u32)> = in_slots.map(|page| (page.number, 1)).collect();
         pages.sort_unstable_by(|one, other| other.cmp(one));
@@ -51,8 +60,10 @@ impl StableBuffer {
     /// Sends one read of a pass, whatever else is under way, if its time has come.
     pub(super) fn scrub_at(&mut self, now: Nanos, actions: &mut Actions) {
         if self.scrub_wakes_at().is_some_and(|at| at <= now) {
-            self.scrub.pace.tried(now);
-            self.read_of_scrub(actions);
+            match self.read_of_scrub(actions) {
+                true => self.scrub.pace.read(now, self.page_bytes()),
+                false => self.scrub.pace.waits(now),
+            }
         }
     }
 
@@ -85,6 +96,7 @@ impl StableBuffer {
             pages_read: self.counts.scrubbed_pages,
             page_bytes: self.settings.page_bytes,
             bad_pages: u64::from(self.checks.bad()),
+            unread_pages: self.scrub.unread.count(),
         }
     }
 
@@ -95,6 +107,7 @@ impl StableBuffer {
         outcome: Result<Data, Failure>,
     ) {
         self.scrub.reads -= 1;
+        let is_read = outcome.is_ok();
         let is_good = outcome.and_then(|page| self.fitting(slot, page)).is_ok();
         let page = self.table.find(number).filter(|&page| self.table.page(page).slot == slot);
         match page {
@@ -103,6 +116,8 @@ impl StableBuffer {
             // Once is too little to take it for bad.
             Some(_) if !is_good && self.scrub.is_given_up => {}
             Some(_) if !is_good && tries < TRIES => self.scrub.pages.push((number, tries + 1)),
+            // A device that cannot be reached for a while must not cost what it still holds.
+            Some(_) if !is_read => self.scrub.unread.add(number),
             Some(page) => {
                 self.counts.scrubbed_pages += 1;
                 let entry = self.table.page_mut(page);

@@ -70,6 +70,10 @@ impl Passes {
 
     /// Begins a pass if its time has come, and notes the end of one. Whether one began.
     pub fn look(&mut self, volume: &mut Volume, now: Nanos) -> bool {
+        if volume.failure().is_some() {
+            // A layer that is poisoned reads nothing, and would seem to have come to the end.
+            return false;
+        }
         if self.is_on {
             let left: u64 = states(volume.driver.stack()).map(|(_, state)| state.pages_left).sum();
             if left == 0 {
@@ -118,8 +122,13 @@ fn nanos(time: Duration) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
     use std::time::Instant;
+
+    use block::{Command, Data, Failure, Immediate, Limits, Serve, Sparse, Store};
+    use units::IoOp;
 
     use super::*;
     use crate::Service;
@@ -178,7 +187,50 @@ mod tests {
         }
     }
 
-    /// It ends though nobody asks anything, and its service tells so.
+    /// A device in memory that takes no writes from some time on.
+    struct Worn {
+        bytes: Sparse,
+        is_worn: Arc<AtomicBool>,
+    }
+
+    impl Serve for Worn {
+        fn limits(&self) -> Limits {
+            self.bytes.limits()
+        }
+
+        fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
+            match command.op {
+                IoOp::Write if self.is_worn.load(Ordering::Relaxed) => {
+                    Err(command.failed("it is worn out"))
+                }
+                _ => self.bytes.serve(command),
+            }
+        }
+    }
+
+    /// Where nothing can be written any more nothing is read, and no pass counts as ended.
+    #[test]
+    fn a_volume_that_broke_is_not_scrubbed() {
+        let limits = Limits { capacity_bytes: 8 << 20, sector_bytes: 512, most_bytes: 1 << 20 };
+        let is_worn = Arc::new(AtomicBool::new(false));
+        let device = Worn { bytes: Sparse::new(limits), is_worn: is_worn.clone() };
+        let creating = creating("worn", "log_volume(segment=64Ki)");
+        let mut volume = Volume::create_on(Box::new(Immediate::new(device)), &creating).unwrap();
+        volume.scrub_every = Some(DAY);
+        let mut passes = Passes::new(&volume, 0);
+        is_worn.store(true, Ordering::Relaxed);
+        let mut store = Store::new(volume.device());
+        assert!(store.write(0, &[3; 4096]).and_then(|()| store.flush()).is_err());
+        assert!(volume.failure().is_some());
+        assert!(!passes.look(&mut volume, Nanos::MAX));
+        assert_eq!((passes.ended, volume.header().scrubbed_unix_s), (0, 0));
+        // One that had begun before goes on no more, and has not ended.
+        is_worn.store(false, Ordering::Relaxed);
+        passes.is_on = true;
+        assert!(!passes.look(&mut volume, Nanos::MAX) && passes.ended == 0);
+    }
+
+    /// It ends though nobody asks anything.
     #[test]
     fn a_service_scrubs_when_it_is_asked() {
         let stack = "stable_buffer(size=256Ki,page=4Ki)|log_volume(segment=64Ki)";

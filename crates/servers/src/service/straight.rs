@@ -22,7 +22,7 @@ pub struct Straight {
     requests: [OpCounters; IoOp::ALL.len()],
     under_way: AtomicUsize,
     is_closed: AtomicBool,
-    /// What failed first, reads apart.
+    /// What failed first by which something may be lost.
     failure: OnceLock<String>,
 }
 
@@ -98,7 +98,7 @@ impl Straight {
             Err(refused(ENDED.to_owned()))
         } else if is_within {
             work().inspect_err(|failure| {
-                if !failure.is_of_read() {
+                if !failure.loses_nothing() {
                     self.failure.get_or_init(|| failure.to_string());
                 }
             })

@@ -309,11 +309,10 @@ impl Work {
         }
     }
 
-    /// What made it of no use: not that something could not be read.
+    /// What made it of no use.
     fn broken(&self) -> Option<String> {
-        let failure = self.volume.driver.failure().filter(|failure| !failure.is_of_read());
         let gone = self.gone.as_ref().map(ToString::to_string);
-        gone.or_else(|| failure.map(ToString::to_string))
+        gone.or_else(|| self.volume.failure().map(ToString::to_string))
     }
 
     fn figures(&mut self) -> Figures {

@@ -173,6 +173,17 @@ def test_a_database_without_a_name_of_its_own_is_refused(
     assert _core.check_volume(device)["files"] is None
 
 
+def test_a_socket_takes_the_place_of_nothing(cli: Cli, tmp_path: Path) -> None:
+    find_program("nbdkit")
+    device, held = str(tmp_path / "device"), tmp_path / "held"
+    cli("volume", "create", device, "--size", "64M")
+    held.write_text("all that there is")
+    refused = cli("volume", "serve", device, "--nbd", str(held), code=2)
+    assert "no socket can be made there: File exists" in refused.stderr
+    assert held.read_text() == "all that there is"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["device", "held"]
+
+
 def test_what_nbdkit_would_refuse_is_said_in_one_line(cli: Cli, tmp_path: Path) -> None:
     find_program("nbdkit")
     socket = tmp_path / "socket"

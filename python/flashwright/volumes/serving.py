@@ -293,12 +293,19 @@ def _listen(where: Path) -> socket.socket:
             # A server that is gone has left it.
             where.unlink()
         listening = socket.socket(socket.AF_UNIX)
+        # Whoever waits for the socket to appear may connect at once.
+        new = Path(f"{path}.{os.getpid()}")
         before = os.umask(0o177)
         try:
-            listening.bind(path)
+            listening.bind(str(new))
         finally:
             os.umask(before)
         listening.listen()
+        # Unlike a new name, a second one takes the place of nothing.
+        try:
+            where.hardlink_to(new)
+        finally:
+            new.unlink()
     except OSError as error:
         raise InputError(f"{where}: no socket can be made there: {error.strerror}") from error
     return listening

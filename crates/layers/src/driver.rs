@@ -469,7 +469,8 @@ mod tests {
         let mut driver = Driver::new(&mut device, Stack::new(LIMITS));
         let mut tried = Vec::new();
         for op in [IoOp::Read, IoOp::Trim, IoOp::Write, IoOp::Flush] {
-            let mut command = Command::new(tried.len() as u32, op, 0, 512);
+            let length = if op == IoOp::Flush { 0 } else { 512 };
+            let mut command = Command::new(tried.len() as u32, op, 0, length);
             if op == IoOp::Write {
                 command.data = Data::copy_of(&[1; 512]);
             }

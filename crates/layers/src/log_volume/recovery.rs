@@ -171,8 +171,8 @@ pub(super) fn write_root(
     Ok(store.flush()?)
 }
 
-/// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a
-/// power cut leaves what is found again. A volume of the first version keeps its form, and gets a
+/// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid, and,
+/// where segments are trimmed, pages that hold just that: so a power cut leaves what is found again. A volume of the first version keeps its form, and gets a
 /// superblock of this version; if it is to keep checksums, in memory alone, of pages written since
 /// its last checkpoint.
 pub(super) fn recover(
@@ -203,6 +203,7 @@ pub(super) fn recover(
     let layout = VolumeLayout::of(sizes, own_at);
     let old = newest_root(&layout, volume, store)?;
     let mut replay = Replay::from(&layout, volume, &old, keeps_checksums, store)?;
+    replay.rewrites = settings.trims;
     replay.run(&old, store)?;
     let open = if layout.form.in_segments { replay.open_log() } else { None };
     let Replay {
@@ -296,6 +297,8 @@ pub(super) struct Replay<'a> {
     /// the stream goes on at that place. A page that was burnt there would be missing when the
     /// volume is as full as it may be.
     pub(super) stopped: Vec<bool>,
+    /// Pages that were not flushed and are there are written once more.
+    rewrites: bool,
 }
 
 impl<'a> Replay<'a> {
@@ -354,6 +357,7 @@ impl<'a> Replay<'a> {
             next_summary: root.replay_from,
             next_entry: root.replay_index,
             stopped: vec![false; 1 << 16],
+            rewrites: false,
         })
     }
 
@@ -455,6 +459,10 @@ impl<'a> Replay<'a> {
     }
 
     /// Which pages hold what their entries say.
+    ///
+    /// A trimmed sector may give what it held before at one read, and zeros at the next. If that is
+    /// what the page is to hold, because the same page lay there once, it may seem to be there, and
+    /// be gone when it is read. So where segments are trimmed it is written once more.
     fn check_pages(
         &self,
         entries: &[Entry],
@@ -475,14 +483,22 @@ impl<'a> Replay<'a> {
         }
         placed.sort_unstable_by_key(|&(_, ppn, _)| ppn);
         let mut bytes = vec![0; AT_ONCE * page];
+        let mut has_written = false;
         // The same page may be told of twice only by what is not ours; then each is read for
         // itself.
         for run in placed.chunk_by(|a, b| a.1 + 1 == b.1).flat_map(|run| run.chunks(AT_ONCE)) {
             let bytes = &mut bytes[..run.len() * page];
             store.read(self.layout.page(run[0].1), bytes)?;
-            for (&(place, _, check), bytes) in run.iter().zip(bytes.chunks(page)) {
+            for (&(place, ppn, check), bytes) in run.iter().zip(bytes.chunks(page)) {
                 is_there[place] = checksum(self.volume, bytes) == check;
+                if self.rewrites && is_there[place] {
+                    store.write(self.layout.page(ppn), bytes)?;
+                    has_written = true;
+                }
             }
+        }
+        if has_written {
+            store.flush()?;
         }
         Ok(is_there)
     }

@@ -23,6 +23,9 @@ pub(super) struct Memory {
     pub unreadable: std::ops::Range<usize>,
     /// Whether the first read of each place brings a wrong byte, and those that were read.
     pub misreads: Option<HashSet<u64>>,
+    /// Places that give zeros at each read but the first, until they are written, as what was
+    /// trimmed may; and whether they were read.
+    pub fading: HashMap<u64, bool>,
 }
 
 pub(super) type Disk = Immediate<Memory>;
@@ -36,6 +39,7 @@ pub(super) fn disk(capacity_bytes: u64) -> Disk {
         writes_left: u64::MAX,
         unreadable: 0..0,
         misreads: None,
+        fading: HashMap::new(),
     })
 }
 
@@ -57,12 +61,18 @@ impl Serve for Memory {
                 if self.misreads.as_mut().is_some_and(|seen| seen.insert(command.offset)) {
                     bytes[33] ^= 4;
                 }
+                if let Some(was_read) = self.fading.get_mut(&command.offset)
+                    && std::mem::replace(was_read, true)
+                {
+                    bytes.fill(0);
+                }
                 return Ok(Data::Whole(bytes.into()));
             }
             IoOp::Write if self.writes_left == 0 => return Err(command.failed("the power is cut")),
             IoOp::Write => {
                 self.writes_left -= 1;
                 command.data.copy_to(&mut self.bytes[range]);
+                self.fading.remove(&command.offset);
             }
             IoOp::Trim | IoOp::Flush => {}
         }
@@ -441,6 +451,7 @@ impl World {
             writes_left: u64::MAX,
             unreadable: 0..0,
             misreads: None,
+            fading: HashMap::new(),
         })
     }
 
@@ -464,6 +475,7 @@ impl World {
             writes_left: u64::MAX,
             unreadable: 0..0,
             misreads: None,
+            fading: HashMap::new(),
         });
         let mut writes: Vec<Command> = self.cached.drain(..).map(|cached| cached.command).collect();
         writes.extend(

@@ -4,6 +4,8 @@ use units::IoOp;
 
 use super::harness::World;
 use super::{HOT, KIB, OFTEN, RARE, campaign, cut_when_full};
+use crate::Facts;
+use crate::driver::through;
 
 const VOLUME: &str = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,\
                       summary_pages=16,trim=yes,idle_clean=1us)";
@@ -132,4 +134,25 @@ fn by_default_it_never_wakes() {
         world.play(RARE);
         assert!(!world.wake());
     });
+}
+
+/// The same page lay there once: what the trim left was taken for the write that a power cut took,
+/// and was gone at the next read.
+#[test]
+fn what_seems_to_be_there_after_a_trim_is_there_from_then_on() {
+    let mut world = World::new(VOLUME, 256 * KIB, 3);
+    world.submit(IoOp::Write, 3 * KIB, KIB, false);
+    world.submit(IoOp::Flush, 0, 0, false);
+    let mut disk = world.write_all();
+    let page: Vec<u8> = (0..KIB / 8).flat_map(|_| 1_u64.to_le_bytes()).collect();
+    let places: Vec<u64> = (0..256)
+        .map(|number| number * KIB)
+        .filter(|&at| disk.bytes[at as usize..(at + KIB) as usize] == page)
+        .collect();
+    assert_eq!(places.len(), 1, "where it lies");
+    disk.fading.insert(places[0], false);
+    let mut stack = crate::open(VOLUME, &Facts::default(), 3, &mut disk).unwrap();
+    let mut bytes = vec![0; KIB as usize];
+    through(&mut stack, &mut disk, |store| store.read(3 * KIB, &mut bytes)).unwrap();
+    assert!(bytes == page);
 }

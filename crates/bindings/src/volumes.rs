@@ -133,9 +133,9 @@ fn create_volume<'py>(
 }
 
 /// What is on a device, which is only read: the header of its volume as a dict, `device_bytes` and
-/// `notes` on what is odd; of its staging device, which is at `staging` or where it was last, a dict
-/// `staging`: `device`, `device_bytes`, `data_bytes` and `problem`; and a dict `memory`, the most
-/// that it takes, in bytes: `layers`, a list of (name, tables, held, opening) or None with the
+/// `notes` on what is odd; of its staging device, which is at `staging` or where it was last, a
+/// dict `staging`: `device`, `device_bytes`, `data_bytes` and `problem`; and a dict `memory`, the
+/// most that it takes, in bytes: `layers`, a list of (name, tables, held, opening) or None with the
 /// reason in `problem`, `device_bytes`, `request_bytes` and `most_bytes`; `user` says who uses it
 /// now, or is None. Raises InputError if there is no volume.
 #[pyfunction]
@@ -181,9 +181,9 @@ fn restage_volume<'py>(
 }
 
 /// Takes the staging device of the volume on a device away, which is at `staging` or where it was
-/// last: all of it lies on its own device then. `lose` allows what is on the staging device
-/// alone to be lost, if that cannot be opened. Its header as a dict, and a dict `staging`: `device`,
-/// and `problem`, why that has its headers still. Raises InputError, RunError.
+/// last: all of it lies on its own device then. `lose` allows what is on the staging device alone
+/// to be lost, if that cannot be opened. Its header as a dict, and a dict `staging`: `device`, and
+/// `problem`, why that has its headers still. Raises InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None, lose=false))]
 fn unstage_volume<'py>(
@@ -201,9 +201,9 @@ fn unstage_volume<'py>(
     Ok(dict)
 }
 
-/// Gives the volume on a device, which was closed, another UUID, as a copy of a volume needs it; its
-/// staging device, which is at `staging` or where it was last, gets it, too. Its header as a dict,
-/// and `before`, the UUID that it had. Raises InputError, RunError.
+/// Gives the volume on a device, which was closed, another UUID, as a copy of a volume needs it;
+/// its staging device, which is at `staging` or where it was last, gets it, too. Its header as a
+/// dict, and `before`, the UUID that it had. Raises InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
 fn renew_volume<'py>(
@@ -288,8 +288,8 @@ fn allocate_file(
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
 }
 
-/// Checks that nothing speaks against writing to a device now, without keeping it: that it is not in
-/// use, and of an emulated drive that there is such a profile. Raises InputError.
+/// Checks that nothing speaks against writing to a device now, without keeping it: that it is not
+/// in use, and of an emulated drive that there is such a profile. Raises InputError.
 #[pyfunction]
 fn check_free(py: Python<'_>, device: &str) -> PyResult<()> {
     let check = || match device.trim_start().starts_with("emulated") {

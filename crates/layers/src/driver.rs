@@ -118,8 +118,8 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         &self.watch
     }
 
-    /// The first command that failed below, whatever the layers made of it: one by which nothing can
-    /// be lost only if no other has failed.
+    /// The first command that failed below, whatever the layers made of it: one by which nothing
+    /// can be lost only if no other has failed.
     #[must_use]
     pub const fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()

@@ -2,8 +2,8 @@
 
 use units::Nanos;
 
-/// Bytes that a pass reads in [`PACE`] while the host leaves no time for it, so that every pass ends:
-/// a TiB takes ten days.
+/// Bytes that a pass reads in [`PACE`] while the host leaves no time for it, so that every pass
+/// ends: a TiB takes ten days.
 const PACE_BYTES: u64 = 128 << 10;
 const PACE: Nanos = 100_000_000;
 /// Pages that a pass could not read, and that are named; more are only counted.
@@ -63,7 +63,7 @@ impl Pace {
         self.next = now.saturating_add(PACE);
     }
 
-    /// A pass read so many bytes.
+    /// A pass read this number of bytes.
     pub const fn read(&mut self, now: Nanos, bytes: u64) {
         self.next = now.saturating_add(PACE * bytes / PACE_BYTES);
     }

@@ -1,5 +1,5 @@
-//! A Unix socket beside a volume that is served, on which its owner asks how it is doing, or lets it
-//! do something: `docs/volumes.md`, "Asking a volume that is served".
+//! A Unix socket beside a volume that is served, on which its owner asks how it is doing, or lets
+//! it do something: `docs/volumes.md`, "Asking a volume that is served".
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -26,8 +26,8 @@ const NOTE: &str = "served.json";
 /// Longest question, its end included.
 const MOST_ASKED: usize = 64;
 
-/// Answers as long as this lives. Then the socket is removed, and the note of this process beside it
-/// (`served.json`) with their folder, if nothing else is in that.
+/// Answers as long as this lives. Then the socket is removed, and the note of this process beside
+/// it (`served.json`) with their folder, if nothing else is in that.
 pub struct Control {
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -35,8 +35,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Answers at this path, which belongs to its owner alone. The folder has to be closed to others
-    /// already. The socket of a server that is gone is taken away.
+    /// Answers at this path, which belongs to its owner alone. The folder has to be closed to
+    /// others already. The socket of a server that is gone is taken away.
     ///
     /// # Errors
     /// [`VolumeError::System`]: also if something else is there, or a server listens. The note of

@@ -119,10 +119,10 @@ fn announce(second: &mut Second, device: &str, header: &Header) -> Result<(), Vo
     if last + crate::HEADER_BYTES as u64 > second.device.info().limits.capacity_bytes {
         return Err(refused(&*second.device, "it has shrunk: give it its size back".to_owned()));
     }
-    let told = Pair { role: Role::Staging, is_settled: true, other: absolute(device) };
+    let names = Pair { role: Role::Staging, is_settled: true, other: absolute(device) };
     // Where the other device is, is said for people: without room for it, the old place stays.
-    if Header::room(&own.stack, &own.facts, Some(&told)).is_ok() {
-        own.pair = Some(told);
+    if Header::room(&own.stack, &own.facts, Some(&names)).is_ok() {
+        own.pair = Some(names);
     } else if let Some(pair) = &mut own.pair {
         pair.is_settled = true;
     }

@@ -49,13 +49,13 @@ fn write_files(two: &Two) {
     service.close().unwrap();
 }
 
-fn judge_files(two: &Two, told: &str) {
+fn judge_files(two: &Two, said: &str) {
     let (service, files) = files_of(two, false);
     for name in NAMES {
-        let file = files.open_file(name, false).unwrap_or_else(|error| panic!("{told}: {error}"));
+        let file = files.open_file(name, false).unwrap_or_else(|error| panic!("{said}: {error}"));
         let mut bytes = vec![0; file.size() as usize];
         file.read(0, &mut bytes).unwrap();
-        assert!(bytes == content(name), "{told}: {name}");
+        assert!(bytes == content(name), "{said}: {name}");
         files.close_file(&file).unwrap();
     }
     files.close().unwrap();
@@ -91,28 +91,28 @@ fn prepared(stack: &str, is_paired: bool, has_files: bool, dice: &mut Dice) -> (
 }
 
 /// Cuts the power at a write, looks, and gives the UUID for good. Whether the cut came.
-fn cut_at(two: &Two, held: Option<&[u8]>, end: u64, dice: &mut Dice, told: &str) -> bool {
+fn cut_at(two: &Two, held: Option<&[u8]>, end: u64, dice: &mut Dice, said: &str) -> bool {
     let old = two.header().uuid;
     two.cut_after(Some(end));
     let renewed = two.renew();
     let is_off = two.end(dice);
-    assert_eq!(renewed.is_err(), is_off, "{told}: {renewed:?}");
-    let look = |told: &str| match held {
+    assert_eq!(renewed.is_err(), is_off, "{said}: {renewed:?}");
+    let look = |said: &str| match held {
         Some(held) => {
             let mut volume = two.open();
-            judge(&mut volume, held, told);
+            judge(&mut volume, held, said);
             volume.close().unwrap();
         }
-        None => judge_files(two, told),
+        None => judge_files(two, said),
     };
     let uuid = two.header().uuid;
-    assert!(uuid == old || uuid == NEW, "{told}: {uuid}");
-    assert!(renewed.is_err() || uuid == NEW, "{told}: it is done");
-    look(told);
-    assert_eq!(two.header().uuid, uuid, "{told}: it stays what it is");
-    two.renew().unwrap_or_else(|error| panic!("{told}: {error}"));
-    assert_eq!(two.header().uuid, NEW, "{told}");
-    look(told);
+    assert!(uuid == old || uuid == NEW, "{said}: {uuid}");
+    assert!(renewed.is_err() || uuid == NEW, "{said}: it is done");
+    look(said);
+    assert_eq!(two.header().uuid, uuid, "{said}: it stays what it is");
+    two.renew().unwrap_or_else(|error| panic!("{said}: {error}"));
+    assert_eq!(two.header().uuid, NEW, "{said}");
+    look(said);
     is_off
 }
 
@@ -132,7 +132,7 @@ fn a_power_cut_at_any_write_leaves_the_old_or_the_new_uuid_and_all_data() {
             let mut most = 32;
             for turn in 0..cuts {
                 let end = if turn == 0 { most } else { dice.below(most as usize) as u64 };
-                let told = format!(
+                let said = format!(
                     "{stack}, pair: {is_paired}, files: {has_files}, SEED={first}, cut {end}"
                 );
                 // Each turn begins with another UUID than the one that it ends with.
@@ -142,8 +142,8 @@ fn a_power_cut_at_any_write_leaves_the_old_or_the_new_uuid_and_all_data() {
                     let homes = Box::new(two.homes.clone());
                     renew(homes, header, second, "homes", Uuid::new_v4())
                 };
-                begun.unwrap_or_else(|error| panic!("{told}: {error}"));
-                let was_cut = cut_at(&two, held.as_deref(), end, &mut dice, &told);
+                begun.unwrap_or_else(|error| panic!("{said}: {error}"));
+                let was_cut = cut_at(&two, held.as_deref(), end, &mut dice, &said);
                 number += u64::from(was_cut);
                 most = if was_cut { most.max(end + 1) } else { end.max(2) };
             }
@@ -200,9 +200,9 @@ impl Copies {
 fn refused(outcome: Result<Renewed, VolumeError>) -> String {
     let error = outcome.unwrap_err();
     assert!(error.is_wrong_use(), "{error}");
-    let told = error.to_string();
-    assert!(!told.contains('\n'), "one line: {told}");
-    told
+    let said = error.to_string();
+    assert!(!said.contains('\n'), "one line: {said}");
+    said
 }
 
 #[test]
@@ -228,14 +228,14 @@ fn a_copy_of_two_devices_never_takes_the_originals_staging_device() {
     copies.copy("fast", "fast copy");
     let (original, copy) = (copies.uuid("slow"), copies.name("slow copy"));
     for given in [None, Some(copies.name("fast"))] {
-        let told = refused(new_uuid(&copy, given.as_deref()));
-        assert!(told.contains("copy both devices") && told.contains("--staging"), "{told}");
+        let said = refused(new_uuid(&copy, given.as_deref()));
+        assert!(said.contains("copy both devices") && said.contains("--staging"), "{said}");
     }
     copies.opens("slow");
     assert!(refused(new_uuid(&copies.name("fast copy"), None)).contains("name that"));
     // It has changed since it was copied.
-    let told = refused(new_uuid(&copy, Some(&copies.name("fast"))));
-    assert!(told.contains("older copy"), "{told}");
+    let said = refused(new_uuid(&copy, Some(&copies.name("fast"))));
+    assert!(said.contains("older copy"), "{said}");
     new_uuid(&copy, Some(&copies.name("fast copy"))).unwrap();
     let found = about(&copy, None).unwrap();
     assert_ne!(found.header.uuid, original);
@@ -249,8 +249,8 @@ fn a_copy_of_two_devices_never_takes_the_originals_staging_device() {
     // The original was moved, and nobody else is known to have the staging device.
     fs::rename(copies.path("slow"), copies.path("moved")).unwrap();
     let moved = copies.name("moved");
-    let told = refused(new_uuid(&moved, None));
-    assert!(told.contains("is no more"), "{told}");
+    let said = refused(new_uuid(&moved, None));
+    assert!(said.contains("is no more"), "{said}");
     new_uuid(&moved, Some(&copies.name("fast"))).unwrap();
     copies.opens("moved");
 }
@@ -262,8 +262,8 @@ fn a_volume_that_was_not_closed_or_is_in_use_keeps_its_uuid() {
     let volume = Volume::open(&Opening::new(&copies.name("slow"))).unwrap();
     refused(new_uuid(&copies.name("slow"), None));
     drop(volume);
-    let told = refused(new_uuid(&copies.name("slow"), None));
-    assert!(told.contains("was not closed") && told.contains("volume serve"), "{told}");
+    let said = refused(new_uuid(&copies.name("slow"), None));
+    assert!(said.contains("was not closed") && said.contains("volume serve"), "{said}");
     assert_eq!(copies.uuid("slow"), old);
     assert!(!about(&copies.name("slow"), None).unwrap().header.is_clean);
 }

@@ -231,8 +231,8 @@ pub(crate) fn is_left(device: &str, own: &Header) -> Result<(), VolumeError> {
         Err(Older::Staging) => return Ok(()),
         Err(Older::Homes) if !named => return Ok(()),
         Err(older) => {
-            let told = older.told(other, device, &header, own);
-            return Err(refused(format!("; {told}")));
+            let why = older.told(other, device, &header, own);
+            return Err(refused(format!("; {why}")));
         }
     }
     Err(refused(format!(

@@ -371,13 +371,13 @@ fn a_limit_of_memory_counts_both_devices() {
 #[test]
 fn a_staging_device_is_destroyed_by_itself_only_if_nobody_needs_it() {
     let files = Files::made();
-    let told = destroy(&files.name("fast")).unwrap_err();
-    assert!(told.is_wrong_use());
-    let (told, slow) = (told.to_string(), files.name("slow"));
+    let said = destroy(&files.name("fast")).unwrap_err();
+    assert!(said.is_wrong_use());
+    let (said, slow) = (said.to_string(), files.name("slow"));
     for word in ["--none", &format!("destroy {slow} --destroy-data {slow}"), "whose pages lie on"] {
-        assert!(told.contains(word), "{told}");
+        assert!(said.contains(word), "{said}");
     }
-    assert!(!told.contains('\n'), "one line: {told}");
+    assert!(!said.contains('\n'), "one line: {said}");
     files.life(1, 2, true);
     // What another has taken the place of is a copy of the past.
     files.copy("fast", "old");
@@ -391,8 +391,8 @@ fn a_staging_device_is_destroyed_by_itself_only_if_nobody_needs_it() {
     let before = fs::read(files.path("slow")).unwrap();
     files.life(1, 3, true);
     fs::write(files.path("slow"), before).unwrap();
-    let told = destroy(&files.name("new")).unwrap_err().to_string();
-    assert!(told.contains("older copy"), "{told}");
+    let said = destroy(&files.name("new")).unwrap_err().to_string();
+    assert!(said.contains("older copy"), "{said}");
     fs::remove_file(files.path("slow")).unwrap();
     let gone = destroy(&files.name("new")).unwrap();
     assert_eq!(gone.header.pair.unwrap().role, Role::Staging);

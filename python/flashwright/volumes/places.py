@@ -196,7 +196,7 @@ class Served:
     uuid: str
     device: str
     way: str
-    """One of `WAYS`."""
+    """`fuse`, `nbd` or `ublk`."""
     where: str
     """The directory of FUSE, the socket of NBD, or the link to the block device of ublk."""
     pid: int
@@ -215,9 +215,6 @@ class Served:
     def write(self) -> None:
         """Keep it, in a folder that is there. The server takes it away when it ends."""
         _write(self.place.served, self)
-
-
-WAYS = ("fuse", "nbd", "ublk")
 
 
 def _write(path: Path, noted: Mounted | Served) -> None:

@@ -47,7 +47,8 @@ pub struct Opening {
     pub spec: String,
     /// What may be done to it.
     pub access: Access,
-    /// Nobody else may use it, though it is only read. A device that may be written is never in use.
+    /// Nobody else may use it, though it is only read. A device that may be written is never in
+    /// use.
     pub alone: bool,
     /// Most requests outstanding, 1 ... 4096.
     pub queue_depth: u32,

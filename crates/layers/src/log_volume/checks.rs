@@ -1,5 +1,6 @@
 //! What is known of the bytes of each logical page: their checksum, or that they are lost. Whatever
-//! is read from the device is held against it, so that rot is found and never gets a fresh checksum.
+//! is read from the device is held against it, so that rot is found and never gets a fresh
+//! checksum.
 
 use placement::Placement;
 use rustc_hash::FxHashSet;

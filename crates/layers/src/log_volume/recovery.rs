@@ -172,9 +172,9 @@ pub(super) fn write_root(
 }
 
 /// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid, and,
-/// where segments are trimmed, pages that hold just that: so a power cut leaves what is found again.
-/// A volume of the first version keeps its form, and gets a superblock of this version; if it is to
-/// keep checksums, in memory alone, of pages written since its last checkpoint.
+/// where segments are trimmed, pages that hold just that: so a power cut leaves what is found
+/// again. A volume of the first version keeps its form, and gets a superblock of this version; if
+/// it is to keep checksums, in memory alone, of pages written since its last checkpoint.
 pub(super) fn recover(
     settings: &VolumeSettings,
     store: &mut Store<'_>,

@@ -150,9 +150,9 @@ pub fn find(
     }
 }
 
-/// Writes the directory of a volume that nothing else uses once more, for the second of both owners,
-/// to the pair of slots that is not durable: who looks for the first still finds the other pair.
-/// Whether there is one.
+/// Writes the directory of a volume that nothing else uses once more, for the second of both
+/// owners, to the pair of slots that is not durable: who looks for the first still finds the other
+/// pair. Whether there is one.
 ///
 /// # Errors
 /// [`FilesError`] if there is one that cannot be used, or a command failed.

@@ -355,9 +355,9 @@ impl Service {
         Some(figures)
     }
 
-    /// Begins to read all that has checksums, in time that nobody else wants, or at least a read each
-    /// 100 ms; how far it is. Nothing begins if no layer keeps checksums, or the volume is of no use
-    /// any more. None if its thread is gone.
+    /// Begins to read all that has checksums, in time that nobody else wants, or at 128 KiB each
+    /// 100 ms; how far it is. Nothing begins if no layer keeps checksums, or the volume is of no
+    /// use any more. None if its thread is gone.
     #[must_use]
     pub fn scrub(&self) -> Option<ScrubFigures> {
         self.ask_of_scrub(true)
@@ -390,7 +390,7 @@ impl Service {
         thread.join().unwrap_or_else(|_| panic!("the volume's thread died"))
     }
 
-    /// One that comes too late is dropped, which tells who waits for it.
+    /// One that comes too late is dropped, which is an answer to who waits for it.
     fn send_request(&self, asked: Asked) {
         let _ = self.send(Message::Request(asked));
     }

@@ -2,7 +2,7 @@
 //! destinations in the pattern's order, made durable there, and their slots freed (STABLEBUFFER
 //! 2.1).
 
-use units::IoOp;
+use units::{IoOp, Lifetime};
 
 use super::layer::{Sent, StableBuffer};
 use super::patterns::{Candidate, Pattern};
@@ -25,6 +25,7 @@ struct Item {
     number: u64,
     page: u32,
     slot: u32,
+    lifetime: Lifetime,
     /// What is to be written, once it is there.
     data: Option<Data>,
     /// Reads of it so far.
@@ -102,7 +103,8 @@ impl StableBuffer {
             self.table.flush_begins(slot);
             self.recognition.remove(number);
             let data = self.flusher.kept.get_mut(slot as usize).and_then(Option::take);
-            self.flusher.items.push(Item { number, page, slot, data, tries: 0 });
+            let lifetime = self.lifetimes.of(slot);
+            self.flusher.items.push(Item { number, page, slot, lifetime, data, tries: 0 });
         }
         self.candidates -= numbers.len() as u32;
         self.flusher.numbers = numbers;
@@ -137,7 +139,7 @@ impl StableBuffer {
         entry.tries += 1;
         let offset = self.superblock.geometry.page_offset(entry.slot);
         let range = (offset, offset + self.page_bytes());
-        self.send(Sent::FlushRead { item }, IoOp::Read, range, false, Data::Absent, actions);
+        self.send(Sent::FlushRead { item }, IoOp::Read, range, actions);
     }
 
     /// What could not be read, or is not what was written, does not go to its destination: it stays
@@ -185,9 +187,12 @@ impl StableBuffer {
             && self.flusher.under_way < self.settings.outstanding
         {
             let begin = self.flusher.next;
-            // A page that was left out parts a run.
+            // A page that was left out parts a run, and so does one of another lifetime, which a
+            // layer below can keep apart only so.
             let run = self.flusher.items[begin..]
-                .chunk_by(|one, other| one.number + 1 == other.number)
+                .chunk_by(|one, other| {
+                    (one.number + 1, one.lifetime) == (other.number, other.lifetime)
+                })
                 .next();
             let pages = run.map_or(1, |run| run.len().min(most as usize));
             let end = begin + pages;
@@ -197,9 +202,10 @@ impl StableBuffer {
             }
             let offset = self.flusher.items[begin].number * self.page_bytes();
             let range = (offset, offset + pages as u64 * self.page_bytes());
+            let lifetime = self.flusher.items[begin].lifetime;
             self.flusher.next = end;
             self.flusher.under_way += 1;
-            self.send(Sent::FlushWrite, IoOp::Write, range, false, data, actions);
+            self.send_write(Sent::FlushWrite, range, false, (lifetime, data), actions);
         }
         if self.flusher.under_way == 0 {
             self.flusher.phase = Phase::Flushing;
@@ -229,14 +235,7 @@ impl StableBuffer {
                 self.table.flushed(slot);
                 if trims_late {
                     let range = (number * self.page_bytes(), (number + 1) * self.page_bytes());
-                    self.send(
-                        Sent::LateTrim { page },
-                        IoOp::Trim,
-                        range,
-                        false,
-                        Data::Absent,
-                        actions,
-                    );
+                    self.send(Sent::LateTrim { page }, IoOp::Trim, range, actions);
                 }
             } else {
                 self.counts.outdated_pages += 1;

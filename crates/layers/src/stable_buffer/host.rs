@@ -1,7 +1,7 @@
 //! The host's commands, taken apart: what concerns pages in the buffer, and what concerns their
 //! destinations.
 
-use units::IoOp;
+use units::{IoOp, Lifetime};
 
 use super::layer::{PagePart, Sent, StableBuffer};
 use super::settings::Ack;
@@ -45,23 +45,9 @@ impl StableBuffer {
                 let offset = self.superblock.geometry.page_offset(slot);
                 let range = (offset, offset + self.page_bytes());
                 let (from, length) = ((begin % self.page_bytes()) as u32, (end - begin) as u32);
-                self.send(
-                    Sent::Slot { part, slot, from, length },
-                    IoOp::Read,
-                    range,
-                    false,
-                    Data::Absent,
-                    actions,
-                );
+                self.send(Sent::Slot { part, slot, from, length }, IoOp::Read, range, actions);
             } else {
-                self.send(
-                    Sent::Destination { part },
-                    IoOp::Read,
-                    (begin, end),
-                    false,
-                    Data::Absent,
-                    actions,
-                );
+                self.send(Sent::Destination { part }, IoOp::Read, (begin, end), actions);
             }
         }
         self.segments = segments;
@@ -95,7 +81,8 @@ impl StableBuffer {
                 .data
                 .slice((begin - command.offset) as usize..(end - command.offset) as usize);
             if is_past {
-                self.write_past(part, (begin, end), command.is_fua, data, actions);
+                let written = (command.lifetime, data);
+                self.write_past(part, (begin, end), command.is_fua, written, actions);
             } else {
                 let (page, from) = (begin / self.page_bytes(), (begin % self.page_bytes()) as u32);
                 let length = (end - begin) as u32;
@@ -105,6 +92,7 @@ impl StableBuffer {
                     from,
                     length,
                     is_fua: command.is_fua,
+                    lifetime: command.lifetime,
                     data,
                 });
             }
@@ -119,7 +107,7 @@ impl StableBuffer {
         part: crate::ParentPart,
         range: (u64, u64),
         is_fua: bool,
-        data: Data,
+        written: (Lifetime, Data),
         actions: &mut Actions,
     ) {
         let (first, last) = (range.0 / self.page_bytes(), (range.1 - 1) / self.page_bytes());
@@ -128,14 +116,8 @@ impl StableBuffer {
             self.table.page_mut(page).is_locked = true;
         }
         let is_fua = is_fua || self.settings.ack == Ack::Fua;
-        self.send(
-            Sent::Past { part, first, last, is_fua },
-            IoOp::Write,
-            range,
-            is_fua,
-            data,
-            actions,
-        );
+        let sent = Sent::Past { part, first, last, is_fua };
+        self.send_write(sent, range, is_fua, written, actions);
     }
 
     /// What is wrong with a write of bytes where headers are, in a layout that has them there.
@@ -199,14 +181,7 @@ impl StableBuffer {
             let parent = self.gather.begin(command.id, segments.len() as u32);
             for (place, &(begin, end, _)) in segments.iter().enumerate() {
                 let part = Gather::part(parent, place as u32);
-                self.send(
-                    Sent::Destination { part },
-                    IoOp::Trim,
-                    (begin, end),
-                    false,
-                    Data::Absent,
-                    actions,
-                );
+                self.send(Sent::Destination { part }, IoOp::Trim, (begin, end), actions);
             }
         }
         self.segments = segments;

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use slab::Slab;
-use units::{IoOp, Nanos};
+use units::{IoOp, Lifetime, Nanos};
 
 use super::NAME;
 use super::checks::Checks;
 use super::counts::Counts;
 use super::disk::Superblock;
 use super::flusher::Flusher;
+use super::lifetimes::Lifetimes;
 use super::patterns::{Incremental, OnDemand, Recognition};
 use super::scrub::Scrub;
 use super::sequential::Sequential;
@@ -31,6 +32,7 @@ pub(super) struct PagePart {
     pub from: u32,
     pub length: u32,
     pub is_fua: bool,
+    pub lifetime: Lifetime,
     pub data: Data,
 }
 
@@ -119,6 +121,7 @@ pub struct StableBuffer {
     pub(super) below: Limits,
     pub(super) table: Table,
     pub(super) checks: Checks,
+    pub(super) lifetimes: Lifetimes,
     pub(super) scrub: Scrub,
     pub(super) recognition: Recognition,
     /// Pages that the recognition knows.
@@ -161,6 +164,7 @@ impl StableBuffer {
         Self {
             table: Table::new(slots),
             checks: Checks::new(slots),
+            lifetimes: Lifetimes::new(slots),
             scrub: Scrub::default(),
             recognition,
             candidates: 0,
@@ -191,20 +195,30 @@ impl StableBuffer {
         u64::from(self.settings.page_bytes)
     }
 
-    /// Sends a command below.
+    /// Sends a read, trim or flush below.
     pub(super) fn send(
         &mut self,
         sent: Sent,
         op: IoOp,
-        range: (u64, u64),
-        is_fua: bool,
-        data: Data,
+        (offset, end): (u64, u64),
         actions: &mut Actions,
     ) {
         let id = self.sent.insert(sent) as u32;
-        let (offset, end) = range;
-        let length = (end - offset) as u32;
-        actions.send(Command { is_fua, data, ..Command::new(id, op, offset, length) });
+        actions.send(Command::new(id, op, offset, (end - offset) as u32));
+    }
+
+    /// Sends a write below.
+    pub(super) fn send_write(
+        &mut self,
+        sent: Sent,
+        (offset, end): (u64, u64),
+        is_fua: bool,
+        (lifetime, data): (Lifetime, Data),
+        actions: &mut Actions,
+    ) {
+        let id = self.sent.insert(sent) as u32;
+        let command = Command::new(id, IoOp::Write, offset, (end - offset) as u32);
+        actions.send(Command { is_fua, lifetime, data, ..command });
     }
 
     /// Sends a flush, which covers what was replied to by now.
@@ -221,7 +235,7 @@ impl StableBuffer {
         cover.ends_instance = ends_instance;
         self.counts.flushes += 1;
         let cover = self.covers.insert(cover) as u32;
-        self.send(Sent::Flush { cover }, IoOp::Flush, (0, 0), false, Data::Absent, actions);
+        self.send(Sent::Flush { cover }, IoOp::Flush, (0, 0), actions);
     }
 
     fn flush_ended(&mut self, cover: u32, outcome: Result<Data, Failure>, actions: &mut Actions) {
@@ -330,14 +344,7 @@ impl StableBuffer {
             self.superblock.geometry.page_offset(from_slot)
         };
         let range = (offset, offset + self.page_bytes());
-        self.send(
-            Sent::Base { piece, page, from_slot, slot },
-            IoOp::Read,
-            range,
-            false,
-            Data::Absent,
-            actions,
-        );
+        self.send(Sent::Base { piece, page, from_slot, slot }, IoOp::Read, range, actions);
     }
 
     /// The page of which a piece replaces a part was read.
@@ -397,14 +404,9 @@ impl StableBuffer {
         self.counts.buffered_pages += 1;
         let is_fua =
             self.settings.ack == Ack::Fua || (self.settings.ack == Ack::Written && piece.is_fua);
-        self.send(
-            Sent::Write { part: piece.part, page, slot, is_fua },
-            IoOp::Write,
-            range,
-            is_fua,
-            data,
-            actions,
-        );
+        let lifetime = self.lifetimes.written(slot, piece.lifetime);
+        let sent = Sent::Write { part: piece.part, page, slot, is_fua };
+        self.send_write(sent, range, is_fua, (lifetime, data), actions);
     }
 
     fn write_ended(

@@ -26,6 +26,7 @@ mod disk;
 mod flusher;
 mod host;
 mod layer;
+mod lifetimes;
 mod memory;
 mod note;
 mod patterns;

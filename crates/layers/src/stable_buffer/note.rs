@@ -1,6 +1,6 @@
 //! The end of a drain: a note in the superblocks that no slot is needed any more.
 
-use units::IoOp;
+use units::{IoOp, Lifetime};
 
 use super::layer::{Sent, StableBuffer};
 use crate::{Actions, Data};
@@ -23,14 +23,15 @@ impl StableBuffer {
             } else {
                 Data::Whole(self.superblock.to_sector().into())
             };
-            self.send(Sent::Note, IoOp::Write, (offset, offset + sector), false, data, actions);
+            let (range, written) = ((offset, offset + sector), (Lifetime::NotSet, data));
+            self.send_write(Sent::Note, range, false, written, actions);
         }
     }
 
     pub(super) fn note_ended(&mut self, actions: &mut Actions) {
         if self.poison.is_none() && !self.sent.iter().any(|(_, sent)| matches!(sent, Sent::Note)) {
             self.counts.flushes += 1;
-            self.send(Sent::NoteFlush, IoOp::Flush, (0, 0), false, Data::Absent, actions);
+            self.send(Sent::NoteFlush, IoOp::Flush, (0, 0), actions);
         }
     }
 }

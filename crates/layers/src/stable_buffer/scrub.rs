@@ -83,7 +83,7 @@ impl StableBuffer {
             let offset = self.superblock.geometry.page_offset(slot);
             let range = (offset, offset + self.page_bytes());
             let sent = Sent::Scrub { number, slot, tries };
-            self.send(sent, IoOp::Read, range, false, Data::Absent, actions);
+            self.send(sent, IoOp::Read, range, actions);
             return true;
         }
         false

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use block::{Immediate, Store};
 use units::IoOp;
+use units::Lifetime::{Extreme, Long, NotSet, Short};
 
 use super::TIMES;
 use crate::{
@@ -121,6 +122,37 @@ fn a_sequential_instance_is_written_in_the_longest_commands_there_are() {
         (bench.flushes(), bench.count("sequential_flushes"), bench.count("sequential_pages")),
         (2, 1, 20)
     );
+}
+
+/// A page keeps its hint on the way to its destination, and one of another lifetime is written by
+/// itself, so that a layer below can keep them apart. Slots are overwritten soon.
+#[test]
+fn pages_keep_the_hints_of_their_lifetimes() {
+    let mut bench = Bench::new("size=128Ki,sequential=16Ki");
+    let write = |bench: &mut Bench, page: u64, pages: u64, lifetime| {
+        let command = Command::new(9, IoOp::Write, page * PAGE, (pages * PAGE) as u32);
+        bench.layer.submit(Command { lifetime, ..command }, 0, &mut bench.actions);
+        bench.take();
+        let area = bench.area;
+        let sent = bench.waiting[0].clone();
+        bench.settle();
+        (sent.offset >= area, sent.lifetime)
+    };
+    let pages = [(20, NotSet), (22, Long), (21, Short), (23, NotSet), (24, NotSet), (22, Short)];
+    let seen = pages.map(|(page, lifetime)| write(&mut bench, page, 1, lifetime));
+    assert_eq!(seen, [NotSet, Short, Short, NotSet, NotSet, Short].map(|hint| (true, hint)));
+    assert_eq!(write(&mut bench, 100, 4, Extreme), (false, Extreme));
+    bench.layer.signal(Signal::Drain, 0, &mut bench.actions);
+    bench.take();
+    let mut homes = Vec::new();
+    while let Some(command) = bench.waiting.front() {
+        if command.op == IoOp::Write && command.offset < bench.area {
+            let (first, pages) = (command.offset / PAGE, u64::from(command.length) / PAGE);
+            homes.push((first, pages, command.lifetime));
+        }
+        bench.step();
+    }
+    assert_eq!(homes, [(20, 1, NotSet), (21, 2, Short), (23, 2, NotSet)]);
 }
 
 /// STABLEBUFFER 1: "1, 50, 2, 51, 3, 52, ...".

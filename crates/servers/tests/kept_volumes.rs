@@ -35,7 +35,14 @@ const fn alone(name: &'static str, stack: &'static str, is_closed: bool) -> Kept
     Kept { name, stack, staging_bytes: 0, is_closed }
 }
 
-const KEPT: [Kept; 8] = [
+/// A log that was made with a staging device. Its segments began at byte 0 at first, and leave room
+/// for the rest since.
+const fn aside(name: &'static str) -> Kept {
+    let stack = "log_volume(segment=64Ki)";
+    Kept { name, stack, staging_bytes: 4 << 20, is_closed: false }
+}
+
+const KEPT: [Kept; 9] = [
     alone("direct", "direct", true),
     alone("log_ring", "log_volume(segment=64Ki)", false),
     alone(
@@ -52,15 +59,21 @@ const KEPT: [Kept; 8] = [
         staging_bytes: 4 << 20,
         is_closed: false,
     },
-    Kept {
-        name: "log_aside",
-        stack: "log_volume(segment=64Ki)",
-        staging_bytes: 4 << 20,
-        is_closed: false,
-    },
+    aside("log_aside"),
+    aside("log_aside_with_room"),
 ];
 
 impl Kept {
+    /// Puts it into a folder: its devices.
+    fn unpack(&self, folder: &Path) -> (String, Option<String>) {
+        let (device, second) = self.devices(folder);
+        unpack(&self.image(false), &device);
+        if let Some(second) = &second {
+            unpack(&self.image(true), second);
+        }
+        (device, second)
+    }
+
     fn image(&self, is_second: bool) -> PathBuf {
         let end = if is_second { "_second" } else { "" };
         let name = format!("tests/kept_volumes/{}{end}.img.gz", self.name);
@@ -106,11 +119,7 @@ fn unpack(image: &Path, device: &str) {
 fn what_an_earlier_program_left_is_opened_and_whole() {
     let folder = tempfile::tempdir().unwrap();
     for kept in &KEPT {
-        let (device, second) = kept.devices(folder.path());
-        unpack(&kept.image(false), &device);
-        if let Some(second) = &second {
-            unpack(&kept.image(true), second);
-        }
+        let (device, second) = kept.unpack(folder.path());
         let about = servers::about(&device, second.as_deref()).unwrap();
         assert_eq!((about.header.is_clean, about.header.openings), (kept.is_closed, 1));
         let found = servers::check(&device, second.as_deref(), &Progress::default()).unwrap();
@@ -123,6 +132,24 @@ fn what_an_earlier_program_left_is_opened_and_whole() {
         assert!(bytes == expected(), "{} holds something else", kept.name);
         service.write_at(PAGE, &content(1, WRITES + 1), false).unwrap();
         service.close().unwrap();
+    }
+}
+
+/// Without room before its segments its tables cannot lie there; with it they can.
+#[test]
+fn a_log_gives_its_staging_device_back_where_its_segments_leave_room() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, problem) in [
+        ("log_aside", Some("begin at byte 0, as it was made with a staging device")),
+        ("log_aside_with_room", None),
+    ] {
+        let (device, _) = aside(name).unpack(folder.path());
+        let taken = servers::unstage(&device, Some(&format!("{device}_second")), false);
+        let told = taken.err().map(|error| error.to_string());
+        assert_eq!(told.is_some(), problem.is_some(), "{name}: {told:?}");
+        if let (Some(told), Some(problem)) = (told, problem) {
+            assert!(told.contains(problem) && told.contains("a new volume"), "{told}");
+        }
     }
 }
 

@@ -37,8 +37,9 @@ fn lay(making: &Making<'_>, store: &mut Store<'_>, area: &Area) -> Result<(), La
     let layout = VolumeLayout::of(sizes, settings.aside.unwrap_or(0));
     if layout.data_at != old.data_at {
         return Err(refused(format!(
-            "its segments begin at byte {}, as it was made with a staging device, and leave no \
-             room for the rest before them: keep that device, or copy the contents to a new volume",
+            "its segments begin at byte {}, as it was made with a staging device by an earlier \
+             version, and leave no room for the rest before them: keep that device, or copy the \
+             contents to a new volume",
             old.data_at
         )));
     }

@@ -124,8 +124,8 @@ impl VolumeLayout {
         }
     }
 
-    /// The largest volume that a device holds; or a device for the segments, and another for all
-    /// else.
+    /// The largest volume that a device holds. With another device for all but the segments these
+    /// lie where they would without, so that the rest may come back.
     pub fn plan(settings: &VolumeSettings, below: Limits) -> Result<Self, LayerError> {
         let page = u64::from(settings.page_bytes);
         let device_bytes = settings.aside.unwrap_or(below.capacity_bytes);
@@ -162,10 +162,13 @@ impl VolumeLayout {
                 logical_pages,
                 ring_pages,
                 form,
-                segments_at: settings.aside.map(|_| 0),
+                segments_at: None,
             };
-            let layout = Self::of(sizes, settings.aside.unwrap_or(0));
+            let layout = Self::of(sizes, 0);
             if layout.end() <= device_bytes {
+                let Some(aside) = settings.aside else { return Ok(layout) };
+                let segments_at = Some(layout.data_at);
+                let layout = Self::of(Sizes { segments_at, ..sizes }, aside);
                 layout.check_aside(below)?;
                 return Ok(layout);
             }

@@ -25,12 +25,14 @@ fn a_second_device_that_is_too_small_is_refused_with_the_bytes_that_are_needed()
 
 #[test]
 fn a_volume_of_two_devices_has_its_segments_on_the_first_and_nothing_else() {
+    let mut alone = disk(BOUNDARY);
+    crate::format(TEXT, &facts(None), 1, &mut alone).unwrap();
+    let alone = crate::open(TEXT, &facts(None), 1, &mut alone).unwrap().limits().capacity_bytes;
     let mut disk = disk(BOUNDARY + AREA_BYTES);
     crate::format(TEXT, &facts(Some(BOUNDARY)), 1, &mut disk).unwrap();
     assert!(disk.bytes[..BOUNDARY as usize].iter().all(|&byte| byte == 0));
     let opened = crate::open(TEXT, &facts(Some(BOUNDARY)), 1, &mut disk).unwrap();
-    // All of the first, less what is spare.
-    assert_eq!(opened.limits().capacity_bytes, 80 << 10);
+    assert_eq!(opened.limits().capacity_bytes, alone, "there is room for the rest before them");
     for other in [None, Some(BOUNDARY - 8192)] {
         let error = crate::open(TEXT, &facts(other), 1, &mut disk).map(|_| ()).unwrap_err();
         assert!(matches!(error, LayerError::NotFormatted { .. }), "{error}");

@@ -1,5 +1,6 @@
 //! One life of a volume: formatted, written at random, its power cut at every write, and recovered.
 
+mod beginnings;
 mod endings;
 
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ use crate::workload::{Act, Workload};
 use crate::{
     CrashDevice, CrashDevices, Dice, ErrorPlan, Manners, Media, Oracle, Subject, Value, Wrong,
 };
+
+use beginnings::{cut_while_formatting, judge_new, write_over_ends};
 
 /// What an episode is made of: with the subject and the seed, it is the same in every run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -208,9 +211,12 @@ fn live_volume(
         // Nothing was made: what a killed process left may still be volatile.
         Store::new(&mut device).flush().map_err(|failure| Wrong(failure.to_string()))?;
     }
-    let mut values = Vec::new();
-    read_all(&mut stack, &mut device, &mut Vec::new(), &mut values)?;
+    let (mut bytes, mut values) = (Vec::new(), Vec::new());
+    read_all(&mut stack, &mut device, &mut bytes, &mut values)?;
     judge_new(subject, &mut device, &values)?;
+    if write_over_ends(subject, &mut stack, &mut device, &bytes, next_write)? {
+        read_all(&mut stack, &mut device, &mut bytes, &mut values)?;
+    }
     let sector_bytes = subject.sector_bytes;
     let most = (stack.limits().most_bytes / sector_bytes) as usize;
     device.pass(1 << 40);
@@ -225,7 +231,7 @@ fn live_volume(
         oracle: Oracle::new(&values),
         workload: Workload::new(values.len(), sector_bytes, most.min(values.len() / 3).max(1)),
         next_id: 0,
-        next_write,
+        next_write: next_write + 1,
         replies: Vec::new(),
         is_out: false,
         is_poisoned: false,
@@ -239,36 +245,6 @@ fn live_volume(
         dice: dice.split(),
     };
     run.live()
-}
-
-/// The power goes while a volume is made: whatever is left is opened or refused, and can be
-/// formatted.
-fn cut_while_formatting(subject: &Subject, dice: &mut Dice, seed: u64, device: &mut CrashDevices) {
-    let writes = dice.pick(&[4, 40]);
-    device.stop_after(Some(dice.below(writes) as u64));
-    let _ = subject.format(seed, device);
-    let loss = device.draw_loss();
-    device.cut(&loss);
-    let _ = subject.open(seed, device);
-}
-
-/// A volume that was just made holds zeros, or what the device holds in the same place: nothing
-/// that another volume kept elsewhere.
-fn judge_new(subject: &Subject, device: &mut CrashDevices, values: &[Value]) -> Result<(), Wrong> {
-    // Replicas lie between the homes of pages: those hold what was there before, as a partition's
-    // sectors do.
-    if ["filled=yes", "replicas"].iter().any(|word| subject.to_string().contains(word)) {
-        return Ok(());
-    }
-    let mut bytes = vec![0; subject.sector_bytes as usize];
-    for (number, value) in values.iter().enumerate().filter(|(_, value)| **value != Value::ZEROS) {
-        let read =
-            Store::new(device).read(number as u64 * u64::from(subject.sector_bytes), &mut bytes);
-        if read.is_err() || Value::read(number as u64, &bytes) != *value {
-            return Err(Wrong(format!("sector {number}: {value}, on a volume that was just made")));
-        }
-    }
-    Ok(())
 }
 
 /// Reads the whole volume.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
 
@@ -103,6 +104,20 @@ def test_of_nothing_and_of_what_is_not_there(cli: Cli, tmp_path: Path) -> None:
     done = cli("top", str(tmp_path / "text"), code=2)
     assert done.stderr.count("\n") == 1
     assert "--metrics" in done.stderr
+
+
+def test_a_volume_that_is_being_opened_is_waited_for(tmp_path: Path) -> None:
+    place = tmp_path / "control.sock"
+    drive = _core.Volume("emulated(profile=sd-card,size=1Gi,state=fresh)", bare=True)
+    try:
+        with pytest.raises(InputError, match="cannot be read"):
+            metrics.read(place)
+        opens = threading.Timer(0.3, drive.keep_control, [place])
+        opens.start()
+        assert metrics.read(place, lambda: True).seconds >= 0
+        opens.join()
+    finally:
+        drive.close()
 
 
 def test_an_emulated_drive_is_watched(cli: Cli, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def _looked_at_twice(one: Watched, every: float) -> Between:
     """Wait until the file was written again; what was done since the opening if it is not."""
     from flashwright.volumes import metrics
 
-    before = metrics.read(one.path)
+    before = metrics.read(one.path, one.lives)
     end = time.monotonic() + max(every, _LONGEST_WAIT_SECONDS)
     time.sleep(every)
     while (now := metrics.read(one.path)).seconds == before.seconds:
@@ -102,7 +102,7 @@ def _show(watched: list[Watched], every: float) -> None:
                         kept = last if last is not None and last.seconds < now.seconds else None
                         before, last = kept, now
                 except InputError as error:
-                    wrong = f"{error} (it is closed, perhaps)"
+                    wrong = f"{error} ({'it opens' if one.lives() else 'it is closed, perhaps'})"
                 looks[number] = before, last
                 between = None if last is None else metrics.Between(last, before)
                 parts.append(watching.drawn(one, between, wrong))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,14 +45,16 @@ class Sample:
         return self.number("volume_open_seconds")
 
 
-def read(path: Path) -> Sample:
+def read(path: Path, lives: Callable[[], bool] = lambda: False) -> Sample:
     """Read a file that `--metrics` keeps, or ask the server on this socket.
+
+    A server that lives is waited for, up to a minute: it may be opening its volume.
 
     Raises InputError if it is not there, or not such a file, or nobody answers.
     """
-    if path.is_socket():
+    if path.is_socket() or lives():
         try:
-            return parse(control.ask(path, "metrics"), str(path))
+            return parse(control.ask(path, "metrics", lives), str(path))
         except RunError as error:
             raise InputError(str(error)) from error
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ class Watched:
 
     name: str
     path: Path
+    lives: Callable[[], bool] = lambda: False
+    """Whether there is a server, which may be opening the volume still."""
 
 
 def find(which: Sequence[str]) -> list[Watched]:
@@ -60,7 +62,8 @@ def _find_one(named: str) -> Watched:
 
 def _of_served(one: places.Served) -> Watched:
     where = places.mounted_at(one) or one.where
-    return Watched(f"{one.device} at {where}" if where else one.device, one.place.control)
+    name = f"{one.device} at {where}" if where else one.device
+    return Watched(name, one.place.control, lambda: one.is_served)
 
 
 def document(between: Between) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from flashwright.sweeps.grid import Device
 if TYPE_CHECKING:
     from flashwright.lifetime import Wear
     from flashwright.runs import Run
-    from flashwright.sweeps.comparison import Comparison
+    from flashwright.sweeps.comparison import SweepPlan
     from flashwright.sweeps.policies import Policy
 
 LEAST_SPARE_ERASE_BLOCKS = 40
@@ -40,7 +40,7 @@ LEAST_STEADY_SHARE = 0.5
 MOST_ATTEMPTS = 3
 """Each twice as long as the one before: more would take longer than somebody watches."""
 SHIPPED_TIMES = 4
-"""What is shipped grows no longer: it is played as often as makes half of the runs steady."""
+"""How often what is shipped is played at first: as often as makes half of the runs steady."""
 CAPACITY_BYTES = 256_000_000_000
 """The drive whose life is computed, if no other is asked for."""
 
@@ -54,8 +54,7 @@ CAPACITY_BYTES = 256_000_000_000
     default=60.0,
     show_default=True,
     metavar="S",
-    help="How long the database is recorded at first. If less than half of the runs become steady "
-    "it is recorded again for twice as long, and once more.",
+    help="How long the database is recorded.",
 )
 @click.option(
     "--shipped",
@@ -83,24 +82,31 @@ def demo(
     Then the trace is played through a flash translation layer with every policy: as a whole, and
     its data pages alone, without the database's log. The report shows how much each policy writes
     to the flash, what is attainable, and how long a drive of 256 GB (or --capacity) lives at the
-    recorded rate.
+    recorded rate. If less than half of the runs become steady it is played twice as often, and once
+    more.
     """
-    from flashwright.cli.compare import fail_if_any_failed
+    from flashwright.cli.compare import fail_if_any_failed, run_plan
     from flashwright.lifetime import Wear
     from flashwright.progress import StoppedError
     from flashwright.sweeps.policies import choose
+    from flashwright.trace_statistics import statistics
 
     policies = choose(split_policies(placements, "--placements"), None)
     wear = Wear(**{**vars(life), "capacity": life.capacity or CAPACITY_BYTES})
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
-    for attempt in range(MOST_ATTEMPTS):
-        comparison, stopped, run = _played(chosen, over_provisionings, policies, wear)
+    scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
+    plan = _plan(chosen, over_provisionings, policies, wear)
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        comparison, stopped = run_plan(plan)
+        run = comparison.run("demo")
         share = _steady_share(run)
-        is_enough = stopped is not None or share >= LEAST_STEADY_SHARE
-        if is_enough or chosen.seconds is None or attempt + 1 == MOST_ATTEMPTS:
+        if stopped is not None or share >= LEAST_STEADY_SHARE or attempt == MOST_ATTEMPTS:
             break
-        output.say(f"{share:.0%} of the runs are steady: recording twice as long.")
-        chosen = _live_or_shipped(chosen.seconds * 2, output)
+        output.say(f"{share:.0%} of the runs are steady: playing the trace twice as often.")
+        plan = replace(plan, reading=replace(plan.reading, repeat=2 * plan.reading.repeat))
+    run.result["trace"] = scalars
+    run.result["about"] = chosen.about
+    run.tables |= {f"trace_{name}": found for name, found in tables.items()}
     if not output.is_only_json:
         _print(run, chosen)
     folder = output.finish(run)
@@ -123,24 +129,21 @@ class Chosen:
     """Its part without the database's log."""
     about: str
     """What it is, in a sentence."""
-    seconds: float | None
-    """How long it was recorded just now; None of one that is shipped."""
+    times: int
+    """How often it is played at first, at the least."""
 
 
-def _played(
+def _plan(
     chosen: Chosen,
     over_provisionings: tuple[float, ...],
     policies: list[Policy],
     wear: Wear,
-) -> tuple[Comparison, Any, Run]:
-    """Play a trace with all policies: the comparison, the stop if Ctrl-C came, and the run."""
+) -> SweepPlan:
+    """Give all that is played of a trace, each at first as often as it needs."""
     from flashwright import sources
-    from flashwright.cli.compare import run_plan
     from flashwright.progress import work
     from flashwright.sweeps.comparison import SweepPlan
-    from flashwright.trace_statistics import statistics
 
-    scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
     once = work(
         "Reading the trace",
         "page writes",
@@ -148,24 +151,17 @@ def _played(
     )
     smallest = sources.load(chosen.data_pages, sources.Reading())
     needed = -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes)
-    repeat = (SHIPPED_TIMES if chosen.seconds is None else 1) * max(1, needed)
-    plan = SweepPlan(
+    return SweepPlan(
         sources=[chosen.source, chosen.data_pages],
         policies=policies,
         over_provisionings=list(over_provisionings),
-        reading=sources.Reading(repeat=repeat),
+        reading=sources.Reading(repeat=chosen.times * max(1, needed)),
         device=Device(
             pages_per_erase_block=_erase_block_for(smallest.logical_pages, min(over_provisionings))
         ),
         wear=wear,
         threads=os.cpu_count() or 1,
     )
-    comparison, stopped = run_plan(plan)
-    run = comparison.run("demo")
-    run.result["trace"] = scalars
-    run.result["about"] = chosen.about
-    run.tables |= {f"trace_{name}": found for name, found in tables.items()}
-    return comparison, stopped, run
 
 
 def _steady_share(run: Run) -> float:
@@ -213,7 +209,7 @@ def _live_or_shipped(seconds: float, to: Json) -> Chosen:
         try:
             folder, about = demo_live.record(seconds, command_line())
             data_pages = str(demo_live.write_data_pages(folder))
-            return Chosen(str(folder / "requests.parquet"), data_pages, about, seconds)
+            return Chosen(str(folder / "requests.parquet"), data_pages, about, 1)
         except (InputError, RunError) as error:
             reason = str(error)
     to.say(f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.")
@@ -234,7 +230,7 @@ def _shipped() -> Chosen:
         raise InputError(f"{data_pages}: cannot write the data pages: {error.strerror}") from error
     source, here = data.TPCC_REQUESTS, Path.cwd()
     shown = source.relative_to(here) if source.is_relative_to(here) else source
-    return Chosen(str(shown), str(data_pages), _about(data.TPCC), None)
+    return Chosen(str(shown), str(data_pages), _about(data.TPCC), SHIPPED_TIMES)
 
 
 def _about(recording: Path) -> str:

@@ -29,11 +29,14 @@ demo: build ## What a real database trace does to flash: every policy beside the
 
 build: $(STAMPS)/extension $(STAMPS)/native ## Build the Rust core into the Python package, in .venv
 
-test: test-rust test-python ## All tests
+# Those of Rust in what those of Python leave of the processors, which wait much of the time.
+test: build packages $(STAMPS)/tools ## All tests
+	cargo test $(RUST_TESTS) --quiet --no-run
+	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
 	@echo "make test: all tests passed"
 
 test-rust: $(STAMPS)/tools packages
-	cargo test $(RUST_TESTS) --quiet
+	nice cargo test $(RUST_TESTS) --quiet
 
 test-python: build packages
 	$(BIN)/pytest --numprocesses=$(WORKERS)

@@ -38,6 +38,8 @@ _REQUEST_MAGIC, _REPLY_MAGIC = 0x25609513, 0x67446698
 _READ, _WRITE, _DISCONNECT, _FLUSH, _TRIM, _ZEROES = 0, 1, 2, 3, 4, 6
 _FUA = 1
 _SECONDS_TO_ANSWER = 20.0
+_SECONDS_OF_PATIENCE = 2.0
+"""Of a client that may be owed no answer."""
 _OF_NBDKIT = "raw_send_socket: Assertion `sock >= 0' failed"
 """nbdkit 1.32 ends so if a client goes while several threads answer it."""
 
@@ -276,7 +278,7 @@ def attack(folder: Path, stack: str, seconds: float, seed: int) -> Outcome:
             # The server may end a connection at any time; it must not let one wait.
             with contextlib.suppress(ConnectionError, BrokenPipeError, TimeoutError):
                 client = Client(server.path)
-                client.link.settimeout(1.0 if way is not _requests else _SECONDS_TO_ANSWER)
+                client.link.settimeout(_SECONDS_OF_PATIENCE)
                 with contextlib.closing(client.link):
                     way(client, draw, outcome)
             outcome.connections += 1

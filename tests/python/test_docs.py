@@ -51,6 +51,9 @@ SMALLER = (
     (r"copy\.img", "volume.img"),
     (r"^(flashwright compare my.parquet --op) .*$", r"\1 0.3 --placements none,dac"),
     (r"^flashwright probe intel-x25e", "flashwright probe intel-x25e --only depth_read --fit 0"),
+    (r"--array striped --drives 8", "--array striped --drives 2"),
+    (r"^(flashwright transactions 'tpcc\?bytes=)256Mi(.*)$", r"\g<1>32Mi\2 --transactions 1k"),
+    (r"--duration 10\b", "--duration 2"),
 )
 """What makes a command quick; all else of it is as it stands there."""
 

@@ -29,7 +29,7 @@ def test_report_is_drawn_without_complaint_or_request(
 
 
 def test_the_report_of_the_demo_is_drawn_too(browser: Browser, shipped_demo: Path) -> None:
-    check_report(browser, shipped_demo / "run" / "report.html")
+    check_report(browser, shipped_demo / "run" / "report.html", on_a_phone=True)
 
 
 def test_theme_follows_the_system_and_the_button(

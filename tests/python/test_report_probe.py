@@ -38,7 +38,7 @@ def one_drive(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Path:
 def test_the_report_of_one_drive_is_drawn_without_complaint_or_request(
     browser: Browser, one_drive: Path
 ) -> None:
-    check_report(browser, one_drive, has_titles=True)
+    check_report(browser, one_drive, has_titles=True, on_a_phone=True)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -110,4 +110,8 @@ def test_what_ended_the_server_is_in_the_line(tmp_path: Path) -> None:
             session.database_errors(place),
         ):
             client.execute("select 1")
+        # One that is told to stop while it recovers does so after a minute.
+        while place.server.log.read_text().count("ready to accept connections") < 2:
+            assert time.monotonic() < end
+            time.sleep(0.01)
         place.close()

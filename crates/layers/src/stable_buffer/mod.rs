@@ -38,6 +38,7 @@ mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod writes;
 
 use registry::Info;
 

@@ -35,8 +35,9 @@ _OPTION = struct.Struct(">8sII")
 _REQUEST = struct.Struct(">IHHQQI")
 _REPLY = struct.Struct(">IIQ")
 _REQUEST_MAGIC, _REPLY_MAGIC = 0x25609513, 0x67446698
-_READ, _WRITE, _DISCONNECT, _FLUSH, _TRIM, _ZEROES = 0, 1, 2, 3, 4, 6
+READ, WRITE, DISCONNECT, FLUSH, TRIM, ZEROES = 0, 1, 2, 3, 4, 6
 _FUA = 1
+FAST_ZERO = 1 << 4
 _SECONDS_TO_ANSWER = 20.0
 _SECONDS_OF_PATIENCE = 2.0
 """Of a client that may be owed no answer."""
@@ -97,7 +98,7 @@ class Client:
         magic, error, cookie = _REPLY.unpack(self.take(_REPLY.size))
         if (magic, cookie) != (_REPLY_MAGIC, 7):
             raise ConnectionError("the server replied with something else")
-        self.brought = self.take(length) if kind == _READ and not error else b""
+        self.brought = self.take(length) if kind == READ and not error else b""
         return int(error)
 
 
@@ -128,14 +129,14 @@ def _options(client: Client, draw: random.Random, _outcome: Outcome) -> None:
 def _requests(client: Client, draw: random.Random, outcome: Outcome) -> None:
     client.shake_hands()
     for _ in range(draw.randrange(1, 40)):
-        kind = draw.choice([_READ, _WRITE, _FLUSH, _TRIM, _ZEROES, _odd(draw, 16)])
+        kind = draw.choice([READ, WRITE, FLUSH, TRIM, ZEROES, _odd(draw, 16)])
         flags = draw.choice([0, 0, _FUA, _odd(draw, 16)])
         # Within the volume, behind the good client's range; else it would find other bytes.
         offset = draw.choice(
             [draw.randrange(_OWN_BYTES, 64 * MEBIBYTE), _odd(draw, 64) | (1 << 40)]
         )
         length = draw.choice([draw.randrange(70_000), _odd(draw, 32)])
-        if kind == _WRITE:
+        if kind == WRITE:
             length = min(length, 1 << 16)
             data = draw.randbytes(length)
             if draw.random() < 0.05:
@@ -147,7 +148,7 @@ def _requests(client: Client, draw: random.Random, outcome: Outcome) -> None:
         else:
             data = b""
         outcome.requests += 1
-        if kind in {_READ, _WRITE, _FLUSH, _TRIM, _ZEROES} and flags in {0, _FUA}:
+        if kind in {READ, WRITE, FLUSH, TRIM, ZEROES} and flags in {0, _FUA}:
             outcome.refused += client.ask(kind, offset, length, data, flags) != 0
         else:
             client.link.sendall(
@@ -250,13 +251,13 @@ def _write_and_read(server: Server, draw: random.Random, own: Own) -> None:
     client = Client(server.path)
     with contextlib.closing(client.link):
         client.shake_hands()
-        assert client.ask(_READ, 0, _OWN_BYTES) == 0
+        assert client.ask(READ, 0, _OWN_BYTES) == 0
         own.found(client.brought)
         at = draw.randrange(_OWN_BYTES - 5000)
         own.written[at : at + 5000] = draw.randbytes(5000)
-        assert client.ask(_WRITE, at, 5000, bytes(own.written[at : at + 5000]), _FUA) == 0
+        assert client.ask(WRITE, at, 5000, bytes(own.written[at : at + 5000]), _FUA) == 0
         own.acknowledged[:] = own.written
-        client.link.sendall(_REQUEST.pack(_REQUEST_MAGIC, 0, _DISCONNECT, 7, 0, 0))
+        client.link.sendall(_REQUEST.pack(_REQUEST_MAGIC, 0, DISCONNECT, 7, 0, 0))
 
 
 def attack(folder: Path, stack: str, seconds: float, seed: int) -> Outcome:
@@ -270,7 +271,7 @@ def attack(folder: Path, stack: str, seconds: float, seed: int) -> Outcome:
         own = Own(bytearray(_OWN_BYTES), bytearray(_OWN_BYTES))
         first = Client(server.path)
         first.shake_hands()
-        assert first.ask(_ZEROES, 0, _OWN_BYTES, flags=_FUA) == 0
+        assert first.ask(ZEROES, 0, _OWN_BYTES, flags=_FUA) == 0
         first.link.close()
         end = time.monotonic() + seconds
         while time.monotonic() < end:

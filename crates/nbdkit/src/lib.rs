@@ -300,8 +300,10 @@ impl Server for Connection {
         Ok(true)
     }
 
+    /// None is fast, which whoever asks is told. Without the offer nbdkit 1.32 would end itself where
+    /// a client asks all the same.
     fn can_fast_zero(&self) -> Result<bool> {
-        Ok(false)
+        Ok(true)
     }
 
     fn can_cache(&self) -> Result<CacheFlags> {
@@ -329,6 +331,9 @@ impl Server for Connection {
     }
 
     fn zero(&self, count: u32, offset: u64, flags: Flags) -> Result<()> {
+        if flags.contains(Flags::FAST_ZERO) {
+            return Err(Error::new(libc::ENOTSUP, "zeros take as long as other bytes"));
+        }
         let (is_fua, unmaps) = (flags.contains(Flags::FUA), flags.contains(Flags::MAY_TRIM));
         let length = u64::from(count);
         self.call(Request::Zero { offset, length, is_fua, unmaps })

@@ -26,6 +26,7 @@ STACKS = (
     "direct",
     "scheduler(coalesce)",
     "stable_buffer(size=1Mi,page=4Ki)",
+    "stable_buffer(size=1Mi,page=4Ki)|checksums(delay=20ms)",
     "log_volume(segment=256Ki)",
     "scheduler(coalesce)|log_volume(segment=256Ki)",
     "replicas(partitions=8,patience=200us)",

@@ -25,6 +25,7 @@ const TEXTS: &[(&str, &[&str])] = &[
     ("buffer", &["off", "1", "4Ki", "16Ki", "64Ki"]),
     ("flush_time", &["off", "1us", "2ms"]),
     ("age", &["off", "100us", "2ms"]),
+    ("delay", &["5s", "20us", "1ms"]),
     ("sequential", &["auto", "off", "2Ki", "8Ki"]),
     ("focused_area", &["auto", "2Ki", "8Ki"]),
 ];

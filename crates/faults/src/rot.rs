@@ -6,12 +6,14 @@
 //! that layers read, move and flush what they hold; at the end it is drained and opened again.
 //!
 //! # What is not asked
-//! - The destinations of a stable buffer have no checksums: where nothing above it keeps any, its
-//!   own area alone is changed.
+//! - The destinations of a stable buffer have no checksums: where no other layer keeps any, its own
+//!   area alone is changed.
 //! - After a kill, a slot of a stable buffer that changed cannot be distinguished from one that a
 //!   power cut tore: an older version of what was written may be read, and nothing that never was.
 //! - After a kill, the same holds for what the last commit of a log volume made durable: nothing on
 //!   the device says yet that it did. So a few sectors are written last, and may be older.
+//! - After a kill, the pages of regions that `checksums` has marked are as they are. Its own area
+//!   alone is changed then.
 
 use block::{Command, Data, Failure, Immediate, Limits, Serve, Store};
 use layers::{Driver, Stack};
@@ -121,10 +123,16 @@ struct Life<'a> {
 pub fn is_checked(subject: &Subject) -> bool {
     let SubjectKind::Registered(text) = &subject.kind else { return false };
     // What lies on the device of a volume that is filled from the start was never written to it.
-    ["log_volume", "stable_buffer"].iter().any(|name| text.contains(name))
-        && !text.contains("filled=yes")
-        // The buffer's own area alone has checksums, and replicas below lay it out otherwise.
-        && !(text.contains("stable_buffer") && text.contains("replicas"))
+    has_homes_checked(text)
+        || ["log_volume", "stable_buffer"].iter().any(|name| text.contains(name))
+            && !text.contains("filled=yes")
+            // The buffer's own area alone has checksums, and replicas below lay it out otherwise.
+            && !(text.contains("stable_buffer") && text.contains("replicas"))
+}
+
+/// Whether pages that stay where they are have checksums.
+fn has_homes_checked(text: &str) -> bool {
+    text.split('|').any(|layer| layer.trim().starts_with("checksums"))
 }
 
 /// Lives one life of a volume, in which one byte changes.
@@ -181,7 +189,7 @@ impl<'a> Life<'a> {
             }
             Moment::Killed => {
                 self.write_last(dice)?;
-                self.change(dice);
+                self.change_after_kill(dice);
                 let is_buffered = self.subject.to_string().contains("stable_buffer");
                 let judge = if is_buffered { Judge::Any } else { Judge::ButTheLast };
                 if !self.open_again(judge)? {
@@ -336,14 +344,31 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// One byte of a sector that is not empty becomes another.
+    /// A byte changes where that can be distinguished from what a power cut leaves.
+    fn change_after_kill(&mut self, dice: &mut Dice) {
+        let Some(bottom) = self.stack.layers().last() else { return };
+        let is_checked = has_homes_checked(&self.subject.to_string());
+        match (bottom.name(), is_checked) {
+            ("checksums", _) => self.change_from(bottom.limits().capacity_bytes as usize, dice),
+            (_, true) => {}
+            (_, false) => self.change(dice),
+        }
+    }
+
+    /// One byte changes, wherever there are checksums.
     fn change(&mut self, dice: &mut Dice) {
-        let from = if self.subject.to_string().contains("log_volume") {
+        let text = self.subject.to_string();
+        let from = if text.contains("log_volume") || has_homes_checked(&text) {
             0
         } else {
             let bottom = self.stack.layers().iter().rev().find(|one| one.name() == "stable_buffer");
             bottom.map_or(0, |bottom| bottom.limits().capacity_bytes as usize)
         };
+        self.change_from(from, dice);
+    }
+
+    /// One byte of a sector from byte `from` on, that is not empty, becomes another.
+    fn change_from(&mut self, from: usize, dice: &mut Dice) {
         let size = self.size();
         let sectors: Vec<usize> = (from / size..self.device.bytes.len() / size)
             .filter(|sector| {

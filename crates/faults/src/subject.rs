@@ -400,6 +400,27 @@ const STACKS: &[(&str, u64, u32)] = &[
         160,
         512,
     ),
+    // Pages stay where they are, and have checksums.
+    ("checksums(page=1Ki,block=512,delay=100us)", 512, 512),
+    ("checksums(page=512,block=512,delay=1ms)", 256, 512),
+    ("checksums(page=8Ki,delay=30us)", 256, 4096),
+    ("stable_buffer(size=16Ki,page=1Ki)|checksums(page=2Ki,block=512,delay=50us)", 512, 512),
+    (
+        "scheduler(defer,coalesce,buffer=16Ki,depth=3)|checksums(page=1Ki,block=512,delay=200us)",
+        256,
+        512,
+    ),
+    (
+        "checksums(page=512,block=512,delay=100us)|stable_buffer(size=8Ki,page=1Ki,ack=written)",
+        192,
+        512,
+    ),
+    (
+        "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|checksums(page=512,block=512,\
+         delay=100us)",
+        192,
+        512,
+    ),
     // Each write goes to the log of its lifetime.
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=100%,summary_pages=16,hints=yes)",

@@ -10,10 +10,12 @@
 //! [`open`], which recovers it. This crate does no I/O, reads no clock, and draws only from seeded
 //! generators.
 
+mod checksums;
 mod driver;
 mod error;
 mod facts;
 mod gather;
+mod hash;
 mod layer;
 mod log_volume;
 mod memory;

@@ -8,7 +8,7 @@ use block::{BlockDevice, Limits, Store};
 use crate::memory::Sized;
 use crate::resize::{Changes, Resizing};
 use crate::staging::{self, Area, Aside};
-use crate::{Driver, Facts, Layer, LayerError, Stack, replicas, stable_buffer};
+use crate::{Driver, Facts, Layer, LayerError, Stack, checksums, replicas, stable_buffer};
 
 /// What a layer is made from.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,9 @@ pub type Opened = Result<Box<dyn Layer>, LayerError>;
 pub enum Addresses {
     /// Each byte lies at the same address below, but for those in an area of the layer's own.
     Kept,
+    /// The same, and what is read is held against what was written through the layer: nobody writes
+    /// past it.
+    Guarded,
     /// Bytes lie wherever the layer wants.
     Moved,
 }
@@ -81,8 +84,13 @@ pub struct Entry {
 }
 
 /// All layers.
-pub static LAYERS: &[&Entry] =
-    &[&scheduler::ENTRY, &stable_buffer::ENTRY, &crate::log_volume::ENTRY, &replicas::ENTRY];
+pub static LAYERS: &[&Entry] = &[
+    &scheduler::ENTRY,
+    &stable_buffer::ENTRY,
+    &crate::log_volume::ENTRY,
+    &replicas::ENTRY,
+    &checksums::ENTRY,
+];
 
 /// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or
 /// nothing for none. A scheduler that converts stands for two layers, the other of which is a log.

@@ -48,7 +48,8 @@ pub struct Resizing<'a, 'b> {
     pub old: Limits,
     /// What may be asked of it then.
     pub new: Limits,
-    /// Whether what is below lies at the same bytes of the device, so that it may be written to.
+    /// Whether what is below lies at the same bytes of the device, so that it is that: else it is
+    /// the layers below, opened.
     pub is_in_place: bool,
     /// What the layers above want changed of what this one gives them.
     pub above: Vec<Change>,
@@ -97,7 +98,7 @@ pub fn resize(
     for (place, (entry, args)) in layers.iter().enumerate() {
         let (making, below) = (Making { args, facts, seed }, &layers[place + 1..]);
         let (old, new) = sizes[below.len()];
-        let is_in_place = below.iter().all(|(entry, _)| entry.addresses != Addresses::Moved);
+        let is_in_place = below.iter().all(|(entry, _)| entry.addresses == Addresses::Kept);
         let mut resized = |below: &mut Store<'_>| {
             let above = std::mem::take(&mut above);
             (entry.resize)(&making, Resizing { below, old, new, is_in_place, above })
@@ -111,5 +112,32 @@ pub fn resize(
             resized(&mut Store::new(&mut driver))?
         };
     }
-    Ok(above)
+    match copied_and_written(&above) {
+        None => Ok(above),
+        Some(at) => {
+            let reason = format!(
+                "what is copied from byte {at} on would be written over: take a size that differs \
+                 by more"
+            );
+            Err(LayerError::Refused { layer: layers[0].0.info.name, reason })
+        }
+    }
+}
+
+/// Where a change copies from what another one writes: they could not be made twice.
+fn copied_and_written(changes: &[Change]) -> Option<u64> {
+    let written: Vec<(u64, u64)> = changes
+        .iter()
+        .map(|change| match change {
+            Change::Zero { at, bytes } => (*at, at + bytes),
+            Change::Put { at, data } => (*at, at + data.len() as u64),
+            Change::Copy { to, bytes, .. } => (*to, to + bytes),
+        })
+        .collect();
+    let mut copied = changes.iter().filter_map(|change| match change {
+        Change::Copy { from, bytes, .. } => Some((*from, from + bytes)),
+        Change::Zero { .. } | Change::Put { .. } => None,
+    });
+    let is_written = |&(from, end): &(u64, u64)| written.iter().any(|&(a, b)| a < end && from < b);
+    copied.find(is_written).map(|(from, _)| from)
 }

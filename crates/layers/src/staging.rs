@@ -67,18 +67,22 @@ fn no_staging() -> LayerError {
 /// can.
 ///
 /// # Errors
-/// [`LayerError::Refused`] if none can, one below it moves addresses, or it moves those of another
+/// [`LayerError::Refused`] if none can, one below it does not keep addresses, or it moves those of another
 /// that could.
 pub(crate) fn level(layers: &[(&'static Entry, Args)]) -> Result<usize, LayerError> {
     let from_bottom: Vec<&Entry> = layers.iter().rev().map(|(entry, _)| *entry).collect();
     let level = from_bottom.iter().position(|entry| entry.aside.is_some());
     let level = level.ok_or_else(no_staging)?;
     let here = from_bottom[level].info.name;
-    let moves = |entry: &&&Entry| entry.addresses == Addresses::Moved;
-    if let Some(below) = from_bottom[..level].iter().find(moves) {
+    let below = from_bottom[..level].iter().find(|entry| entry.addresses != Addresses::Kept);
+    if let Some(below) = below {
+        let what = match below.addresses {
+            Addresses::Guarded => "keeps a table of all pages",
+            Addresses::Kept | Addresses::Moved => "puts bytes elsewhere",
+        };
         let reason = format!(
-            "it lies below {here} and puts bytes elsewhere, so that the area of {here} cannot lie \
-             on a device of its own: put {here} at the bottom, or over nothing but schedulers"
+            "it lies below {here} and {what}, so that the area of {here} cannot lie on a device of \
+             its own: put {here} at the bottom, or over nothing but schedulers"
         );
         return Err(LayerError::Refused { layer: below.info.name, reason });
     }

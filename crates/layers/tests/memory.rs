@@ -219,6 +219,8 @@ fn layers_keep_what_they_say_and_no_more() {
         ("stable_buffer(size=8Mi,ack=written)", 10_000, &[4096, 8192][..], 0.4),
         ("stable_buffer(size=8Mi,ack=written,reread=no)", 10_000, &[4096, 65536][..], 0.4),
         ("stable_buffer(size=8Mi,layout=beside,flushing=proactive)", 20_000, &[512][..], 0.4),
+        ("checksums(page=512)", 50_000, &[512, 4096][..], 0.4),
+        ("checksums(page=512,block=512,delay=1us)", 50_000, &[512, 1024][..], 0.4),
         ("replicas(page=512)", 200_000, &[512][..], 0.4),
         ("replicas(page=512,policy=lru,copies=8,partitions=64)", 200_000, &[512][..], 0.4),
     ] {

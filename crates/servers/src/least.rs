@@ -117,6 +117,7 @@ mod tests {
             ("stable_buffer", None),
             ("stable_buffer(size=9Mi)", None),
             ("log_volume|stable_buffer(size=2Mi)", None),
+            ("stable_buffer|checksums", None),
             ("log_volume", Some(6 * MIB)),
         ] {
             // With a staging device it is looked at only when there is room for the headers.

@@ -42,7 +42,7 @@ const fn aside(name: &'static str) -> Kept {
     Kept { name, stack, staging_bytes: 4 << 20, is_closed: false }
 }
 
-const KEPT: [Kept; 9] = [
+const KEPT: [Kept; 10] = [
     alone("direct", "direct", true),
     alone("log_ring", "log_volume(segment=64Ki)", false),
     alone(
@@ -52,6 +52,7 @@ const KEPT: [Kept; 9] = [
     ),
     alone("stable_buffer", "stable_buffer(size=256Ki,page=4Ki)", false),
     alone("replicas", "replicas(partitions=4,patience=1us,read_threshold=0)", false),
+    alone("checksums", "stable_buffer(size=256Ki,page=4Ki)|checksums(block=512)", false),
     alone("log_over_buffer", "log_volume(segment=64Ki)|stable_buffer(size=256Ki,page=4Ki)", true),
     Kept {
         name: "staged_aside",

@@ -61,6 +61,7 @@ fn a_volume_keeps_within_its_memory_whatever_is_asked_at_once() {
         "scheduler(buffer=8Mi)|log_volume",
         "stable_buffer(size=8Mi)",
         "log_volume(align=256Ki)",
+        "checksums",
     ]
     .into_iter()
     .enumerate()

@@ -17,6 +17,7 @@ DIRECT = "direct"
 ALONE = "device alone"
 NAMES = {
     DIRECT: ALONE,
+    "checksums": "page checksums",
     "log_volume": "log volume",
     "replicas": "page replication",
     "scheduler": "write scheduler",

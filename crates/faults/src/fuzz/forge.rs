@@ -1,6 +1,6 @@
 //! Forged structures: a field is changed and the checksum mended, so that recovery gets past it.
 //! Of formats it knows no more than where checksums are: docs/formats/stable_buffer.md,
-//! log_volume.md and replicas.md.
+//! log_volume.md, replicas.md and checksums.md.
 
 use twox_hash::XxHash3_64;
 
@@ -27,7 +27,7 @@ enum Structure {
     Behind { at: usize, covered: usize },
     /// The checksum in a header at `at`, which covers a page, too.
     Slot { at: usize, page: usize, page_bytes: usize, seed: u64 },
-    /// The checksum before what it covers, with a seed.
+    /// The checksum before what it covers, with a seed: of a log, or of a table of checksums.
     Log { at: usize, length: usize, seed: u64 },
 }
 
@@ -91,6 +91,14 @@ impl Forge {
                 structures.push(Structure::Behind { at, covered: BUFFER_COVERED });
             } else if image[at..].starts_with(b"FWREPLIC") {
                 structures.push(Structure::Behind { at, covered: REPLICAS_COVERED });
+            } else if image[at + 8..].starts_with(b"FWCHK") {
+                let lengths = (1..=MOST_PAGES).map(|sectors| sectors * sector_bytes);
+                let lengths = lengths.filter(|length| at + length <= image.len());
+                let seeds = [0, word(image, at + 16)];
+                structures.extend(
+                    lengths
+                        .flat_map(|length| seeds.map(|seed| Structure::Log { at, length, seed })),
+                );
             } else if image[at + 8..].starts_with(b"FWLOGVOL") {
                 (log_page, volume) = (half(image, at + 20), word(image, at + 24));
                 structures.push(Structure::Log { at, length: LOG_SUPERBLOCK, seed: 0 });

@@ -12,10 +12,11 @@ use placement::Placement;
 use units::{IoOp, Lpn};
 
 use super::below::Op;
-use super::disk::{LOST, NOWHERE, Root, UNKNOWN, make_table};
+use super::disk::{LOST, NOWHERE, Root, make_table};
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
 use super::volume::LogVolume;
+use crate::hash::UNKNOWN;
 use crate::{Actions, Data};
 
 /// Pages of the tables in one write, and writes of them at once.

@@ -10,11 +10,11 @@ use units::{EraseBlockId, IoOp, Ppn};
 
 use super::below::Op;
 use super::checks::fits;
-use super::disk::folded;
 use super::in_segments::Whose;
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
 use super::volume::LogVolume;
+use crate::hash::folded;
 use crate::{Actions, Data, Limits};
 
 /// Longest read of neighbouring pages, in bytes.

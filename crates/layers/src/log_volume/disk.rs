@@ -3,9 +3,9 @@
 //! for its seed.
 
 use bytes::{Buf, BufMut};
-use twox_hash::XxHash3_64;
 
 use super::layout::VolumeLayout;
+use crate::hash::{is_sealed, seal};
 
 pub(super) const SUPERBLOCK_BYTES: usize = 64;
 const ROOT_HEADER_BYTES: usize = 72;
@@ -26,31 +26,6 @@ const FIRST_VERSION: u16 = 1;
 pub(super) const NOWHERE: u32 = u32::MAX;
 /// A logical page whose bytes are gone.
 pub(super) const LOST: u32 = u32::MAX - 1;
-/// The folded checksum of a page of which none is known.
-pub(super) const UNKNOWN: u32 = 0;
-
-/// Of a page of data, and of structures.
-#[inline]
-pub(super) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
-    XxHash3_64::oneshot_with_seed(seed, bytes)
-}
-
-/// What the map keeps of a checksum: never [`UNKNOWN`].
-#[inline]
-pub(super) const fn folded(check: u64) -> u32 {
-    let folded = (check ^ (check >> 32)) as u32;
-    if folded == UNKNOWN { 1 } else { folded }
-}
-
-fn seal(seed: u64, bytes: &mut [u8]) {
-    let sum = checksum(seed, &bytes[8..]);
-    bytes[..8].copy_from_slice(&sum.to_le_bytes());
-}
-
-fn is_sealed(seed: u64, bytes: &[u8]) -> bool {
-    bytes.len() > 8 && (&bytes[..8]).get_u64_le() == checksum(seed, &bytes[8..])
-}
-
 /// In which form a volume was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {

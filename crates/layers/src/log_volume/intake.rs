@@ -10,9 +10,10 @@ use units::{IoOp, Lifetime, Lpn, StreamId};
 use super::below::Op;
 use super::checks::{fits, lost, unfit};
 use super::commit::Waiter;
-use super::disk::{Entry, NOWHERE, UNKNOWN, folded};
+use super::disk::{Entry, NOWHERE};
 use super::in_segments::Whose;
 use super::volume::LogVolume;
+use crate::hash::{UNKNOWN, folded};
 use crate::{Actions, Command, Data, Failure, Gather};
 
 /// A command that waits for room.

@@ -10,11 +10,12 @@ use ssd::ftl::BlockRemains;
 use super::NAME;
 use super::checks::Checks;
 use super::disk::{
-    Entry, LOST, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, UNKNOWN, checksum,
-    decode_summary, decode_table, folded, make_table,
+    Entry, LOST, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, decode_summary,
+    decode_table, make_table,
 };
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
+use crate::hash::{UNKNOWN, checksum, folded};
 use crate::{LayerError, Store};
 
 /// Pages that are read or written at once.

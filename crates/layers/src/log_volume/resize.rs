@@ -14,11 +14,12 @@ use placement::{BuildError, Context, Placement, PlacementVisitor};
 use rustc_hash::FxHashSet;
 
 use super::checks::{Checks, fits};
-use super::disk::{NOWHERE, Root, Segment, Superblock, UNKNOWN, checksum, folded, make_table};
+use super::disk::{NOWHERE, Root, Segment, Superblock, make_table};
 use super::layout::VolumeLayout;
 use super::recovery::{Recovered, recover};
 use super::settings::VolumeSettings;
 use super::{NAME, make, visit_logs};
+use crate::hash::{UNKNOWN, checksum, folded};
 use crate::{Change, Changes, LayerError, Limits, Making, Resizing, Store};
 
 use packing::{Held, Packing};

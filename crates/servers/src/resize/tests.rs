@@ -96,7 +96,7 @@ fn creating(stack: &str) -> Creating {
     }
 }
 
-const STACKS: [&str; 9] = [
+const STACKS: [&str; 12] = [
     "direct",
     "scheduler(coalesce)",
     "log_volume(segment=16Ki)",
@@ -106,6 +106,9 @@ const STACKS: [&str; 9] = [
     "scheduler(coalesce)|stable_buffer(size=128Ki,page=2Ki,ack=fua)|log_volume(segment=16Ki)",
     "log_volume(segment=16Ki,page=1Ki)|stable_buffer(size=64Ki,page=4Ki)",
     "stable_buffer(size=64Ki,page=4Ki)|scheduler(defer)|stable_buffer(size=32Ki,page=1Ki)",
+    "stable_buffer(size=64Ki,page=4Ki)|checksums(page=1Ki,block=512,delay=1ms)",
+    "log_volume(segment=16Ki)|checksums(page=4Ki,delay=1ms)",
+    "checksums(page=2Ki,block=1Ki,delay=1ms)|stable_buffer(size=64Ki,page=2Ki)",
 ];
 
 /// A volume in use, and what it holds.

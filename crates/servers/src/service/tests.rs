@@ -10,7 +10,7 @@ use super::*;
 use crate::{Creating, Opening};
 
 /// Stacks that hold data and are small enough for a few MiB.
-const STACKS: [&str; 7] = [
+const STACKS: [&str; 8] = [
     "direct",
     "scheduler(defer)",
     "stable_buffer(size=256Ki,page=4Ki)",
@@ -18,6 +18,7 @@ const STACKS: [&str; 7] = [
     "log_volume(segment=64Ki,hints=yes)",
     "scheduler(coalesce)|stable_buffer(size=256Ki,page=4Ki)|log_volume(segment=64Ki)",
     "replicas(partitions=4,patience=1us,read_threshold=0)",
+    "stable_buffer(size=256Ki,page=4Ki)|checksums(page=4Ki,block=512,delay=1ms)",
 ];
 
 pub(super) fn creating(device: &str, stack: &str) -> Creating {

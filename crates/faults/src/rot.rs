@@ -13,7 +13,7 @@
 //! - After a kill, the same holds for what the last commit of a log volume made durable: nothing on
 //!   the device says yet that it did. So a few sectors are written last, and may be older.
 //! - After a kill, the pages of regions that `checksums` has marked are as they are. Its own area
-//!   alone is changed then.
+//!   alone is changed then. Trimmed pages have no checksum there.
 
 use block::{Command, Data, Failure, Immediate, Limits, Serve, Store};
 use layers::{Driver, Stack};
@@ -92,6 +92,8 @@ impl Serve for Flat {
 struct Held {
     allowed: Vec<Value>,
     before: Vec<Value>,
+    /// Nothing is held against it.
+    is_unchecked: bool,
 }
 
 /// How a volume is judged after it was opened again.
@@ -160,7 +162,8 @@ impl<'a> Life<'a> {
         let Limits { capacity_bytes, sector_bytes, most_bytes } = stack.limits();
         let sectors = (capacity_bytes / u64::from(sector_bytes)) as usize;
         let most = (most_bytes / sector_bytes) as usize;
-        let zeros = Held { allowed: vec![Value::ZEROS], before: vec![Value::ZEROS] };
+        let zeros =
+            Held { allowed: vec![Value::ZEROS], before: vec![Value::ZEROS], is_unchecked: false };
         Ok(Self {
             subject,
             seed,
@@ -274,6 +277,7 @@ impl<'a> Life<'a> {
         for held in &mut self.held[sectors] {
             if written.is_ok() {
                 held.allowed.clear();
+                held.is_unchecked = false;
             }
             held.allowed.push(value);
             held.before.push(value);
@@ -286,8 +290,10 @@ impl<'a> Life<'a> {
     fn trim(&mut self, sectors: std::ops::Range<usize>) -> Result<(), Wrong> {
         let (offset, length) = (sectors.start * self.size(), sectors.len() * self.size());
         let trimmed = self.run(|store| store.trim(offset as u64, length as u32));
+        let is_unchecked = has_homes_checked(&self.subject.to_string());
         for held in &mut self.held[sectors] {
             held.allowed.clone_from(&held.before);
+            held.is_unchecked |= is_unchecked;
         }
         trimmed.or_else(|failure| self.failed(&failure))
     }
@@ -305,7 +311,8 @@ impl<'a> Life<'a> {
         for (number, bytes) in sectors.zip(bytes.chunks_exact(self.size())) {
             self.tally.sectors_judged += 1;
             let value = Value::read(number as u64, bytes);
-            if !self.held[number].allowed.contains(&value) {
+            let held = &self.held[number];
+            if !held.is_unchecked && !held.allowed.contains(&value) {
                 let allowed: Vec<String> =
                     self.held[number].allowed.iter().map(ToString::to_string).collect();
                 return Err(Wrong(format!(
@@ -323,7 +330,14 @@ impl<'a> Life<'a> {
         (0..self.held.len()).try_for_each(|sector| self.read(sector..sector + 1))
     }
 
+    /// As a volume is closed: a flush tells what could not be written back.
     fn drain(&mut self) -> Result<(), Wrong> {
+        self.write_back()?;
+        self.flush()?;
+        self.write_back()
+    }
+
+    fn write_back(&mut self) -> Result<(), Wrong> {
         let mut driver = Driver::new(&mut self.device, &mut self.stack);
         driver.drain(&mut || true).map_err(|error| Wrong(error.to_string()))?;
         if let Some(layer) = self.stack.layers().iter().find(|layer| !layer.is_idle()) {

@@ -140,7 +140,8 @@ impl Found {
             } else {
                 found.bad_structures += 1;
                 found.changed.push(sector);
-                marks.fill(1);
+                // Whatever it said: that there were trims is the worst.
+                marks.fill(3);
             }
         }
         let at_a_time = (AT_A_TIME.min(u64::from(store.limits().most_bytes))

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ from flashwright.workloads.databases.place import Settings
 from flashwright.workloads.driver import RunConfig
 from flashwright.workloads.session import BenchPlan
 from flashwright.workloads.supervisor import Supervisor
-from kill_recording import settings
+from kill_recording import settings, settings_at_rest
 from processes import until
 from servers import find_server
 from support import ROOT, Cli, find_program
@@ -75,19 +74,6 @@ def of(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "result.json").read_text()))
 
 
-def is_untraced() -> bool:
-    """Nobody records, nor has ended a moment ago: others may on this machine."""
-    first = settings()
-    time.sleep(0.5)
-    return first == settings() and first["current_tracer"] == "nop" and not first["traced"]
-
-
-def untraced() -> dict[str, str]:
-    """The tracing settings when nobody records."""
-    assert until(is_untraced, 240)
-    return settings()
-
-
 def left_behind(where: Path) -> list[str]:
     """Mounts and folders of ours below a folder. Others may record on this machine."""
     mounts = Path("/proc/self/mounts").read_text().splitlines()
@@ -101,12 +87,12 @@ def test_file_systems_are_compared_layer_by_layer(
     cli: Cli, tmp_path: Path, browser: Browser
 ) -> None:
     names = made_here("ext4", "btrfs")
-    before = untraced()
+    before = settings_at_rest()
     done = cli(
         "path", "file_systems", TINY, *SHORT, "--file-systems", ",".join(names), "--repeat", "2",
         "--keep", "--device", "intel-x25e", "--endurance-tbw", "2000", "--out", "out",
     )  # fmt: skip
-    assert until(lambda: settings() == before, 240)
+    assert settings_at_rest() == before
     assert left_behind(tmp_path) == []
     result, rows = of(tmp_path / "out"), pl.read_parquet(tmp_path / "out" / "runs.parquet")
     assert result["complete"]
@@ -337,13 +323,14 @@ def test_ctrl_c_keeps_the_runs_before(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_recordable")
 def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
     made_here("ext4")
-    before = untraced()
+    before = settings_at_rest()
     process = start_long("schedulers", tmp_path)
     assert until((tmp_path / "out" / "runs.parquet").exists, 60)
     assert until(lambda: settings() != before)
     process.kill()
     process.communicate()
-    assert until(lambda: settings() == before and left_behind(tmp_path) == [], 240)
+    assert until(lambda: left_behind(tmp_path) == [], 240)
+    assert settings_at_rest() == before
     assert len(pl.read_parquet(tmp_path / "out" / "runs.parquet")) > 0
     # A study that was killed has all that its report needs.
     done = subprocess.run(

@@ -418,7 +418,7 @@ const STACKS: &[(&str, u64, u32)] = &[
     (
         "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|checksums(page=512,block=512,\
          delay=100us)",
-        192,
+        256,
         512,
     ),
     // Each write goes to the log of its lifetime.

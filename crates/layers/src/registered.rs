@@ -213,26 +213,39 @@ pub(crate) fn build(
         let facts = if is_staging { facts } else { &one_device };
         let making = Making { args, facts, seed };
         let mut driver = Driver::new(&mut *device, stack);
-        let mut store = Store::new(&mut driver);
-        let made = match (work, entry.aside) {
-            (Work::FormatAll, _) => Some((entry.format)(&making, &mut store)),
-            (Work::Lay(area), Some(aside)) if is_staging => {
-                Some((aside.lay)(&making, &mut store, area))
-            }
-            _ => None,
-        };
-        if let Some(made) = made {
-            made?;
-            store.flush()?;
-        }
-        let layer = (entry.open)(&making, &mut store)?;
+        let opened = make_and_open(entry, &making, work, is_staging, &mut Store::new(&mut driver));
         // What the layers below still do of their own is done, too: nothing is left under way.
-        driver.settle().map_err(LayerError::Gone)?;
+        let settled = driver.settle().map_err(LayerError::Gone);
         stack = driver.into_parts().1;
-        stack.push(layer);
+        stack.push(opened.and_then(|layer| settled.map(|()| layer))?);
         if is_laid && is_staging {
             break;
         }
     }
     Ok(stack)
+}
+
+/// One layer, over those that are opened.
+fn make_and_open(
+    entry: &Entry,
+    making: &Making<'_>,
+    work: Work<'_>,
+    is_staging: bool,
+    store: &mut Store<'_>,
+) -> Opened {
+    let is_made = match (work, entry.aside) {
+        (Work::FormatAll, _) => {
+            (entry.format)(making, store)?;
+            true
+        }
+        (Work::Lay(area), Some(aside)) if is_staging => {
+            (aside.lay)(making, store, area)?;
+            true
+        }
+        _ => false,
+    };
+    if is_made {
+        store.flush()?;
+    }
+    (entry.open)(making, store)
 }

@@ -109,7 +109,9 @@ pub fn resize(
         } else {
             let stack = open_layers(below, facts, seed, &mut *device)?;
             let mut driver = Driver::new(&mut *device, stack);
-            resized(&mut Store::new(&mut driver))?
+            let changes = resized(&mut Store::new(&mut driver));
+            driver.settle().map_err(LayerError::Gone)?;
+            changes?
         };
     }
     match copied_and_written(&above) {

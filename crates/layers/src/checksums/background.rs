@@ -36,9 +36,7 @@ pub struct Background {
     is_reading: bool,
     /// The number of the try of what is being read.
     tries: u32,
-    /// Its first time came: who opens a stack does not wait for it.
-    has_begun: bool,
-    /// Nothing is done until the host comes again.
+    /// Nothing is done until the host writes again.
     is_resting: bool,
     /// It was asked to end once: it never reads as fast as it can.
     is_slow: bool,
@@ -56,8 +54,8 @@ impl Background {
             again: VecDeque::new(),
             is_reading: false,
             tries: 1,
-            has_begun: false,
-            is_resting: false,
+            // Who opens a stack does not wait for it.
+            is_resting: true,
             is_slow: false,
             unread: Unread::default(),
             pace: Pace::default(),
@@ -68,12 +66,12 @@ impl Background {
     pub fn begin(&mut self, unsure: Vec<u32>, now: Nanos) {
         self.scrub = Some(0);
         self.doubt(unsure);
-        (self.has_begun, self.is_resting, self.is_slow) = (true, false, false);
+        (self.is_resting, self.is_slow) = (false, false);
         self.unread = Unread::default();
         self.pace.waits(now);
     }
 
-    /// Passes over all pages end where they are, and nothing is read until the host comes.
+    /// Passes over all pages end where they are, and nothing is read until the host writes.
     pub fn rest(&mut self) {
         self.scrub = None;
         self.again.retain(|(whose, ..)| *whose == Whose::Settle);
@@ -87,9 +85,12 @@ impl Background {
         self.again.clear();
     }
 
-    /// The host wants something.
-    pub const fn host_came(&mut self) {
-        self.is_resting = false;
+    /// The host writes: the layer is not about to be closed.
+    pub const fn goes_on(&mut self, now: Nanos) {
+        if self.is_resting {
+            self.is_resting = false;
+            self.pace.waits(now);
+        }
     }
 
     /// These regions are unsure now, all of them, whatever was read or written of them before.
@@ -110,18 +111,14 @@ impl Background {
 
     /// When it goes on though the host leaves no time for it.
     pub fn wakes_at(&self) -> Option<Nanos> {
-        let next = if self.has_begun { self.pace.next() } else { 0 };
-        self.has_work().then_some(next)
+        self.has_work().then(|| self.pace.next())
     }
 }
 
 impl Checksums {
     /// Its time has come, whatever else is under way.
     pub(super) fn background_wakes(&mut self, now: Nanos) {
-        if !self.background.has_begun {
-            self.background.has_begun = true;
-            self.background.pace.waits(now);
-        } else if self.background.wakes_at().is_some_and(|at| at <= now) {
+        if self.background.wakes_at().is_some_and(|at| at <= now) {
             let bytes = self.add_background_read(now) * self.page_bytes();
             match bytes {
                 0 => self.background.pace.waits(now),
@@ -132,8 +129,8 @@ impl Checksums {
 
     /// Nothing else is to be done. Whether there is something to read.
     pub(super) fn read_in_background(&mut self, now: Nanos) -> bool {
-        let goes_on = self.background.has_begun && !self.background.is_slow;
-        goes_on && self.background.has_work() && self.add_background_read(now) > 0
+        let may_read = !self.background.is_slow && self.background.has_work();
+        may_read && self.add_background_read(now) > 0
     }
 
     /// Pages of the next read, if there is one.

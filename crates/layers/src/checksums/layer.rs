@@ -243,7 +243,9 @@ impl Layer for Checksums {
 
     fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         command.check(self.limits());
-        self.background.host_came();
+        if matches!(command.op, IoOp::Write | IoOp::Trim) {
+            self.background.goes_on(now);
+        }
         match (command.op, &self.poison) {
             (IoOp::Flush, Some(poison)) => actions.reply(command.id, Err(poison.clone())),
             (IoOp::Flush, None) => {

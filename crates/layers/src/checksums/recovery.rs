@@ -147,7 +147,7 @@ impl Found {
         let at_a_time = (AT_A_TIME.min(u64::from(store.limits().most_bytes))
             / u64::from(geometry.block_bytes)) as usize;
         let size = geometry.block_bytes as usize;
-        let mut bytes = vec![0; at_a_time * size];
+        let mut bytes = vec![0; at_a_time.min(bits_of.len()) * size];
         for (chunk, marks) in bits_of.chunks_mut(at_a_time).enumerate() {
             let first = (chunk * at_a_time) as u32;
             let bytes = &mut bytes[..marks.len() * size];

@@ -58,8 +58,8 @@ pub(super) fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes
     let Resizing { below, old, new, is_in_place, above } = resizing;
     if !is_in_place {
         return Err(refused(
-            "a stack of two log volumes cannot be resized: make a new volume of the wanted size, \
-             and copy the contents to it",
+            "a stack of two log volumes, or a log over `checksums`, cannot be resized: make a new \
+             volume of the wanted size, and copy the contents to it",
         ));
     }
     let settings = VolumeSettings::read(making.args, making.facts)?;
@@ -67,7 +67,7 @@ pub(super) fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes
     if recovered.layout != VolumeLayout::plan(&settings, old)? {
         return Err(refused(
             "it has a form that is not made any more, and cannot be resized: make a new volume, \
-             and copy the contents to it",
+             volume of the wanted size, and copy the contents to it",
         ));
     }
     let layout = VolumeLayout::plan(&settings, new)?;

@@ -67,8 +67,8 @@ fn no_staging() -> LayerError {
 /// can.
 ///
 /// # Errors
-/// [`LayerError::Refused`] if none can, one below it does not keep addresses, or it moves those of another
-/// that could.
+/// [`LayerError::Refused`] if none can, one below it does not keep addresses, or it moves those of
+/// another that could.
 pub(crate) fn level(layers: &[(&'static Entry, Args)]) -> Result<usize, LayerError> {
     let from_bottom: Vec<&Entry> = layers.iter().rev().map(|(entry, _)| *entry).collect();
     let level = from_bottom.iter().position(|entry| entry.aside.is_some());

@@ -1,8 +1,8 @@
 //! Which regions are marked on the device, as pages of them may be written: without I/O.
 //!
 //! A region's mark is durable before a page of it is written, and says so before one is trimmed. It
-//! is taken away when the region's block of checksums is durable, together with all that was written
-//! before, and nothing was written since.
+//! is taken away when the region's block of checksums is durable, together with all that was
+//! written before, and nothing was written since.
 
 use std::collections::VecDeque;
 
@@ -170,8 +170,8 @@ impl Intent {
         self.marked
     }
 
-    /// A task is about to write to a region, or to trim pages of it: whether it may at once. If not,
-    /// it waits for the mark.
+    /// A task is about to write to a region, or to trim pages of it: whether it may at once. If
+    /// not, it waits for the mark.
     pub fn begin_write(&mut self, region: u32, task: u32, trims: bool, now: Nanos) -> bool {
         let entry = &mut self.regions[region as usize];
         entry.writers += 1;

@@ -1,5 +1,5 @@
-//! Who uses which pages: a page and its checksum change together, so whoever writes to a page has it
-//! alone, and those who read it share it. Whoever comes first, comes first.
+//! Who uses which pages: a page and its checksum change together, so whoever writes to a page has
+//! it alone, and those who read it share it. Whoever comes first, comes first.
 
 use std::collections::VecDeque;
 use std::ops::Range;

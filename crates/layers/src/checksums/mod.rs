@@ -3,10 +3,10 @@
 //!
 //! # What a page is held against
 //! A table with 4 bytes a page lies at the end of what is below, and is kept in memory. Pages and
-//! their checksums cannot be written at once, so a region of pages, those of one block of the table,
-//! is marked on the device before the first of its pages is written, and its block is written when
-//! none of them has been for a while: a write-intent bitmap, as those of Linux's `md` and of
-//! `dm-integrity` in bitmap mode.
+//! their checksums cannot be written at once. So a region of pages, those of one block of the
+//! table, is marked on the device before the first of its pages is written, and its block is
+//! written when none of them has been for a while: a write-intent bitmap, as those of Linux's `md`
+//! and of `dm-integrity` in bitmap mode.
 //!
 //! # The contract
 //! A page that does not hold what was written fails the reads of it, with [`Failure::Io`], and no
@@ -15,8 +15,8 @@
 //!
 //! After a power cut, or after its process was killed, the pages of marked regions may hold another
 //! version than their checksums tell of. They are given as they are until a pass in the background
-//! has read them: what differs is written once more, and gets its checksum then. So what rotted in a
-//! region that is marked at a crash is not found; what rots anywhere else is.
+//! has read them: what differs is written once more, and gets its checksum then. So what rotted in
+//! a region that is marked at a crash is not found; what rots anywhere else is.
 //!
 //! Pages that were never written, or trimmed, have no checksum, as nobody says what they hold.
 //!

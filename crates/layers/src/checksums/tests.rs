@@ -491,7 +491,8 @@ fn checksums_stay_when_the_device_becomes_another_size() {
     assert!(is_bad(held.read(199)));
 }
 
-/// A table that is too long to be noted is copied, and refused where it would be copied over itself.
+/// A table that is too long to be noted is copied, and refused where it would be copied over
+/// itself.
 #[test]
 fn a_long_table_is_copied() {
     let mut held = Held::new();

@@ -157,7 +157,9 @@ pub fn format(
     seed: u64,
     device: &mut dyn BlockDevice,
 ) -> Result<(), LayerError> {
-    build(&parse(text)?, facts, seed, device, Work::FormatAll).map(|_| ())
+    let stack = build(&parse(text)?, facts, seed, device, Work::FormatAll)?;
+    // What layers below noted while those above were written is as after a volume was closed.
+    Driver::new(device, stack).drain(&mut || true).map_err(LayerError::Gone)
 }
 
 /// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom

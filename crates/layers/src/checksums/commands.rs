@@ -176,7 +176,8 @@ impl Checksums {
         let (begin, behind) = (pages.start * page, pages.end * page);
         // A part of a page is written alone only if the rest is what its checksum says.
         let stands = |number: u64, old: &Data| {
-            self.table.is_known(number)
+            !self.intent.is_unsure(self.region_of(number))
+                && self.table.is_known(number)
                 && self.table.fits(number, sums_of(&superblock, number, 1, old)[0])
         };
         let first = parts.first().filter(|_| offset > begin);

@@ -347,6 +347,19 @@ fn a_mark_that_cannot_be_written_fails_the_write_and_nothing_else() {
     assert_eq!(held.read(1).unwrap(), content(1, 2));
 }
 
+/// What a layer above wrote when it was made counts as closed, not as a crash.
+#[test]
+fn a_stack_that_was_just_made_has_no_unsure_pages() {
+    let text = format!("stable_buffer(size=16Ki,page=1Ki)|{TEXT}");
+    let mut device = Immediate::sparse(LIMITS);
+    crate::format(&text, &Facts::default(), 1, &mut device).unwrap();
+    let stack = crate::open(&text, &Facts::default(), 1, &mut device).unwrap();
+    let mut counts = Vec::new();
+    stack.layers()[1].count(&mut counts);
+    let unsure = super::counts::COUNTERS.iter().position(|one| one.name == "unsure_regions");
+    assert_eq!(counts[unsure.unwrap()], 0);
+}
+
 #[test]
 fn a_write_that_failed_leaves_the_page_to_whatever_it_holds() {
     let mut held = Held::new();

@@ -51,6 +51,8 @@ TRACED = frozenset(
 By name, not by a mark `xdist_group`: what xdist 3.8 does with it changes nothing in pytest 9.2, and
 two processes then wait for each other's recordings.
 """
+UNWATCHED = "test_volumes::test_the_file_has_no_writes_behind_its_end_and_holes_read_as_zeros"
+"""It takes a file system away whose file a recording may open for a moment: not beside one."""
 LONG = (
     TRACER,
     "test_volumes",
@@ -113,7 +115,7 @@ class Grouped(LoadScopeScheduling):  # type: ignore[misc]
     """Keeps the tests of a file together, for what they share, and all that use the tracer."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _group(nodeid)
+        return TRACER if nodeid.endswith(UNWATCHED.replace("::", ".py::")) else _group(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:

@@ -330,7 +330,7 @@ impl<'a> Life<'a> {
         (0..self.held.len()).try_for_each(|sector| self.read(sector..sector + 1))
     }
 
-    /// As a volume is closed: a flush tells what could not be written back.
+    /// As a volume is closed: a flush fails if something could not be written back.
     fn drain(&mut self) -> Result<(), Wrong> {
         self.write_back()?;
         self.flush()?;

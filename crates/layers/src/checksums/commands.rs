@@ -104,15 +104,7 @@ impl Checksums {
                 task.parts[place as usize] = data;
                 task.sums = sums;
             }
-            Err(failure) => {
-                let task = &mut self.tasks[key as usize];
-                // The host did not ask for whole pages.
-                let failure = match failure {
-                    Failure::Io { reason, .. } => task.command.failed(reason),
-                    poisoned @ Failure::Poisoned { .. } => poisoned,
-                };
-                task.fails(failure);
-            }
+            Err(failure) => self.tasks[key as usize].fails_below(failure),
         }
         let task = &mut self.tasks[key as usize];
         task.waits -= 1;
@@ -211,9 +203,9 @@ impl Checksums {
         for region in self.region_of(pages.start)..=self.region_of(pages.end - 1) {
             let all = geometry.pages_of(region);
             let (from, to) = (all.start.max(pages.start), all.end.min(pages.end));
-            // The table on the device says of what is forgotten what it will say then.
-            let is_told = || !(from..to).any(|page| self.table.is_known(page));
-            if is_trim && self.intent.is_closed(region) && is_told() {
+            // The table on the device says already what it will say after the trim.
+            let is_unknown = || !(from..to).any(|page| self.table.is_known(page));
+            if is_trim && self.intent.is_closed(region) && is_unknown() {
                 continue;
             }
             let task = &mut self.tasks[key as usize];
@@ -258,11 +250,7 @@ impl Checksums {
     ) {
         let task = &mut self.tasks[key as usize];
         if let Err(failure) = outcome {
-            let failure = match failure {
-                Failure::Io { reason, .. } => task.command.failed(reason),
-                poisoned @ Failure::Poisoned { .. } => poisoned,
-            };
-            task.fails(failure);
+            task.fails_below(failure);
         }
         task.waits -= 1;
         if task.waits > 0 {

@@ -79,7 +79,7 @@ impl Geometry {
         first..(first + self.region_pages()).min(self.pages)
     }
 
-    /// Regions that a sector of marks tells of, in two bits each.
+    /// Regions of a sector of marks, which has two bits for each.
     pub const fn marks_of_sector(&self) -> u64 {
         (self.sector_bytes as u64 - HEADER_BYTES as u64) * 4
     }
@@ -230,7 +230,7 @@ impl Superblock {
     }
 
     /// Puts the checksums of a block into `sums`, as far as that goes. Whether the block is one
-    /// that was written; one of zeros was not yet, and tells of nothing.
+    /// that was written; one of zeros was not yet, and has no checksum.
     pub fn take_block(&self, region: u32, bytes: &[u8], sums: &mut [u32]) -> bool {
         if bytes.iter().all(|&byte| byte == 0) {
             return true;

@@ -51,6 +51,13 @@ pub struct Mark {
     pub has_trims: bool,
 }
 
+impl Mark {
+    /// Its two bits on the device: 1 marked, 2 with trims.
+    pub const fn bits(has_trims: bool) -> u8 {
+        if has_trims { 3 } else { 1 }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     state: State,
@@ -153,11 +160,11 @@ impl Intent {
         ((u64::from(region) / of_sector) as usize, (u64::from(region) % of_sector) as usize)
     }
 
-    /// Puts what a region is to be into the bits of its sector: 1 marked, 2 with trims.
+    /// Puts what a region is to be into the bits of its sector.
     fn put_bits(&mut self, region: u32) {
         let Region { state, trims, .. } = self.regions[region as usize];
         let is_set = !matches!(state, State::Clean | State::Unmarking);
-        let value = u8::from(is_set) | u8::from(is_set && trims != Trims::None) << 1;
+        let value = if is_set { Mark::bits(trims != Trims::None) } else { 0 };
         let (sector, place) = self.place(region);
         let (byte, shift) = (&mut self.sectors[sector].bits[place / 4], place % 4 * 2);
         let was_set = *byte >> shift & 1 == 1;
@@ -177,19 +184,19 @@ impl Intent {
         entry.writers += 1;
         entry.last = now;
         if entry.state == State::Closing {
-            // Its block does not tell of what comes now: it stays marked.
+            // Its block will not have what comes now: it stays marked.
             entry.state = State::Marked;
         }
         if entry.state == State::Marked && (!trims || entry.trims == Trims::Marked) {
             return true;
         }
-        let tells_more = trims && entry.trims == Trims::None && entry.state != State::Unmarking;
-        if tells_more {
+        let adds_trims = trims && entry.trims == Trims::None && entry.state != State::Unmarking;
+        if adds_trims {
             entry.trims = Trims::Marking;
         }
         if entry.state == State::Clean {
             self.mark(region);
-        } else if tells_more {
+        } else if adds_trims {
             self.change(region, true);
         }
         self.waiters.entry(region).or_default().push((task, trims));

@@ -141,7 +141,7 @@ impl Found {
                 found.bad_structures += 1;
                 found.changed.push(sector);
                 // Whatever it said: that there were trims is the worst.
-                marks.fill(3);
+                marks.fill(Mark::bits(true));
             }
         }
         let at_a_time = (AT_A_TIME.min(u64::from(store.limits().most_bytes))
@@ -184,7 +184,7 @@ impl Found {
         sums.fill(LOST);
         // A power cut may tear the block of a region that is marked.
         if *mark == 0 {
-            *mark = 1;
+            *mark = Mark::bits(false);
             self.bad_structures += 1;
             self.changed.push((u64::from(region) / geometry.marks_of_sector()) as u32);
         }
@@ -214,7 +214,7 @@ impl Found {
         for mark in &self.marked {
             let place = u64::from(mark.region).checked_sub(first);
             if let Some(place) = place.filter(|place| *place < of_sector) {
-                bits[place as usize / 4] |= (1 | u8::from(mark.has_trims) << 1) << (place % 4 * 2);
+                bits[place as usize / 4] |= Mark::bits(mark.has_trims) << (place % 4 * 2);
             }
         }
         bits

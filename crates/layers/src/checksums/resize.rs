@@ -6,7 +6,7 @@ use super::settings::ChecksumSettings;
 use crate::hash::UNKNOWN;
 use crate::{Change, Changes, LayerError, Limits, Making, Resizing};
 
-/// Bytes of blocks up to which they are written anew, whatever lies where; more are copied.
+/// Bytes of blocks up to which all are written, whatever lies where; more are copied.
 const PUT_BYTES: u64 = 512 << 10;
 
 /// What may be asked of the layer over what has these limits.
@@ -34,7 +34,7 @@ pub fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes {
     let sums = sums_after(&found, &geometry, &above);
 
     let mut changes = Vec::new();
-    let there: Vec<u32> = told_of(&geometry, &sums).collect();
+    let there: Vec<u32> = known_regions(&geometry, &sums).collect();
     if there.len() as u64 * u64::from(geometry.block_bytes) <= PUT_BYTES {
         let (from, to) = (before.geometry.area_offset(), geometry.area_offset());
         if from < to {
@@ -84,7 +84,7 @@ fn sums_after(found: &Found, geometry: &Geometry, above: &[Change]) -> Vec<u32> 
 }
 
 /// Regions of which something is known.
-fn told_of(geometry: &Geometry, sums: &[u32]) -> impl Iterator<Item = u32> {
+fn known_regions(geometry: &Geometry, sums: &[u32]) -> impl Iterator<Item = u32> {
     (0..geometry.regions() as u32).filter(|&region| {
         let pages = geometry.pages_of(region);
         sums[pages.start as usize..pages.end as usize].iter().any(|&sum| sum != UNKNOWN)

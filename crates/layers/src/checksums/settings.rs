@@ -23,7 +23,7 @@ pub const PARAMS: &[Param] = &[
         name: "block",
         kind: ParamKind::Bytes { min: 512, max: 64 << 10 },
         default: "4Ki",
-        help: "bytes of a block of checksums, a power of two: the pages that it tells of are a \
+        help: "bytes of a block of checksums, a power of two: the pages that it covers are a \
                region, which is marked before one of them is written (4Ki: 1,016 pages)",
     },
     Param {

@@ -87,6 +87,14 @@ impl Task {
     pub fn fails(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
     }
+
+    /// A command below failed, which may be of more than the host asked for.
+    pub fn fails_below(&mut self, failure: Failure) {
+        self.fails(match failure {
+            Failure::Io { reason, .. } => self.command.failed(reason),
+            poisoned @ Failure::Poisoned { .. } => poisoned,
+        });
+    }
 }
 
 /// A command of the layer's own, below.

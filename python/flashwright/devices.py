@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from flashwright import _core, steady
 from flashwright._core import InputError
@@ -139,11 +138,8 @@ class Device:
         found = {
             "link_bytes_per_second": self.profile["interface"]["link_mb_per_second"] * 1e6,
             "channels_bytes_per_second": media["channels"] * page / transfer_us * 1e6,
-            "die_reads_bytes_per_second": at_once * page / float(np.mean(media["read_us"])) * 1e6,
-            "die_programs_bytes_per_second": at_once
-            * page
-            / float(np.mean(media["program_us"]))
-            * 1e6,
+            "die_reads_bytes_per_second": at_once * page / fmean(media["read_us"]) * 1e6,
+            "die_programs_bytes_per_second": at_once * page / fmean(media["program_us"]) * 1e6,
         }
         for op in ("read", "write"):
             request_us = controller[f"{op}_command_us"] + controller["page_us"]

@@ -19,11 +19,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 from flashwright._core import InputError, __revision__, __version__
 
@@ -95,6 +94,8 @@ class Run:
         beside = {name: folder / f"{name}.part" for name in names}
         try:
             for name, table in self.tables.items():
+                import pyarrow.parquet as pq
+
                 pq.write_table(table, beside[f"{name}.parquet"], compression="zstd")
             for name, text in self.texts.items():
                 beside[name].write_text(text, encoding="utf-8")
@@ -119,6 +120,9 @@ class Run:
 
         Raises InputError if it is none, or a file of it is missing or damaged.
         """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         run = Run.read_result(folder)
         run.table_files = {
             name: folder / file for name, file in run.result.pop("large_tables", {}).items()
@@ -158,6 +162,8 @@ def refuse_recording(folder: Path) -> None:
 
 def table(columns: Columns) -> pa.Table:
     """Make an Arrow table of columns."""
+    import pyarrow as pa
+
     return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
@@ -166,6 +172,8 @@ def stack(tables: Sequence[tuple[Mapping[str, Any], Columns]]) -> pa.Table:
 
     Each is led by its own constants (such as the policy that it is of).
     """
+    import pyarrow as pa
+
     parts = []
     for constants, columns in tables:
         part = table(columns)
@@ -186,12 +194,11 @@ def plain(value: Any) -> Any:
         return plain(asdict(value))
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
+    if hasattr(value, "tolist"):
+        # An array or a number of numpy's, which need not be imported for that.
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

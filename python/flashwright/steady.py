@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from flashwright._core import judge
 from flashwright._text import percent, significant, size
 
@@ -35,6 +33,8 @@ def of_drive(
     each figure its 95 % interval `low` and `high` (None if nothing is known of it), whether it is
     `steady` (None if the run is too short to say, or has none), and why it is `unsteady`.
     """
+    import numpy as np
+
     over_time = outcome["tables"]["over_time"]
     seconds = np.asarray(over_time["length_seconds"], dtype=float)
     host = np.asarray(over_time["host_page_writes"], dtype=float)
@@ -62,6 +62,8 @@ def of_drive(
 
 
 def _judged(counted: Any, over: Any, left: list[str]) -> dict[str, Any]:
+    import numpy as np
+
     found = judge(np.ascontiguousarray(counted), np.ascontiguousarray(over))
     reasons = [*left, *([found["unsteady"]] if found["unsteady"] else [])]
     is_short = found["unsteady"] == TOO_SHORT

@@ -130,6 +130,25 @@ def test_every_command_has_help(cli: Cli, command: str) -> None:
         assert "flashwright " + command in text.split("\n", 1)[1], "the help has no example"
 
 
+HEAVY = ("numpy", "pandas", "plotly", "pyarrow")
+
+
+@pytest.mark.parametrize("command", ["--version", "volume --help", "simulate --help", "device a16"])
+def test_a_command_that_needs_little_loads_little(command: str) -> None:
+    """It shall start at once, and most of its time would be that of imports."""
+    code = f"""
+import sys
+from flashwright.cli import main
+try:
+    main()
+finally:
+    print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+"""
+    run = [sys.executable, "-c", code, *command.split()]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stderr == "\n"
+
+
 def test_simulate_json_is_pure_and_has_the_stable_keys(cli: Cli, tmp_path: Path) -> None:
     done = cli(
         "simulate",

@@ -20,17 +20,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+_NOT_LOADED = ("flashwright.__main__", "flashwright.reproduce")
 _MOST_SECONDS = 300
 """After so long a command is killed by an alarm."""
 
 
 def _load() -> None:
-    import flashwright.cli  # noqa: PLC0415
+    """Import what commands do when they first need it, which takes longer than most of them."""
+    import flashwright  # noqa: PLC0415
 
-    for found in pkgutil.iter_modules(flashwright.cli.__path__, "flashwright.cli."):
-        importlib.import_module(found.name)
-    for name in ("numpy", "pyarrow.parquet", "pyarrow.compute", "flashwright.reports"):
+    for found in pkgutil.walk_packages(flashwright.__path__, "flashwright."):
+        if not found.name.startswith(_NOT_LOADED):
+            importlib.import_module(found.name)
+    # pyarrow imports pandas where it is there.
+    for name in ("pandas", "pyarrow.parquet", "pyarrow.compute", "pyarrow.dataset", "jinja2"):
         importlib.import_module(name)
+    # Compressed once for all reports.
+    from flashwright.reports.page import plotly_script  # noqa: PLC0415
+
+    plotly_script()
 
 
 def _become(asked: dict[str, object]) -> NoReturn:

@@ -21,25 +21,7 @@ from flashwright._core import (
     InputWarning,
     __version__,
 )
-from flashwright.cli.compare import compare
-from flashwright.cli.demo import demo
-from flashwright.cli.device import device
-from flashwright.cli.emulate import emulate
-from flashwright.cli.layers import layers
-from flashwright.cli.listing import listing
-from flashwright.cli.model import model
-from flashwright.cli.path import path
-from flashwright.cli.probe import probe
-from flashwright.cli.record import record
-from flashwright.cli.replay import replay
-from flashwright.cli.report import report
-from flashwright.cli.run import run
-from flashwright.cli.simulate import simulate
-from flashwright.cli.top import top
-from flashwright.cli.trace import trace
-from flashwright.cli.transactions import transactions
-from flashwright.cli.volume import volume
-from flashwright.cli.waterfall import waterfall
+from flashwright.cli.groups import CommandsLater
 from flashwright.progress import StoppedError
 
 
@@ -51,7 +33,36 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+_MODULES = {
+    "trace": "trace",
+    "simulate": "simulate",
+    "compare": "compare",
+    "probe": "probe",
+    "run": "run",
+    "record": "record",
+    "waterfall": "waterfall",
+    "replay": "replay",
+    "layers": "layers",
+    "transactions": "transactions",
+    "volume": "volume",
+    "emulate": "emulate",
+    "top": "top",
+    "path": "path",
+    "device": "device",
+    "model": "model",
+    "list": "listing",
+    "demo": "demo",
+    "report": "report",
+}
+"""Where each command is."""
+
+
+@click.group(
+    commands=CommandsLater(
+        {name: f"flashwright.cli.{module}" for name, module in _MODULES.items()}
+    ),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -84,30 +95,6 @@ def cli() -> None:
     drive also a pattern of requests such as `io:random(size=4Ki)`. `flashwright list` names
     everything there is.
     """
-
-
-for command in (
-    trace,
-    simulate,
-    compare,
-    probe,
-    run,
-    record,
-    waterfall,
-    replay,
-    layers,
-    transactions,
-    volume,
-    emulate,
-    top,
-    path,
-    device,
-    model,
-    listing,
-    demo,
-    report,
-):
-    cli.add_command(command)
 
 
 _REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)

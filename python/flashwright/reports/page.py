@@ -119,7 +119,7 @@ def render(page: Page) -> str:
         style=Markup(_asset("report.css")),  # noqa: S704  (our own file)
         script=Markup(_asset("report.js")),  # noqa: S704
         figures=_json_for_script(figures),
-        plotly=Markup(_plotly()) if figures else None,  # noqa: S704
+        plotly=Markup(plotly_script()) if figures else None,  # noqa: S704
     )
 
 
@@ -134,6 +134,8 @@ def _json_for_script(value: Any) -> Markup:
 
 
 @cache
-def _plotly() -> str:
+def plotly_script() -> str:
+    """Give the script that draws figures, compressed and in letters."""
     raw = (resources.files("plotly") / "package_data" / "plotly.min.js").read_bytes()
-    return base64.b64encode(gzip.compress(raw, compresslevel=9, mtime=0)).decode("ascii")
+    # Level 9 takes twice as long for 1 % less.
+    return base64.b64encode(gzip.compress(raw, compresslevel=5, mtime=0)).decode("ascii")

@@ -149,6 +149,9 @@ fn every_policy_fits_on_every_page_mapped_drive() {
         for entry in PLACEMENTS.iter().filter(|entry| entry.info.name != "future_knowledge") {
             for over_provisioning in ["10%", "30%"] {
                 let mut profile = plain.clone();
+                // Room for streams is a matter of erase blocks, whatever their size.
+                let pages = (4 * plain.media.pages_per_program).to_string();
+                profile.set("media.pages_per_erase_block", &pages).unwrap();
                 profile.set("ftl.placement", entry.info.name).unwrap();
                 profile.set("ftl.victim", "").unwrap();
                 profile.set("ftl.over_provisioning", over_provisioning).unwrap();

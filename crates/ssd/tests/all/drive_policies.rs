@@ -11,7 +11,7 @@ use crate::drive::{Endless, settings};
 /// The drive with its channels, dies, planes and erase blocks, of so many programs each.
 fn scaled(builtin: &BuiltIn, changes: &[(&str, &str)]) -> Profile {
     let mut profile = builtin.profile();
-    let pages = (4 * profile.media.pages_per_program).to_string();
+    let pages = (2 * profile.media.pages_per_program).to_string();
     profile.set("media.pages_per_erase_block", &pages).unwrap();
     profile.set("ftl.victim", "").unwrap();
     for (key, value) in changes {

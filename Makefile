@@ -9,8 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := target/stamps
-# Tests of Python at a time. Most wait for processes of theirs.
-WORKERS ?= $(shell nproc)
+# Tests of Python at a time. Most wait for processes of theirs, and for drives that take their time.
+WORKERS ?= $(shell expr 2 \* $$(nproc))
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
@@ -39,7 +39,8 @@ test-rust: $(STAMPS)/tools packages
 	nice cargo test $(RUST_TESTS) --quiet
 
 test-python: build packages
-	$(BIN)/pytest --numprocesses=$(WORKERS)
+	@# What tests build is not of this run of make.
+	env -u MAKEFLAGS $(BIN)/pytest --numprocesses=$(WORKERS)
 
 wheel: build ## Build the wheel into dist/, with the recorded traces in it, and its revision
 	@FLASHWRIGHT_REVISION="$$(git describe --always --dirty --abbrev=12 2>/dev/null || true)" \

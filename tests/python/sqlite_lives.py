@@ -59,7 +59,7 @@ class Life:
         if not self.by_cut:
             return str(data)
         return (
-            f"emulated(profile=intel-x25e,size=1Gi,state=fresh,data={data},seed={self.seed},"
+            f"emulated(profile=intel-x25e,size=256Mi,state=fresh,data={data},seed={self.seed},"
             f"cut_after={cut_after})"
         )
 

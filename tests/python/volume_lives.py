@@ -72,7 +72,7 @@ class Life:
         """Give the volume's device: a drive whose power may be cut."""
         data = self.folder / name
         return (
-            f"emulated(profile=intel-x25e,size=1Gi,state=fresh,data={data},seed={self.seed},"
+            f"emulated(profile=intel-x25e,size=256Mi,state=fresh,data={data},seed={self.seed},"
             f"cut_after={cut_after})"
         )
 

@@ -98,7 +98,7 @@ def document(
             ),
             f"{fit_.factors[True]:.3g}",
             f"{fit_.factors[False]:.3g}",
-            f"{fit_.uniform():.3g}",
+            f"{fit_.uniform():,.0f}",
         ]
         for one in found
         for fit_ in one.fits

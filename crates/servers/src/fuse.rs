@@ -41,7 +41,16 @@ impl Mounted {
     /// # Errors
     /// What the system says.
     pub fn unmount(self) -> io::Result<()> {
-        self.session.umount_and_join()
+        ended(self.session.umount_and_join())
+    }
+}
+
+/// How a session came to its end. Whoever reads the kernel's last request while it is unmounted is
+/// told that the connection was aborted (`fuse_dev_do_read`), which is an end as any other.
+fn ended(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
+        outcome => outcome,
     }
 }
 
@@ -276,5 +285,17 @@ impl Filesystem for OneFile {
             0 => reply.ok(),
             _ => reply.error(Errno::EOPNOTSUPP),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_meets_the_unmounting_is_no_failure() {
+        let errno = |number| Err(io::Error::from_raw_os_error(number));
+        assert!(ended(errno(libc::ECONNABORTED)).is_ok());
+        assert!(ended(errno(libc::EBUSY)).is_err());
     }
 }

@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := target/stamps
 # Tests of Python at a time. Most wait for processes of theirs, and for drives that take their time.
-WORKERS ?= $(shell expr 2 \* $$(nproc))
+WORKERS ?= $(shell expr 1 + $$(nproc))
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 # The tests of the extension are in Python: it cannot be linked into a Rust test.

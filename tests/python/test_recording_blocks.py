@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,15 +142,16 @@ def test_numbers_of_events_that_do_not_fit_are_refused(
 def test_a_full_disk_ends_a_recording_at_once(
     supervisor: Supervisor, volume: Volume, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken: list[int] = []
+    is_written = threading.Event()
+    looked: set[int] = set()
 
     def full(self: Pages) -> int:
-        # The first look finds room.
-        if taken:
+        # Of each processor, the first look after the requests finds room.
+        if id(self) in looked:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        moved = real(self)
-        taken.extend([moved] if moved else [])
-        return moved
+        if is_written.is_set():
+            looked.add(id(self))
+        return real(self)
 
     real = Pages.take_all
     monkeypatch.setattr(Pages, "take_all", full)
@@ -158,6 +160,7 @@ def test_a_full_disk_ends_a_recording_at_once(
         recorder.prepare()
         recorder.start()
         write_pages(volume.mount_point / "file")
+        is_written.set()
         assert until(lambda: recorder.has_failed)
         with pytest.raises(
             RunError,

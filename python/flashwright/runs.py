@@ -93,9 +93,9 @@ class Run:
         names = [*(f"{name}.parquet" for name in self.tables), *self.texts, RESULT_FILE]
         beside = {name: folder / f"{name}.part" for name in names}
         try:
-            for name, table in self.tables.items():
+            if self.tables:
                 import pyarrow.parquet as pq
-
+            for name, table in self.tables.items():
                 pq.write_table(table, beside[f"{name}.parquet"], compression="zstd")
             for name, text in self.texts.items():
                 beside[name].write_text(text, encoding="utf-8")

@@ -21,10 +21,10 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flashwright._core import InputError, __revision__, __version__
+
 if TYPE_CHECKING:
     import pyarrow as pa
-
-from flashwright._core import InputError, __revision__, __version__
 
 Columns = Mapping[str, Any]
 """A table as columns of equal length: lists or numpy arrays."""

@@ -39,7 +39,9 @@ pub use gather::{Gather, ParentPart};
 pub use layer::{Actions, Layer};
 pub use memory::{Memory, Sized, StackMemory, memory};
 pub use meter::{Meter, Sample, Sent};
-pub use registered::{Addresses, Counter, Entry, LAYERS, Making, Opened, format, open, parse};
+pub use registered::{
+    Addresses, Counter, Entry, LAYERS, Making, Opened, format, open, parse, salvage,
+};
 pub use resize::{Change, Changes, Resizing, capacity, resize};
 pub use scrub::ScrubState;
 pub use stack::Stack;

@@ -1,5 +1,7 @@
 //! All layers, by name, and stacks of them.
 
+use std::cell::RefCell;
+
 use registry::{Args, Info, Spec, SpecError, find};
 
 use crate::scheduler::{self, Expansion};
@@ -75,6 +77,9 @@ pub struct Entry {
     pub format: fn(&Making<'_>, &mut Store<'_>) -> Result<(), LayerError>,
     /// Opens what is there, recovered if need be.
     pub open: fn(&Making<'_>, &mut Store<'_>) -> Opened,
+    /// Opens what is left where `open` gives up, without any write, for one who copies it out. It
+    /// adds lines on what is missing.
+    pub salvage: Option<fn(&Making<'_>, &mut Store<'_>, &mut Vec<String>) -> Opened>,
     /// What may be asked of it over what has these limits, if it can be resized.
     pub limits: fn(&Making<'_>, Limits) -> Result<Limits, LayerError>,
     /// The most that it keeps in memory over what has these limits.
@@ -179,10 +184,32 @@ pub fn open(
     build(&parse(text)?, facts, seed, device, Work::Open)
 }
 
+/// Opens what is left of a stack, for one who copies it out: a layer that cannot be opened as ever
+/// puts together what it finds, if it can. With `rebuilds` it does so in any case. Adds lines on
+/// what is missing. To be done over a device that keeps nothing of what is written.
+///
+/// # Errors
+/// [`LayerError`] if too little is left.
+pub fn salvage(
+    text: &str,
+    facts: &Facts,
+    seed: u64,
+    device: &mut dyn BlockDevice,
+    rebuilds: bool,
+    notes: &mut Vec<String>,
+) -> Result<Stack, LayerError> {
+    let notes = RefCell::new(notes);
+    build(&parse(text)?, facts, seed, device, Work::Salvage { rebuilds, notes: &notes })
+}
+
 /// What is done with each layer before it is opened.
 #[derive(Clone, Copy)]
 pub(crate) enum Work<'a> {
     Open,
+    Salvage {
+        rebuilds: bool,
+        notes: &'a RefCell<&'a mut Vec<String>>,
+    },
     FormatAll,
     /// Lays out the area that may lie on another device, and opens no layer above its own.
     Lay(&'a Area),
@@ -249,5 +276,14 @@ fn make_and_open(
     if is_made {
         store.flush()?;
     }
-    (entry.open)(making, store)
+    let (Work::Salvage { rebuilds, notes }, Some(salvage)) = (work, entry.salvage) else {
+        return (entry.open)(making, store);
+    };
+    if !rebuilds {
+        match (entry.open)(making, store) {
+            Err(error) => notes.borrow_mut().push(error.to_string()),
+            opened => return opened,
+        }
+    }
+    salvage(making, store, &mut notes.borrow_mut())
 }

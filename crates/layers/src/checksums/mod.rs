@@ -57,6 +57,7 @@ pub static ENTRY: Entry = Entry {
     aside: None,
     format: recovery::format,
     open: recovery::open,
+    salvage: None,
     limits: resize::limits,
     resize: resize::resize,
     memory: settings::memory,

@@ -4,7 +4,7 @@
 
 use super::NAME;
 use super::disk::{Root, Sizes};
-use super::layout::VolumeLayout;
+use super::layout::{COPIES, VolumeLayout};
 use super::recovery::{Recovered, recover, write_root, write_superblock, write_tables};
 use super::settings::VolumeSettings;
 use crate::staging::{Area, Aside};
@@ -37,9 +37,8 @@ fn lay(making: &Making<'_>, store: &mut Store<'_>, area: &Area) -> Result<(), La
     let layout = VolumeLayout::of(sizes, settings.aside.unwrap_or(0));
     if layout.data_at != old.data_at {
         return Err(refused(format!(
-            "its segments begin at byte {}, as it was made with a staging device by an earlier \
-             version, and leave no room for the rest before them: keep that device, or copy the \
-             contents to a new volume",
+            "its segments begin at byte {}, and leave no room for the rest before them: keep the \
+             staging device, or copy the contents to a new volume",
             old.data_at
         )));
     }
@@ -63,12 +62,12 @@ fn write(layout: &VolumeLayout, held: &Recovered, store: &mut Store<'_>) -> Resu
     let root = Root { number, epoch, areas, ..held.root.clone() };
     let map = |lpn| (held.place_of(lpn), held.checks.of(lpn));
     write_tables(layout, held.volume, number, &written, &root.areas, map, &held.segments, store)?;
-    for copy in 0..layout.root_copies() {
+    for copy in 0..COPIES {
         // What an earlier life has left there must not be taken for a newer root.
         store.write(layout.root(number + 1, copy), &vec![0; layout.root_bytes()])?;
     }
     write_root(layout, held.volume, &root, store)?;
-    write_superblock(layout, held.volume, store)
+    write_superblock(layout, held.volume, held.since, store)
 }
 
 /// Its area takes no more than the room before the segments, or has none there.

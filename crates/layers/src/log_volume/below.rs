@@ -27,6 +27,8 @@ pub(super) enum Op {
     Trim { segment: u32 },
     /// Summaries or tables.
     Own { turn: u8, is_table: bool },
+    /// A piece of a segment's footer.
+    Footer { turn: u8, segment: u32 },
     /// A part of a root.
     Root,
     /// The flush that ends a commit.
@@ -37,7 +39,7 @@ pub(super) enum Op {
 
 impl Op {
     fn is_write(&self) -> bool {
-        matches!(self, Self::Pages { .. } | Self::Own { .. } | Self::Root)
+        matches!(self, Self::Pages { .. } | Self::Own { .. } | Self::Footer { .. } | Self::Root)
     }
 }
 

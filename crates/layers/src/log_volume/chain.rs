@@ -3,8 +3,8 @@
 
 use super::NAME;
 use super::disk::{Entry, LOST, NOWHERE, Root, Segment, SummaryHead, decode_summary};
-use super::layout::VolumeLayout;
-use super::recovery::Replay;
+use super::layout::{SUMMARY_COPIES, VolumeLayout};
+use super::recovery::{BY_SALVAGE, Replay};
 use crate::{LayerError, Store};
 
 /// Pages that are read at once.
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 64;
 pub(super) struct Chain {
     /// Of all summaries that follow each other.
     pub entries: Vec<Entry>,
-    /// Of each of them the physical page, and how many entries there are up to its end.
+    /// Of each of them the last page of its copies, and how many entries there are up to its end.
     pub places: Vec<(u32, usize)>,
     /// All entries before this one are durable.
     pub durable: u64,
@@ -26,6 +26,10 @@ pub(super) struct Chain {
     /// The last page of the last segment may have held a summary, which would have said where the
     /// log went on.
     is_torn: bool,
+    /// A page behind the last summary that could not be read, and whether that before it could not
+    /// be read either: together they may be both copies of one.
+    unreadable: Option<u32>,
+    failure: Option<LayerError>,
 }
 
 /// What a page turned out to be.
@@ -87,7 +91,8 @@ fn what_is(volume: u64, epoch: u64, bytes: &[u8]) -> Page {
 /// Reads the summaries since a root.
 ///
 /// # Errors
-/// [`LayerError`] if a page behind the last summary cannot be read: it may be one.
+/// [`LayerError`] if two neighbouring pages behind the last summary cannot be read: they may be
+/// one.
 fn read_chain(
     layout: &VolumeLayout,
     volume: u64,
@@ -102,10 +107,11 @@ fn read_chain(
         next_entry: root.replay_index,
         beyond: 0,
         is_torn: false,
+        unreadable: None,
+        failure: None,
     };
     let mut reader = Reader::new(layout, volume, root.epoch, store);
     let mut at = (root.replay_at != NOWHERE).then_some(root.replay_at);
-    let mut unreadable = None;
     // Never more segments than there are: what is not ours may go in circles.
     for _ in 0..layout.segments {
         let Some(first) = at.take() else { break };
@@ -119,48 +125,62 @@ fn read_chain(
         while from < end {
             let pages = AT_ONCE.min((end - from) as usize);
             reader.look(from, pages, |ppn, page| match page {
-                Page::Summary(head, entries) if head.number >= chain.next_summary => {
+                Page::Summary(head, entries) if head.number + 1 >= chain.next_summary => {
                     is_old = false;
-                    if chain.take(ppn, head, entries) {
-                        unreadable = None;
+                    let is_copy = head.number + 1 == chain.next_summary;
+                    if !is_copy {
+                        chain.take(layout, ppn, head, entries);
                     }
-                    if ppn + 1 == end {
-                        let there = head.next.filter(|&segment| segment < layout.segments);
-                        at = there.map(|segment| segment * layout.pages_per_segment);
+                    // Also behind one that is missing: later ones say what is durable.
+                    if let Some(next) = head.next.filter(|&segment| segment < layout.segments) {
+                        at = Some(next * layout.pages_per_segment);
                     }
                 }
                 Page::Summary(..) | Page::Old => is_old = true,
-                Page::Other(error) => {
+                Page::Other(failure) => {
                     is_old = false;
-                    unreadable = unreadable.take().or(error);
+                    chain.could_not_read(ppn, failure);
                 }
             });
             from += pages as u32;
         }
         chain.is_torn = at.is_none() && !is_old;
     }
-    match unreadable {
-        Some(error) => Err(error),
+    match chain.failure.take() {
+        Some(failure) => Err(failure),
         None => Ok(chain),
     }
 }
 
 impl Chain {
-    /// Takes a summary if it is the next. Whether it was.
-    fn take(&mut self, ppn: u32, head: SummaryHead, entries: Vec<Entry>) -> bool {
+    /// Takes a summary if it is the next.
+    fn take(&mut self, layout: &VolumeLayout, ppn: u32, head: SummaryHead, entries: Vec<Entry>) {
         let is_next = head.number == self.next_summary
             && head.first == self.next_entry
             && head.durable <= self.next_entry;
         if !is_next {
             self.beyond = self.beyond.max(head.durable);
-            return false;
+            return;
         }
         self.durable = self.durable.max(head.durable);
         self.next_entry += entries.len() as u64;
         self.next_summary += 1;
         self.entries.extend(entries);
-        self.places.push((ppn, self.entries.len()));
-        true
+        let first = ppn - ppn % layout.pages_per_segment;
+        let last = (first + u32::from(head.behind)).max(ppn + 1) - 1;
+        self.places.push((last, self.entries.len()));
+        // What lies before it is no summary that comes later.
+        (self.unreadable, self.failure) = (None, None);
+    }
+
+    /// A page that is no summary could perhaps not be read.
+    fn could_not_read(&mut self, ppn: u32, failure: Option<LayerError>) {
+        let Some(failure) = failure else { return };
+        let are_neighbours = self.unreadable.is_some_and(|before| before + 1 == ppn);
+        if are_neighbours {
+            self.failure.get_or_insert(failure);
+        }
+        self.unreadable = Some(ppn);
     }
 
     /// Looks for later summaries in segments that nothing is mapped to: in one of them the log went
@@ -175,7 +195,8 @@ impl Chain {
     ) {
         let mut reader = Reader::new(layout, volume, epoch, store);
         // A summary follows at most as many pages as it holds entries.
-        let most = layout.pages_per_segment.min(layout.entries_per_summary() as u32 + 1);
+        let most =
+            layout.pages_per_segment.min(layout.entries_per_summary() as u32 + SUMMARY_COPIES);
         let empty = (0..).zip(is_mapped).filter(|(_, is_mapped)| !**is_mapped);
         for (segment, _) in empty {
             let first = segment * layout.pages_per_segment;
@@ -201,7 +222,10 @@ impl Chain {
             return Ok(());
         }
         let after = self.places.last().map_or(root.replay_at, |&(ppn, _)| ppn + 1);
-        let reason = format!("summary {} was durable and is not there", self.next_summary);
+        let reason = format!(
+            "summary {} was durable and is there in neither copy; {BY_SALVAGE}",
+            self.next_summary
+        );
         Err(LayerError::Corrupt { layer: NAME, offset: layout.page(after), reason })
     }
 }

@@ -13,7 +13,7 @@ use units::{IoOp, Lpn};
 
 use super::below::Op;
 use super::disk::{LOST, NOWHERE, Root, make_table};
-use super::layout::VolumeLayout;
+use super::layout::{COPIES, VolumeLayout};
 use super::settings::VolumeSettings;
 use super::volume::LogVolume;
 use crate::hash::UNKNOWN;
@@ -21,7 +21,7 @@ use crate::{Actions, Data};
 
 /// Pages of the tables in one write, and writes of them at once.
 const AT_ONCE: usize = 16;
-const OUTSTANDING: u32 = 4;
+const OUTSTANDING: u32 = 8;
 /// Bytes between checkpoints where summaries lie in segments, if nothing else is asked for.
 pub(super) const MOST_TO_READ: u64 = 256 << 20;
 
@@ -55,7 +55,7 @@ pub(super) struct Checkpoint {
 
 impl Checkpoint {
     pub fn new(layout: &VolumeLayout, settings: &VolumeSettings, root: Root) -> Self {
-        let auto = (64 * u64::from(layout.tables) * u64::from(layout.page_bytes)).max(64 << 20);
+        let auto = (128 * u64::from(layout.tables) * u64::from(layout.page_bytes)).max(64 << 20);
         // Recovery reads all that was written since.
         let auto = if layout.form.in_segments { auto.min(MOST_TO_READ) } else { auto };
         Self {
@@ -130,7 +130,7 @@ impl<P: Placement> LogVolume<P> {
                     || self.checkpoint.is_urgent
                     || self.wants_checkpoint();
                 if is_due {
-                    self.begin_checkpoint();
+                    self.begin_checkpoint(actions);
                 }
                 is_due
             }
@@ -150,7 +150,9 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    fn begin_checkpoint(&mut self) {
+    fn begin_checkpoint(&mut self, actions: &mut Actions) {
+        // The summaries before it may be written over when it has ended.
+        self.write_footers(actions);
         let (replay_from, replay_index) = self.log.replay_from();
         let clock = self.ftl.device().clock;
         let replay_at = if self.layout.form.in_segments { self.end_of_log() } else { None };
@@ -190,17 +192,13 @@ impl<P: Placement> LogVolume<P> {
             }
             let data =
                 if self.is_absent { Data::Absent } else { Data::Whole(self.tables(first, pages)) };
-            let turn = self.commit.count_write();
-            let op = Op::Own { turn, is_table: true };
-            self.below.write(
-                op,
-                self.layout.table(first, area),
-                pages * page as u32,
-                data,
-                actions,
-            );
-            self.counted.checkpoint_pages += u64::from(pages);
-            outstanding += 1;
+            for copy in 0..COPIES {
+                let op = Op::Own { turn: self.commit.count_write(), is_table: true };
+                let (at, length) = (self.layout.table(first, area, copy), pages * page as u32);
+                self.below.write(op, at, length, data.clone(), actions);
+                outstanding += 1;
+            }
+            self.counted.checkpoint_pages += COPIES * u64::from(pages);
         }
         let are_written = outstanding == 0 && self.checkpoint.to_write.is_empty();
         self.checkpoint.phase =
@@ -242,7 +240,7 @@ impl<P: Placement> LogVolume<P> {
         let most = (self.below.limits().most_bytes / page * page) as usize;
         let mut parts = 0;
         // A copy may rot, and without the root the one before would be taken for the newest.
-        for copy in 0..self.layout.root_copies() {
+        for copy in 0..COPIES {
             let at = self.layout.root(number, copy);
             for from in (0..self.layout.root_bytes()).step_by(most) {
                 let to = self.layout.root_bytes().min(from + most);
@@ -251,8 +249,7 @@ impl<P: Placement> LogVolume<P> {
                 parts += 1;
             }
         }
-        self.counted.checkpoint_pages +=
-            self.layout.root_copies() * u64::from(self.layout.root_pages);
+        self.counted.checkpoint_pages += COPIES * u64::from(self.layout.root_pages);
         self.checkpoint.phase = Phase::RootParts(parts);
     }
 

@@ -143,8 +143,8 @@ impl<P: Placement> LogVolume<P> {
             self.ftl.reclaim(segment, 0);
             return;
         }
-        let length = self.layout.pages_per_segment * self.layout.page_bytes;
-        let offset = self.layout.page(segment.0 * self.layout.pages_per_segment);
+        let length = self.layout.segment_bytes() as u32;
+        let offset = self.layout.segment(segment.0);
         self.cleaner.trimming += 1;
         self.below.send(Op::Trim { segment: segment.0 }, IoOp::Trim, offset, length, actions);
     }
@@ -226,6 +226,8 @@ impl<P: Placement> LogVolume<P> {
         while has_free && let Some(stream) = self.ftl.stream_to_close(0) {
             self.send_run(stream, actions);
             self.ftl.close(stream, 0);
+            // Before the segment can be emptied and opened by another stream.
+            self.write_footer(stream, actions);
         }
         // A summary in a segment takes room that the policies do not know of.
         let is_tight =

@@ -14,7 +14,7 @@ use units::{EraseBlockId, IoOp, StreamId};
 use super::below::Op;
 use super::disk::{Entry, Root, SummaryHead, encode_summary};
 use super::in_segments::Whose;
-use super::layout::VolumeLayout;
+use super::layout::{COPIES, VolumeLayout};
 use super::volume::LogVolume;
 use crate::{Actions, Data};
 
@@ -169,6 +169,7 @@ impl Log {
         &mut self,
         segment: u32,
         next: Option<u32>,
+        behind: u16,
     ) -> (SummaryHead, Vec<Entry>) {
         let entries = std::mem::take(&mut self.entries);
         let head = SummaryHead {
@@ -177,6 +178,7 @@ impl Log {
             first: self.next - entries.len() as u64,
             durable: self.durable,
             next,
+            behind,
         };
         self.next_summary += 1;
         self.said = self.durable;
@@ -275,10 +277,12 @@ impl<P: Placement> LogVolume<P> {
             let now = (count - sealed).min(most).min(to_end);
             let data =
                 if self.is_absent { Data::Absent } else { self.summaries(&entries, sealed, now) };
-            let turn = self.commit.count_write();
-            let op = Op::Own { turn, is_table: false };
-            self.below.write(op, self.layout.summary(number), (now * page) as u32, data, actions);
-            self.counted.summary_pages += now as u64;
+            for copy in 0..COPIES {
+                let op = Op::Own { turn: self.commit.count_write(), is_table: false };
+                let (at, length) = (self.layout.summary(number, copy), (now * page) as u32);
+                self.below.write(op, at, length, data.clone(), actions);
+            }
+            self.counted.summary_pages += COPIES * now as u64;
             self.log.next_summary += now as u64;
             sealed += now;
         }
@@ -307,6 +311,7 @@ impl<P: Placement> LogVolume<P> {
                 first: first + from as u64,
                 durable: self.log.durable,
                 next: None,
+                behind: 0,
             };
             encode_summary(self.volume, head, &entries[from..entries.len().min(from + per)], to);
         }

@@ -18,9 +18,7 @@ pub(super) const SUPERBLOCK_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGVOL");
 const ROOT_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGROT");
 const SUMMARY_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGSUM");
 const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGTAB");
-pub(super) const VERSION: u16 = 2;
-/// Volumes that it made are opened, too.
-const FIRST_VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 3;
 
 /// A logical page that lies nowhere.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -31,32 +29,27 @@ pub(super) const LOST: u32 = u32::MAX - 1;
 pub(super) struct Form {
     /// Entries of the map hold checksums.
     pub keeps_checksums: bool,
-    /// Each root is written twice.
-    pub copies_roots: bool,
     /// Summaries lie in the segments, each behind its pages; there is no ring.
     pub in_segments: bool,
 }
 
 impl Form {
     const CHECKSUMS: u16 = 1;
-    const COPIES: u16 = 2;
-    const IN_SEGMENTS: u16 = 4;
+    const IN_SEGMENTS: u16 = 2;
     /// The volume's area lies on another device than its segments.
-    const ASIDE: u16 = 8;
+    const ASIDE: u16 = 4;
 
     fn flags(self) -> u16 {
         (u16::from(self.keeps_checksums) * Self::CHECKSUMS)
-            | (u16::from(self.copies_roots) * Self::COPIES)
             | (u16::from(self.in_segments) * Self::IN_SEGMENTS)
     }
 
     const fn from_flags(flags: u16) -> Option<Self> {
-        if flags & !(Self::CHECKSUMS | Self::COPIES | Self::IN_SEGMENTS) != 0 {
+        if flags & !(Self::CHECKSUMS | Self::IN_SEGMENTS) != 0 {
             return None;
         }
         Some(Self {
             keeps_checksums: flags & Self::CHECKSUMS != 0,
-            copies_roots: flags & Self::COPIES != 0,
             in_segments: flags & Self::IN_SEGMENTS != 0,
         })
     }
@@ -76,7 +69,8 @@ impl Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub page_bytes: u32,
-    pub pages_per_segment: u32,
+    /// All pages of a segment, those of its footer included.
+    pub segment_pages: u32,
     pub segments: u32,
     pub logical_pages: u32,
     pub ring_pages: u32,
@@ -85,11 +79,14 @@ pub(super) struct Sizes {
     pub segments_at: Option<u64>,
 }
 
-/// What never changes after formatting.
+/// What does not change while the volume keeps its size and its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Superblock {
     pub volume: u64,
     pub sizes: Sizes,
+    /// The first epoch in which physical pages had the numbers that they have now: what a salvage
+    /// finds of earlier ones names other places.
+    pub since: u64,
 }
 
 impl Superblock {
@@ -101,17 +98,17 @@ impl Superblock {
         at.put_u16_le(self.sizes.form.flags() | aside);
         at.put_u32_le(self.sizes.page_bytes);
         at.put_u64_le(self.volume);
-        at.put_u32_le(self.sizes.pages_per_segment);
+        at.put_u32_le(self.sizes.segment_pages);
         at.put_u32_le(self.sizes.segments);
         at.put_u32_le(self.sizes.logical_pages);
         at.put_u32_le(self.sizes.ring_pages);
         at.put_u64_le(self.sizes.segments_at.unwrap_or(0));
-        at.fill(0);
+        at.put_u64_le(self.since);
         seal(0, &mut to[..SUPERBLOCK_BYTES]);
     }
 
-    /// What is there, and whether it is of the first version; or why it is no superblock.
-    pub fn decode(from: &[u8]) -> Result<(Self, bool), String> {
+    /// What is there, or why it is no superblock.
+    pub fn decode(from: &[u8]) -> Result<Self, String> {
         let bytes = &from[..SUPERBLOCK_BYTES];
         let mut at = &bytes[8..];
         if at.get_u64_le() != SUPERBLOCK_MAGIC {
@@ -121,29 +118,35 @@ impl Superblock {
         if !is_sealed(0, bytes) {
             return Err("the checksum of the superblock is wrong".to_owned());
         }
-        if !(FIRST_VERSION..=VERSION).contains(&version) {
+        if version < VERSION {
             return Err(format!(
-                "its version is {version}, and {FIRST_VERSION} to {VERSION} are known"
+                "an earlier Flashwright made it, in version {version} of the format, and this one \
+                 knows version {VERSION}: open it with that one, and copy its contents to a new \
+                 volume"
             ));
         }
-        let is_first = version == FIRST_VERSION;
+        if version > VERSION {
+            return Err(format!(
+                "its format is of version {version}, and this Flashwright knows version \
+                 {VERSION}: use a newer one"
+            ));
+        }
         let flags = at.get_u16_le();
-        let is_aside = !is_first && flags & Form::ASIDE != 0;
-        let form = Form::from_flags(if is_aside { flags - Form::ASIDE } else { flags })
-            .filter(|form| !is_first || *form == Form::default())
+        let is_aside = flags & Form::ASIDE != 0;
+        let form = Form::from_flags(flags & !Form::ASIDE)
             .ok_or_else(|| format!("its form is {flags:#06x}, which is unknown"))?;
         let page_bytes = at.get_u32_le();
         let volume = at.get_u64_le();
         let sizes = Sizes {
             page_bytes,
-            pages_per_segment: at.get_u32_le(),
+            segment_pages: at.get_u32_le(),
             segments: at.get_u32_le(),
             logical_pages: at.get_u32_le(),
             ring_pages: at.get_u32_le(),
             form,
             segments_at: Some(at.get_u64_le()).filter(|_| is_aside),
         };
-        Ok((Self { volume, sizes }, is_first))
+        Ok(Self { volume, sizes, since: at.get_u64_le() })
     }
 }
 
@@ -283,8 +286,10 @@ pub(super) struct SummaryHead {
     pub first: u64,
     /// All entries before this one were durable when the summary was made.
     pub durable: u64,
-    /// The segment in which the next summary lies, if this one is in the last page of its own.
+    /// The segment in which the next summary lies, if this one is in the last pages of its own.
     pub next: Option<u32>,
+    /// Of a summary in a segment: the page of that which follows its last copy. Else 0.
+    pub behind: u16,
 }
 
 pub(super) fn encode_summary(volume: u64, head: SummaryHead, entries: &[Entry], to: &mut [u8]) {
@@ -294,7 +299,8 @@ pub(super) fn encode_summary(volume: u64, head: SummaryHead, entries: &[Entry], 
     for field in [volume, head.epoch, head.number, head.first, head.durable] {
         at.put_u64_le(field);
     }
-    at.put_u32_le(entries.len() as u32);
+    at.put_u16_le(entries.len() as u16);
+    at.put_u16_le(head.behind);
     at.put_u32_le(head.next.map_or(0, |segment| segment + 1));
     entries.iter().for_each(|entry| entry.encode(&mut at));
     seal(volume, to);
@@ -311,8 +317,10 @@ pub(super) fn decode_summary(
         return None;
     }
     let [epoch, number, first, durable] = std::array::from_fn(|_| at.get_u64_le());
-    let count = at.get_u32_le() as usize;
-    let head = SummaryHead { epoch, number, first, durable, next: at.get_u32_le().checked_sub(1) };
+    let count = usize::from(at.get_u16_le());
+    let behind = at.get_u16_le();
+    let next = at.get_u32_le().checked_sub(1);
+    let head = SummaryHead { epoch, number, first, durable, next, behind };
     if count > at.len() / SUMMARY_ENTRY_BYTES {
         return None;
     }
@@ -413,19 +421,19 @@ mod tests {
         let mut page = vec![7; 512];
         let sizes = Sizes {
             page_bytes: 512,
-            pages_per_segment: 16,
+            segment_pages: 16,
             segments: 20,
             logical_pages: 200,
             ring_pages: 8,
-            form: Form { keeps_checksums: true, copies_roots: false, in_segments: true },
+            form: Form { keeps_checksums: true, in_segments: true },
             segments_at: None,
         };
         for segments_at in [Some(0), Some(1 << 40), None] {
-            let superblock = Superblock { volume: 5, sizes: Sizes { segments_at, ..sizes } };
+            let sizes = Sizes { segments_at, ..sizes };
+            let superblock = Superblock { volume: 5, sizes, since: 9 };
             superblock.encode(&mut page);
-            assert_eq!(Superblock::decode(&page), Ok((superblock, false)));
+            assert_eq!(Superblock::decode(&page), Ok(superblock));
         }
-        assert_eq!(page[48..64], [0; 16], "as without a staging device ever since");
         let root = Root {
             number: 3,
             epoch: 2,
@@ -450,7 +458,8 @@ mod tests {
             Entry::Lost { lpn: 8, ppn: (1 << 31) - 17 },
             Entry::Opened { segment: 1, stream: 65_535, opened_at: u32::MAX },
         ];
-        let head = SummaryHead { epoch: 1, number: 2, first: 3, durable: 4, next: Some(0) };
+        let head =
+            SummaryHead { epoch: 1, number: 2, first: 3, durable: 4, next: Some(0), behind: 9 };
         encode_summary(5, head, &entries, &mut page);
         let mut read = Vec::new();
         assert_eq!((decode_summary(5, &page, &mut read), &read[..]), (Some(head), &entries[..]));

@@ -102,7 +102,7 @@ impl Gathered {
         let page = u64::from(layout.page_bytes);
         let is_last_of_segment = (ppn + 1).is_multiple_of(layout.pages_per_segment);
         let is_longest = (u64::from(run.pages) + 1) * page > u64::from(self.most_bytes);
-        let end = layout.data_at + (u64::from(ppn) + 1) * page;
+        let end = layout.page(ppn) + page;
         let is_aligned = self.align_bytes.is_some_and(|align| end.is_multiple_of(u64::from(align)));
         (is_first, is_last_of_segment || is_longest || is_aligned)
     }
@@ -114,7 +114,7 @@ impl Gathered {
 }
 
 impl<P: Placement> LogVolume<P> {
-    fn stream_of(&self, ppn: u32) -> StreamId {
+    pub fn stream_of(&self, ppn: u32) -> StreamId {
         self.ftl.stream_of(EraseBlockId(self.layout.segment_of(ppn)))
     }
 
@@ -131,11 +131,21 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Sends what is gathered for a stream.
+    /// Sends what is gathered for a stream; behind the last page of a segment, its footer with it.
     pub fn send_run(&mut self, stream: StreamId, actions: &mut Actions) {
         let Some(run) = self.gathered.take(stream) else { return };
-        let (offset, length) = (self.layout.page(run.first), run.pages * self.layout.page_bytes);
-        let data = run.data.clone();
+        let offset = self.layout.page(run.first);
+        let mut length = run.pages * self.layout.page_bytes;
+        let mut data = run.data.clone();
+        if (run.first + run.pages).is_multiple_of(self.layout.pages_per_segment) {
+            match self.footer_behind(stream, length) {
+                Some(footer) => {
+                    data.append(footer);
+                    length += self.layout.footer_pages() * self.layout.page_bytes;
+                }
+                None => self.write_footer(stream, actions),
+            }
+        }
         let turn = self.commit.count_write();
         let command = Command {
             lifetime: lifetime_of::<P>(stream),

@@ -3,9 +3,11 @@
 //! place at a time.
 //!
 //! # The chain
-//! The last page of a segment is kept for a summary, which says in which segment the log goes on.
-//! So recovery finds all from the first on, which the root names ([`super::chain`]). A segment is
-//! opened as soon as that page is placed, and the frontier always has at least one page left.
+//! Each summary lies in two pages side by side, the same in both, so that one bad sector takes
+//! none. The last two pages of a segment are kept for a summary, which says in which segment the
+//! log goes on. So recovery finds all from the first on, which the root names ([`super::chain`]).
+//! A segment is opened as soon as these pages are placed, and the frontier always has at least two
+//! left. Where a summary would leave one, it lies in three.
 //!
 //! # Room
 //! A summary takes a page that holds nothing from the moment on that the next checkpoint is
@@ -19,6 +21,7 @@ use placement::Placement;
 use units::StreamId;
 
 use super::disk::{Entry, encode_summary};
+use super::layout::SUMMARY_COPIES;
 use super::volume::LogVolume;
 use crate::{Actions, Data};
 
@@ -35,10 +38,11 @@ pub(super) enum Whose {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Whether only the page of the log's segment is left that is kept for a summary.
+    /// Whether only the pages of the log's segment are left that are kept for a summary.
     #[inline]
     pub fn is_at_last_page(&self) -> bool {
-        self.layout.form.in_segments && self.ftl.frontier(LOG, 0).is_none_or(|(_, left)| left == 1)
+        self.layout.form.in_segments
+            && self.ftl.frontier(LOG, 0).is_none_or(|(_, left)| left <= SUMMARY_COPIES)
     }
 
     /// Whether the log can go on to another segment if it has to.
@@ -58,7 +62,7 @@ impl<P: Placement> LogVolume<P> {
         if !self.layout.form.in_segments {
             return true;
         }
-        // The summary of many entries may itself take the page before the last.
+        // The summary of many entries may itself take the pages before the last.
         while self.log.fills_summary() || self.is_at_last_page() {
             if !self.has_way(whose) || self.poison.is_some() {
                 return false;
@@ -68,23 +72,28 @@ impl<P: Placement> LogVolume<P> {
         true
     }
 
-    /// Writes the entries into a summary at the log's end, also if there are none; if that is the
-    /// last page of a segment, the log goes on in another one.
+    /// Writes the entries into a summary at the log's end, also if there are none; if that takes
+    /// the last pages of a segment, the log goes on in another one.
     pub fn seal_here(&mut self, actions: &mut Actions) {
         if !self.has_way(Whose::Own) {
             self.poison("no segment is free for a summary: a bug of the layer", actions);
             return;
         }
-        let ppn = self.ftl.place_dead(LOG, 0).0;
-        let (segment, place) = (self.layout.segment_of(ppn), ppn % self.layout.pages_per_segment);
-        self.segments.fill(segment, place as u16 + 1);
+        let Some((_, left)) = self.ftl.frontier(LOG, 0) else {
+            self.poison("no segment is open for a summary: a bug of the layer", actions);
+            return;
+        };
+        // A single page left would have no use.
+        let copies = if left == SUMMARY_COPIES + 1 { left } else { SUMMARY_COPIES };
+        let ppns: Vec<u32> = (0..copies).map(|_| self.ftl.place_dead(LOG, 0).0).collect();
+        let segment = self.layout.segment_of(ppns[0]);
+        let behind = (ppns[0] % self.layout.pages_per_segment + copies) as u16;
+        self.segments.fill(segment, behind);
         self.checkpoint.segment_changed(&self.layout, segment);
-        let is_last = place + 1 == self.layout.pages_per_segment;
-        let next = if is_last { self.open_next() } else { None };
-        let (head, entries) = self.log.take_for_summary(segment, next);
+        let next = if copies == left { self.open_next() } else { None };
+        let (head, entries) = self.log.take_for_summary(segment, next, behind);
         self.segments.hold_summary(segment);
-        self.counted.summary_pages += 1;
-        self.checkpoint.count_bytes(self.layout.page_bytes);
+        self.counted.summary_pages += u64::from(copies);
         let data = if self.is_absent {
             Data::Absent
         } else {
@@ -92,7 +101,10 @@ impl<P: Placement> LogVolume<P> {
             encode_summary(self.volume, head, &entries, &mut page);
             Data::Whole(page.into())
         };
-        self.gather(ppn, data, None, actions);
+        for ppn in ppns {
+            self.checkpoint.count_bytes(self.layout.page_bytes);
+            self.gather(ppn, data.clone(), None, actions);
+        }
     }
 
     /// Opens the segment in which the log goes on, and tells the log of it.
@@ -134,10 +146,10 @@ mod tests {
 
     /// A volume whose log is open in its first segment.
     fn volume() -> LogVolume<NoPlacement> {
-        let text = "log_volume(page=1Ki,segment=16Ki,over_provisioning=60%,summaries=segments)";
+        let text = "log_volume(page=1Ki,segment=32Ki,over_provisioning=60%,summaries=segments)";
         let args = super::super::ENTRY.info.accept(&Spec::parse(text).unwrap()).unwrap();
         let settings = VolumeSettings::read(&args, &Facts::default()).unwrap();
-        let below = Limits { capacity_bytes: 256 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
+        let below = Limits { capacity_bytes: 512 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
         let layout = VolumeLayout::plan(&settings, below).unwrap();
         let context = Context::new(layout.geometry(), 1);
         let victims =

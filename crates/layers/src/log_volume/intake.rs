@@ -262,14 +262,18 @@ impl<P: Placement> LogVolume<P> {
             let stream = device.blocks[segment as usize].stream;
             let opened_at = device.opened_at[segment as usize];
             self.segments.open(segment, self.log.next, opened_at, stream);
+            self.begin_footer(segment, self.log.next, actions);
             self.log.push(Entry::Opened { segment, stream, opened_at });
         }
         self.segments.fill(segment, (ppn % pages) as u16 + 1);
         self.checkpoint.segment_changed(&self.layout, segment);
         self.checkpoint.page_changed(&self.layout, lpn.0);
         self.checkpoint.count_bytes(self.layout.page_bytes);
-        let is_known = !self.is_absent;
-        self.checks.set(lpn.0, if is_known { folded(check) } else { UNKNOWN });
+        let kept = if self.is_absent { UNKNOWN } else { folded(check) };
+        self.checks.set(lpn.0, kept);
+        if !in_segments {
+            self.keep_for_footer(lpn.0, ppn, kept);
+        }
         self.log.push(Entry::Placed { lpn: lpn.0, ppn, is_relocated, check });
         if !in_segments {
             self.seal_if_long(actions);
@@ -503,7 +507,7 @@ mod tests {
                 .unwrap();
         let args = super::super::ENTRY.info.accept(&spec).unwrap();
         let settings = VolumeSettings::read(&args, &Facts::default()).unwrap();
-        let below = Limits { capacity_bytes: 64 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
+        let below = Limits { capacity_bytes: 128 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
         let layout = VolumeLayout::plan(&settings, below).unwrap();
         let context = Context::new(layout.geometry(), 1);
         let victims =
@@ -530,8 +534,8 @@ mod tests {
             if let Some(segment) = full.take() {
                 volume.ftl.reclaim(EraseBlockId(segment), 0);
             }
-            if (now + 1).is_multiple_of(4) {
-                full = Some(now / 4);
+            if (now + 1).is_multiple_of(3) {
+                full = Some(now / 3);
             }
         }
         panic!("page 0 does not come to lie at {place} again");

@@ -8,12 +8,15 @@ use super::NAME;
 use super::disk::{
     Form, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_HEADER_BYTES, Sizes, TABLE_HEADER_BYTES,
 };
+use super::footer::footer_pages;
 use super::settings::VolumeSettings;
 use crate::{LayerError, Limits};
 
 /// Page numbers have the highest bit for other purposes, and a few values there are words.
 const MOST_PAGES: u64 = (1 << 31) - 16;
-const MOST_PAGES_PER_SEGMENT: u64 = 32_768;
+const MOST_SEGMENT_PAGES: u64 = 32_768;
+/// Two of data, and one for the footer.
+const LEAST_SEGMENT_PAGES: u64 = 3;
 /// Where summaries lie in segments: fewer pages would hold little else.
 const LEAST_PAGES_WITH_SUMMARIES: u32 = 16;
 /// Segments that hold none of what the host is promised there: the one that is written to, that
@@ -21,20 +24,30 @@ const LEAST_PAGES_WITH_SUMMARIES: u32 = 16;
 const SEGMENTS_TO_TURN: u32 = 3;
 /// Pages of a segment that are spare on average there: what cleaning one writes beside its pages,
 /// which are summaries of those, of commits and of a checkpoint.
-const LEAST_SPARE_PAGES: f64 = 5.0;
+const LEAST_SPARE_PAGES: f64 = 10.0;
+/// Everything but the segments is there so often, each time as a whole.
+pub(super) const COPIES: u64 = 2;
+/// No sector of this size, the largest that drives have, holds parts of both.
+const SECTOR_BYTES: u64 = 4096;
+/// Pages of a summary in a segment: itself and a copy behind it.
+pub(super) const SUMMARY_COPIES: u32 = 2;
 
 /// The sizes in a superblock, and what follows from them. Offsets are in bytes from the
 /// start of the device, or of the first of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VolumeLayout {
     pub page_bytes: u32,
+    /// All pages of a segment.
+    pub segment_pages: u32,
+    /// Those of them that pages of data or summaries are placed in; its footer takes the others.
+    /// Physical pages are numbered without footers.
     pub pages_per_segment: u32,
     pub segments: u32,
     pub logical_pages: u32,
     /// Most summaries that may be needed at a time.
     pub ring_pages: u32,
     pub form: Form,
-    /// Pages of one root; there are two, or twice two.
+    /// Pages of one root; there are two, written in turn.
     pub root_pages: u32,
     /// Pages of tables that hold the map.
     pub map_tables: u32,
@@ -43,6 +56,8 @@ pub(super) struct VolumeLayout {
     pub tables: u32,
     /// Where the superblock lies, and all but the segments behind it.
     own_at: u64,
+    /// From one copy of all that to the next.
+    copy_bytes: u64,
     /// Where the segments begin, if that is not behind all else.
     segments_at: Option<u64>,
     roots_at: u64,
@@ -57,13 +72,15 @@ impl VolumeLayout {
     pub fn of(sizes: Sizes, own_at: u64) -> Self {
         let Sizes {
             page_bytes,
-            pages_per_segment,
+            segment_pages,
             segments,
             logical_pages,
             ring_pages,
             form,
             segments_at,
         } = sizes;
+        let footer = if form.in_segments { 0 } else { footer_pages(page_bytes, segment_pages) };
+        let pages_per_segment = segment_pages - footer;
         let page = u64::from(page_bytes);
         let map_tables = logical_pages.div_ceil(per_page(
             page_bytes,
@@ -75,15 +92,17 @@ impl VolumeLayout {
         let root_pages =
             (form.root_header_bytes() as u32 + tables.div_ceil(4)).div_ceil(page_bytes);
         let roots_at = own_at + page;
-        let roots = if form.copies_roots { 4 } else { 2 };
-        let tables_at = roots_at + roots * u64::from(root_pages) * page;
+        let tables_at = roots_at + 2 * u64::from(root_pages) * page;
         let ring_at = tables_at + 2 * u64::from(tables) * page;
-        let segment_bytes = u64::from(pages_per_segment) * page;
-        let own_end = ring_at + ring_bytes(page_bytes, ring_pages, form);
+        let segment_bytes = u64::from(segment_pages) * page;
+        let one = ring_at + ring_bytes(page_bytes, ring_pages, form) - own_at;
+        let copy_bytes = one.next_multiple_of(SECTOR_BYTES.max(page));
+        let own_end = own_at + COPIES * copy_bytes;
         let behind = || own_end.next_multiple_of(segment_bytes);
         let data_at = segments_at.unwrap_or_else(behind);
         Self {
             page_bytes,
+            segment_pages,
             pages_per_segment,
             segments,
             logical_pages,
@@ -93,6 +112,7 @@ impl VolumeLayout {
             map_tables,
             tables,
             own_at,
+            copy_bytes,
             segments_at,
             roots_at,
             tables_at,
@@ -105,7 +125,7 @@ impl VolumeLayout {
     pub const fn sizes(&self) -> Sizes {
         let Self {
             page_bytes,
-            pages_per_segment,
+            segment_pages,
             segments,
             logical_pages,
             ring_pages,
@@ -113,15 +133,7 @@ impl VolumeLayout {
             segments_at,
             ..
         } = *self;
-        Sizes {
-            page_bytes,
-            pages_per_segment,
-            segments,
-            logical_pages,
-            ring_pages,
-            form,
-            segments_at,
-        }
+        Sizes { page_bytes, segment_pages, segments, logical_pages, ring_pages, form, segments_at }
     }
 
     /// The largest volume that a device holds. With another device for all but the segments these
@@ -130,25 +142,26 @@ impl VolumeLayout {
         let page = u64::from(settings.page_bytes);
         let device_bytes = settings.aside.unwrap_or(below.capacity_bytes);
         let all = device_bytes / settings.segment_bytes;
-        let pages_per_segment = settings.segment_bytes / page;
+        let segment_pages = (settings.segment_bytes / page) as u32;
         Self::check_sizes(settings, below, device_bytes)?;
-        let ring_pages =
-            settings.summary_pages.unwrap_or(((all * pages_per_segment / 128) as u32).max(64));
+        let ring_pages = settings
+            .summary_pages
+            .unwrap_or(((all * u64::from(segment_pages) / 128) as u32).max(64));
         let form = Form {
             keeps_checksums: settings.keeps_checksums,
-            copies_roots: true,
             in_segments: settings.are_summaries_in_segments,
         };
         if form.in_segments {
-            Self::check_spare(settings, pages_per_segment as u32)?;
+            Self::check_spare(settings, segment_pages)?;
         }
+        let footer = footer_pages(settings.page_bytes, segment_pages);
         // What the tables take depends on how many segments are left.
         for segments in (2..=all as u32).rev() {
             let physical = match form.in_segments {
-                false => f64::from(segments) * pages_per_segment as f64,
+                false => f64::from(segments) * f64::from(segment_pages - footer),
                 true => {
                     f64::from(segments.saturating_sub(SEGMENTS_TO_TURN))
-                        * f64::from(data_pages(settings.page_bytes, pages_per_segment as u32))
+                        * f64::from(data_pages(settings.page_bytes, segment_pages))
                 }
             };
             let logical_pages = (physical / (1.0 + settings.over_provisioning)) as u32;
@@ -157,7 +170,7 @@ impl VolumeLayout {
             }
             let sizes = Sizes {
                 page_bytes: settings.page_bytes,
-                pages_per_segment: pages_per_segment as u32,
+                segment_pages,
                 segments,
                 logical_pages,
                 ring_pages,
@@ -175,7 +188,7 @@ impl VolumeLayout {
         }
         Err(LayerError::TooSmall {
             layer: NAME,
-            needed: 4 * settings.segment_bytes + u64::from(ring_pages + 8) * page,
+            needed: 4 * settings.segment_bytes + COPIES * u64::from(ring_pages + 8) * page,
             there: device_bytes,
             remedy: "take a larger device, or give segment=... or summary_pages=...",
         })
@@ -198,15 +211,15 @@ impl VolumeLayout {
                  a command's {most}: give page=..."
             )));
         }
-        let pages_per_segment = settings.segment_bytes / page;
-        if !(2..=MOST_PAGES_PER_SEGMENT).contains(&pages_per_segment) {
+        let segment_pages = settings.segment_bytes / page;
+        if !(LEAST_SEGMENT_PAGES..=MOST_SEGMENT_PAGES).contains(&segment_pages) {
             return Err(refused(format!(
-                "a segment of {pages_per_segment} pages is not of 2 to {MOST_PAGES_PER_SEGMENT}: \
-                 give segment=... or page=..."
+                "a segment of {segment_pages} pages is not of {LEAST_SEGMENT_PAGES} to \
+                 {MOST_SEGMENT_PAGES}: give segment=... or page=..."
             )));
         }
         let all = device_bytes / settings.segment_bytes;
-        if all * pages_per_segment > MOST_PAGES {
+        if all * segment_pages > MOST_PAGES {
             return Err(refused(format!(
                 "a device of {device_bytes} bytes has more than {MOST_PAGES} pages of {page} \
                  bytes: give page=..."
@@ -257,7 +270,7 @@ impl VolumeLayout {
     /// Pages of a segment that may hold data, on average: all, but for summaries in it.
     pub fn data_pages_per_segment(&self) -> u32 {
         if self.form.in_segments {
-            data_pages(self.page_bytes, self.pages_per_segment)
+            data_pages(self.page_bytes, self.segment_pages)
         } else {
             self.pages_per_segment
         }
@@ -272,24 +285,24 @@ impl VolumeLayout {
     pub fn is_sound(sizes: Sizes, below: Limits, aside: Option<u64>) -> bool {
         let Sizes {
             page_bytes,
-            pages_per_segment,
+            segment_pages,
             segments,
             logical_pages,
             ring_pages,
             form,
             segments_at,
         } = sizes;
-        let pages = u64::from(segments) * u64::from(pages_per_segment);
+        let pages = u64::from(segments) * u64::from(segment_pages);
         page_bytes.is_power_of_two()
             && (512..=65_536).contains(&page_bytes)
             && page_bytes.is_multiple_of(below.sector_bytes)
             && page_bytes <= below.most_bytes
-            && (2..=MOST_PAGES_PER_SEGMENT).contains(&u64::from(pages_per_segment))
+            && (LEAST_SEGMENT_PAGES..=MOST_SEGMENT_PAGES).contains(&u64::from(segment_pages))
             && segments >= 2
             && pages <= MOST_PAGES
             && (1..pages).contains(&u64::from(logical_pages))
             && (8..=1 << 24).contains(&ring_pages)
-            && (!form.in_segments || pages_per_segment >= LEAST_PAGES_WITH_SUMMARIES)
+            && (!form.in_segments || segment_pages >= LEAST_PAGES_WITH_SUMMARIES)
             && segments_at.is_some() == aside.is_some()
             && segments_at.is_none_or(|at| at < below.capacity_bytes)
             && Self::of(sizes, aside.unwrap_or(0)).fits(below)
@@ -316,17 +329,37 @@ impl VolumeLayout {
     }
 
     fn end(&self) -> u64 {
-        self.page(self.segments * self.pages_per_segment)
+        self.segment(self.segments)
     }
 
     /// Where all but the segments ends.
     fn own_end(&self) -> u64 {
-        self.ring_at + ring_bytes(self.page_bytes, self.ring_pages, self.form)
+        self.own_at + COPIES * self.copy_bytes
     }
 
-    /// Where the superblock lies.
-    pub const fn superblock(&self) -> u64 {
-        self.own_at
+    /// Where a copy of the superblock lies.
+    pub const fn superblock(&self, copy: u64) -> u64 {
+        self.own_at + copy * self.copy_bytes
+    }
+
+    /// Where a segment begins.
+    pub fn segment(&self, segment: u32) -> u64 {
+        self.data_at + u64::from(segment) * self.segment_bytes()
+    }
+
+    /// Bytes of a segment, with its footer.
+    pub fn segment_bytes(&self) -> u64 {
+        u64::from(self.segment_pages) * u64::from(self.page_bytes)
+    }
+
+    /// Pages of a segment's footer.
+    pub const fn footer_pages(&self) -> u32 {
+        self.segment_pages - self.pages_per_segment
+    }
+
+    /// Where a segment's footer begins.
+    pub fn footer(&self, segment: u32) -> u64 {
+        self.segment(segment) + u64::from(self.pages_per_segment) * u64::from(self.page_bytes)
     }
 
     /// The segment of a physical page.
@@ -351,33 +384,38 @@ impl VolumeLayout {
     /// Where a physical page lies.
     #[inline]
     pub fn page(&self, ppn: u32) -> u64 {
-        self.data_at + u64::from(ppn) * u64::from(self.page_bytes)
+        let place = ppn % self.pages_per_segment;
+        self.segment(self.segment_of(ppn)) + u64::from(place) * u64::from(self.page_bytes)
     }
 
-    /// Where the root of this number lies, or a copy of it.
+    /// Whether the second of two physical pages lies right behind the first.
+    #[inline]
+    pub const fn are_neighbours(&self, ppn: u32, next: u32) -> bool {
+        next == ppn + 1 && !next.is_multiple_of(self.pages_per_segment)
+    }
+
+    /// Where a copy of the root of this number lies.
     pub fn root(&self, number: u64, copy: u64) -> u64 {
-        self.roots_at + (2 * copy + number % 2) * self.root_bytes() as u64
-    }
-
-    /// How often each root is there.
-    pub const fn root_copies(&self) -> u64 {
-        if self.form.copies_roots { 2 } else { 1 }
+        self.roots_at + copy * self.copy_bytes + number % 2 * self.root_bytes() as u64
     }
 
     pub fn root_bytes(&self) -> usize {
         (self.root_pages * self.page_bytes) as usize
     }
 
-    /// Where a page of the tables lies, in the first (1) or second (2) area.
-    pub fn table(&self, index: u32, area: u8) -> u64 {
+    /// Where a copy of a page of the tables lies, in the first (1) or second (2) area.
+    pub fn table(&self, index: u32, area: u8, copy: u64) -> u64 {
         self.tables_at
+            + copy * self.copy_bytes
             + (u64::from(area - 1) * u64::from(self.tables) + u64::from(index))
                 * u64::from(self.page_bytes)
     }
 
-    /// Where the summary of this number lies.
-    pub fn summary(&self, number: u64) -> u64 {
-        self.ring_at + (number % u64::from(self.ring_pages)) * u64::from(self.page_bytes)
+    /// Where a copy of the summary of this number lies.
+    pub fn summary(&self, number: u64, copy: u64) -> u64 {
+        self.ring_at
+            + copy * self.copy_bytes
+            + (number % u64::from(self.ring_pages)) * u64::from(self.page_bytes)
     }
 
     /// Entries in a summary.
@@ -407,10 +445,10 @@ impl VolumeLayout {
     }
 }
 
-/// The last page of each segment holds a summary, and one follows the pages of each full one.
-fn data_pages(page_bytes: u32, pages_per_segment: u32) -> u32 {
+/// The last pages of each segment hold a summary, and one follows the pages of each full one.
+fn data_pages(page_bytes: u32, segment_pages: u32) -> u32 {
     let per = per_page(page_bytes, SUMMARY_HEADER_BYTES, SUMMARY_ENTRY_BYTES) - 2;
-    pages_per_segment.saturating_sub(1 + pages_per_segment.div_ceil(per))
+    segment_pages.saturating_sub(SUMMARY_COPIES * (1 + segment_pages.div_ceil(per)))
 }
 
 fn ring_bytes(page_bytes: u32, ring_pages: u32, form: Form) -> u64 {

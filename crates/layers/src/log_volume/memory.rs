@@ -6,6 +6,7 @@ use units::Geometry;
 
 use super::commit::MOST_VOLATILE;
 use super::disk::{Entry, Segment};
+use super::footer::FooterEntry;
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
 use super::{checkpoint, cleaning, recovery, resize, visit_logs};
@@ -74,12 +75,14 @@ pub(super) fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerE
     let of_segment = (size_of::<Segment>() + size_of::<(u16, u32, u32)>()) as u64 + VICTIM_BYTES;
     let counts = streams * u64::from(layout.pages_per_segment + 1) * COUNT_BYTES;
     let roots = u64::from(layout.tables) * 8;
+    let footers = streams * u64::from(layout.pages_per_segment) * size_of::<FooterEntry>() as u64;
     let table_bytes = table_bytes(geometry)
         + checks
         + logical * of_policy
         + segments * of_segment
         + counts
         + roots
+        + footers
         + SMALL_BYTES;
     // A list that grows is twice as long for a while.
     let entries = 2 * MOST_VOLATILE * size_of::<Entry>() as u64;
@@ -92,7 +95,11 @@ pub(super) fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerE
         false => 3 * entries,
         true => checkpoint::MOST_TO_READ / page * 3 * size_of::<Entry>() as u64,
     };
-    let read_bytes = 2 * recovery::AT_ONCE as u64 * page + replayed;
+    let made = recovery::MOST_ENTRIES.max(layout.pages_per_segment as usize);
+    let read_bytes = 2 * recovery::AT_ONCE as u64 * page
+        + replayed
+        + 2 * (made * size_of::<FooterEntry>()) as u64
+        + segments * ENTRY_BYTES;
     let opening_bytes =
         table_bytes + logical * ENTRY_BYTES + segments * ENTRY_BYTES * 8 + read_bytes;
     let above = Limits { capacity_bytes: logical * u64::from(layout.page_bytes), ..below };

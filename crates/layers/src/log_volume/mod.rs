@@ -49,6 +49,7 @@ mod checks;
 mod cleaning;
 mod commit;
 mod disk;
+mod footer;
 mod gathered;
 mod in_segments;
 mod intake;
@@ -58,6 +59,7 @@ mod memory;
 mod reading;
 mod recovery;
 mod resize;
+mod salvage;
 mod scrub;
 mod segments;
 mod settings;
@@ -115,6 +117,10 @@ pub(super) const COUNTERS: &[Counter] = &[
     Counter::level("scrub_pages_left", "pages that a pass has still to look at"),
     Counter::level("unread_pages", "pages that the last pass could not read"),
     Counter::sum(
+        "footer_pages",
+        "pages at the ends of segments that say what lies in them, for a salvage",
+    ),
+    Counter::sum(
         "hinted_pages",
         "of the host's pages, those written with a hint of their lifetime",
     ),
@@ -135,6 +141,7 @@ pub(super) static ENTRY: Entry = Entry {
     aside: Some(&aside::ASIDE),
     format,
     open,
+    salvage: Some(salvage),
     limits: resize::limits,
     resize: resize::resize,
     memory: memory::memory,
@@ -152,6 +159,12 @@ fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> 
 fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let settings = VolumeSettings::read(making.args, making.facts)?;
     let recovered = recovery::recover(&settings, store)?;
+    make(recovered, &settings, making.seed, store.limits())
+}
+
+fn salvage(making: &Making<'_>, store: &mut Store<'_>, notes: &mut Vec<String>) -> Opened {
+    let settings = VolumeSettings::read(making.args, making.facts)?;
+    let recovered = salvage::salvage(&settings, store, notes)?;
     make(recovered, &settings, making.seed, store.limits())
 }
 

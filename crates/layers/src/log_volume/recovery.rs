@@ -10,16 +10,21 @@ use ssd::ftl::BlockRemains;
 use super::NAME;
 use super::checks::Checks;
 use super::disk::{
-    Entry, LOST, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, decode_summary,
+    Entry, LOST, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, SummaryHead, Superblock, decode_summary,
     decode_table, make_table,
 };
-use super::layout::VolumeLayout;
+use super::footer::{FooterHead, entries_of_mapped, footer_bytes};
+use super::layout::{COPIES, VolumeLayout};
 use super::settings::VolumeSettings;
 use crate::hash::{UNKNOWN, checksum, folded};
-use crate::{LayerError, Store};
+use crate::{Failure, LayerError, Store};
 
 /// Pages that are read or written at once.
 pub(super) const AT_ONCE: usize = 64;
+/// Entries of footers that are made at once.
+pub(super) const MOST_ENTRIES: usize = 1 << 16;
+/// What those do who cannot open it.
+pub(super) const BY_SALVAGE: &str = "`flashwright volume salvage` copies out what is left";
 /// Summaries that are looked for behind the last one: as many may be written at once, and lost.
 const MOST_MISSING: u32 = 16;
 
@@ -27,6 +32,8 @@ const MOST_MISSING: u32 = 16;
 pub(super) struct Recovered {
     pub layout: VolumeLayout,
     pub volume: u64,
+    /// The epoch from which on physical pages have their numbers.
+    pub since: u64,
     /// The root that opens this life; it is durable.
     pub root: Root,
     pub map: Vec<u32>,
@@ -58,7 +65,18 @@ impl Recovered {
             vec![Segment::default(); layout.segments as usize],
         );
         let checks = Checks::default();
-        Self { layout, volume: 0, root, map, checks, segments, clock: 0, open: None, lost_pages: 0 }
+        Self {
+            layout,
+            volume: 0,
+            since: 0,
+            root,
+            map,
+            checks,
+            segments,
+            clock: 0,
+            open: None,
+            lost_pages: 0,
+        }
     }
 
     /// What tables say of a logical page.
@@ -87,7 +105,7 @@ pub(super) fn format(
     // What was there goes into the identity, so that no volume is taken for an earlier one in its
     // place.
     let mut remains = vec![0; (2 * layout.root_pages as usize + 1) * layout.page_bytes as usize];
-    store.read(layout.superblock(), &mut remains)?;
+    read_or_zeros(store, layout.superblock(0), &mut remains)?;
     let volume = checksum(seed, &remains);
     let mut areas = vec![0; layout.tables as usize];
     let mut first = 0;
@@ -118,18 +136,120 @@ pub(super) fn format(
         areas,
     };
     write_root(layout, volume, &root, store)?;
-    write_superblock(layout, volume, store)
+    write_superblock(layout, volume, 0, store)
+}
+
+/// Reads what may be unreadable. Whether it could be read.
+///
+/// # Errors
+/// Any other failure than that of one place.
+pub(super) fn try_read(
+    store: &mut Store<'_>,
+    offset: u64,
+    to: &mut [u8],
+) -> Result<bool, LayerError> {
+    match store.read(offset, to) {
+        Ok(()) => Ok(true),
+        Err(Failure::Io { .. }) => Ok(false),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// The same, with zeros for what could not be read: which is no structure, nor any data.
+pub(super) fn read_or_zeros(
+    store: &mut Store<'_>,
+    offset: u64,
+    to: &mut [u8],
+) -> Result<(), LayerError> {
+    if !try_read(store, offset, to)? {
+        to.fill(0);
+    }
+    Ok(())
+}
+
+/// The superblock, and whether both copies say so. The parameters say where the second is.
+///
+/// # Errors
+/// [`LayerError::NotFormatted`] if neither is there.
+pub(super) fn read_superblock(
+    settings: &VolumeSettings,
+    store: &mut Store<'_>,
+) -> Result<(Superblock, bool), LayerError> {
+    let limits = store.limits();
+    let own_at = settings.aside.unwrap_or(0);
+    let mut read = |at: u64| {
+        let mut bytes = vec![0; SUPERBLOCK_BYTES.next_multiple_of(limits.sector_bytes as usize)];
+        if limits.capacity_bytes < at + bytes.len() as u64 {
+            return Ok(Err(format!("the device has {} bytes", limits.capacity_bytes)));
+        }
+        let is_read = try_read(store, at, &mut bytes)?;
+        let found = if is_read {
+            Superblock::decode(&bytes)
+        } else {
+            Err("the superblock cannot be read".to_owned())
+        };
+        Ok::<_, LayerError>(found.and_then(|found| {
+            let fits = VolumeLayout::is_sound(found.sizes, limits, settings.aside);
+            fits.then_some(found).ok_or_else(|| {
+                format!(
+                    "its superblock describes a volume that is none, or does not fit {} bytes",
+                    limits.capacity_bytes
+                )
+            })
+        }))
+    };
+    let first = read(own_at)?;
+    let second_at = match &first {
+        Ok(first) => Some(VolumeLayout::of(first.sizes, own_at).superblock(1)),
+        Err(_) => VolumeLayout::plan(settings, limits).ok().map(|layout| layout.superblock(1)),
+    };
+    let second = second_at.map(&mut read).transpose()?;
+    match (first, second) {
+        (Ok(first), Some(second)) => Ok((first, second == Ok(first))),
+        (Ok(first), None) => Ok((first, false)),
+        (Err(_), Some(Ok(second))) => Ok((second, false)),
+        (Err(reason), _) => Err(LayerError::NotFormatted { layer: NAME, offset: own_at, reason }),
+    }
+}
+
+/// Writes the footers of segments as the map has them, for one who goes on with other epochs:
+/// pages that nothing is mapped to are not in them.
+pub(super) fn write_footers(
+    layout: &VolumeLayout,
+    volume: u64,
+    root: &Root,
+    which: &[u32],
+    map: &[u32],
+    (check, segments): (impl Fn(u32) -> u32, &[Segment]),
+    store: &mut Store<'_>,
+) -> Result<(), LayerError> {
+    let number = root.durable.saturating_sub(1);
+    // Not all in memory at once.
+    let at_once = (MOST_ENTRIES / layout.pages_per_segment as usize).max(1);
+    for which in which.chunks(at_once) {
+        let entries = entries_of_mapped(layout, which, map, &check, number);
+        for (&segment, entries) in which.iter().zip(&entries) {
+            let opened = segments[segment as usize].opened;
+            let head = FooterHead { epoch: root.epoch, began: root.durable, opened, index: 0 };
+            let bytes = footer_bytes(layout.page_bytes, volume, head, entries);
+            store.write(layout.footer(segment), &bytes)?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn write_superblock(
     layout: &VolumeLayout,
     volume: u64,
+    since: u64,
     store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
-    let superblock = Superblock { volume, sizes: layout.sizes() };
+    let superblock = Superblock { volume, sizes: layout.sizes(), since };
     let mut page = vec![0; layout.page_bytes as usize];
     superblock.encode(&mut page);
-    store.write(layout.superblock(), &page)?;
+    for copy in 0..COPIES {
+        store.write(layout.superblock(copy), &page)?;
+    }
     Ok(store.flush()?)
 }
 
@@ -153,7 +273,9 @@ pub(super) fn write_tables(
         for (&index, to) in run.iter().zip(bytes.chunks_mut(page)) {
             make_table(layout, volume, number, index, to, &map, segments);
         }
-        store.write(layout.table(run[0], areas[run[0] as usize]), &bytes)?;
+        for copy in 0..COPIES {
+            store.write(layout.table(run[0], areas[run[0] as usize], copy), &bytes)?;
+        }
     }
     Ok(store.flush()?)
 }
@@ -166,47 +288,30 @@ pub(super) fn write_root(
 ) -> Result<(), LayerError> {
     let mut bytes = vec![0; layout.root_bytes()];
     root.encode(layout.form, volume, &mut bytes);
-    for copy in 0..layout.root_copies() {
+    for copy in 0..COPIES {
         store.write(layout.root(root.number, copy), &bytes)?;
     }
     Ok(store.flush()?)
 }
 
-/// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid, and,
-/// where segments are trimmed, pages that hold just that: so a power cut leaves what is found
-/// again. A volume of the first version keeps its form, and gets a superblock of this version; if
-/// it is to keep checksums, in memory alone, of pages written since its last checkpoint.
+/// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid,
+/// footers, which no recovery reads, a superblock that one copy of was bad, and, where segments are
+/// trimmed, pages that hold just that: so a power cut leaves what is found again.
 pub(super) fn recover(
     settings: &VolumeSettings,
     store: &mut Store<'_>,
 ) -> Result<Recovered, LayerError> {
-    let (keeps_checksums, own_at) = (settings.keeps_checksums, settings.aside.unwrap_or(0));
     // What a process that was killed had written may still be volatile, and what is written below
     // is beside what is read here.
     store.flush()?;
-    let limits = store.limits();
-    let unformatted =
-        |reason: String| LayerError::NotFormatted { layer: NAME, offset: own_at, reason };
-    let first = SUPERBLOCK_BYTES.next_multiple_of(limits.sector_bytes as usize);
-    if limits.capacity_bytes < own_at + first as u64 {
-        return Err(unformatted(format!("the device has {} bytes", limits.capacity_bytes)));
-    }
-    let mut bytes = vec![0; first];
-    store.read(own_at, &mut bytes)?;
-    let (found, is_first_version) = Superblock::decode(&bytes).map_err(unformatted)?;
-    let Superblock { volume, sizes } = found;
-    if !VolumeLayout::is_sound(sizes, limits, settings.aside) {
-        return Err(unformatted(format!(
-            "its superblock describes a volume that is none, or does not fit {} bytes",
-            limits.capacity_bytes
-        )));
-    }
-    let layout = VolumeLayout::of(sizes, own_at);
+    let (Superblock { volume, sizes, since }, are_both_good) = read_superblock(settings, store)?;
+    let layout = VolumeLayout::of(sizes, settings.aside.unwrap_or(0));
     let old = newest_root(&layout, volume, store)?;
-    let mut replay = Replay::from(&layout, volume, &old, keeps_checksums, store)?;
+    let mut replay = Replay::from(&layout, volume, &old, settings.keeps_checksums, store)?;
     replay.rewrites = settings.trims;
     replay.run(&old, store)?;
     let open = if layout.form.in_segments { replay.open_log() } else { None };
+    let which = if layout.form.in_segments { Vec::new() } else { replay.without_footers() };
     let Replay {
         mut map, checks, segments, clock, lost, changed, next_summary, next_entry, ..
     } = replay;
@@ -236,10 +341,12 @@ pub(super) fn recover(
             store,
         )?;
     }
+    let check = |lpn: u32| check_of(&checks, lpn);
+    write_footers(&layout, volume, &root, &which, &map, (check, &segments), store)?;
+    store.flush()?;
     write_root(&layout, volume, &root, store)?;
-    if is_first_version {
-        // From now on it may hold what the first version does not know.
-        write_superblock(&layout, volume, store)?;
+    if !are_both_good {
+        write_superblock(&layout, volume, since, store)?;
     }
     let mut bad = FxHashSet::default();
     for (lpn, place) in (0..).zip(&mut map) {
@@ -249,22 +356,33 @@ pub(super) fn recover(
         }
     }
     let checks = Checks::new(checks, bad);
-    Ok(Recovered { layout, volume, root, map, checks, segments, clock, open, lost_pages: lost })
+    Ok(Recovered {
+        layout,
+        volume,
+        since,
+        root,
+        map,
+        checks,
+        segments,
+        clock,
+        open,
+        lost_pages: lost,
+    })
 }
 
 fn check_of(checks: &[u32], lpn: u32) -> u32 {
     checks.get(lpn as usize).copied().unwrap_or(UNKNOWN)
 }
 
-fn newest_root(
+pub(super) fn newest_root(
     layout: &VolumeLayout,
     volume: u64,
     store: &mut Store<'_>,
 ) -> Result<Root, LayerError> {
     let mut newest: Option<Root> = None;
     let mut bytes = vec![0; layout.root_bytes()];
-    for (slot, copy) in (0..2).flat_map(|slot| (0..layout.root_copies()).map(move |n| (slot, n))) {
-        store.read(layout.root(slot, copy), &mut bytes)?;
+    for (slot, copy) in (0..2).flat_map(|slot| (0..COPIES).map(move |copy| (slot, copy))) {
+        read_or_zeros(store, layout.root(slot, copy), &mut bytes)?;
         let found = Root::decode(layout.form, volume, layout.tables, &bytes)
             .filter(|root| root.number % 2 == slot);
         if let Some(root) = found
@@ -276,8 +394,18 @@ fn newest_root(
     newest.ok_or(LayerError::Corrupt {
         layer: NAME,
         offset: layout.root(0, 0),
-        reason: "no root is valid".to_owned(),
+        reason: format!("no root of either copy is whole; {BY_SALVAGE}"),
     })
+}
+
+/// What is where an entry says that a page lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    Good,
+    /// Not what was written: a power cut took that.
+    Other,
+    /// No power cut does that.
+    Unreadable,
 }
 
 /// The state at a checkpoint, and what is made of it entry by entry.
@@ -290,8 +418,12 @@ pub(super) struct Replay<'a> {
     pub(super) segments: Vec<Segment>,
     pub(super) clock: u64,
     lost: u64,
-    /// Pages of the tables that differ from those of the checkpoint.
+    /// Pages of the tables that differ from those of the checkpoint, or have a bad copy.
     changed: Vec<bool>,
+    /// Segments that entries tell of.
+    is_touched: Vec<bool>,
+    /// Those whose footer was durable if they were full.
+    is_sure: Vec<bool>,
     pub(super) next_summary: u64,
     pub(super) next_entry: u64,
     /// Streams in which a page was not found: none that was written there later is taken, so that
@@ -318,20 +450,33 @@ impl<'a> Replay<'a> {
         let written: Vec<u32> =
             (0..layout.tables).filter(|&index| root.areas[index as usize] > 0).collect();
         let area = |index: u32| root.areas[index as usize];
+        let mut changed = vec![false; layout.tables as usize];
         let mut bytes = vec![0; AT_ONCE * page];
         for run in written
             .chunk_by(|a, b| a + 1 == *b && area(*a) == area(*b))
             .flat_map(|run| run.chunks(AT_ONCE))
         {
             let bytes = &mut bytes[..run.len() * page];
-            store.read(layout.table(run[0], area(run[0])), bytes)?;
-            for (&index, bytes) in run.iter().zip(bytes.chunks(page)) {
-                let offset = layout.table(index, area(index));
-                let reason = || {
-                    format!("page {index} of the tables of checkpoint {} is not there", root.number)
+            read_or_zeros(store, layout.table(run[0], area(run[0]), 0), bytes)?;
+            for (&index, bytes) in run.iter().zip(bytes.chunks_mut(page)) {
+                for copy in 0..COPIES {
+                    if decode_table(volume, root.number, index, bytes).is_some() {
+                        break;
+                    }
+                    // One bad page of a longer read, or a bad copy: both are written again.
+                    changed[index as usize] = true;
+                    read_or_zeros(store, layout.table(index, area(index), copy), bytes)?;
+                }
+                let corrupt = || LayerError::Corrupt {
+                    layer: NAME,
+                    offset: layout.table(index, area(index), 0),
+                    reason: format!(
+                        "page {index} of the tables of checkpoint {} is whole in neither copy; \
+                         {BY_SALVAGE}",
+                        root.number
+                    ),
                 };
-                let mut at = decode_table(volume, root.number, index, bytes)
-                    .ok_or_else(|| LayerError::Corrupt { layer: NAME, offset, reason: reason() })?;
+                let mut at = decode_table(volume, root.number, index, bytes).ok_or_else(corrupt)?;
                 if index < layout.map_tables {
                     for lpn in layout.lpns_of(index) {
                         map[lpn as usize] = at.get_u32_le();
@@ -354,7 +499,9 @@ impl<'a> Replay<'a> {
             segments,
             clock: root.clock,
             lost: 0,
-            changed: vec![false; layout.tables as usize],
+            changed,
+            is_touched: vec![false; layout.segments as usize],
+            is_sure: vec![true; layout.segments as usize],
             next_summary: root.replay_from,
             next_entry: root.replay_index,
             stopped: vec![false; 1 << 16],
@@ -371,13 +518,13 @@ impl<'a> Replay<'a> {
         let mut places = chain.places.into_iter().peekable();
         let (entries, first) = (chain.entries, root.replay_index);
         let to_check = entries.len().min(chain.durable.saturating_sub(first) as usize);
-        let is_there = self.check_pages(&entries[to_check..], store)?;
+        let looked = self.check_pages(&entries[to_check..], store)?;
         for (place, &entry) in entries.iter().enumerate() {
             while let Some((ppn, _)) = places.next_if(|&(_, end)| end <= place) {
                 self.passes(ppn);
             }
-            let is_good = place < to_check || is_there[place - to_check];
-            self.apply(entry, first + place as u64, is_good)?;
+            let looked = place.checked_sub(to_check).map_or(Looked::Good, |place| looked[place]);
+            self.apply(entry, first + place as u64, looked)?;
         }
         places.for_each(|(ppn, _)| self.passes(ppn));
         Ok(())
@@ -391,14 +538,14 @@ impl<'a> Replay<'a> {
         let (mut first, mut durable) = (root.replay_index, root.durable);
         let mut bytes = vec![0; self.layout.page_bytes as usize];
         for _ in 0..self.layout.ring_pages {
-            store.read(self.layout.summary(self.next_summary), &mut bytes)?;
             entries.clear();
-            let Some(head) = decode_summary(self.volume, &bytes, &mut entries) else { break };
-            if head.epoch != root.epoch
-                || head.number != self.next_summary
-                || head.first != self.next_entry
-                || head.durable > self.next_entry
-            {
+            let number = self.next_summary;
+            let Some(head) =
+                self.read_summary(root.epoch, number, &mut bytes, &mut entries, store)?
+            else {
+                break;
+            };
+            if head.first != self.next_entry || head.durable > self.next_entry {
                 break;
             }
             durable = durable.max(head.durable);
@@ -409,16 +556,58 @@ impl<'a> Replay<'a> {
         }
         durable = durable.max(self.said_beyond(root.epoch, store)?);
         if durable > self.next_entry {
-            let offset = self.layout.summary(self.next_summary);
-            let reason = format!("summary {} was durable and is not there", self.next_summary);
+            let offset = self.layout.summary(self.next_summary, 0);
+            let reason = format!(
+                "summary {} was durable and is there in neither copy; {BY_SALVAGE}",
+                self.next_summary
+            );
             return Err(LayerError::Corrupt { layer: NAME, offset, reason });
         }
         self.apply_durable(&mut kept, &mut first, durable)?;
-        let is_there = self.check_pages(kept.make_contiguous(), store)?;
-        for ((number, entry), is_good) in (first..).zip(kept).zip(is_there) {
-            self.apply(entry, number, is_good)?;
+        let looked = self.check_pages(kept.make_contiguous(), store)?;
+        for ((number, entry), looked) in (first..).zip(kept).zip(looked) {
+            if let Entry::Placed { ppn, .. } = entry
+                && let Some(is_sure) = self.is_sure.get_mut(self.layout.segment_of(ppn) as usize)
+            {
+                *is_sure = false;
+            }
+            self.apply(entry, number, looked)?;
         }
         Ok(())
+    }
+
+    /// The summary of this number, if either copy of it is whole. It adds its entries.
+    fn read_summary(
+        &self,
+        epoch: u64,
+        number: u64,
+        bytes: &mut [u8],
+        entries: &mut Vec<Entry>,
+        store: &mut Store<'_>,
+    ) -> Result<Option<SummaryHead>, LayerError> {
+        for copy in 0..COPIES {
+            read_or_zeros(store, self.layout.summary(number, copy), bytes)?;
+            let found = decode_summary(self.volume, bytes, entries);
+            if let Some(head) = found.filter(|head| head.epoch == epoch && head.number == number) {
+                return Ok(Some(head));
+            }
+            entries.clear();
+        }
+        Ok(None)
+    }
+
+    /// Segments whose footers may not say what lies in them: such as are not full, and such as
+    /// were filled by what no commit is known to have made durable, which would have had the
+    /// footer with it.
+    fn without_footers(&self) -> Vec<u32> {
+        let pages = self.layout.pages_per_segment;
+        (0..self.layout.segments)
+            .filter(|&segment| {
+                let at = segment as usize;
+                let is_full = u32::from(self.segments[at].filled) == pages;
+                self.is_touched[at] && !(is_full && self.is_sure[at])
+            })
+            .collect()
     }
 
     /// Applies the entries before the one by the number `durable`; the first has the number
@@ -432,7 +621,7 @@ impl<'a> Replay<'a> {
         while *first < durable
             && let Some(entry) = kept.pop_front()
         {
-            self.apply(entry, *first, true)?;
+            self.apply(entry, *first, Looked::Good)?;
             *first += 1;
         }
         Ok(())
@@ -444,13 +633,12 @@ impl<'a> Replay<'a> {
         let mut bytes = vec![0; self.layout.page_bytes as usize];
         let (mut durable, mut missing) = (0, 0);
         for number in self.next_summary + 1..self.next_summary + u64::from(self.layout.ring_pages) {
-            store.read(self.layout.summary(number), &mut bytes)?;
-            match decode_summary(self.volume, &bytes, &mut Vec::new()) {
-                Some(head) if head.epoch == epoch && head.number == number => {
+            match self.read_summary(epoch, number, &mut bytes, &mut Vec::new(), store)? {
+                Some(head) => {
                     durable = durable.max(head.durable);
                     missing = 0;
                 }
-                _ => missing += 1,
+                None => missing += 1,
             }
             if missing == MOST_MISSING {
                 break;
@@ -468,9 +656,9 @@ impl<'a> Replay<'a> {
         &self,
         entries: &[Entry],
         store: &mut Store<'_>,
-    ) -> Result<Vec<bool>, LayerError> {
+    ) -> Result<Vec<Looked>, LayerError> {
         let page = self.layout.page_bytes as usize;
-        let mut is_there = vec![true; entries.len()];
+        let mut looked = vec![Looked::Good; entries.len()];
         let physical = self.layout.segments * self.layout.pages_per_segment;
         let mut placed = Vec::new();
         for (place, &entry) in entries.iter().enumerate() {
@@ -478,7 +666,7 @@ impl<'a> Replay<'a> {
                 Entry::Placed { ppn, check, .. } if ppn < physical => {
                     placed.push((place, ppn, check));
                 }
-                Entry::Placed { .. } => is_there[place] = false,
+                Entry::Placed { .. } => looked[place] = Looked::Other,
                 Entry::Trimmed { .. } | Entry::Lost { .. } | Entry::Opened { .. } => {}
             }
         }
@@ -487,13 +675,21 @@ impl<'a> Replay<'a> {
         let mut has_written = false;
         // The same page may be told of twice only by what is not ours; then each is read for
         // itself.
-        for run in placed.chunk_by(|a, b| a.1 + 1 == b.1).flat_map(|run| run.chunks(AT_ONCE)) {
+        let run_of =
+            |a: &(usize, u32, u64), b: &(usize, u32, u64)| self.layout.are_neighbours(a.1, b.1);
+        for run in placed.chunk_by(run_of).flat_map(|run| run.chunks(AT_ONCE)) {
             let bytes = &mut bytes[..run.len() * page];
-            store.read(self.layout.page(run[0].1), bytes)?;
-            for (&(place, ppn, check), bytes) in run.iter().zip(bytes.chunks(page)) {
-                is_there[place] = checksum(self.volume, bytes) == check;
-                if self.rewrites && is_there[place] {
-                    store.write(self.layout.page(ppn), bytes)?;
+            let are_read = try_read(store, self.layout.page(run[0].1), bytes)?;
+            for (&(place, ppn, check), bytes) in run.iter().zip(bytes.chunks_mut(page)) {
+                let at = self.layout.page(ppn);
+                let is_read = are_read || try_read(store, at, bytes)?;
+                looked[place] = match is_read {
+                    false => Looked::Unreadable,
+                    true if checksum(self.volume, bytes) == check => Looked::Good,
+                    true => Looked::Other,
+                };
+                if self.rewrites && looked[place] == Looked::Good {
+                    store.write(at, bytes)?;
                     has_written = true;
                 }
             }
@@ -501,13 +697,13 @@ impl<'a> Replay<'a> {
         if has_written {
             store.flush()?;
         }
-        Ok(is_there)
+        Ok(looked)
     }
 
-    fn apply(&mut self, entry: Entry, number: u64, is_good: bool) -> Result<(), LayerError> {
+    fn apply(&mut self, entry: Entry, number: u64, looked: Looked) -> Result<(), LayerError> {
         let corrupt = |what: &str| LayerError::Corrupt {
             layer: NAME,
-            offset: self.layout.summary(self.next_summary),
+            offset: self.layout.summary(self.next_summary, 0),
             reason: format!(
                 "entry {number} of the summaries before there tells of {what} that the volume does \
                  not have"
@@ -523,14 +719,21 @@ impl<'a> Replay<'a> {
                 self.clock += u64::from(!is_relocated);
                 let kept = &mut self.segments[segment as usize];
                 let stopped = &mut self.stopped[usize::from(kept.stream)];
-                if *stopped || !is_good {
+                if *stopped || looked == Looked::Other {
                     *stopped = true;
                     self.lost += 1;
                     return Ok(());
                 }
                 kept.filled = kept.filled.max(place as u16 + 1);
-                self.maps(lpn, ppn, folded(check));
                 self.changes_segment(segment);
+                match looked {
+                    // It may have been acknowledged, and what follows it, too.
+                    Looked::Unreadable if !is_relocated => self.maps(lpn, LOST, UNKNOWN),
+                    // What was moved still lies where it was: that is not written to before it is
+                    // known that this is durable.
+                    Looked::Unreadable => {}
+                    Looked::Good | Looked::Other => self.maps(lpn, ppn, folded(check)),
+                }
             }
             Entry::Trimmed { lpn, pages } => {
                 let end = u64::from(lpn).saturating_add(pages);
@@ -569,6 +772,7 @@ impl<'a> Replay<'a> {
     }
 
     pub(super) fn changes_segment(&mut self, segment: u32) {
+        self.is_touched[segment as usize] = true;
         self.changed
             [(self.layout.map_tables + segment / self.layout.segments_per_table()) as usize] = true;
     }

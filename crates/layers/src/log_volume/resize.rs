@@ -15,8 +15,8 @@ use rustc_hash::FxHashSet;
 
 use super::checks::{Checks, fits};
 use super::disk::{NOWHERE, Root, Segment, Superblock, make_table};
-use super::layout::VolumeLayout;
-use super::recovery::{Recovered, recover};
+use super::layout::{COPIES, VolumeLayout};
+use super::recovery::{Recovered, recover, write_footers};
 use super::settings::VolumeSettings;
 use super::{NAME, make, visit_logs};
 use crate::hash::{UNKNOWN, checksum, folded};
@@ -193,7 +193,7 @@ impl Resize<'_, '_> {
     }
 
     /// Pages of structures that may have to be written, at the most: superblock, root, tables that
-    /// may hold something.
+    /// may hold something. Both copies are made of one.
     fn most_structures(&self, more: usize) -> usize {
         let layout = &self.layout;
         let mapped = (0..layout.map_tables)
@@ -207,7 +207,7 @@ impl Resize<'_, '_> {
             .count();
         let tables = (mapped + more).min(layout.map_tables as usize);
         let of_segments = (layout.tables - layout.map_tables) as usize;
-        1 + layout.root_copies() as usize * layout.root_pages as usize + tables + of_segments
+        1 + layout.root_pages as usize + tables + of_segments
     }
 
     /// Writes every page that does not stay, and makes the new volume's tables.
@@ -242,11 +242,26 @@ impl Resize<'_, '_> {
             let found = folded(checksum(self.old.volume, &bytes));
             check.into_iter().for_each(|check| *check = found);
         }
+        let going_on = self.segments_that_go_on(packing);
+        let root = Root {
+            number: self.old.root.number + 1,
+            epoch: self.old.root.epoch + 1,
+            replay_at: NOWHERE,
+            areas: Vec::new(),
+            ..self.old.root.clone()
+        };
+        if !old.form.in_segments {
+            let mut which: Vec<u32> =
+                packing.targets.iter().map(|&ppn| old.segment_of(ppn)).collect();
+            which.dedup();
+            let check = |lpn: u32| checks.get(lpn as usize).copied().unwrap_or(UNKNOWN);
+            let volume = self.old.volume;
+            write_footers(&old, volume, &root, &which, &map, (check, &going_on), self.below)?;
+        }
         self.below.flush()?;
         for place in map.iter_mut().filter(|place| **place != NOWHERE) {
             *place = (i64::from(*place) - shift * i64::from(old.pages_per_segment)) as u32;
         }
-        let going_on = self.segments_that_go_on(packing);
         let segments = (0..self.layout.segments)
             .map(|segment| {
                 let before = i64::from(segment) + shift;
@@ -256,16 +271,10 @@ impl Resize<'_, '_> {
                 }
             })
             .collect();
-        let root = Root {
-            number: self.old.root.number + 1,
-            epoch: self.old.root.epoch + 1,
-            replay_at: NOWHERE,
-            areas: Vec::new(),
-            ..self.old.root.clone()
-        };
         Ok(Recovered {
             layout: self.layout,
             volume: self.old.volume,
+            since: root.epoch,
             root,
             map,
             checks: Checks::new(checks, bad),
@@ -287,7 +296,8 @@ impl Resize<'_, '_> {
         for (moving, targets) in moving.chunks(AT_ONCE).zip(targets.chunks(AT_ONCE)) {
             let mut bytes = vec![0; moving.len() * page];
             let mut from = 0;
-            for run in moving.chunk_by(|a, b| a.1 + 1 == b.1) {
+            let old = self.old.layout;
+            for run in moving.chunk_by(|a, b| old.are_neighbours(a.1, b.1)) {
                 let to = from + run.len() * page;
                 self.read_pages(run, &mut bytes[from..to])?;
                 from = to;
@@ -302,7 +312,8 @@ impl Resize<'_, '_> {
     fn segments_that_go_on(&self, packing: &Packing) -> Vec<Segment> {
         let pages = self.layout.pages_per_segment;
         let opened_at = self.old.clock as u32;
-        let opened = Segment { opened: self.old.root.durable, opened_at, stream: 0, filled: 0 };
+        let opened = self.old.root.durable.saturating_sub(1);
+        let opened = Segment { opened, opened_at, stream: 0, filled: 0 };
         let mut segments = vec![opened; self.old.segments.len()];
         for &ppn in self.old.map.iter().filter(|&&ppn| ppn != NOWHERE) {
             segments[(ppn / pages) as usize] = self.old.segments[(ppn / pages) as usize];
@@ -317,9 +328,10 @@ impl Resize<'_, '_> {
     /// Writes pages to physical pages of the old volume.
     fn write_pages(&mut self, places: &[u32], bytes: &[u8]) -> Result<(), LayerError> {
         let (page, mut from) = (self.layout.page_bytes as usize, 0);
-        for run in places.chunk_by(|a, b| a + 1 == *b) {
+        let old = self.old.layout;
+        for run in places.chunk_by(|a, b| old.are_neighbours(*a, *b)) {
             let to = from + run.len() * page;
-            self.below.write(self.old.layout.page(run[0]), &bytes[from..to])?;
+            self.below.write(old.page(run[0]), &bytes[from..to])?;
             from = to;
         }
         Ok(())
@@ -339,25 +351,29 @@ impl Resize<'_, '_> {
         let mut root_bytes = vec![0; layout.root_bytes()];
         root.encode(layout.form, new.volume, &mut root_bytes);
         let mut superblock = vec![0; page];
-        Superblock { volume: new.volume, sizes: layout.sizes() }.encode(&mut superblock);
+        let sizes = layout.sizes();
+        Superblock { volume: new.volume, sizes, since: new.since }.encode(&mut superblock);
 
-        let mut changes = Vec::new();
-        let mut heads = vec![(0, superblock)];
-        for copy in 0..layout.root_copies() {
-            let (at, other) = (layout.root(root.number, copy), layout.root(root.number + 1, copy));
-            heads.extend((at..).step_by(page).zip(root_bytes.chunks(page).map(<[u8]>::to_vec)));
-            // What another life has left there must not be taken for a newer root.
-            changes.push(Change::Zero { at: other, bytes: layout.root_bytes() as u64 });
-        }
+        // Where the first copy of each page belongs, and what it holds.
+        let mut heads = vec![(layout.superblock(0), superblock)];
+        let at = layout.root(root.number, 0);
+        heads.extend((at..).step_by(page).zip(root_bytes.chunks(page).map(<[u8]>::to_vec)));
+        // What another life has left there must not be taken for a newer root.
+        let zero = |copy| Change::Zero {
+            at: layout.root(root.number + 1, copy),
+            bytes: layout.root_bytes() as u64,
+        };
+        let mut changes: Vec<Change> = (0..COPIES).map(zero).collect();
         let of_table = |table: u32| {
             let mut bytes = vec![0; page];
             let map = |lpn| (new.place_of(lpn), new.checks.of(lpn));
             make_table(layout, new.volume, root.number, table, &mut bytes, map, &new.segments);
-            (layout.table(table, 1), bytes)
+            (layout.table(table, 1, 0), bytes)
         };
         let old = self.old.layout;
         let mut pages = heads.into_iter().chain(tables.into_iter().map(of_table));
         let mut scratch = packing.scratch.chunks(AT_ONCE);
+        let mut copies: Vec<(u64, u64)> = Vec::new();
         loop {
             let places = scratch.next().unwrap_or_default();
             let written: Vec<(u64, Vec<u8>)> = pages.by_ref().take(places.len().max(1)).collect();
@@ -367,13 +383,17 @@ impl Resize<'_, '_> {
             assert!(written.len() <= places.len(), "there is room for all structures");
             let bytes: Vec<u8> = written.iter().flat_map(|(_, bytes)| bytes).copied().collect();
             let mut from = 0;
-            for run in places[..written.len()].chunk_by(|a, b| a + 1 == *b) {
+            for run in places[..written.len()].chunk_by(|a, b| old.are_neighbours(*a, *b)) {
                 let to = from + run.len() * page;
                 self.below.write(old.page(run[0]), &bytes[from..to])?;
                 from = to;
             }
-            for (&ppn, (to, _)) in places.iter().zip(&written) {
-                copy(&mut changes, old.page(ppn), *to, page as u64);
+            copies.extend(places.iter().zip(&written).map(|(&ppn, &(to, _))| (old.page(ppn), to)));
+        }
+        let between = layout.superblock(1) - layout.superblock(0);
+        for number in 0..COPIES {
+            for &(from, to) in &copies {
+                copy(&mut changes, from, to + number * between, page as u64);
             }
         }
         self.below.flush()?;

@@ -68,8 +68,7 @@ pub(super) const PARAMS: &[Param] = &[
         name: "checkpoint_every",
         kind: ParamKind::Text,
         default: "auto",
-        help: "bytes written between checkpoints of the map; auto: 64 times its size, 64Mi at the \
-               least",
+        help: "bytes written between checkpoints of the map; auto: 128 times its size, at least 64Mi",
     },
     Param {
         name: "summary_pages",

@@ -2,7 +2,7 @@
 
 use placement::{AnyVictim, Placement};
 use ssd::ftl::PageMapped;
-use units::{IoOp, Nanos};
+use units::{IoOp, Nanos, StreamId};
 
 use super::NAME;
 use super::below::{Below, Op};
@@ -10,6 +10,8 @@ use super::checkpoint::Checkpoint;
 use super::checks::Checks;
 use super::cleaning::Cleaner;
 use super::commit::{Commit, Log};
+use super::disk::{Root, Segment};
+use super::footer::{Footers, entries_of_mapped};
 use super::gathered::Gathered;
 use super::intake::Host;
 use super::layout::VolumeLayout;
@@ -40,6 +42,7 @@ pub(super) struct Counted {
     pub bad_reads: u64,
     pub scrubbed_pages: u64,
     pub hinted_pages: u64,
+    pub footer_pages: u64,
 }
 
 /// When something came, and what the volume does of its own then.
@@ -63,6 +66,33 @@ impl Activity {
     }
 }
 
+/// What is known of the segments in which the streams go on.
+fn footers_of_open<P: Placement>(
+    layout: &VolumeLayout,
+    root: &Root,
+    map: &[u32],
+    checks: &Checks,
+    segments: &[Segment],
+    ftl: &PageMapped<P, AnyVictim>,
+) -> Footers {
+    if layout.form.in_segments {
+        return Footers::default();
+    }
+    let streams = ftl.device().streams.len();
+    let mut footers = Footers::new(streams, layout.pages_per_segment, root.epoch, root.durable);
+    let frontier =
+        |stream| ftl.frontier(stream, 0).map(|(ppn, _)| (stream, layout.segment_of(ppn.0)));
+    let open: Vec<(StreamId, u32)> =
+        (0..streams as u32).map(StreamId).filter_map(frontier).collect();
+    let which: Vec<u32> = open.iter().map(|&(_, segment)| segment).collect();
+    let number = root.durable.saturating_sub(1);
+    let entries = entries_of_mapped(layout, &which, map, |lpn| checks.of(lpn), number);
+    for ((stream, segment), entries) in open.into_iter().zip(entries) {
+        footers.goes_on(stream, segment, segments[segment as usize].opened, entries);
+    }
+    footers
+}
+
 /// A log-structured volume with a placement policy: its parts, each of which keeps what is its own.
 pub(super) struct LogVolume<P> {
     pub layout: VolumeLayout,
@@ -76,6 +106,7 @@ pub(super) struct LogVolume<P> {
     pub gathered: Gathered,
     pub below: Below,
     pub log: Log,
+    pub footers: Footers,
     pub commit: Commit,
     pub checkpoint: Checkpoint,
     pub cleaner: Cleaner,
@@ -96,6 +127,7 @@ impl<P: Placement> LogVolume<P> {
     ) -> Self {
         let Recovered { layout, volume, root, map, checks, segments, lost_pages, .. } = recovered;
         let streams = ftl.device().streams.len();
+        let footers = footers_of_open(&layout, &root, &map, &checks, &segments, &ftl);
         Self {
             segments: Segments::new(segments),
             checks,
@@ -103,6 +135,7 @@ impl<P: Placement> LogVolume<P> {
             gathered: Gathered::new(streams, settings.align_bytes, below.most_bytes),
             below: Below::new(below, settings.outstanding),
             log: Log::new(&layout, &root),
+            footers,
             checkpoint: Checkpoint::new(&layout, &settings, root),
             cleaner: Cleaner::new(&layout, &settings, &ftl, below),
             commit: Commit::default(),
@@ -191,6 +224,7 @@ impl<P: Placement> LogVolume<P> {
                     self.checkpoint.table_ended();
                 }
             }
+            (Op::Footer { turn, segment }, Ok(_)) => self.footer_ended(turn, segment, actions),
             (Op::Flush, Ok(_)) => self.commit_ended(actions),
             (Op::Root, Ok(_)) => self.checkpoint.root_ended(),
             (Op::RootFlush, Ok(_)) => self.checkpoint_ended(),
@@ -332,6 +366,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             counted.scrubbed_pages,
             self.scrub_state().pages_left,
             self.scrub_state().unread_pages,
+            counted.footer_pages,
             counted.hinted_pages,
         ]);
     }

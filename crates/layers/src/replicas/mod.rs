@@ -69,6 +69,7 @@ pub static ENTRY: Entry = Entry {
     aside: None,
     format: disk::format,
     open: disk::open,
+    salvage: None,
     limits: |_, _| Err(not_resized()),
     resize: |_, _| Err(not_resized()),
     memory: memory::memory,

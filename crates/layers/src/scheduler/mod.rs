@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry {
     aside: None,
     format: |making, below| open(making, below).map(|_| ()),
     open,
+    salvage: None,
     limits: |_, below| Ok(below),
     // Nothing of it is below.
     resize: |_, resizing| Ok(resizing.above),

@@ -62,6 +62,7 @@ pub static ENTRY: Entry = Entry {
     aside: Some(&Aside { leave: resize::leave, lay: resize::lay, bytes_with: resize::bytes_with }),
     format: recovery::format,
     open: recovery::open,
+    salvage: None,
     limits: resize::limits,
     resize: resize::resize,
     memory: memory::memory,

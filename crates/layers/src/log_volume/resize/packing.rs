@@ -41,7 +41,7 @@ impl Held<'_> {
     /// Segments that the new volume lies before the old one: those of it that have lower numbers
     /// in the old one, or higher ones if it is negative.
     pub fn shift(&self) -> i64 {
-        let segment = u64::from(self.old.pages_per_segment) * u64::from(self.old.page_bytes);
+        let segment = self.old.segment_bytes();
         (self.new.data_at / segment) as i64 - (self.old.data_at / segment) as i64
     }
 

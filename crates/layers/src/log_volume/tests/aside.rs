@@ -6,8 +6,9 @@ use crate::{Area, Facts, LayerError, area_of, lay_area};
 const TEXT: &str = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)";
 /// Where the second device begins.
 const BOUNDARY: u64 = 128 << 10;
-/// Superblock, two roots and their copies, two areas of two pages of tables, eight summaries.
-const AREA_BYTES: u64 = (1 + 4 + 4 + 8) << 10;
+/// Superblock, two roots, two areas of two pages of tables, eight summaries, and room up to a sector
+/// of 4 KiB; twice.
+const AREA_BYTES: u64 = 2 * (1 + 2 + 4 + 8 + 1) << 10;
 
 fn facts(staging_offset: Option<u64>) -> Facts {
     Facts { staging_offset, ..Facts::default() }

@@ -11,6 +11,7 @@ use crate::{
 };
 
 const PAGE: u64 = 1 << 10;
+const SEGMENT: u64 = 16 << 10;
 const HINTED: &str = "log_volume(page=1Ki,segment=16Ki,over_provisioning=40%,summary_pages=64,\
                       checkpoint_every=1Mi";
 
@@ -55,9 +56,12 @@ impl Bench {
             IoOp::Read => return Data::copy_of(&self.memory[range]),
             IoOp::Write => {
                 let handle = command.lifetime.handle();
-                self.written[usize::from(handle)] += u64::from(command.length) / PAGE;
                 command.data.copy_to(&mut self.memory[range.clone()]);
-                let is_of_it = self.memory[range].iter().all(|&byte| byte == handle);
+                // A footer may go along, in the last page of a segment.
+                let has_footer = command.end().is_multiple_of(SEGMENT);
+                let data = range.start..range.end - usize::from(has_footer) * PAGE as usize;
+                self.written[usize::from(handle)] += data.len() as u64 / PAGE;
+                let is_of_it = self.memory[data].iter().all(|&byte| byte == handle);
                 assert!(command.lifetime == Lifetime::NotSet || is_of_it, "lifetimes have met");
             }
             IoOp::Trim | IoOp::Flush => {}

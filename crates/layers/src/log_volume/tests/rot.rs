@@ -23,7 +23,7 @@ pub(super) fn content(page: u64, version: u64) -> Vec<u8> {
 
 impl Volume {
     pub fn new(text: &'static str) -> Self {
-        let mut disk = disk(256 * KIB);
+        let mut disk = disk(320 * KIB);
         crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
         let stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
         Self { disk, stack, text }
@@ -246,12 +246,15 @@ fn a_summary_that_rots_though_it_was_durable_is_said() {
         volume.flush();
     }
     let places = structures(&volume.disk, b"FWLOGSUM");
-    assert!(places.len() == 4, "{places:?}");
-    for &at in &places[..3] {
+    assert!(places.len() == 8, "{places:?}");
+    let (firsts, copies) = places.split_at(4);
+    for (&at, &copy) in firsts[..3].iter().zip(copies) {
         volume.disk.bytes[at + 90] ^= 1;
+        volume.disk.bytes[copy + 90] ^= 1;
         let error = volume.open_again().unwrap_err();
         assert!(matches!(error, LayerError::Corrupt { offset, .. } if offset == at as u64));
         volume.disk.bytes[at + 90] ^= 1;
+        volume.disk.bytes[copy + 90] ^= 1;
     }
 }
 

@@ -254,6 +254,34 @@ fn check_volume<'py>(
     Ok(dict)
 }
 
+/// Copies what the users of the volume on a device have to a new file, as far as it can be found:
+/// with `rebuild`, or where its map is gone, by what the segments of its log say. A dict: `about`,
+/// `image_bytes`, `bad_bytes`, `bad` (first byte, length, why; zeros in the file), `notes`. The
+/// progress counts bytes. Raises InputError, RunError, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (device, image, *, staging=None, rebuild=false, progress=None))]
+#[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
+fn salvage_volume<'py>(
+    py: Python<'py>,
+    device: &str,
+    image: PathBuf,
+    staging: Option<&str>,
+    rebuild: bool,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let progress = progress::shared(progress);
+    let salvaged = py
+        .detach(|| ::servers::salvage(device, staging, &image, rebuild, &progress))
+        .map_err(volume_error)?;
+    let dict = PyDict::new(py);
+    dict.set_item("about", about_dict(py, &salvaged.found.about)?)?;
+    dict.set_item("image_bytes", salvaged.found.read_bytes)?;
+    dict.set_item("bad_bytes", salvaged.found.bad_bytes)?;
+    dict.set_item("bad", salvaged.found.bad)?;
+    dict.set_item("notes", salvaged.notes)?;
+    Ok(dict)
+}
+
 /// Gives the volume on a device another size, a multiple of 4096, or all that the device has; a
 /// file becomes larger or smaller with it. `destroy` allows what lies beyond the new end to be
 /// lost. Its header as a dict, `before_bytes` and `capacity_bytes`. The progress counts bytes that
@@ -558,6 +586,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(renew_volume, module)?)?;
     module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(salvage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(resize_volume, module)?)?;
     module.add_function(wrap_pyfunction!(check_free, module)?)?;
     module.add_function(wrap_pyfunction!(check_ublk, module)?)?;

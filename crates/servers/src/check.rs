@@ -7,13 +7,15 @@ use units::{Cancelled, Progress};
 
 use crate::files::{self, FilesFound};
 use crate::found::find;
-use crate::overlay::Overlay;
+use crate::overlay::{Missing, Overlay};
 use crate::staging::{self, Second};
 use crate::volume::layers_failed;
 use crate::{About, VolumeError, resize};
 
 /// Bytes that are read at a time.
 const STEP_BYTES: u64 = 1 << 20;
+/// What stands for a staging device that is missing: more than any has of its volume.
+const MISSING_BYTES: u64 = 1 << 50;
 /// Places that are named one by one; more are only counted.
 const MOST_NAMED: usize = 100;
 
@@ -46,16 +48,44 @@ pub fn check(
     staging: Option<&str>,
     progress: &Progress,
 ) -> Result<Found, VolumeError> {
-    let named = device;
-    let mut opening = devices::Opening::new(device, Access::ReadOnly);
+    let (mut found, recovery_sectors) =
+        over(device, staging, false, progress, |shown, name, about| {
+            let header = &about.header;
+            let stack = layers::open(&header.stack, &header.layer_facts(), header.seed, shown)
+                .map_err(|error| layers_failed(name, error))?;
+            let mut driver = Driver::new(shown, stack);
+            read_all(&mut driver, about, progress, |_, _| Ok(()))
+        })?;
+    found.recovery_sectors = recovery_sectors;
+    Ok(found)
+}
+
+/// Does something over the part of a volume that its stack has, with what is written kept in
+/// memory; and how many sectors that were. Where the staging device is missing and `may_miss` says
+/// so, reads of its part fail.
+pub(crate) fn over<T>(
+    named: &str,
+    staging: Option<&str>,
+    may_miss: bool,
+    progress: &Progress,
+    work: impl FnOnce(&mut dyn BlockDevice, &str, About) -> Result<T, VolumeError>,
+) -> Result<(T, u64), VolumeError> {
+    let mut opening = devices::Opening::new(named, Access::ReadOnly);
     (opening.holds_data, opening.alone) = (true, true);
     opening.queue_depth = 32;
     let mut device = devices::open_watched(&opening, progress)?;
     let mut about = find(&mut *device)?;
     about.staging = staging::look(named, &about.header, staging, &mut about.notes);
-    let second = staging::open(named, &mut about.header, staging, Access::ReadOnly, 32)?;
+    let second = match staging::open(named, &mut about.header, staging, Access::ReadOnly, 32) {
+        Err(error) if may_miss && about.staging.is_some() => {
+            about.notes.push(error.to_string());
+            None
+        }
+        opened => opened?,
+    };
     let header = &about.header;
     let name = device.info().name.clone();
+    let missing = if second.is_none() && header.pair.is_some() { MISSING_BYTES } else { 0 };
     let (second, own) = match second {
         Some(Second { device, header, .. }) => (Some(device), Some(header)),
         None => (None, None),
@@ -66,6 +96,7 @@ pub fn check(
         laid.data_bytes = note.data_bytes.max(header.data_bytes);
     }
     let mut below = staging::below(device, &laid, second.zip(own.as_ref()));
+    let mut below = Immediate::new(Missing::new(&mut below, missing));
     let mut over = Immediate::new(Overlay::new(&mut below));
     let mut bytes = over.info().limits.capacity_bytes;
     if let Some(note) = resized {
@@ -73,10 +104,17 @@ pub fn check(
         resize::apply(&note.changes, &mut Store::new(&mut over))
             .map_err(|failure| BlockError::Failed { name: name.clone(), failure })?;
     }
-    let mut shown = Part::new(&mut over, 0, bytes);
-    let stack = layers::open(&header.stack, &header.layer_facts(), header.seed, &mut shown)
-        .map_err(|error| layers_failed(&name, error))?;
-    let mut driver = Driver::new(&mut shown, stack);
+    let done = work(&mut Part::new(&mut over, 0, bytes), &name, about)?;
+    Ok((done, over.changed_sectors()))
+}
+
+/// Reads all that a stack shows, and gives each piece on; zeros stand for what cannot be read.
+pub(crate) fn read_all(
+    driver: &mut dyn BlockDevice,
+    about: About,
+    progress: &Progress,
+    mut take: impl FnMut(u64, &[u8]) -> Result<(), VolumeError>,
+) -> Result<Found, VolumeError> {
     let capacity = driver.info().limits.capacity_bytes;
     progress.set_total(capacity);
     let mut found = Found {
@@ -87,36 +125,40 @@ pub fn check(
         bad: Vec::new(),
         files: None,
     };
+    let mut bytes = vec![0; STEP_BYTES.min(capacity) as usize];
     while found.read_bytes < capacity {
         let length = STEP_BYTES.min(capacity - found.read_bytes);
-        read(&mut driver, found.read_bytes, length, &mut found);
+        let bytes = &mut bytes[..length as usize];
+        let at = found.read_bytes;
+        read(driver, at, bytes, &mut found);
+        take(at, bytes)?;
         found.read_bytes += length;
         progress.advance(length).map_err(|Cancelled| devices::DeviceError::Cancelled(Cancelled))?;
     }
     let (sector, owner) = (found.about.header.sector_bytes, *found.about.header.uuid.as_bytes());
-    let mut read = |at: u64, to: &mut [u8]| Store::new(&mut driver).read(at, to);
+    let mut read = |at: u64, to: &mut [u8]| Store::new(driver).read(at, to);
     // What is no directory of files is something else: of that nothing is known here.
     found.files = files::look(capacity, sector, owner, &mut read).ok().flatten();
-    drop(driver);
-    found.recovery_sectors = over.changed_sectors();
     Ok(found)
 }
 
 /// Reads a range; where that fails, its halves, down to sectors.
-fn read(device: &mut dyn BlockDevice, offset: u64, length: u64, found: &mut Found) {
-    let mut bytes = vec![0; length as usize];
-    let Err(failure) = Store::new(device).read(offset, &mut bytes) else { return };
-    let sector = u64::from(device.info().limits.sector_bytes);
+fn read(device: &mut dyn BlockDevice, offset: u64, to: &mut [u8], found: &mut Found) {
+    let Err(failure) = Store::new(device).read(offset, to) else { return };
+    let sector = device.info().limits.sector_bytes as usize;
     // What is poisoned answers nothing more: to ask for each sector would tell nothing.
-    let is_whole = length <= sector || matches!(failure, block::Failure::Poisoned { .. });
+    let is_whole = to.len() <= sector || matches!(failure, block::Failure::Poisoned { .. });
     if !is_whole {
-        let half = (length / sector).div_ceil(2) * sector;
-        read(device, offset, half, found);
-        if half < length {
-            read(device, offset + half, length - half, found);
+        let half = (to.len() / sector).div_ceil(2) * sector;
+        let (first, second) = to.split_at_mut(half);
+        read(device, offset, first, found);
+        if !second.is_empty() {
+            read(device, offset + half as u64, second, found);
         }
         return;
     }
+    to.fill(0);
+    let length = to.len() as u64;
     found.bad_bytes += length;
     let reason = failure.reason();
     match found.bad.last_mut() {

@@ -52,6 +52,42 @@ impl<'a> Overlay<'a> {
     }
 }
 
+/// A device, and behind it what is missing, of which every read fails.
+pub struct Missing<'a> {
+    below: Store<'a>,
+    there: Limits,
+    missing_bytes: u64,
+}
+
+impl<'a> Missing<'a> {
+    /// With so many bytes missing, or none.
+    pub fn new(below: &'a mut dyn BlockDevice, missing_bytes: u64) -> Self {
+        let there = below.info().limits;
+        Self { below: Store::new(below), there, missing_bytes }
+    }
+}
+
+impl Serve for Missing<'_> {
+    fn limits(&self) -> Limits {
+        let capacity_bytes = self.there.capacity_bytes + self.missing_bytes;
+        Limits { capacity_bytes, ..self.there }
+    }
+
+    fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
+        if command.end() > self.there.capacity_bytes {
+            return Err(command.failed("the staging device is missing"));
+        }
+        let mut bytes = vec![0; command.length as usize];
+        match command.op {
+            IoOp::Read => self.below.read(command.offset, &mut bytes)?,
+            IoOp::Write | IoOp::Trim | IoOp::Flush => {
+                return Err(command.failed("it is only looked at"));
+            }
+        }
+        Ok(Data::Whole(bytes.into()))
+    }
+}
+
 impl Serve for Overlay<'_> {
     fn limits(&self) -> Limits {
         self.limits

@@ -109,7 +109,7 @@ def test_copies_of_the_mount_that_go_with_it_hold_nothing(
         one = _mount(device, shared / "mount")
         # The machine's own mounts may be private.
         script = 'umount "$0"; echo ready; read line'
-        words = ["unshare", "-m", "--propagation", "slave", "sh", "-c", script, one.place.fuse]
+        words = ["unshare", "-m", "--propagation", "slave", "sh", "-c", script, str(one.place.fuse)]
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"

@@ -28,37 +28,35 @@ class Loop:
     path: str
     backing: str
     """The file under it, as the kernel writes its path."""
-    file_device: int
-    """The number of the device that this file lies on; 0 if the file's server is gone."""
-    file_is: int
-    """The number of the block device that this file is; 0 for a plain one."""
 
     @property
     def number(self) -> int:
         """The number of the loop device."""
         return os.stat(self.path).st_rdev  # noqa: PTH116
 
+    def file(self) -> tuple[int, int]:
+        """Give the number of the device on which its file lies, and that which the file is.
+
+        The latter is 0 for a file that is no block device.
+
+        Raises OSError if it is detached by now, or the server of the file is gone.
+        """
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            status = fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, bytes(_STATUS_BYTES))
+        finally:
+            os.close(descriptor)
+        device, _inode, file_is = struct.unpack_from("QQQ", status)
+        return device, file_is
+
 
 def loops() -> Iterator[Loop]:
     """Give all that have a file."""
     for path in sorted((_SYS / "block").glob("loop*/loop/backing_file")):
-        block = f"/dev/{path.parent.parent.name}"
         # It may be detached meanwhile.
         with contextlib.suppress(OSError):
             backing = os.fsdecode(path.read_bytes()).removesuffix("\n")
-            yield Loop(block, backing.removesuffix(" (deleted)"), *_status(block))
-
-
-def _status(block: str) -> tuple[int, int]:
-    descriptor = os.open(block, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        status = fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, bytes(_STATUS_BYTES))
-    except OSError:
-        return 0, 0
-    finally:
-        os.close(descriptor)
-    device, _inode, file_is = struct.unpack_from("QQQ", status)
-    return device, file_is
+            yield Loop(f"/dev/{path.parent.parent.name}", backing.removesuffix(" (deleted)"))
 
 
 def numbers(block: str) -> set[int]:

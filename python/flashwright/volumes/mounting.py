@@ -15,7 +15,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -80,11 +80,11 @@ class MountPlan:
     """What the volume holds may be lost, if a file system is made."""
 
 
-def mount(plan: MountPlan, warn: Callable[[str], None] = lambda _: None) -> Mounted:
+def mount(plan: MountPlan) -> Mounted:
     """Serve the volume, and mount the file system on it.
 
-    What a mount or unmount of it that was killed has left is taken away first; `warn` is given a
-    line if somebody still holds what its server took along when it died.
+    What a mount or unmount of it that was killed has left is taken away first, with a warning if
+    somebody still uses what a server took along when it died.
 
     Raises:
         InputError: no root, no ublk where that is asked, no volume, no file system on it, a
@@ -105,7 +105,7 @@ def mount(plan: MountPlan, warn: Callable[[str], None] = lambda _: None) -> Moun
     _is_not_served(device, place.uuid)
     with place.alone(STOP_SECONDS, makes=True) as lock:
         try:
-            _is_not_mounted(device, place, warn)
+            _is_not_mounted(device, place)
             directory = _is_empty(plan.directory)
             mounted = Mounted(place.uuid, device, str(directory), "", 0, 0)
             return _mount(plan, mounted, about, lock)
@@ -121,7 +121,7 @@ def _is_not_served(device: str, uuid: str) -> None:
         places.check_uuid(device, uuid)
 
 
-def _is_not_mounted(device: str, place: Place, warn: Callable[[str], None]) -> None:
+def _is_not_mounted(device: str, place: Place) -> None:
     """Make sure that the volume is not mounted, and take away what another command has left."""
     noted = places.noted(place.uuid)
     if noted is None:
@@ -133,7 +133,7 @@ def _is_not_mounted(device: str, place: Place, warn: Callable[[str], None]) -> N
         raise places.is_a_copy(device, noted.uuid, where)
     problem = _take_away(noted, STOP_SECONDS)
     if problem is not None:
-        warn(problem)
+        warnings.warn(problem, stacklevel=3)
     place.clear()
     place.make()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -10,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _OCTAL = re.compile(rb"\\([0-7]{3})")
+_MNT_EXPIRE = 4
 _BTRFS = Path("/sys/fs/btrfs")
 
 
@@ -108,6 +111,16 @@ def table() -> Table:
     Those of namespaces without processes, and such as were unmounted lazily, are in no table.
     """
     return Table(_every())
+
+
+def is_busy(directory: Path) -> bool:
+    """Whether the mount at a directory has open files, or anything mounted below it.
+
+    Whoever asks twice, with nobody looking at it between, unmounts it. Without the right to unmount
+    it there is no answer: False.
+    """
+    result = ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(directory), _MNT_EXPIRE)
+    return result != 0 and ctypes.get_errno() == errno.EBUSY
 
 
 def _every() -> Iterator[Mount]:

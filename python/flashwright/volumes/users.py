@@ -132,7 +132,8 @@ def _loops(used: Used) -> Iterator[str]:
         with contextlib.suppress(OSError):
             if loop.number in used.devices:
                 continue
-            if loop.file_device in used.numbers or loop.file_is in used.devices:
+            device, file_is = loop.file()
+            if device in used.numbers or file_is in used.devices:
                 yield f"the loop device {loop.path} over {loop.backing}{_where(loop, used.table)}"
 
 

@@ -40,6 +40,21 @@ def _process(*words: str | Path, cwd: Path | None = None) -> Iterator[subprocess
 
 
 _WAITS = "echo ready; read line"
+ALONE = r"""
+keep=$(findmnt -n -o SOURCE "$0" | head -n 1)
+file=$(losetup -n -O BACK-FILE "$keep")
+while read -r source point _; do
+    case $source in
+    "$keep") continue ;;
+    flashwright* | /dev/loop*) ;;
+    *) continue ;;
+    esac
+    point=$(printf "$point")
+    [ "$point" = "${file%/*}" ] || umount --lazy "$point"
+done </proc/self/mounts
+"""
+"""Takes all copies out of a new mount namespace but those of one volume, given by its directory:
+another test's would keep that test's volume."""
 
 
 @contextmanager
@@ -64,7 +79,7 @@ def _bind_of_a_file(directory: Path, other: Path) -> Iterator[str]:
 
 @contextmanager
 def _bind_elsewhere(directory: Path, other: Path) -> Iterator[str]:
-    script = f'umount "$0"; {_WAITS}'
+    script = f'{ALONE}umount "$0"; {_WAITS}'
     run("mount", "--bind", directory, other)
     with contextlib.ExitStack() as held:
         try:
@@ -77,19 +92,20 @@ def _bind_elsewhere(directory: Path, other: Path) -> Iterator[str]:
 
 @contextmanager
 def _namespace(directory: Path, _other: Path) -> Iterator[str]:
-    words = ("unshare", "-m", "--propagation", "private", "sh", "-c", _WAITS)
+    words = ("unshare", "-m", "--propagation", "private", "sh", "-c", ALONE + _WAITS, directory)
     with _process(*words) as process:
         yield f"the mount {directory} in the mount namespace of process {process.pid} ("
 
 
 @contextmanager
-def _namespace_without_processes(_directory: Path, other: Path) -> Iterator[str]:
+def _namespace_without_processes(directory: Path, other: Path) -> Iterator[str]:
     # A private mount for the file that keeps the namespace.
     run("mount", "--bind", other, other)
     run("mount", "--make-private", other)
     try:
         (other / "kept").touch()
-        run("unshare", f"--mount={other / 'kept'}", "--propagation", "private", "true")
+        kept = f"--mount={other / 'kept'}"
+        run("unshare", kept, "--propagation", "private", "sh", "-c", ALONE, directory)
         try:
             yield "a mount namespace without processes"
         finally:

@@ -13,7 +13,7 @@ import pytest
 import holding
 from flashwright import RunError, _core
 from flashwright.volumes import mounting, places
-from holding import HOLDINGS, UNSEEN
+from holding import ALONE, HOLDINGS, UNSEEN
 from support import Cli, find_program
 
 pytestmark = pytest.mark.usefixtures("can_mount")
@@ -108,8 +108,9 @@ def test_copies_of_the_mount_that_go_with_it_hold_nothing(
         holding.run("mount", "--make-shared", shared)
         one = _mount(device, shared / "mount")
         # The machine's own mounts may be private.
-        script = 'umount "$0"; echo ready; read line'
-        words = ["unshare", "-m", "--propagation", "slave", "sh", "-c", script, str(one.place.fuse)]
+        script = f'{ALONE}umount "$1"; echo ready; read line'
+        words = ["unshare", "-m", "--propagation", "slave", "sh", "-c", script]
+        words += [one.directory, str(one.place.fuse)]
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"

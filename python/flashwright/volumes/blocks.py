@@ -61,7 +61,11 @@ def loops() -> Iterator[Loop]:
 
 def numbers(block: str) -> set[int]:
     """Give the numbers of a block device and of its partitions."""
-    number = os.stat(block).st_rdev  # noqa: PTH116
+    return with_partitions(os.stat(block).st_rdev)  # noqa: PTH116
+
+
+def with_partitions(number: int) -> set[int]:
+    """Give the number of a block device, and those of its partitions."""
     found = {number}
     for path in _about(number).glob("*/partition"):
         with contextlib.suppress(OSError):

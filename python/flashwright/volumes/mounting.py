@@ -49,6 +49,7 @@ _UNSEEN = (
     "file system that was unmounted lazily"
 )
 _FREE_SECONDS = 5.0
+"""How long the kernel, and whoever looks at all devices, may take to let go of one."""
 _DIRECTORY_BYTES = 4 << 20
 """The most that the directory of SQLite's files takes (docs/formats/sqlite_files.md)."""
 _ERROR = "flashwright: error: "
@@ -377,7 +378,7 @@ def _take_away(mounted: Mounted, seconds: float) -> str | None:
     """Do so, but for the folder: why the volume was not closed well, if it was not."""
     if not mounted.is_served:
         return _take_away_dead(mounted)
-    taken = _Taken(mounted)
+    taken = _settled(mounted)
     keepers = taken.keepers
     if keepers:
         raise RunError(_in_use(mounted, keepers))
@@ -388,6 +389,17 @@ def _take_away(mounted: Mounted, seconds: float) -> str | None:
     _wait_until_free(mounted.device)
     _take_fuse_away(mounted)
     return _problem(mounted) if served else None
+
+
+def _settled(mounted: Mounted) -> _Taken:
+    """Look at what there is, once other namespaces have let go of it, or after a while.
+
+    A container that starts has copies of all mounts for a moment.
+    """
+    end = time.monotonic() + _FREE_SECONDS
+    while users.is_elsewhere((taken := _Taken(mounted)).used) and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
+    return taken
 
 
 def _in_use(mounted: Mounted, keepers: str) -> str:

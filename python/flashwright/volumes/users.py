@@ -55,6 +55,11 @@ def named(used: Used) -> str:
     return _listed([*_mounts(used), *_swaps(used), *_loops(used), *_built(used), *_processes(used)])
 
 
+def is_elsewhere(used: Used) -> bool:
+    """Whether mounts stay in other namespaces."""
+    return any(mount.pid for mount in _staying(used))
+
+
 def openers(used: Used) -> str:
     """Say which processes have the block devices open; empty if none is found."""
 
@@ -84,13 +89,19 @@ def _seen_by(mount: Mount, path: str) -> os.stat_result:
 # Mounts
 
 
+def _staying(used: Used) -> list[Mount]:
+    """Give the mounts of the file systems that stay when others end."""
+    return [
+        mount
+        for mount in used.mounts
+        if mount not in used.ends
+        and not any(used.table.goes_along(mount, end) for end in used.ends)
+    ]
+
+
 def _mounts(used: Used) -> Iterator[str]:
     """Name mounts that stay when others end, and what is mounted on those or made of them."""
-    for mount in used.mounts:
-        if mount not in used.ends and not any(
-            used.table.goes_along(mount, end) for end in used.ends
-        ):
-            yield str(mount)
+    yield from map(str, _staying(used))
     for end in used.ends:
         for other in used.table.upon(end):
             if other not in used.mounts:

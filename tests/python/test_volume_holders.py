@@ -91,6 +91,9 @@ def test_what_no_table_shows_is_seen_before_the_device_goes(
             assert named in str(raised.value)
         assert not os.path.ismount(directory)
         assert mounted.is_served
+        # Nor has the device been told to go once it is free.
+        about = Path("/sys/block") / Path(mounted.loop).name / "loop"
+        assert (about / "autoclear").read_text() == "0\n"
     monkeypatch.undo()
     mounting.unmount(mounted)
     assert _core.volume_about(str(device))["is_clean"]

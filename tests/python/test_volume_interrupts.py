@@ -5,13 +5,14 @@ The long form, at every line and by every signal, is `make mount-interrupts`.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright.volumes import mounting
+from flashwright.volumes import mounting, places
 from mount_interrupts import walk
 from support import Cli
 
@@ -31,6 +32,29 @@ def test_what_an_interrupted_command_leaves_is_taken_on(tmp_path: Path, what: st
     except BaseException as error:
         error.add_note(f"after {said[-1] if said else 'nothing'}")
         raise
+
+
+def test_ctrl_c_while_the_server_opens_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, directory = tmp_path / "device", tmp_path / "mount"
+    _core.allocate_file(device, 24 << 20)
+    uuid = _core.create_volume(str(device), "direct")["uuid"]
+    directory.mkdir()
+    servers: list[int] = []
+
+    def stopped(_seconds: float) -> None:
+        noted = places.noted(uuid)
+        assert noted is not None
+        servers.append(noted.pid)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        mounting.mount(mounting.MountPlan(str(device), directory, "ext4"))
+    assert places.process_began(servers[0]) == 0
+    assert not places.Place(uuid).folder.exists()
 
 
 def test_a_mount_hides_no_files(cli: Cli, tmp_path: Path) -> None:

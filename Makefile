@@ -70,6 +70,9 @@ $(SETS): build
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50
 
+mount-interrupts: build ## Interrupt mount and umount of a volume at each of their lines by three signals (root, an hour)
+	@$(BIN)/python tests/python/mount_interrupts.py
+
 volume-lives: build ## Kill the server of a mounted volume, and cut the power of its drive, 200 times each under SQLite (root, an hour)
 	@$(BIN)/python tests/python/volume_lives.py
 
@@ -88,7 +91,7 @@ hostile: build ## Volumes changed on purpose, and clients of NBD that keep to no
 	cargo run --release -p flashwright-servers --example hostile -- volumes=20000
 	@$(BIN)/python tests/python/hostile_nbd.py target --seconds 2400
 
-soak: kills volume-lives volume-fsx sqlite-lives power-cuts hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
+soak: kills mount-interrupts volume-lives volume-fsx sqlite-lives power-cuts hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
 	cargo run --release -p flashwright-prober --example truth -- drives=200 campaign=1
 	cargo run --release -p flashwright-prober --example hybrids -- drives=270 campaign=1
 	cargo test --release -p flashwright-prober --lib -- --ignored campaign

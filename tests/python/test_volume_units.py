@@ -79,3 +79,25 @@ def test_what_a_line_cannot_hold_is_refused() -> None:
             units.of_nbd(odd, Path("/run/db/nbd.sock"))
     with pytest.raises(InputError, match="give the whole path"):
         units.of_nbd("volume.img", Path("/run/db/nbd.sock"))
+
+
+def _needed(unit: str) -> list[str]:
+    (line,) = re.findall("^RequiresMountsFor=(.*)$", unit, re.MULTILINE)
+    return str(line).split()
+
+
+def test_a_unit_waits_for_the_mounts_of_all_its_files(tmp_path: Path) -> None:
+    for image, staging in (("/srv/v.img", "/fast/s.img"), ("/srv/v.img", None)):
+        more = ["/fast"] if staging else []
+        assert _needed(units.of_mount(image, Path("/mnt/db"), staging)) == ["/mnt", "/srv", *more]
+        assert _needed(units.of_nbd(image, Path("/run/s"), staging)) == ["/srv", *more, "/run"]
+    link = tmp_path / "link"
+    link.symlink_to("/srv/images")
+    found = _needed(units.of_mount(f"{link}/v.img", link / "db"))
+    assert found == [str(link), "/srv/images"]
+    assert set(found) <= set(_needed(units.of_nbd(f"{link}/v.img", link / "db" / "socket")))
+
+
+def test_a_stop_that_fails_leaves_the_server_of_what_is_mounted() -> None:
+    """By default systemd ends all processes of a unit, whatever its command to stop said."""
+    assert "\nKillMode=process\n" in units.of_mount("/dev/sdb", Path("/mnt/db"))

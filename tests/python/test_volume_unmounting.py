@@ -6,6 +6,7 @@ import fcntl
 import mmap
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ import pytest
 from flashwright import _core
 from flashwright._core import RunError
 from flashwright.volumes import mounting, places
+from processes import until
 from support import Cli
 
 MEBIBYTE = 1 << 20
@@ -160,6 +162,57 @@ def test_the_device_is_free_when_it_is_unmounted(mounted: places.Mounted) -> Non
         mounting.unmount(mounted)
     resized = _core.resize_volume(mounted.device, 32 * MEBIBYTE)
     assert resized["before_bytes"] == resized["capacity_bytes"]
+
+
+def test_a_server_that_is_ended_under_a_file_system_waits_for_its_end(
+    mounted: places.Mounted,
+) -> None:
+    directory = Path(mounted.directory)
+    (directory / "before").write_text("before")
+    os.kill(mounted.pid, signal.SIGTERM)
+    while '"in use"' not in mounted.place.log.read_text():
+        assert mounted.is_served
+        time.sleep(0.01)
+    (directory / "during").write_text("during")
+    mounting.unmount(mounted)
+    assert _core.volume_about(mounted.device)["is_clean"]
+    again = mounting.mount(mounting.MountPlan(mounted.device, directory))
+    assert [(directory / name).read_text() for name in ("before", "during")] == ["before", "during"]
+    mounting.unmount(again)
+
+
+def test_a_volume_is_mounted_within_the_memory_that_was_given(
+    cli: Cli, tmp_path: Path, can_mount: None
+) -> None:
+    device, directory, figures = tmp_path / "device", tmp_path / "mount", tmp_path / "figures"
+    _core.allocate_file(device, 32 * MEBIBYTE)
+    _core.create_volume(str(device), "log_volume(segment=256Ki)")
+    directory.mkdir()
+    refused = cli("volume", "mount", device, directory, "--memory", "8M", code=2)
+    assert "a memory of 8388608 bytes is too little" in refused.stderr
+    more = ("--mkfs", "ext4", "--memory", "41M", "--metrics", figures, "--metrics-every", "0.1")
+    cli("volume", "mount", device, directory, *more)
+    try:
+        assert until(lambda: "memory_most" in figures.read_text())
+        (most,) = [
+            int(line.split()[-1])
+            for line in figures.read_text().splitlines()
+            if line.startswith("flashwright_volume_memory_most_bytes{")
+        ]
+        # Without, requests under way may take more.
+        assert most == 41 * MEBIBYTE
+    finally:
+        cli("volume", "umount", directory)
+
+
+def test_a_block_device_is_the_same_by_any_node(mounted: places.Mounted, tmp_path: Path) -> None:
+    """As `/dev/sdb` and a node of it in a container."""
+    number = Path(mounted.loop).stat().st_rdev
+    nodes = [tmp_path / "node", tmp_path / "other"]
+    for node, device in zip(nodes, (number, number + 1), strict=True):
+        os.mknod(node, 0o600 | stat.S_IFBLK, device)
+    assert places.is_same(str(nodes[0]), mounted.loop)
+    assert not places.is_same(str(nodes[1]), mounted.loop)
 
 
 def test_what_has_no_server_yet_is_not_served() -> None:

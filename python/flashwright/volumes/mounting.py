@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.recording.tools import need, need_root, tool
 
-from . import places, serving, users
+from . import blocks, mounts, places, serving, users
 from .places import Mounted, Place, process_began
 
 _LOOK_SECONDS = 0.02
@@ -40,7 +41,15 @@ FILE_SYSTEMS = tuple(_MAKE)
 WAYS = ("loop", "ublk")
 """A loop device over a file in FUSE, or a block device of ublk."""
 _UBLK = "/dev/ublkb"
+_WHEN_NOTED = ("sh", "-c", 'read -r noted && exec "$@" </dev/null', "sh")
+"""A command before another, which begins when a line arrives, and never if its sender dies before:
+so there is no server that is not noted."""
+_UNSEEN = (
+    "something that no table shows, such as a mount namespace without processes, or files of a "
+    "file system that was unmounted lazily"
+)
 _FREE_SECONDS = 5.0
+"""How long the kernel, and whoever looks at all devices, may take to let go of one."""
 _DIRECTORY_BYTES = 4 << 20
 """The most that the directory of SQLite's files takes (docs/formats/sqlite_files.md)."""
 _ERROR = "flashwright: error: "
@@ -75,27 +84,32 @@ class MountPlan:
 def mount(plan: MountPlan) -> Mounted:
     """Serve the volume, and mount the file system on it.
 
+    What a mount or unmount of it that was killed has left is taken away first, with a warning if
+    somebody still uses what a server took along when it died.
+
     Raises:
         InputError: no root, no ublk where that is asked, no volume, no file system on it, a
-        directory that is not there, or the volume is mounted already.
-        RunError: a program failed. Nothing is left behind then.
+        directory that is not there or not empty, or the volume is mounted already.
+        RunError: a program failed, and nothing is left behind; or what is left cannot be taken
+        away.
     """
     need_root("mounting a volume")
     for program in ("losetup", "mount", "blkid"):
         need(program)
     if plan.by == "ublk":
         _core.check_ublk()
-    directory = plan.directory.absolute()
-    if not directory.is_dir():
-        raise InputError(f"{directory}: no such directory; make it first")
+    if not os.path.lexists(plan.directory):
+        raise _no_directory(plan.directory)
     about = serving.look(plan.device, plan.staging, plan.memory_bytes)
     device = places.whole(plan.device)
     place = Place(about["uuid"])
     _is_not_served(device, place.uuid)
-    with place.alone(STOP_SECONDS, makes=True):
+    with place.alone(STOP_SECONDS, makes=True) as lock:
         try:
-            _is_free(device, place, directory)
-            return _mount(plan, Mounted(place.uuid, device, str(directory), "", 0, 0), about)
+            _is_not_mounted(device, place)
+            directory = _is_empty(plan.directory)
+            mounted = Mounted(place.uuid, device, str(directory), "", 0, 0)
+            return _mount(plan, mounted, about, lock)
         except BaseException:
             if not place.note.exists():
                 place.remove()
@@ -108,46 +122,95 @@ def _is_not_served(device: str, uuid: str) -> None:
         places.check_uuid(device, uuid)
 
 
-def _is_free(device: str, place: Place, directory: Path) -> None:
-    """Make sure that the volume is not mounted, nor anything else at this directory."""
-    for one in places.all_mounted():
-        if one.uuid == place.uuid:
-            if one.is_served and places.is_same(device, one.device):
-                raise InputError(f"{device}: it is mounted at {one.directory} already")
-            if one.is_served:
-                raise places.is_a_copy(
-                    device, one.uuid, f"mounted from {one.device} at {one.directory}"
-                )
-            # A crash left it.
-            _take_away(one, STOP_SECONDS)
-            place.clear()
-            place.make()
-    if os.path.ismount(directory):
+def _is_not_mounted(device: str, place: Place) -> None:
+    """Make sure that the volume is not mounted, and take away what another command has left."""
+    noted = places.noted(place.uuid)
+    if noted is None:
+        return
+    if noted.is_served and _Taken(noted).is_mounted:
+        if places.is_same(device, noted.device):
+            raise InputError(f"{device}: it is mounted at {noted.directory} already")
+        where = f"mounted from {noted.device} at {noted.directory}"
+        raise places.is_a_copy(device, noted.uuid, where)
+    problem = _take_away(noted, STOP_SECONDS)
+    if problem is not None:
+        warnings.warn(problem, stacklevel=3)
+    place.clear()
+    place.make()
+
+
+def _no_directory(directory: Path) -> InputError:
+    return InputError(f"{directory}: no such directory; make it first")
+
+
+def _is_empty(directory: Path) -> Path:
+    """Give the directory as it is without links; nothing is in it that a mount would hide."""
+    try:
+        directory = directory.resolve(strict=True)
+        hidden = next(directory.iterdir(), None)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_directory(directory) from None
+    if directory.is_mount():
         raise InputError(f"{directory}: something is mounted there already")
+    if hidden is not None:
+        raise InputError(
+            f"{directory}: it is not empty: the mount would hide {hidden.name!r}; name an empty "
+            "directory, or move that away"
+        )
+    return directory
 
 
-def _mount(plan: MountPlan, mounted: Mounted, about: dict[str, Any]) -> Mounted:
+def _mount(plan: MountPlan, mounted: Mounted, about: dict[str, Any], lock: int | None) -> Mounted:
     place = mounted.place
     place.fuse.mkdir(mode=0o700, exist_ok=True)
     try:
         mounted = _serve(plan, mounted)
         if plan.by == "ublk":
-            loop = str(place.block.readlink())
+            block = str(place.block.readlink())
         else:
-            loop = tool(
+            block = _run(
+                lock,
                 *("losetup", "--find", "--show", "--direct-io=on"),
-                *("--sector-size", str(about["sector_bytes"]), place.file),
+                *("--sector-size", str(about["sector_bytes"]), str(place.file)),
             )
-        mounted = replace(mounted, loop=loop)
+        mounted = replace(mounted, loop=block)
         mounted.write()
-        _file_system(plan, loop)
-        tool("mount", "-o", plan.options, loop, plan.directory.absolute())
+        _file_system(plan, block, lock)
+        # Making it ready may have taken long.
+        _is_empty(Path(mounted.directory))
+        _run(lock, "mount", "-o", plan.options, block, mounted.directory)
     except BaseException:
         with contextlib.suppress(RunError):
-            _take_away(mounted, STOP_SECONDS)
+            _take_away(places.noted(place.uuid) or mounted, STOP_SECONDS)
             place.remove()
         raise
     return mounted
+
+
+def _run(lock: int | None, *words: str) -> str:
+    """Run a program to its end, also when we are interrupted: half a file system is of no use.
+
+    It shares our lock: if we are killed, the next command waits for its end.
+    """
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        pass_fds=() if lock is None else (lock,),
+        # Ctrl-C reaches us alone.
+        start_new_session=True,
+    ) as process:
+        try:
+            said, wrong = process.communicate()
+        except BaseException:
+            process.communicate()
+            raise
+    if process.returncode != 0:
+        reason = wrong.strip() or said.strip()
+        raise RunError(f"{' '.join(words)}: exit {process.returncode}: {reason}")
+    return said.strip()
 
 
 def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
@@ -165,12 +228,17 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     if plan.metrics is not None:
         words += ["--metrics", str(plan.metrics.absolute())]
         words += ["--metrics-every", f"{plan.metrics_every:g}"]
-    with place.log.open("a") as log:
+    waits, noted = os.pipe()
+    with place.log.open("w") as log, os.fdopen(waits) as waiting:
+        words = [*_WHEN_NOTED, *words]
         server = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            words, stdin=waiting, stdout=log, stderr=log, start_new_session=True
         )
     mounted = replace(mounted, pid=server.pid, process_began=process_began(server.pid))
     mounted.write()
+    # It may have been killed by now, which is seen below.
+    with contextlib.suppress(BrokenPipeError), os.fdopen(noted, "wb") as to_server:
+        to_server.write(b"noted\n")
     there = place.block if is_ublk else place.file
     while not there.exists():
         if server.poll() is not None:
@@ -182,7 +250,7 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     return mounted
 
 
-def _file_system(plan: MountPlan, loop: str) -> None:
+def _file_system(plan: MountPlan, loop: str, lock: int | None) -> None:
     """Make sure that there is one."""
     found = subprocess.run(
         ["blkid", "-p", "-o", "value", "-s", "TYPE", loop],
@@ -199,11 +267,12 @@ def _file_system(plan: MountPlan, loop: str) -> None:
             f"{plan.device}: the volume holds no file system; --mkfs ext4 makes one, if it holds "
             "nothing else"
         )
+    need(_MAKE[plan.make][0])
     if plan.destroys:
         _clear_files(loop)
     else:
         _look_for_data(plan, loop)
-    tool(*_MAKE[plan.make], loop)
+    _run(lock, *_MAKE[plan.make], loop)
 
 
 def _clear_files(loop: str) -> None:
@@ -242,13 +311,14 @@ def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:
     Where another does that already, wait for it.
 
     Raises:
-        RunError: the directory is in use, or the server did not close the volume well.
+        RunError: something still uses the file system, and nothing was changed but what the
+        message says; or the server is gone, or did not close the volume well.
     """
     place = mounted.place
-    with place.alone(seconds) as is_there:
-        now = [one for one in places.all_mounted() if one.uuid == mounted.uuid]
-        is_another = any(one.process_began != mounted.process_began for one in now)
-        if not is_there or is_another:
+    with place.alone(seconds) as lock:
+        now = places.noted(mounted.uuid)
+        is_another = now is not None and now.process_began != mounted.process_began
+        if lock is None or is_another:
             return
         problem = _take_away(mounted, seconds)
         place.remove()
@@ -256,59 +326,164 @@ def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:
         raise RunError(problem)
 
 
+class _Taken:
+    """What there is of a volume that was mounted: block devices, mounts, and who uses them."""
+
+    def __init__(self, mounted: Mounted) -> None:
+        self.mounted = mounted
+        self.blocks = _blocks(mounted)
+        table = mounts.table()
+        numbers = {number for block in self.blocks for number in blocks.numbers(block)}
+        of_volume = table.of_devices(numbers)
+        # The mount of ours is below what else was put over it.
+        own = [mount for mount in of_volume if mount.point == mounted.directory and not mount.pid]
+        self.directory = own[0] if own else None
+        fuse = str(mounted.place.fuse)
+        shown = [mount for mount in table.every if mount.point == fuse and not mount.pid]
+        of_fuse = {mount.device for mount in shown[:1] if mount.kind.startswith("fuse")}
+        self.used = users.Used(
+            table,
+            frozenset(numbers),
+            (*of_volume, *(mount for mount in table.every if mount.device in of_fuse)),
+            (*own[:1], *shown[:1]),
+        )
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether the file system is where it is noted to be."""
+        return self.directory is not None
+
+    @property
+    def keepers(self) -> str:
+        """Say what would keep the file system when its directory is unmounted."""
+        return users.named(self.used)
+
+
+def _blocks(mounted: Mounted) -> list[str]:
+    """Give the block devices over what the server shows."""
+    place = mounted.place
+    if place.block.is_symlink():
+        return [str(place.block.readlink())]
+    # So the kernel writes the path of the file, if somebody has unmounted FUSE lazily.
+    without = f"/{places.FILE_NAME}"
+    return [
+        loop.path
+        for loop in blocks.loops()
+        if loop.backing == str(place.file)
+        or (loop.path == mounted.loop and loop.backing == without)
+    ]
+
+
 def _take_away(mounted: Mounted, seconds: float) -> str | None:
     """Do so, but for the folder: why the volume was not closed well, if it was not."""
-    served = mounted.is_served
-    if os.path.ismount(mounted.directory) and _is_ours(mounted):
-        # Without its server it can only be taken away at once, with what was not written.
-        _unmount_directory(mounted, lazily=not served)
+    if not mounted.is_served:
+        return _take_away_dead(mounted)
+    taken = _settled(mounted)
+    keepers = taken.keepers
+    if keepers:
+        raise RunError(_in_use(mounted, keepers))
+    if taken.directory is not None:
+        _unmount_directory(taken)
     _detach(mounted)
-    if served:
-        served = _stop(mounted, seconds)
-        _wait_until_free(mounted.device)
-    elif mounted.place.block.is_symlink():
-        # A server that ended by itself would have taken the link along.
-        path = str(mounted.place.block.readlink())
-        _core.remove_left_ublk(int(path.removeprefix(_UBLK)), mounted.pid)
-    if os.path.ismount(mounted.place.fuse) or not _answers(mounted.place.fuse):
-        tool("umount", "--lazy", mounted.place.fuse)
+    served = _stop(mounted, seconds)
+    _wait_until_free(mounted.device)
+    _take_fuse_away(mounted)
     return _problem(mounted) if served else None
 
 
-def _unmount_directory(mounted: Mounted, *, lazily: bool) -> None:
+def _settled(mounted: Mounted) -> _Taken:
+    """Look at what there is, once other namespaces have let go of it, or after a while.
+
+    A container that starts has copies of all mounts for a moment.
+    """
+    end = time.monotonic() + _FREE_SECONDS
+    while users.is_elsewhere((taken := _Taken(mounted)).used) and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
+    return taken
+
+
+def _in_use(mounted: Mounted, keepers: str) -> str:
+    return f"{mounted.directory}: it is in use: {keepers}; end that first. Nothing was changed"
+
+
+def _unmount_directory(taken: _Taken) -> None:
     """Unmount it; if it is in use, say by whom."""
     try:
-        tool("umount", *(["--lazy"] if lazily else []), mounted.directory)
+        tool("umount", taken.mounted.directory)
     except RunError as error:
-        found = users.of_directory(mounted.directory)
-        if not found:
+        keepers = taken.keepers
+        if not keepers:
             raise
-        raise RunError(
-            f"{mounted.directory}: it is in use: {found}; end that first. Nothing was changed"
-        ) from error
-
-
-def _is_ours(mounted: Mounted) -> bool:
-    """Whether what is mounted there is the volume's block device."""
-    table = Path("/proc/self/mounts").read_text().splitlines()
-    return any(
-        line.split()[:2] == [mounted.loop, mounted.directory.replace(" ", "\\040")]
-        for line in table
-    )
+        raise RunError(_in_use(taken.mounted, keepers)) from error
 
 
 def _detach(mounted: Mounted) -> None:
-    """Detach the loop device, if it still is over our file."""
-    if not mounted.loop:
-        return
-    backing = Path("/sys/block") / Path(mounted.loop).name / "loop" / "backing_file"
-    with contextlib.suppress(OSError):
-        if backing.read_text().strip().removesuffix(" (deleted)") == str(mounted.place.file):
-            tool("losetup", "--detach", mounted.loop)
-    # The kernel lets go of the file a moment later.
-    end = time.monotonic() + 5
-    while backing.exists() and time.monotonic() < end:
-        time.sleep(_LOOK_SECONDS)
+    """Let go of the block device, once it is proved that no file system on it lives."""
+    for block in _blocks(mounted):
+        try:
+            with blocks.exclusive(block, _FREE_SECONDS) as descriptor:
+                if not mounted.place.block.is_symlink():
+                    blocks.detach(descriptor)
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                raise RunError(_still_held(mounted)) from None
+            # Another has taken it away, as the server does that ends.
+            if error.errno not in {errno.ENOENT, errno.ENXIO, errno.ENODEV}:
+                raise
+        if not mounted.place.block.is_symlink() and not blocks.wait_until_detached(
+            block, _FREE_SECONDS
+        ):
+            raise RunError(_still_held(mounted))
+
+
+def _still_held(mounted: Mounted) -> str:
+    """Say that the block device is in use, though its directory is not mounted any more."""
+    taken = _Taken(mounted)
+    keepers = taken.keepers or users.openers(taken.used) or _UNSEEN
+    return (
+        f"{mounted.directory}: it is unmounted, but {', '.join(taken.blocks)} is still in use: "
+        f"{keepers}; end that, then run umount again. Until then process {mounted.pid} goes on "
+        "serving it, and nothing is lost"
+    )
+
+
+def _take_away_dead(mounted: Mounted) -> str | None:
+    """Take away what a server has left that is gone: it can be of no use to anybody.
+
+    Gives who still holds what it took along.
+
+    Raises RunError if something else is mounted over it or below it.
+    """
+    taken = _Taken(mounted)
+    if taken.directory is not None:
+        others = [str(one) for one in taken.used.table.upon(taken.directory)]
+        if others:
+            raise RunError(_in_use(mounted, ", ".join(others)))
+        # With what was not written: nobody can write it any more.
+        tool("umount", "--lazy", mounted.directory)
+    for block in taken.blocks:
+        if not mounted.place.block.is_symlink():
+            # Those who still have it keep it, and get errors.
+            with contextlib.suppress(RunError):
+                tool("losetup", "--detach", block)
+    keepers = _Taken(mounted).keepers if taken.used.mounts else ""
+    if mounted.place.block.is_symlink():
+        # A server that ended by itself would have taken the link along.
+        path = str(mounted.place.block.readlink())
+        _core.remove_left_ublk(int(path.removeprefix(_UBLK)), mounted.pid)
+    _take_fuse_away(mounted)
+    if not keepers:
+        return None
+    return (
+        f"{mounted.directory}: it is unmounted, and its server is gone; what it served is still in "
+        f"use: {keepers}; end that: it reads and writes nothing any more"
+    )
+
+
+def _take_fuse_away(mounted: Mounted) -> None:
+    """Unmount what a server has left that did not do so itself."""
+    if os.path.ismount(mounted.place.fuse) or not _answers(mounted.place.fuse):
+        tool("umount", "--lazy", mounted.place.fuse)
 
 
 def _stop(mounted: Mounted, seconds: float) -> bool:
@@ -366,12 +541,16 @@ def _is_held(device: Path) -> bool:
 
 
 def _problem(mounted: Mounted) -> str | None:
-    """Say why the server did not close the volume, by its last line; None if it did."""
+    """Say why the server did not close the volume, by its last line; None if it did.
+
+    Neither is it a problem if it was asked to end before it had opened it.
+    """
     try:
-        last = mounted.place.log.read_text().strip().splitlines()[-1]
-    except (OSError, IndexError):
-        last = ""
-    if '"closed"' in last:
+        said = mounted.place.log.read_text().strip().splitlines()
+    except OSError:
+        said = []
+    last = said[-1] if said else ""
+    if '"closed"' in last or not any('"opened"' in line for line in said):
         return None
     if last.startswith(_ERROR):
         return f"{mounted.device}: the server did not close the volume: {last.removeprefix(_ERROR)}"

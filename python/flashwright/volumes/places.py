@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 from flashwright._core import InputError, RunError
 
+from . import blocks, mounts
+
 Noted = TypeVar("Noted", "Mounted", "Served")
 _LOOK_SECONDS = 0.02
 FILE_NAME = "volume"
@@ -110,7 +112,8 @@ class Place:
         """Remove what lies in the folder, but for that."""
         lives = any(one.uuid == self.uuid for one in all_served())
         kept = {self.served.name, self.control.name} if lives else set()
-        for path in self.folder.iterdir():
+        # The note last: as long as anything is there, `umount` finds it.
+        for path in sorted(self.folder.iterdir(), key=lambda path: path == self.note):
             if path.name in kept:
                 continue
             if path.is_dir() and not path.is_symlink():
@@ -119,18 +122,18 @@ class Place:
                 path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def alone(self, seconds: float, *, makes: bool = False) -> Iterator[bool]:
+    def alone(self, seconds: float, *, makes: bool = False) -> Iterator[int | None]:
         """Keep others from mounting or unmounting the volume meanwhile; wait for one that does.
 
-        Gives whether the folder is there; with `makes` it is. The lock lies on the folder, as its
-        end is that of the mount: nothing is left behind.
+        Gives the folder, open; None if it is not there, which with `makes` it is. The lock lies on
+        the folder, as its end is that of the mount: nothing is left behind.
 
         Raises RunError if the other does not end within this time.
         """
         end = time.monotonic() + seconds
         while (folder := self._locked(makes=makes)) is None:
             if not makes and not self.folder.exists():
-                yield False
+                yield None
                 return
             if time.monotonic() > end:
                 raise RunError(
@@ -139,7 +142,7 @@ class Place:
                 )
             time.sleep(_LOOK_SECONDS)
         try:
-            yield True
+            yield folder
         finally:
             os.close(folder)
 
@@ -236,7 +239,8 @@ def is_same(device: str, other: str) -> bool:
         if stat.S_ISBLK(one.st_mode) and stat.S_ISBLK(another.st_mode):
             return one.st_rdev == another.st_rdev
         return os.path.samestat(one, another)
-    return device == other
+    # What cannot be looked at, as a directory whose server is gone.
+    return os.path.realpath(device) == os.path.realpath(other)
 
 
 def is_a_copy(device: str, uuid: str, where: str) -> InputError:
@@ -336,6 +340,11 @@ def listed() -> list[dict[str, Any]]:
     return found
 
 
+def noted(uuid: str) -> Mounted | None:
+    """Give what was mounted of a volume and not taken away."""
+    return next((one for one in all_mounted() if one.uuid == uuid), None)
+
+
 def mounted_at(served: Served) -> str | None:
     """Give the directory at which what a server shows is mounted."""
     mounted = {one.pid: one.directory for one in all_mounted() if one.uuid == served.uuid}
@@ -346,23 +355,37 @@ def find_served(named: str) -> Served | None:
     """Give the volume of a device, UUID, or place where it is served or mounted; None without."""
     path = whole(named)
     for one in all_served():
-        is_place = path in {one.where, mounted_at(one)}
-        if named == one.uuid or is_place or is_same(path, one.device):
+        shown = (one.device, one.where, mounted_at(one))
+        if named == one.uuid or any(each and is_same(path, each) for each in shown):
             return one
     return None
 
 
 def find(named: str) -> Mounted:
-    """Give the mounted volume of a directory, device or UUID.
+    """Give the mounted volume of a directory, device or UUID: by what a path leads to.
 
     Raises InputError if there is none.
     """
     every = all_mounted()
-    path = str(Path(named).absolute())
-    for one in every:
-        if named in {one.uuid, one.device} or path in {one.directory, one.device}:
-            return one
+    path = whole(named)
+    found = [
+        one
+        for one in every
+        if named == one.uuid or is_same(path, one.device) or is_same(path, one.directory)
+    ]
+    # What a crash left may be noted at a directory where another volume is mounted by now.
+    found.sort(key=lambda one: not _is_on(one.directory, one.loop))
+    if found:
+        return found[0]
     there = "; ".join(f"{one.device} at {one.directory}" for one in every) or "none"
     raise InputError(
         f"{named}: no mounted volume has this directory, device or UUID; there: {there}"
     )
+
+
+def _is_on(directory: str, block: str) -> bool:
+    """Whether the file system at a directory is on a block device."""
+    with contextlib.suppress(OSError):
+        on_it = mounts.table().of_devices(blocks.numbers(block))
+        return any(mount.point == directory and not mount.pid for mount in on_it)
+    return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import math
 import os
@@ -22,7 +23,7 @@ from typing import Any, NoReturn
 from flashwright import _core
 from flashwright._core import InputError, RunError
 
-from . import places
+from . import blocks, mounts, places
 from .places import Served, process_began, whole
 
 PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
@@ -36,6 +37,7 @@ SCRUB_DAYS = 7.0
 _DAY_SECONDS = 86_400
 _LOCK_SECONDS = 120.0
 """Until a mount of the same volume has come to its end."""
+_OPENER = "somebody who has it open"
 _THREADS = 32
 """Requests of one NBD connection that are under way at a time."""
 
@@ -89,6 +91,8 @@ def look(device: str, staging: str | None, memory_bytes: int | None) -> dict[str
 def serve_fuse(serving: Serving, directory: Path) -> None:
     """Show the volume as a file in `directory` until SIGTERM or Ctrl-C, then close it.
 
+    As long as somebody has the file open, it goes on: a loop device may be over it.
+
     Raises:
         InputError: there is no volume, or it is in use.
         RunError: it became of no use, or could not be closed.
@@ -96,15 +100,24 @@ def serve_fuse(serving: Serving, directory: Path) -> None:
     if any(directory.iterdir()):
         raise InputError(f"{directory}: it is not empty, and would be hidden: name an empty one")
 
+    file = str(directory.resolve() / places.FILE_NAME)
+
     def show(volume: _core.Volume) -> None:
         volume.mount(directory)
         say("mounted", directory=str(directory))
 
-    _serve(serving, "fuse", directory, show)
+    def used_by() -> list[str]:
+        if not mounts.is_busy(directory):
+            return []
+        return [loop.path for loop in blocks.loops() if loop.backing == file] or [_OPENER]
+
+    _serve(serving, "fuse", directory, show, used_by)
 
 
 def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
     """Make a block device of the volume until SIGTERM or Ctrl-C, then close it.
+
+    As long as it is mounted, or otherwise held alone, it goes on.
 
     `link` becomes a symbolic link to the block device, and goes with it.
 
@@ -117,8 +130,11 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
     if link is not None and os.path.lexists(link) and not link.is_symlink():
         raise InputError(f"{link}: something else is there; name a path where nothing is")
 
+    paths: list[str] = []
+
     def show(volume: _core.Volume) -> None:
         path = volume.attach_ublk(read_only=read_only)
+        paths.append(path)
         if link is not None:
             new = link.with_name(f".{link.name}.new")
             new.unlink(missing_ok=True)
@@ -127,16 +143,28 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
         say("attached", block_device=path, link=None if link is None else str(link))
 
     try:
-        _serve(serving, "ublk", link, show)
+        _serve(serving, "ublk", link, show, lambda: [path for path in paths if _is_held(path)])
     finally:
         if link is not None and link.is_symlink():
             link.unlink()
 
 
+def _is_held(block: str) -> bool:
+    try:
+        with blocks.exclusive(block, 0):
+            return False
+    except OSError as error:
+        return error.errno == errno.EBUSY
+
+
 def _serve(
-    serving: Serving, way: str, where: Path | None, show: Callable[[_core.Volume], None]
+    serving: Serving,
+    way: str,
+    where: Path | None,
+    show: Callable[[_core.Volume], None],
+    used_by: Callable[[], list[str]],
 ) -> None:
-    """Open the volume, show it, and close it when we are asked to stop."""
+    """Open the volume, show it, and close it when we are asked to stop and nobody uses it."""
     stop = threading.Event()
 
     def stopped(_number: int, _frame: FrameType | None) -> None:
@@ -179,7 +207,13 @@ def _serve(
             volume.keep_metrics(serving.metrics, serving.metrics_every)
         show(volume)
         _notify("READY=1")
-        while not stop.wait(_LOOK_SECONDS):
+        is_said = False
+        while not stop.wait(_LOOK_SECONDS) or (users := used_by()):
+            if stop.is_set():
+                if not is_said:
+                    say("in use", device=serving.device, by=users)
+                is_said = True
+                time.sleep(_LOOK_SECONDS)
             now = volume.broken()
             if now is not None and broken is None:
                 say("broken", device=serving.device, reason=now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -49,7 +50,7 @@ def of_mount(
     """
     where, path = _absolute(str(directory)), _absolute(device)
     others = [each for each in (device, staging) if each and not each.startswith("/dev/")]
-    needed = " ".join(_path(str(Path(each).parent)) for each in (where, *others))
+    needed = _folders(where, *others)
     mount = _command("volume", "mount", path, where, *_more(staging, memory_bytes))
     umount = _command("volume", "umount", where, "--timeout", "110")
     return f"""\
@@ -66,6 +67,8 @@ RemainAfterExit=yes
 ExecStart={mount}
 ExecStop={umount}
 TimeoutStopSec=120
+# A stop that finds the file system in use leaves its server alone.
+KillMode=process
 
 [Install]
 WantedBy=multi-user.target
@@ -87,7 +90,7 @@ def of_nbd(
     reached = f"DevicePolicy=closed\n{allowed}" if nodes else "PrivateDevices=yes\n"
     writable = " ".join(_path(str(each)) for each in (where.parent, *files))
     home = "no" if files or where.is_relative_to("/home") else "yes"
-    needed = " ".join(_path(str(each.parent)) for each in (*paths, where))
+    needed = _folders(*(str(each) for each in (*paths, where)))
     more = _more(staging, memory_bytes)
     serve = _command("volume", "serve", str(path), "--nbd", str(where), *more)
     return f"""\
@@ -105,6 +108,12 @@ ReadWritePaths={writable}
 [Install]
 WantedBy=multi-user.target
 """
+
+
+def _folders(*paths: str) -> str:
+    """Give what has to be mounted to reach paths: systemd itself follows no links."""
+    found = [str(Path(each).parent) for path in paths for each in (path, os.path.realpath(path))]
+    return " ".join(_path(folder) for folder in dict.fromkeys(found))
 
 
 def _more(staging: str | None, memory_bytes: int | None) -> list[str]:

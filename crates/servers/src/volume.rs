@@ -495,7 +495,8 @@ pub(crate) fn open_device(
     let mut opening = devices::Opening::new(spec, access);
     opening.holds_data = true;
     (opening.queue_depth, opening.most_bytes) = (depth.commands, depth.most_bytes);
-    Ok(devices::open_watched(&opening, &Progress::default())?)
+    devices::open_watched(&opening, &Progress::default())
+        .map_err(|error| staging::named(error).into())
 }
 
 /// Where everything lies.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import math
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -114,14 +116,15 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
         RunError: it became of no use, or could not be closed.
     """
     _core.check_ublk()
-    if link is not None and os.path.lexists(link) and not link.is_symlink():
+    if link is not None and os.path.lexists(link) and not _is_left_link(link):
         raise InputError(f"{link}: something else is there; name a path where nothing is")
+    made: list[str] = []
 
     def show(volume: _core.Volume) -> None:
         path = volume.attach_ublk(read_only=read_only)
         if link is not None:
-            new = link.with_name(f".{link.name}.new")
-            new.unlink(missing_ok=True)
+            made.append(path)
+            new = link.with_name(f".{link.name}.{secrets.token_hex(8)}")
             new.symlink_to(path)
             new.replace(link)
         say("attached", block_device=path, link=None if link is None else str(link))
@@ -129,8 +132,13 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
     try:
         _serve(serving, "ublk", link, show)
     finally:
-        if link is not None and link.is_symlink():
+        if link is not None and link.is_symlink() and str(link.readlink()) in made:
             link.unlink()
+
+
+def _is_left_link(link: Path) -> bool:
+    """Whether a server that was killed has left a link: to a block device of ublk, now gone."""
+    return link.is_symlink() and str(link.readlink()).startswith("/dev/ublkb") and not link.exists()
 
 
 def _serve(
@@ -286,10 +294,15 @@ def _listen(where: Path) -> socket.socket:
     """
     path = str(where.absolute())
     try:
-        if where.is_socket():
+        if where.is_socket() and not where.is_symlink():
             with socket.socket(socket.AF_UNIX) as other:
-                if other.connect_ex(path) == 0:
-                    raise InputError(f"{where}: another server listens there")
+                found = other.connect_ex(path)
+            if found == 0:
+                raise InputError(f"{where}: another server listens there")
+            if found != errno.ECONNREFUSED:
+                raise InputError(
+                    f"{where}: somebody's socket is there ({os.strerror(found)}); name another path"
+                )
             # A server that is gone has left it.
             where.unlink()
         listening = socket.socket(socket.AF_UNIX)

@@ -24,7 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +41,7 @@ STEPS = (
 ENDS = ("INT", "TERM", "KILL", "EIO")
 """How it is stopped: by a signal, or by an error."""
 _MOST_SECONDS = 120
+STAGED = ("--staging", "fast", "--staging-size", "8M")
 BUFFER = "stable_buffer(size=1Mi,page=4Ki)"
 LOG = "log_volume(segment=256Ki)"
 _PLACES = (4096, MIB + 512 * 8, 5 * MIB)
@@ -70,8 +71,7 @@ CASES = (
     Case("create a log", ("create", "slow", "--size", "32M", "--stack", LOG), stack=None),
     Case(
         "create with a staging device",
-        ("create", "slow", "--size", "16M", "--stack", BUFFER, "--staging", "fast")
-        + ("--staging-size", "8M"),
+        ("create", "slow", "--size", "16M", "--stack", BUFFER, *STAGED),
         stack=None,
     ),
     Case("create on a file", ("create", "zeros"), stack=None, zeros=("zeros",)),
@@ -92,7 +92,7 @@ CASES = (
         for case in (
             Case(
                 f"give: {stack}",
-                ("restage", "slow", "--staging", "fast", "--staging-size", "8M"),
+                ("restage", "slow", *STAGED),
                 stack,
             ),
             Case(
@@ -324,7 +324,6 @@ def campaign(
     ends: Iterable[str],
     most: int,
     seed: int,
-    tell: Callable[[str], None] = print,
 ) -> Outcome:
     """Stop each command in each way at each step, or at so many of each kind of call."""
     draw, whole, ends = random.Random(seed), Outcome(), tuple(ends)
@@ -341,12 +340,17 @@ def campaign(
                     here.stops += 1
                     if wrong is not None:
                         here.lost.append(f"{case.name}, {end} at {call} {number}: {wrong}")
-                tell(f"{case.name}: {end}, {here.stops} stops, {len(here.lost)} lost")
+                _tell(f"{case.name}: {end}, {here.stops} stops, {len(here.lost)} lost")
                 for line in here.lost:
-                    tell(f"  {line}")
+                    _tell(f"  {line}")
                 whole.stops += here.stops
                 whole.lost += here.lost
     return whole
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main() -> int:
@@ -360,7 +364,7 @@ def main() -> int:
     zygote.load()
     chosen = [case for case in CASES if case.name.startswith(asked.only)]
     found = campaign(chosen, asked.ends.split(","), asked.steps, asked.seed)
-    print(f"{found.stops} stops of {len(chosen)} commands: {len(found.lost)} lost")
+    _tell(f"{found.stops} stops of {len(chosen)} commands: {len(found.lost)} lost")
     return 1 if found.lost else 0
 
 

@@ -256,8 +256,8 @@ def replacing(path: Path, kind: Kind | None = None) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str, kind: Kind | None = None) -> None:
-    """Write a file as a whole.
+def write_text(path: Path, text: str, kind: Kind | None = None, name: str = "it") -> None:
+    """Write a file as a whole; without a kind it is called so in an error.
 
     Raises InputError as `check` does, or if the system refuses it.
     """
@@ -265,5 +265,5 @@ def write_text(path: Path, text: str, kind: Kind | None = None) -> None:
         with replacing(path, kind) as part:
             part.write_text(text, encoding="utf-8")
     except OSError as error:
-        what = "it" if kind is None else kind.name
+        what = name if kind is None else kind.name
         raise InputError(f"{path}: cannot write {what}: {error.strerror}") from error

@@ -17,6 +17,7 @@ import pytest
 from flashwright import _core, outputs
 from flashwright._core import InputError
 from flashwright.cli import cli as everything
+from flashwright.cli.output import write_json
 from flashwright.cli.outputs import OutFile, OutFolder, OutPlace, Output
 from flashwright.runs import Run
 from flashwright.volumes import serving
@@ -259,7 +260,8 @@ def test_no_input_of_the_same_command_is_replaced(
         done = cli(*said, code=2)
         assert done.stderr.count("\n") == 1
         # One that must exist is looked for by the parser.
-        if not getattr(inputs[0].type, "exists", False) or Path(str(first)).exists():
+        has_to_exist = any(getattr(one.type, "exists", False) for one in inputs)
+        if not has_to_exist or Path(str(first)).exists():
             assert "names, too" in done.stderr, done.stderr
         assert _look(tmp_path) == before
 
@@ -276,7 +278,6 @@ def test_what_an_earlier_run_wrote_is_replaced(cli: Cli, tmp_path: Path) -> None
         cli("volume", "create", volume, "--size", "8M", "--json", tmp_path / "made.json")
         for words in (
             ["volume", "info", volume, "--json", "info.json"],
-            ["volume", "list", "--json", "list.json"],
             ["list", "--json", "all.json"],
             ["device", "intel-x25e", "--out", "own.toml", "--json", "device.json"],
             ["trace", "synth", "uniform?pages=64&updates=2x", "own.parquet"],
@@ -288,6 +289,16 @@ def test_what_an_earlier_run_wrote_is_replaced(cli: Cli, tmp_path: Path) -> None
         volume.unlink()
     assert json.loads((tmp_path / "info.json").read_text())["flashwright"] == _core.__version__
     assert [path.name for path in tmp_path.glob(".*")] == [], "nothing is left beside"
+
+
+def test_each_part_of_a_list_says_that_it_is_ours(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    for document in ([{"uuid": "x"}, {"uuid": "y"}], []):
+        write_json(document, str(path))
+        write_json(document, str(path))
+    path.write_text('[{"uuid": "x"}]')
+    with pytest.raises(InputError, match="would be lost"):
+        write_json([], str(path))
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -95,5 +95,5 @@ def write_report(folder: Path) -> Path:
         raise InputError(
             f"{folder}: the run folder is incomplete or of another version: {error!r}"
         ) from error
-    write_text(file, html)
+    write_text(file, html, name="the report")
     return file

@@ -32,6 +32,7 @@ _VOLUME = b"FWVOLUME"
 RESULT_FILE = "result.json"
 RECORDING = "record"
 """The command of a recording: what was measured once, and cannot be made again from its inputs."""
+_PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 _OF_A_RUN = re.compile(r"result\.json|report\.html|profile\.toml|timeline\.json|.*\.parquet")
 
 
@@ -96,11 +97,11 @@ def check(path: Path, kind: Kind) -> None:
     """
     folder = path.parent
     if not folder.exists():
-        raise InputError(f"{path}: there is no folder {folder} to write it into; make it first")
+        raise InputError(f"{path}: there is no folder '{folder}' to write it into; make it first")
     if not folder.is_dir():
-        raise InputError(f"{path}: {folder} is not a folder")
+        raise InputError(f"{path}: '{folder}' is not a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: no permission to write into {folder}")
+        raise InputError(f"{path}: no permission to write into '{folder}'")
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -197,10 +198,11 @@ def check_folder(folder: Path, *, is_recording: bool = False) -> None:
     """
     existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
     if not existing.is_dir():
-        raise InputError(f"{folder}: {existing} is not a folder")
+        raise InputError(f"{folder}: '{existing}' is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise InputError(f"{folder}: no permission to write into {existing}")
-    if existing != folder or not any(folder.iterdir()):
+        raise InputError(f"{folder}: no permission to write into '{existing}'")
+    # What a run that was killed has left beside its files is nobody's.
+    if existing != folder or all(_PART.fullmatch(path.name) for path in folder.iterdir()):
         return
     command = command_of(folder)
     if command is None:

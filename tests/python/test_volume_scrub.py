@@ -362,7 +362,7 @@ def test_pages_that_cannot_be_read_are_an_error(
 ) -> None:
     monkeypatch.setattr(Cut, "file", Path(made(tmp_path)), raising=False)
     monkeypatch.setattr(_core, "Volume", Cut)
-    attach = ["losetup", "--find", "--show", "--direct-io=on", Cut.file]
+    attach = ["losetup", "--find", "--show", "--direct-io=on", str(Cut.file)]
     device = subprocess.run(attach, capture_output=True, text=True, check=True).stdout.strip()
     try:
         with pytest.raises(RunError, match="12 KiB could not be read: look at the device"):

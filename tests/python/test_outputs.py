@@ -418,3 +418,29 @@ def test_a_link_of_somebody_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     link = tmp_path / "left"
     link.symlink_to("/dev/ublkb4095")
     assert serving._is_left_link(link)
+
+
+def test_metrics_take_the_place_of_metrics_alone_and_stay(tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    _core.allocate_file(device, 8 * MEBIBYTE)
+    _core.create_volume(str(device), "direct")
+    places = {name: tmp_path / name for name in ("notes", "link", "nothing", "read-only", "pipe")}
+    places["notes"].write_text("what I know")
+    places["link"].symlink_to(places["notes"])
+    places["nothing"].symlink_to(tmp_path / "nowhere")
+    places["read-only"].write_text(PROM)
+    places["read-only"].chmod(0o444)
+    os.mkfifo(places["pipe"])
+    # What the name beside it was, once.
+    (tmp_path / "own.prom.new").symlink_to(places["notes"])
+    volume = _core.Volume(str(device))
+    for place in (*places.values(), device, tmp_path):
+        with pytest.raises(InputError, match="would be lost"):
+            volume.keep_metrics(place, 3600.0)
+    volume.keep_metrics(tmp_path / "own.prom", 3600.0)
+    volume.write(0, bytes(4096))
+    volume.close()
+    kept = (tmp_path / "own.prom").read_text().splitlines()
+    assert any("requests_total{" in line and line.endswith('op="write"} 1') for line in kept)
+    assert places["notes"].read_text() == "what I know"
+    assert not (tmp_path / "nowhere").exists()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -44,11 +43,9 @@ STAGED = ("--staging", "fast", "--staging-size", "8M")
 def test_what_is_stopped_at_a_step_loses_nothing(name: str, ends: str, steps: int) -> None:
     find_program("strace")
     require(os.geteuid() == 0, "a namespace of processes needs root")
-    # Alone, so that a look at who has a file open does not look at all that runs here.
-    alone = [find_program("unshare"), "--pid", "--fork", "--mount-proc", "--kill-child"]
-    script = [sys.executable, interrupt_matrix.__file__, "--only", name, "--ends", ends]
+    words = ["--only", name, "--ends", ends, "--steps", str(steps)]
     done = subprocess.run(
-        [*alone, *script, "--steps", str(steps)], capture_output=True, text=True, check=False
+        interrupt_matrix.alone(words), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 lost" in done.stdout.splitlines()[-1]

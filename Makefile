@@ -19,7 +19,7 @@ RUST_TESTS := --workspace --exclude flashwright-bindings
 # Of `python -m flashwright.reproduce list`.
 SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes
 
-.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts volume-lives volume-fsx sqlite-lives hostile soak check format build packages readme clean
+.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills interrupts power-cuts volume-lives volume-fsx sqlite-lives hostile soak check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
@@ -82,6 +82,9 @@ volume-fsx: build ## A million random operations on the file that a volume is in
 sqlite-lives: build ## Kill SQLite on a volume without a mount, and cut the power of its drive, 200 times each (half an hour)
 	@$(BIN)/python tests/python/sqlite_lives.py
 
+interrupts: build ## Stop every volume command at every step, by signals and errors: nothing may be lost (root, strace, half an hour)
+	@$(BIN)/python tests/python/interrupt_matrix.py
+
 power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a million times, and hand recovery mutilated images (minutes; docs/layers.md has the last)
 	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000 fails=8
 	cargo run --release -p flashwright-faults --example campaign -- cuts=500000 drawn=1000
@@ -91,7 +94,7 @@ hostile: build ## Volumes changed on purpose, and clients of NBD that keep to no
 	cargo run --release -p flashwright-servers --example hostile -- volumes=20000
 	@$(BIN)/python tests/python/hostile_nbd.py target --seconds 2400
 
-soak: kills mount-interrupts volume-lives volume-fsx sqlite-lives power-cuts hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
+soak: kills interrupts mount-interrupts volume-lives volume-fsx sqlite-lives power-cuts hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
 	cargo run --release -p flashwright-prober --example truth -- drives=200 campaign=1
 	cargo run --release -p flashwright-prober --example hybrids -- drives=270 campaign=1
 	cargo test --release -p flashwright-prober --lib -- --ignored campaign

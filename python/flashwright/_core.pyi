@@ -822,6 +822,12 @@ def resize_volume(
 def allocate_file(path: _Path, bytes: int) -> None:
     """Make a file of this size, a multiple of 4096, with room for all of it."""
 
+def device_needed(device: str) -> str | None:
+    """Give why a device or a file is needed, by the headers on it and on the device it belongs to.
+
+    None if nothing that is durable names it. Where that cannot be found out, it is needed.
+    """
+
 def check_free(device: str) -> None:
     """Raise InputError if a device is in use, or an emulated drive cannot be made."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import signal
 import sys
 import threading
 import time
@@ -159,6 +160,37 @@ def work(
     """Follow a task that takes one core Progress; as follow()."""
     progress = Progress()
     return follow(label, unit, progress, lambda: task(progress), preparing=preparing)
+
+
+def whole(label: str, unit: str, task: Callable[[Progress], Result]) -> Result:
+    """Do work(), and give its result if it came to its end in spite of Ctrl-C: it was done.
+
+    For what changes something that stays. SIGTERM is taken as Ctrl-C meanwhile: work that knows no
+    way back comes to its end first, and nobody takes away what it has just made.
+    """
+    with _terminating_as_interrupt():
+        try:
+            return work(label, unit, task)
+        except StoppedError as stop:
+            if stop.result is None:
+                raise
+            done: Result = stop.result
+            return done
+
+
+@contextmanager
+def _terminating_as_interrupt() -> Iterator[None]:
+    def interrupted(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _draw_until_done(

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright._text import count, size
+from flashwright.outputs import RECORDING
 from flashwright.probing import safety
 from flashwright.probing.targets import Region
-from flashwright.runs import RECORDING, Job, Run, table
+from flashwright.runs import Job, Run, table
 from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading, check_source, file_name
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ the report can be made again from the folder alone.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -21,7 +22,9 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flashwright import outputs
 from flashwright._core import InputError, __revision__, __version__
+from flashwright.outputs import RECORDING, RESULT_FILE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,13 +34,10 @@ Columns = Mapping[str, Any]
 
 RUNS = Path("runs")
 """Where run folders lie for which no other place is named."""
-RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
 PROFILE_FILE = "profile.toml"
 TIMELINE_FILE = "timeline.json"
 TEXT_FILES = (PROFILE_FILE, TIMELINE_FILE)
-RECORDING = "record"
-"""The command of a recording: what was measured once, and cannot be made again from its inputs."""
 
 
 @dataclass
@@ -72,14 +72,10 @@ class Run:
         Raises InputError if the folder cannot be written, or holds something that is no run folder,
         or a recording, which only another recording replaces.
         """
-        if self.command != RECORDING and (folder / RESULT_FILE).is_file():
-            refuse_recording(folder)
+        if self.command != RECORDING or outputs.command_of(folder) != RECORDING:
+            outputs.check_folder(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
-                raise InputError(
-                    f"{folder}: the folder is not empty and no run folder; choose another --out"
-                )
             self._put(folder)
         except OSError as error:
             raise InputError(f"{folder}: cannot write the run folder: {error.strerror}") from error
@@ -89,30 +85,31 @@ class Run:
 
         Who is stopped meanwhile leaves the earlier run whole.
         """
-        # The result names all others, so that it comes last.
-        names = [*(f"{name}.parquet" for name in self.tables), *self.texts, RESULT_FILE]
-        beside = {name: folder / f"{name}.part" for name in names}
-        try:
+        before = _names_of(folder)
+        with contextlib.ExitStack() as beside:
+            # What is put in place last is entered first: the result, as it names all others.
+            parts = {
+                name: beside.enter_context(outputs.replacing(folder / name))
+                for name in (
+                    RESULT_FILE,
+                    *self.texts,
+                    *(f"{name}.parquet" for name in self.tables),
+                )
+            }
             if self.tables:
                 import pyarrow.parquet as pq
             for name, table in self.tables.items():
-                pq.write_table(table, beside[f"{name}.parquet"], compression="zstd")
+                pq.write_table(table, parts[f"{name}.parquet"], compression="zstd")
             for name, text in self.texts.items():
-                beside[name].write_text(text, encoding="utf-8")
-            beside[RESULT_FILE].write_text(dump_json(self.document()), encoding="utf-8")
+                parts[name].write_text(text, encoding="utf-8")
+            parts[RESULT_FILE].write_text(dump_json(self.document()), encoding="utf-8")
             for name, file in self.table_files.items():
                 # Whoever calls from Python may have it on another disk.
                 shutil.move(file, folder / f"{name}.parquet")
                 self.table_files[name] = folder / f"{name}.parquet"
-            for name, part in beside.items():
-                part.replace(folder / name)
-        finally:
-            for part in beside.values():
-                part.unlink(missing_ok=True)
-        kept = {*names, *(f"{name}.parquet" for name in self.table_files)}
-        for stale in (*folder.glob("*.parquet"), *(folder / name for name in TEXT_FILES)):
-            if stale.name not in kept:
-                stale.unlink(missing_ok=True)
+        kept = {*parts, *(f"{name}.parquet" for name in self.table_files)}
+        for stale in before - kept:
+            (folder / stale).unlink(missing_ok=True)
 
     @staticmethod
     def read(folder: Path) -> Run:
@@ -150,14 +147,14 @@ class Run:
             raise InputError(f"{path}: not the result of a run: {error}") from error
 
 
-def refuse_recording(folder: Path) -> None:
-    """Raise InputError if a run folder holds a recording."""
+def _names_of(folder: Path) -> set[str]:
+    """Give the files that the run in a folder has, but for its result and its report."""
     try:
-        is_recording = Run.read_result(folder).command == RECORDING
+        result = Run.read_result(folder).result
     except InputError:
-        return
-    if is_recording:
-        raise InputError(f"{folder}: a recording is there, and would be lost; choose another --out")
+        return set()
+    tables = {**result.get("tables", {}), **result.get("large_tables", {})}
+    return {Path(str(name)).name for name in tables.values()} | set(TEXT_FILES)
 
 
 def table(columns: Columns) -> pa.Table:

@@ -67,14 +67,6 @@ def check_source(source: str) -> str:
     return source
 
 
-def check_target(target: Path) -> None:
-    """Raise InputError if a file cannot be written there, for its folder is not there."""
-    if str(target) != STANDARD_INPUT and not target.parent.is_dir():
-        raise InputError(
-            f"{target}: there is no folder {target.parent} to write it into; make it first"
-        )
-
-
 def load(source: str, reading: Reading, progress: Progress | None = None) -> Workload:
     """Read a source into page writes over dense logical pages."""
     return _core.load_workload(

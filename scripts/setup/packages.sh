@@ -5,7 +5,7 @@ set -euo pipefail
 # program:package
 NEEDED=(chromium:chromium blkparse:blktrace fio:fio groff:groff nbdkit:nbdkit nbdinfo:libnbd-bin qemu-io:qemu-utils fusermount3:fuse3 sqlite3:sqlite3)
 # Only root can use these, and only root is sure to find them.
-[ "$(id -u)" -ne 0 ] || NEEDED+=(losetup:mount mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs sfdisk:fdisk)
+[ "$(id -u)" -ne 0 ] || NEEDED+=(losetup:mount strace:strace mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs sfdisk:fdisk)
 
 missing=()
 for entry in "${NEEDED[@]}"; do

@@ -387,6 +387,9 @@ def test_wrong_use_is_told_in_one_line(
 def test_recordings_of_an_earlier_study_are_not_mixed_with_others(cli: Cli, tmp_path: Path) -> None:
     kept = tmp_path / "out" / "recordings" / "001-ext4"
     kept.mkdir(parents=True)
+    (tmp_path / "out" / "result.json").write_text(
+        '{"command": "path", "provenance": {"flashwright": "0"}}'
+    )
     said = cli(
         "path", "file_systems", "--file-systems", "ext4", "--keep", "--out", "out", code=2
     ).stderr

@@ -426,7 +426,7 @@ def test_files_that_cannot_be_read_or_written(cli: Cli, tmp_path: Path) -> None:
     _refused(cli, "no XML", "bytes.xml")
     before = path.read_text()
     done = cli("device", "import-mqsim", "a.xml", "--out", "a.xml", code=2)
-    assert "it would take the place of what is read" in done.stderr
+    assert "is not a drive's profile that flashwright wrote" in done.stderr
     assert path.read_text() == before
     assert "Missing option '--out'" in cli("device", "import-mqsim", "a.xml", code=2).stderr
 

@@ -47,11 +47,15 @@ def test_tables_open_everywhere_and_agree(cli: Cli, tmp_path: Path, name: str) -
     }
 
 
+OURS = {"provenance": {"flashwright": "0.1.0"}}
+"""By which a run folder is known as ours."""
+
+
 def test_a_run_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = Run(
         "sample",
-        {"a": 1},
+        {"a": 1, **OURS},
         {"one": table({"x": [1]}), "old": table({"x": [1]})},
         {"profile.toml": "first"},
     )
@@ -59,12 +63,12 @@ def test_a_run_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path: Pat
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(before) == {"result.json", "one.parquet", "old.parquet", "profile.toml"}
     # A text of a lone surrogate cannot be written as UTF-8: whatever fails, fails in the middle.
+    unwritable = {"profile.toml": "\ud800"}
+    second = Run("sample", {"a": 2, **OURS}, {"one": table({"x": [2]})}, unwritable)
     with pytest.raises(UnicodeEncodeError):
-        Run("sample", {"a": 2}, {"one": table({"x": [2]})}, {"profile.toml": "\ud800"}).write(
-            folder
-        )
+        second.write(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    Run("sample", {"a": 2}, {"one": table({"x": [2]})}).write(folder)
+    Run("sample", {"a": 2, **OURS}, {"one": table({"x": [2]})}).write(folder)
     assert {path.name for path in folder.iterdir()} == {"result.json", "one.parquet"}
     assert Run.read(folder).tables["one"]["x"].to_pylist() == [2]
 

@@ -1,83 +1,178 @@
-"""Mounts and unmounts that are interrupted: the next command takes on what they leave.
+"""Commands of volumes that are stopped on the way: by Ctrl-C, a kill, or an error of the system.
 
-The long form, at every line and by every signal, is `make mount-interrupts`.
+The short form of `make interrupts`, and what it cannot see.
 """
 
 from __future__ import annotations
 
-import time
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flashwright import _core
-from flashwright._core import InputError
-from flashwright.volumes import mounting, places
-from mount_interrupts import walk
-from support import Cli
+import interrupt_matrix
+from flashwright import _core, progress
+from flashwright._core import InputError, RunError
+from flashwright.cli import cli as everything
+from flashwright.volumes import making
+from recordings import require
+from support import Cli, find_program
 
-pytestmark = pytest.mark.usefixtures("can_mount")
-STEPS = {
-    "mkfs": ("_mount", "_serve", "_file_system"),
-    "mount": ("_mount", "_serve", "write"),
-    "umount": ("_take_away", "_detach", "_stop", "detach", "clear"),
-}
-
-
-@pytest.mark.parametrize("what", STEPS)
-def test_what_an_interrupted_command_leaves_is_taken_on(tmp_path: Path, what: str) -> None:
-    said: list[str] = []
-    try:
-        assert walk(tmp_path, what, 4, said.append, STEPS[what]) > 5
-    except BaseException as error:
-        error.add_note(f"after {said[-1] if said else 'nothing'}")
-        raise
+MEBIBYTE = 1 << 20
+BUFFER = "stable_buffer(size=1Mi,page=4Ki)"
+STAGED = ("--staging", "fast", "--staging-size", "8M")
 
 
-def test_ctrl_c_while_the_server_opens_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "ends", "steps"),
+    [
+        ("give: stable_buffer", "INT,EIO", 8),
+        ("create with a staging device", "INT,KILL,EIO", 1),
+        ("larger with a buffer", "INT,KILL,EIO", 1),
+        ("replace: log_volume", "TERM,KILL,EIO", 1),
+        ("take away: log_volume", "TERM,KILL,EIO", 1),
+        ("new-uuid of two", "INT,KILL,EIO", 1),
+        ("destroy two", "INT,KILL,EIO", 1),
+    ],
+)
+def test_what_is_stopped_at_a_step_loses_nothing(name: str, ends: str, steps: int) -> None:
+    find_program("strace")
+    require(os.geteuid() == 0, "a namespace of processes needs root")
+    words = ["--only", name, "--ends", ends, "--steps", str(steps)]
+    done = subprocess.run(
+        interrupt_matrix.alone(words), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 lost" in done.stdout.splitlines()[-1]
+
+
+@pytest.fixture
+def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A volume that was closed, in the folder that we are in."""
+    monkeypatch.chdir(tmp_path)
+    _core.allocate_file(Path("slow"), 32 * MEBIBYTE)
+    _core.create_volume("slow", BUFFER)
+    return "slow"
+
+
+def _interrupted_when_done(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let Ctrl-C come when a function of the core has done its work, and not yet returned."""
+    true: Callable[..., Any] = getattr(_core, name)
+
+    def interrupted(*given: Any, **more: Any) -> Any:
+        done = true(*given, **more)
+        os.kill(os.getpid(), signal.SIGINT)
+        # Until the thread that waits has taken it.
+        while threading.main_thread().is_alive() and not taken.is_set():
+            taken.wait(0.01)
+        return done
+
+    taken = threading.Event()
+    before = progress._wait_or_leave
+
+    def waits(ended: threading.Event) -> None:
+        taken.set()
+        before(ended)
+
+    monkeypatch.setattr(progress, "_wait_or_leave", waits)
+    monkeypatch.setattr(_core, name, interrupted)
+
+
+@pytest.mark.parametrize(
+    ("core", "words", "said"),
+    [
+        ("resize_volume", ("resize", "slow", "--size", "40M"), "for its users instead of"),
+        ("restage_volume", ("restage", "slow", *STAGED), "is fast now"),
+        ("renew_volume", ("new-uuid", "slow"), "its UUID is"),
+        ("destroy_volume", ("destroy", "slow", "--destroy-data", "slow"), "is gone"),
+        ("create_volume", ("create", "new", "--size", "8M"), "for its users, stack direct"),
+    ],
+)
+@pytest.mark.usefixtures("volume")
+def test_what_was_done_when_ctrl_c_came_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    core: str,
+    words: tuple[str, ...],
+    said: str,
 ) -> None:
-    device, directory = tmp_path / "device", tmp_path / "mount"
-    _core.allocate_file(device, 24 << 20)
-    uuid = _core.create_volume(str(device), "direct")["uuid"]
-    directory.mkdir()
-    servers: list[int] = []
-
-    def stopped(_seconds: float) -> None:
-        noted = places.noted(uuid)
-        assert noted is not None
-        servers.append(noted.pid)
-        monkeypatch.undo()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(time, "sleep", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        mounting.mount(mounting.MountPlan(str(device), directory, "ext4"))
-    assert places.process_began(servers[0]) == 0
-    assert not places.Place(uuid).folder.exists()
+    _interrupted_when_done(monkeypatch, core)
+    everything.main(["volume", *words], standalone_mode=False)
+    printed = capsys.readouterr()
+    assert said in printed.out
+    assert "stopped before the first result" not in printed.err
 
 
-def test_a_mount_hides_no_files(cli: Cli, tmp_path: Path) -> None:
-    device, directory = tmp_path / "device", tmp_path / "mount"
-    _core.allocate_file(device, 24 << 20)
-    _core.create_volume(str(device), "direct")
-    directory.mkdir()
-    (directory / ".hidden").touch()
-    done = cli("volume", "mount", device, directory, "--mkfs", "ext4", code=2)
-    assert f"{directory}: it is not empty: the mount would hide '.hidden'" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert _core.volume_about(str(device))["openings"] == 1
-    # Also what somebody puts there while the volume is recovered.
-    (directory / ".hidden").unlink()
-    file_system = mounting._file_system
+def test_a_file_that_headers_name_stays_and_the_error_says_so(
+    volume: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true = _core.restage_volume
 
-    def slowly(*words: object) -> None:
-        file_system(*words)  # type: ignore[arg-type]
-        (directory / "late").touch()
+    def fails_at_the_end(*given: Any, **more: Any) -> Any:
+        true(*given, **more)
+        raise RunError("slow: the last write failed")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mounting, "_file_system", slowly)
-        with pytest.raises(InputError, match="would hide 'late'"):
-            mounting.mount(mounting.MountPlan(str(device), directory, "ext4"))
-    assert not directory.is_mount()
-    assert _core.volume_about(str(device))["is_clean"]
+    monkeypatch.setattr(_core, "restage_volume", fails_at_the_end)
+    with pytest.raises(RunError, match=r"the last write failed; fast stays: .*whose pages lie on"):
+        everything.main(["volume", "restage", volume, *STAGED], standalone_mode=False)
+    assert Path("fast").exists()
+    _core.Volume(volume).close()
+
+
+def test_a_file_that_nothing_names_goes(volume: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails_at_once(*_: Any, **__: Any) -> Any:
+        raise RunError("slow: the first write failed")
+
+    monkeypatch.setattr(_core, "restage_volume", fails_at_once)
+    with pytest.raises(RunError, match=r"the first write failed$"):
+        everything.main(["volume", "restage", volume, *STAGED], standalone_mode=False)
+    assert [path.name for path in Path().iterdir()] == ["slow"]
+
+
+def test_one_that_cannot_be_asked_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tmp_path / "made"
+    monkeypatch.setattr(_core, "device_needed", lambda device: f"{device}: I/O error")
+    with pytest.raises(InputError, match=r"wrong; .*made stays: .*I/O error"):
+        _fail_with(made)
+    assert made.exists()
+
+
+def _fail_with(made: Path) -> None:
+    with making.made_files([(str(made), 4096)]):
+        raise InputError("wrong")
+
+
+def test_what_a_kill_left_is_named_by_the_next_command(cli: Cli, volume: str) -> None:
+    _core.allocate_file(Path("fast"), 8 * MEBIBYTE)
+    left = cli("volume", "restage", volume, *STAGED, code=2)
+    assert "there is such a file already: leave its size out to take it as it is" in left.stderr
+    assert "is fast now" in cli("volume", "restage", volume, *STAGED[:2]).stdout
+
+
+def test_a_staging_device_is_named_by_its_volume(cli: Cli, volume: str) -> None:
+    cli("volume", "restage", volume, *STAGED)
+    about = _core.volume_about(volume)
+    other = (
+        f"staging device of volume {about['uuid']}, whose pages lie on {Path(volume).absolute()}"
+    )
+    for words in (
+        ("create", "fast"),
+        ("create", "new", "--size", "16M", "--stack", BUFFER, *STAGED[:2]),
+        ("check", "fast"),
+        ("destroy", "fast", "--destroy-data", "fast"),
+        ("new-uuid", "fast"),
+        ("resize", "fast", "--size", "16M"),
+        ("restage", "fast", "--none"),
+        ("scrub", "fast"),
+    ):
+        refused = cli("volume", *words, code=2)
+        assert other in refused.stderr, words
+        assert refused.stderr.count("\n") == 1
+    refused = cli("volume", "create", volume, code=2)
+    assert f"it has the pages of volume {about['uuid']}, whose staging device is" in refused.stderr
+    assert not Path("new").exists()

@@ -179,7 +179,7 @@ def test_a_socket_takes_the_place_of_nothing(cli: Cli, tmp_path: Path) -> None:
     cli("volume", "create", device, "--size", "64M")
     held.write_text("all that there is")
     refused = cli("volume", "serve", device, "--nbd", str(held), code=2)
-    assert "no socket can be made there: File exists" in refused.stderr
+    assert "something else is there; name a path for a socket" in refused.stderr
     assert held.read_text() == "all that there is"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["device", "held"]
 
@@ -190,7 +190,7 @@ def test_what_nbdkit_would_refuse_is_said_in_one_line(cli: Cli, tmp_path: Path) 
     for words, said in (
         (["nvme-tlk"], "nvme-tlc"),
         (["sd-card", "--size", "100T"], "cannot be made larger"),
-        (["sd-card", "--data", tmp_path / "none" / "data"], "opening its file of data"),
+        (["sd-card", "--data", tmp_path / "none" / "data"], "there is no folder"),
     ):
         done = cli("emulate", *words, "--nbd", socket, code=2)
         assert said in done.stderr

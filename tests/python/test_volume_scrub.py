@@ -15,11 +15,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flashwright import _core
 from flashwright._core import InputError, RunError
+from flashwright.cli import cli as everything
 from flashwright.volumes import control, mounting, places, scrubbing, serving, watching
 from support import Cli, find_program
 
@@ -330,3 +332,43 @@ def test_a_part_of_a_day_is_whole_seconds() -> None:
     assert serving.Serving("d", scrub_days=0).scrub_seconds == 0
     assert serving.Serving("d", scrub_days=1e-9).scrub_seconds == 1
     assert serving.Serving("d").scrub_seconds == 7 * 86_400
+
+
+class Cut:
+    """A volume on a loop device whose file ends before its pages as long as it is open: EIO."""
+
+    opened = _core.Volume
+    file: Path
+
+    def __init__(self, device: str, **more: Any) -> None:
+        held = self.file.read_bytes()
+        self._bytes = len(held)
+        self._volume = self.opened(device, **more)
+        os.truncate(self.file, min(held.index(page) for page in PAGES.values()))
+
+    def scrub(self, *, begin: bool = True) -> str:
+        """Do as the true one."""
+        return self._volume.scrub(begin=begin)
+
+    def close(self) -> None:
+        """Let the file be as long as it was, for the headers."""
+        os.truncate(self.file, self._bytes)
+        self._volume.close()
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_pages_that_cannot_be_read_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Cut, "file", Path(made(tmp_path)), raising=False)
+    monkeypatch.setattr(_core, "Volume", Cut)
+    attach = ["losetup", "--find", "--show", "--direct-io=on", str(Cut.file)]
+    device = subprocess.run(attach, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        with pytest.raises(RunError, match="12 KiB could not be read: look at the device"):
+            everything.main(["volume", "scrub", device], standalone_mode=False)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+    said = capsys.readouterr().out
+    for number in PAGES:
+        assert f"byte {number * MEBIBYTE}, 4096 bytes: not what was written" in said

@@ -101,7 +101,7 @@ def test_a_missing_wrong_or_older_staging_device_is_one_line(
     for words, said in (
         (["create", "x", "--staging-size", "8M"], "--staging-size is for --staging"),
         (["restage", slow, "--staging", fast, "--lose-staged", fast], "repeat the path of DEVICE"),
-        (["restage", other, "--staging", str(moved)], "it holds data"),
+        (["restage", other, "--staging", str(moved)], f"staging device of volume {uuid}, whose"),
         (["restage", other, "--none"], "all of it lies on the device itself"),
         (["restage", slow], "give --staging DEVICE2, or --none"),
         (["restage", slow, "--none", "--staging-size", "8M"], "are for a new staging device"),

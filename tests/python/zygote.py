@@ -25,7 +25,7 @@ _MOST_SECONDS = 300
 """After so long a command is killed by an alarm."""
 
 
-def _load() -> None:
+def load() -> None:
     """Import what commands do when they first need it, which takes longer than most of them."""
     import flashwright  # noqa: PLC0415
 
@@ -41,8 +41,11 @@ def _load() -> None:
     plotly_script()
 
 
-def _become(asked: dict[str, object]) -> NoReturn:
-    """Be the command: in a child, which never comes back."""
+def become(asked: dict[str, object]) -> NoReturn:
+    """Be the command: in a child, which never comes back.
+
+    With `waits` it stops itself before it begins, for whoever wants to look on.
+    """
     import flashwright  # noqa: PLC0415
     from flashwright.cli import main  # noqa: PLC0415
 
@@ -61,6 +64,8 @@ def _become(asked: dict[str, object]) -> NoReturn:
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     code = 1
+    if asked.get("waits"):
+        os.kill(os.getpid(), signal.SIGSTOP)
     try:
         main()
     except SystemExit as leaving:
@@ -76,12 +81,12 @@ def _become(asked: dict[str, object]) -> NoReturn:
 
 def serve() -> None:
     """Read commands, one a line, and answer each with its exit code, until there are no more."""
-    _load()
+    load()
     gc.freeze()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            _become(json.loads(line))
+            become(json.loads(line))
         _, status = os.waitpid(child, 0)
         sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
         sys.stdout.flush()

@@ -316,6 +316,13 @@ fn allocate_file(
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
 }
 
+/// Why a device or a file is needed, by the headers on it and on the device that it belongs to;
+/// None if nothing that is durable names it.
+#[pyfunction]
+fn device_needed(py: Python<'_>, device: &str) -> Option<String> {
+    py.detach(|| ::servers::needed(device))
+}
+
 /// Checks that nothing speaks against writing to a device now, without keeping it: that it is not
 /// in use, and of an emulated drive that there is such a profile. Raises InputError.
 #[pyfunction]
@@ -588,6 +595,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_volume, module)?)?;
     module.add_function(wrap_pyfunction!(salvage_volume, module)?)?;
     module.add_function(wrap_pyfunction!(resize_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(device_needed, module)?)?;
     module.add_function(wrap_pyfunction!(check_free, module)?)?;
     module.add_function(wrap_pyfunction!(check_ublk, module)?)?;
     module.add_function(wrap_pyfunction!(remove_left_ublk, module)?)?;

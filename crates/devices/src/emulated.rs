@@ -3,6 +3,7 @@
 mod power;
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -391,25 +392,41 @@ impl Bytes {
 
     /// The file, if it may be that of a drive of this size.
     fn lock(opening: &Opening, place: &str, length: u64) -> Result<File, DeviceError> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(place);
-        let file = file.map_err(opening.failed("opening its file of data"))?;
+        let refused = |reason| DeviceError::Refused { name: opening.spec.clone(), reason };
+        let may_be_made = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(place);
+        let file = match may_be_made {
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                return Err(refused(format!(
+                    "{place} is a symbolic link: name the file that it leads to"
+                )));
+            }
+            other => other.map_err(opening.failed("opening its file of data"))?,
+        };
+        let about = file.metadata().map_err(opening.failed("asking what its file of data is"))?;
+        if !about.is_file() {
+            return Err(refused(format!(
+                "{place} is no regular file, in which alone the bytes of an emulated drive can lie"
+            )));
+        }
         if file.try_lock().is_err() {
             return Err(DeviceError::InUse {
                 name: opening.spec.clone(),
                 reason: format!("{place} is in use by another program"),
             });
         }
-        let there =
-            file.metadata().map_err(opening.failed("asking for the size of its data"))?.len();
+        let there = about.len();
         if there != 0 && there != length {
-            return Err(DeviceError::Refused {
-                name: opening.spec.clone(),
-                reason: format!(
-                    "{place} has {there} bytes, and the drive {length}: name the file of a drive \
-                     of this size, or a new one"
-                ),
-            });
+            return Err(refused(format!(
+                "{place} has {there} bytes, and the drive {length}: name the file of a drive of \
+                 this size, or a new one"
+            )));
         }
         Ok(file)
     }

@@ -36,7 +36,7 @@ struct Settings {
 /// What is served, from the fork on.
 struct Serving {
     service: Arc<Service>,
-    _metrics: Option<MetricsFile>,
+    metrics: Option<MetricsFile>,
     control: Option<Control>,
 }
 
@@ -244,8 +244,11 @@ impl Server for Connection {
             #[allow(clippy::print_stderr, reason = "nbdkit's log")]
             kept.inspect_err(|error| eprintln!("flashwright: note: {error}")).ok()
         });
-        let serving =
-            Serving { service, _metrics: metrics.transpose().map_err(|e| failed(&e))?, control };
+        let serving = Serving {
+            service,
+            metrics: metrics.transpose().map_err(|error| failed(&error))?,
+            control,
+        };
         *SERVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
         Ok(())
     }
@@ -254,6 +257,8 @@ impl Server for Connection {
         let serving = SERVING.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(serving) = serving else { return };
         drop(serving.control);
+        // Of a volume that is closed it could not write the last values.
+        drop(serving.metrics);
         let broken = serving.service.figures().and_then(|figures| figures.broken);
         let told = match serving.service.close() {
             Err(error) => format!("the volume was not closed: {error}"),

@@ -44,6 +44,6 @@ pub use resize::{Resized, Resizing, resize};
 pub use restage::{Unstaged, restage, unstage};
 pub use salvage::{Salvaged, salvage};
 pub use service::{Done, LayerScrub, Outcome, Request, ScrubFigures, Service, Shape};
-pub use staging::{Staging, StagingFound};
+pub use staging::{Staging, StagingFound, needed};
 pub use units::Lifetime;
 pub use volume::{About, Creating, Opening, Volume, about, check_memory, destroy};

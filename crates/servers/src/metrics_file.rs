@@ -1,8 +1,10 @@
 //! What a volume has done, in a file for Prometheus' node exporter (its textfile collector):
 //! nothing listens anywhere.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Weak};
@@ -11,19 +13,21 @@ use std::time::Duration;
 
 use crate::{Service, VolumeError, prometheus};
 
-/// A file that is replaced now and then, as long as this lives. At the end it is removed, as what
-/// stands in it is not true any more.
+/// What every file of metrics begins with.
+const BEGINNING: &[u8] = b"# HELP flashwright_";
+
+/// A file that is replaced now and then, as long as this lives. It keeps what it had at the end.
 pub struct MetricsFile {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    path: PathBuf,
 }
 
 impl MetricsFile {
     /// Writes the file now and every so often. Readers see the old or the new one, never a part.
     ///
     /// # Errors
-    /// [`VolumeError::System`] if it cannot be written now. What fails later is tried again.
+    /// [`VolumeError::Refused`] if something else is there, [`VolumeError::System`] if it cannot be
+    /// written now. What fails later is tried again.
     pub fn keep(
         service: &Arc<Service>,
         path: PathBuf,
@@ -33,20 +37,30 @@ impl MetricsFile {
             action: format!("writing metrics to {}", path.display()),
             source,
         };
+        if let Some(what) = somebodys(&path).map_err(failed)? {
+            let reason = format!(
+                "it {what}, and would be lost: name a new file for the metrics, or one of metrics"
+            );
+            return Err(VolumeError::Refused { device: path.display().to_string(), reason });
+        }
         write(service, &path).map_err(failed)?;
         let (stop, stopped) = mpsc::channel();
-        let (weak, place) = (Arc::downgrade(service), path.clone());
+        let weak = Arc::downgrade(service);
         let work = move || {
-            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            loop {
+                let is_last = stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout);
                 let Some(service) = Weak::upgrade(&weak) else { return };
-                let _ = write(&service, &place);
+                let _ = write(&service, &path);
+                if is_last {
+                    return;
+                }
             }
         };
         let name = "flashwright-metrics".to_owned();
         let thread = thread::Builder::new().name(name).spawn(work).map_err(|source| {
             VolumeError::System { action: "starting a thread".to_owned(), source }
         })?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), path })
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -56,17 +70,49 @@ impl Drop for MetricsFile {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let _ = fs::remove_file(&self.path);
     }
 }
 
+/// What is there, if that is not ours to replace: only a file of metrics is, and an empty one. The
+/// rule of all other files that are written is in `python/flashwright/outputs.py`.
+fn somebodys(path: &Path) -> io::Result<Option<&'static str>> {
+    let about = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        about => about?,
+    };
+    if !about.is_file() {
+        return Ok(Some("is no regular file"));
+    }
+    if about.permissions().readonly() {
+        return Ok(Some("is read-only"));
+    }
+    let mut beginning = Vec::new();
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    file.take(BEGINNING.len() as u64).read_to_end(&mut beginning)?;
+    let is_ours = beginning.is_empty() || beginning == BEGINNING;
+    Ok((!is_ours).then_some("holds something else than metrics"))
+}
+
+/// Writes beside it, under a name that nobody can guess and that is new, so that nothing is written
+/// through a link.
 fn write(service: &Service, path: &Path) -> io::Result<()> {
     let Some(figures) = service.figures() else { return Ok(()) };
+    if somebodys(path)?.is_some() {
+        return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+    }
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    name.push(format!(".{:016x}.new", RandomState::new().hash_one(path)));
     let other = PathBuf::from(name);
-    fs::write(&other, prometheus(&figures))?;
-    fs::rename(&other, path)
+    let mut file = File::create_new(&other)?;
+    let written = file
+        .write_all(prometheus(&figures).as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&other, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&other);
+    }
+    written
 }
 
 #[cfg(test)]
@@ -76,8 +122,7 @@ mod tests {
     use super::*;
     use crate::{Creating, Volume};
 
-    #[test]
-    fn the_file_is_there_as_long_as_it_is_kept() {
+    fn served() -> Arc<Service> {
         let creating = Creating {
             device: "memory(bytes=8Mi)".to_owned(),
             stack: "direct".to_owned(),
@@ -86,15 +131,61 @@ mod tests {
             destroys: false,
             staging: None,
         };
-        let service = Arc::new(Service::start(move || Volume::create(&creating)).unwrap());
+        Arc::new(Service::start(move || Volume::create(&creating)).unwrap())
+    }
+
+    #[test]
+    fn the_file_keeps_its_last_values() {
+        let service = served();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("volume.prom");
-        let kept = MetricsFile::keep(&service, path.clone(), Duration::from_millis(1)).unwrap();
-        assert!(fs::read_to_string(&path).unwrap().contains("flashwright_volume_capacity_bytes"));
+        let kept = MetricsFile::keep(&service, path.clone(), Duration::from_secs(3600)).unwrap();
+        assert!(fs::read(&path).unwrap().starts_with(BEGINNING));
+        let writes = |count| {
+            let text = fs::read_to_string(&path).unwrap();
+            let is_it = |line: &str| {
+                line.starts_with("flashwright_volume_requests_total{")
+                    && line.ends_with(&format!("op=\"write\"}} {count}"))
+            };
+            text.lines().any(is_it)
+        };
+        assert!(writes(0));
+        let (data, lifetime) = (vec![7; 4096].into(), crate::Lifetime::default());
+        let request = crate::Request::Write { offset: 0, data, is_fua: false, lifetime };
+        service.call(request).unwrap();
         drop(kept);
-        assert!(!path.exists());
+        assert!(writes(1), "{}", fs::read_to_string(&path).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        MetricsFile::keep(&service, path, Duration::from_secs(3600)).unwrap();
         let nowhere = folder.path().join("none/volume.prom");
         let error = MetricsFile::keep(&service, nowhere, Duration::from_secs(1)).err().unwrap();
         assert!(error.to_string().contains("none/volume.prom"), "{error}");
+    }
+
+    #[test]
+    fn nothing_but_metrics_is_replaced() {
+        let service = served();
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("notes"), "what I know").unwrap();
+        fs::write(at("read-only"), BEGINNING).unwrap();
+        let mut mode = fs::metadata(at("read-only")).unwrap().permissions();
+        mode.set_readonly(true);
+        fs::set_permissions(at("read-only"), mode).unwrap();
+        std::os::unix::fs::symlink(at("notes"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        for name in ["notes", "read-only", "link", "dangling", "folder"] {
+            let every = Duration::from_secs(3600);
+            let error = MetricsFile::keep(&service, at(name), every).err().unwrap();
+            assert!(error.is_wrong_use(), "{name}: {error}");
+            assert!(error.to_string().contains("would be lost"), "{name}: {error}");
+        }
+        assert_eq!(fs::read_to_string(at("notes")).unwrap(), "what I know");
+        assert!(!at("nowhere").exists());
+        // What the name beside it was, once: a link there is nobody's way to another file.
+        std::os::unix::fs::symlink(at("notes"), at("volume.prom.new")).unwrap();
+        MetricsFile::keep(&service, at("volume.prom"), Duration::from_secs(3600)).unwrap();
+        assert_eq!(fs::read_to_string(at("notes")).unwrap(), "what I know");
     }
 }

@@ -18,7 +18,7 @@ use crate::header::RESIZING;
 use crate::volume::{
     ALIGN_BYTES, About, Closed, LEAST_BYTES, Opening, Volume, layers_failed, open_device, refused,
 };
-use crate::{HEADER_BYTES, Header, VolumeError};
+use crate::{HEADER_BYTES, Header, Pair, Role, VolumeError};
 
 use note::Note;
 
@@ -119,6 +119,14 @@ pub(crate) fn resize_on(
     progress: &Progress,
 ) -> Result<(Box<dyn BlockDevice>, Resized), VolumeError> {
     let About { header, notes, .. } = find(&mut *device)?;
+    if let Some(Pair { role: Role::Staging, other, .. }) = &header.pair {
+        let reason = format!(
+            "it is the staging device of volume {}, whose pages lie on {other}, and is resized by \
+             nothing: `flashwright volume restage` puts a larger one in its place",
+            header.uuid
+        );
+        return Err(refused(&*device, reason));
+    }
     if header.pair.is_some() {
         return Err(refused(
             &*device,

@@ -12,11 +12,11 @@ use std::path::Path;
 use block::{BlockDevice, Part, Spanned};
 use devices::{Access, DeviceError};
 
-use crate::found::{find_of, write_header};
+use crate::found::{find, find_of, write_header};
 use crate::header::{Pair, Role};
 use crate::memory::Depth;
 use crate::volume::{open_device, plan};
-use crate::{Header, VolumeError};
+use crate::{About, Header, VolumeError};
 
 /// What the area of a layer of a new volume lies on.
 #[derive(Clone, Debug)]
@@ -239,6 +239,48 @@ pub(crate) fn is_left(device: &str, own: &Header) -> Result<(), VolumeError> {
         ": `flashwright volume destroy {other} --destroy-data {other}` destroys both, and \
          `flashwright volume restage {other} --none` takes this one away and keeps the data"
     )))
+}
+
+/// Says of a device that is refused for what it holds which volume that is.
+pub(crate) fn named(error: DeviceError) -> DeviceError {
+    let DeviceError::Refused { name, reason } = error else { return error };
+    let about = open_device(&name, Access::ReadOnly, 1).and_then(|mut device| find(&mut *device));
+    let what = about.ok().map(|About { header, .. }| match header.pair {
+        Some(Pair { role: Role::Staging, other, .. }) => {
+            format!(
+                "it is the staging device of volume {}, whose pages lie on {other}",
+                header.uuid
+            )
+        }
+        Some(Pair { other, .. }) => {
+            format!("it has the pages of volume {}, whose staging device is {other}", header.uuid)
+        }
+        None => format!("it has volume {}", header.uuid),
+    });
+    let reason = what.map_or(reason.clone(), |what| format!("{what}: {reason}"));
+    DeviceError::Refused { name, reason }
+}
+
+/// Why a device, or a file, is needed, by what the headers on it and on the device that it belongs
+/// to say; none if nothing that is durable names it. Where that cannot be found out, it is needed.
+#[must_use]
+pub fn needed(device: &str) -> Option<String> {
+    let mut opened = match open_device(device, Access::ReadOnly, 1) {
+        Ok(opened) => opened,
+        Err(error) => return Some(error.to_string()),
+    };
+    let header = match find(&mut *opened) {
+        Ok(about) => about.header,
+        Err(VolumeError::NoVolume { .. }) => return None,
+        Err(error) => return Some(error.to_string()),
+    };
+    drop(opened);
+    match &header.pair {
+        Some(Pair { role: Role::Staging, .. }) => {
+            is_left(device, &header).err().map(|error| error.to_string())
+        }
+        _ => Some(format!("{device}: it has volume {}", header.uuid)),
+    }
 }
 
 /// Which of both devices is an older copy.

@@ -495,7 +495,11 @@ pub(crate) fn open_device(
     let mut opening = devices::Opening::new(spec, access);
     opening.holds_data = true;
     (opening.queue_depth, opening.most_bytes) = (depth.commands, depth.most_bytes);
-    Ok(devices::open_watched(&opening, &Progress::default())?)
+    let opened = devices::open_watched(&opening, &Progress::default());
+    opened.map_err(|error| match access {
+        Access::Write => staging::named(error).into(),
+        _ => error.into(),
+    })
 }
 
 /// Where everything lies.

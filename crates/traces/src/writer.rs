@@ -2,6 +2,7 @@
 //! written.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -95,8 +96,10 @@ impl Output {
             .file_name()
             .ok_or_else(|| failed(io::Error::from(io::ErrorKind::InvalidFilename)))?;
         let name = name.to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        let file = File::create(&temporary).map_err(failed)?;
+        // A name that nobody can guess, and that is new: nothing is written through a link.
+        let drawn = RandomState::new().hash_one(std::process::id());
+        let temporary = path.with_file_name(format!(".{name}.{drawn:016x}.part"));
+        let file = File::create_new(&temporary).map_err(failed)?;
         let sink = if name.ends_with(".gz") {
             Sink::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default()))
         } else if name.ends_with(".zst") {

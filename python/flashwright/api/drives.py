@@ -13,7 +13,8 @@ from flashwright.api.results import Result
 from flashwright.devices import Load
 from flashwright.drive_runs import DriveRun, play
 from flashwright.flows import Flow
-from flashwright.sources import Reading, check_target
+from flashwright.outputs import TABLE, check
+from flashwright.sources import Reading
 from flashwright.sweeps.policies import own_victim
 
 
@@ -138,7 +139,7 @@ class Drive:
         reading = Reading(page_size=page_size, seed=seed, repeat=repeat)
         file = None if requests_to is None else Path(requests_to).absolute()
         if file is not None:
-            check_target(file)
+            check(file, TABLE)
         asked = DriveRun(
             devices.check_load_source(str(source)),
             reading,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flashwright._core import InputError
+from flashwright.outputs import REPORT, write_text
 from flashwright.runs import Run, said_command, table
 
 if TYPE_CHECKING:
@@ -165,10 +166,7 @@ class Result(Mapping[str, Any]):
         """
         from flashwright.reports import html_of
 
-        try:
-            Path(path).write_text(html_of(self._run), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot write the report: {error.strerror}") from error
+        write_text(Path(path), html_of(self._run), REPORT)
         return Path(path)
 
     def save(self, folder: str | Path) -> Path:

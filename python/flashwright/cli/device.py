@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from flashwright._core import InputError
 from flashwright.cli.groups import CommandWithMore
 from flashwright.cli.import_mqsim import import_mqsim
 from flashwright.cli.measured import fit, predict
 from flashwright.cli.options import Overrides, takes
 from flashwright.cli.output import Json, print_table, say
+from flashwright.cli.outputs import OutFile
+from flashwright.outputs import PROFILE, write_text
 
 
 @click.command(cls=CommandWithMore, short_help="A drive's profile, and what it comes to.")
@@ -19,7 +20,7 @@ from flashwright.cli.output import Json, print_table, say
 @takes(Overrides, "changes")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutFile(PROFILE),
     metavar="FILE",
     help="Write the profile there, with its changes, to go on from.",
 )
@@ -38,17 +39,12 @@ def device(profile: str, changes: Overrides, out: Path | None, to: Json) -> None
     """
     from flashwright.devices import Device, profile_text
     from flashwright.reports.drive_words import device_rows, fitted
-    from flashwright.sources import check_target
 
     found = Device.load(profile, changes.overrides)
     # Only the file as it is has the comments that say where a value is from.
     text = found.toml if changes.overrides else profile_text(profile)[0]
     if out is not None:
-        check_target(out)
-        try:
-            out.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{out}: cannot write the profile: {error.strerror}") from error
+        write_text(out, text, PROFILE)
     to.write({**found.document(), "keys": found.profile})
     if to.is_only_json:
         return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import click
 
 from flashwright.cli.options import Size, takes
+from flashwright.cli.outputs import OutPlace
 from flashwright.cli.volume_options import Metrics, Ways, depth_option, serve_by
 
 
@@ -19,7 +21,7 @@ from flashwright.cli.volume_options import Metrics, Ways, depth_option, serve_by
 )
 @click.option(
     "--data",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutPlace("a drive's file", may_be=(stat.S_IFREG,)),
     metavar="FILE",
     help="Keep its bytes in this sparse file.  [default: in memory]",
 )

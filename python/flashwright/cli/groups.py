@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from flashwright.cli.outputs import guarded
+
 
 class CommandsLater(MutableMapping[str, click.Command]):
     """Commands by name, imported when they are asked for: most words ask for one of many.
@@ -23,7 +25,8 @@ class CommandsLater(MutableMapping[str, click.Command]):
         """Give a command, imported if it was not."""
         found = self._found[name]
         if isinstance(found, str):
-            found = self._found[name] = getattr(import_module(found), found.rpartition(".")[2])
+            found = guarded(getattr(import_module(found), found.rpartition(".")[2]))
+            self._found[name] = found
         return found
 
     def __setitem__(self, name: str, command: click.Command) -> None:

@@ -10,6 +10,8 @@ import click
 
 from flashwright.cli.options import takes
 from flashwright.cli.output import Json, print_table, say
+from flashwright.cli.outputs import OutFile
+from flashwright.outputs import PROFILE
 
 if TYPE_CHECKING:
     from flashwright.mqsim.importing import Import
@@ -27,7 +29,7 @@ LEFT = "left"
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutFile(PROFILE),
     metavar="PROFILE.toml",
     required=True,
     help="Write the profile there.",

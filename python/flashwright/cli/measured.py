@@ -11,6 +11,8 @@ import click
 from flashwright._core import InputError
 from flashwright.cli.options import takes
 from flashwright.cli.output import Json, print_table, say
+from flashwright.cli.outputs import OutFile
+from flashwright.outputs import PROFILE, write_text
 
 if TYPE_CHECKING:
     from flashwright.measured.predict import Prediction
@@ -73,7 +75,7 @@ def _rows(paths: tuple[Path, ...], drive: str | None) -> tuple[str, list[Row]]:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutFile(PROFILE),
     required=True,
     metavar="PROFILE.toml",
     help="Write the profile there.",
@@ -104,9 +106,7 @@ def fit(
     from flashwright.measured.fit import Fit
     from flashwright.measured.rows import LatencyRow, WriteRow
     from flashwright.measured.template import DataSheet
-    from flashwright.sources import check_target
 
-    check_target(out)
     given = _pairs(keys)
     if all(path.suffix == ".json" for path in measurements):
         if drive is None or "capacity_gb" not in given:
@@ -139,10 +139,7 @@ def fit(
         say(f"Fitting {name} to {len(writes)} rows of writes, {len(latencies)} of response times:")
     fitted = Fit(sheet, writes, latencies, parts, tell, threads)
     text = fitted.run()
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{out}: cannot write the profile: {error.strerror}") from error
+    write_text(out, text, PROFILE)
     to.write(
         {
             "profile": str(out),

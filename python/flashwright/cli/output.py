@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from flashwright._core import InputError
+from flashwright._core import __version__
 from flashwright.cli.options import option
-from flashwright.runs import REPORT_FILE, Job, Run, dump_json, refuse_recording
+from flashwright.cli.outputs import OutFile, OutFolder
+from flashwright.outputs import JSON, write_text
+from flashwright.runs import REPORT_FILE, Job, Run, dump_json
 
 _PADDING = 2
 """Between two columns."""
@@ -34,54 +35,16 @@ def write_json(document: Any, json_path: str | None) -> None:
         sys.stdout.write(dump_json(document))
         sys.stdout.flush()
         return
-    try:
-        Path(json_path).write_text(dump_json(document), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{json_path}: cannot write the JSON: {error.strerror}") from error
+    write_text(Path(json_path), dump_json(_marked(document)), JSON)
 
 
-def _json_target(context: click.Context, given: click.Parameter, value: str | None) -> str | None:
-    """Give the path back if a file can be written there.
-
-    Nobody shall learn otherwise after an hour of simulating.
-    """
-    if value is not None and value != "-":
-        _check_folder(Path(value).parent, value, given, context)
-        if Path(value).is_dir():
-            raise click.BadParameter(
-                f"'{value}' is a folder: name a file, or - for standard output", context, given
-            )
-    return value
-
-
-def _run_folder(context: click.Context, given: click.Parameter, value: Path | None) -> Path | None:
-    """Give the folder back if it can be made.
-
-    Its nearest parent that exists has to be a folder that is writable.
-    """
-    if value is not None:
-        existing = next(
-            path for path in (value.absolute(), *value.absolute().parents) if path.exists()
-        )
-        _check_folder(existing, str(value), given, context)
-        if (value / "result.json").is_file():
-            refuse_recording(value)
-    return value
-
-
-def _check_folder(folder: Path, value: str, given: click.Parameter, context: click.Context) -> None:
-    if not folder.exists():
-        raise click.BadParameter(
-            f"'{value}' cannot be written: there is no folder '{folder}'", context, given
-        )
-    if not folder.is_dir():
-        raise click.BadParameter(
-            f"'{value}' cannot be written: '{folder}' is not a folder", context, given
-        )
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise click.BadParameter(
-            f"'{value}' cannot be written: no permission for '{folder}'", context, given
-        )
+def _marked(document: Any) -> Any:
+    """Give a document by whose content a later run knows that we wrote it."""
+    if isinstance(document, list):
+        return [_marked(one) for one in document]
+    if isinstance(document, Mapping) and "provenance" not in document:
+        return {"flashwright": __version__, **document}
+    return document
 
 
 @dataclass(frozen=True)
@@ -92,7 +55,7 @@ class Json:
         "Write the result as JSON there. `-` prints nothing but JSON, on standard output.",
         "--json",
         metavar="PATH|-",
-        callback=_json_target,
+        type=OutFile(JSON, is_dash_allowed=True, path_type=str),
     )
 
     @property
@@ -120,8 +83,7 @@ class Output(Json):
     out: Path | None = option(
         "The run folder: result.json, tables as Parquet, report.html; with --json - there is none "
         "without it.  [default: runs/COMMAND-HASH of what goes in]",
-        type=click.Path(path_type=Path, file_okay=False),
-        callback=_run_folder,
+        type=OutFolder(),
         metavar="DIR",
     )
 

@@ -90,7 +90,7 @@ def create(given: str, size_bytes: int) -> None:
 
 def is_run_folder(given: str) -> bool:
     """Tell whether a name is that of a run folder, and not of a device."""
-    from flashwright.runs import RESULT_FILE
+    from flashwright.outputs import RESULT_FILE
 
     return (Path(given) / RESULT_FILE).is_file()
 

@@ -18,6 +18,7 @@ import click
 from flashwright._core import InputError, RunError
 from flashwright.cli.options import Duration, Size, takes
 from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.cli.outputs import OutFolder
 from flashwright.runs import command_line
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _folder_for(target: Path, to: Json) -> Path:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutFolder(is_recording=True),
     metavar="DIR",
     help="The folder of the recording, on another device than TARGET.  [default: runs/record-TIME]",
 )

@@ -15,6 +15,7 @@ from flashwright.cli import replay_recorded
 from flashwright.cli.flow_options import FlowOptions
 from flashwright.cli.options import Size, TraceReading, option, takes
 from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.cli.outputs import OutFolder
 from flashwright.cli.target_options import TargetOptions
 from flashwright.cli.trace_options import DEFAULT, OPEN_LOOP, TraceOptions
 
@@ -36,7 +37,7 @@ class ReplayOptions:
         "as `flashwright record` does, which needs root; of any other by a layer of our own above "
         "it.",
         "--record",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=OutFolder(is_recording=True),
         metavar="DIR",
     )
     trace_buffer_bytes: int = option(

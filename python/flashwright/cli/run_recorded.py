@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from flashwright._core import InputError, open_device
 from flashwright.cli.options import Size, option
+from flashwright.cli.outputs import OutFolder
 
 if TYPE_CHECKING:
     from flashwright.cli.run_plan import RunOptions
@@ -63,7 +62,7 @@ class RecordOptions(VolumeOptions):
         "Record what the device below the database gets while it is measured, as `flashwright "
         "record` does. Without --on, the database gets a volume of its own. Needs root.",
         "--record",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=OutFolder(is_recording=True),
         metavar="DIR",
     )
     file_system: str | None = option(

@@ -10,6 +10,8 @@ import click
 from flashwright._core import InputError
 from flashwright.cli.options import Size, SkipBad, TraceReading, seed_option, takes
 from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.cli.outputs import OutFile
+from flashwright.outputs import TRACE, replacing
 from flashwright.runs import command_line
 
 to_option = click.option(
@@ -85,7 +87,7 @@ def stats(
 
 @trace.command(short_help="From any format to any that can be written.")
 @click.argument("source", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=OutFile(TRACE, is_dash_allowed=True))
 @click.option(
     "--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell."
 )
@@ -119,23 +121,25 @@ def convert(
       flashwright trace convert runs/postgres kept.parquet --compact     a recording
     """
     from flashwright import _core, sources
-    from flashwright.progress import work
+    from flashwright.progress import whole
     from flashwright.recording.compact import write_compact
     from flashwright.runs import provenance
 
     source = Path(sources.check_source(str(source)))
-    sources.check_target(target)
     if compact and (target.suffix != ".parquet" or to_format not in (None, "parquet")):
         raise InputError(f"{target}: --compact is for a TARGET that ends in .parquet")
-    done = work(
-        f"Converting {sources.file_name(source)}",
-        "bytes",
-        lambda progress: _core.convert_trace(
-            source, target, from_format, to_format, how.skip_bad, progress
-        ),
-    )
-    if compact:
-        write_compact(target)
+
+    def write(progress: _core.Progress) -> dict[str, Any]:
+        if not compact:
+            return _core.convert_trace(
+                source, target, from_format, to_format, how.skip_bad, progress
+            )
+        with replacing(target, TRACE) as part:
+            done = _core.convert_trace(source, part, from_format, "parquet", how.skip_bad, progress)
+            write_compact(part)
+        return done
+
+    done = whole(f"Converting {sources.file_name(source)}", "bytes", write)
     result = {
         "target": str(target),
         **done,
@@ -165,7 +169,7 @@ def _lost(done: dict[str, Any]) -> str:
 
 @trace.command(short_help="Write a synthetic workload to a file.")
 @click.argument("workload")
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=OutFile(TRACE, is_dash_allowed=True))
 @to_option
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")
 @seed_option("Seed: the same seed, the same file.")
@@ -183,12 +187,11 @@ def synth(
     `flashwright list workload` names the workloads and their parameters.
     """
     from flashwright import _core, sources
-    from flashwright.progress import work
+    from flashwright.progress import whole
     from flashwright.runs import provenance
 
-    sources.check_target(target)
     spec = workload.removeprefix(sources.SYNTHETIC)
-    done = work(
+    done = whole(
         f"Writing {target.name}",
         "page writes",
         lambda progress: _core.write_synthetic(spec, target, to_format, page_size, seed, progress),

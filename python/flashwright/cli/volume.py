@@ -117,7 +117,10 @@ def create(
     What the device holds is looked at first; a device in use is refused in any case.
     """
     from flashwright import _core
+    from flashwright._core import Progress
     from flashwright.layering import facts as of_devices
+    from flashwright.progress import whole
+    from flashwright.volumes.making import made_files
 
     for path in destroy_data:
         if path not in {device, staging}:
@@ -126,14 +129,13 @@ def create(
         raise click.UsageError("--staging-size is for --staging")
     _core.check_stack(stack)
     known = of_devices.of_folder(facts).values if facts is not None else {}
-    files: list[Path] = []
-    try:
-        for where, wanted in ((device, size), (staging, staging_size)):
-            if where is not None and wanted is not None:
-                _core.allocate_file(Path(where), -(-wanted // 4096) * 4096)
-                files.append(Path(where))
-        with naming_destroy_data(device, staging):
-            made = _core.create_volume(
+
+    def make(_: Progress) -> dict[str, Any]:
+        with (
+            made_files([(device, size), (staging, staging_size)]),
+            naming_destroy_data(device, staging),
+        ):
+            return _core.create_volume(
                 device,
                 stack,
                 facts=known,
@@ -142,10 +144,8 @@ def create(
                 staging=staging,
                 destroy_staging=staging in destroy_data,
             )
-    except BaseException:
-        for file in files:
-            file.unlink(missing_ok=True)
-        raise
+
+    made = whole(f"Making a volume on {device}", "", make)
     to.write(made)
     aside = "" if staging is None else f", staging device {staging}"
     to.say(

@@ -23,12 +23,13 @@ def destroy(device: str, *, destroy_data: str) -> None:
     device with the pages is gone, or has another.
     """
     from flashwright import _core
+    from flashwright.progress import whole
 
     if destroy_data != device:
         raise click.UsageError(
             f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
         )
-    gone = _core.destroy_volume(device)
+    gone = whole(f"Destroying {device}", "", lambda _: _core.destroy_volume(device))
     if gone["role"] == "staging":
         say(f"{device}: the staging device of volume {gone['uuid']} is free")
         return
@@ -57,6 +58,9 @@ def new_uuid(device: str, *, staging: str | None) -> None:
       flashwright volume new-uuid copy.img
     """
     from flashwright import _core
+    from flashwright.progress import whole
 
-    changed = _core.renew_volume(device, staging=staging)
+    changed = whole(
+        f"Giving {device} a UUID", "", lambda _: _core.renew_volume(device, staging=staging)
+    )
     say(f"{device}: its UUID is {changed['uuid']} now; it was {changed['before']}")

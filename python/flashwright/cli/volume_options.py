@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.options import Size, option
+from flashwright.cli.outputs import OutFile, OutPlace
+from flashwright.outputs import METRICS
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Ways:
     )
     nbd: Path | None = option(
         "Serve NBD on this Unix socket, by nbdkit.",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=OutPlace("a socket", may_be=(stat.S_IFSOCK,)),
         metavar="SOCKET",
     )
     nbdkit: tuple[str, ...] = option(
@@ -40,7 +43,7 @@ class Ways:
     )
     link: Path | None = option(
         "Make this a symbolic link to the block device of --ublk, as long as it is there.",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=OutPlace("a link", may_be=(stat.S_IFLNK,)),
         metavar="PATH",
     )
     read_only: bool = option("Let the block device of --ublk take no writes.", is_flag=True)
@@ -136,7 +139,7 @@ class Metrics:
     metrics: Path | None = option(
         "Keep a file for the textfile collector of Prometheus' node exporter; `flashwright top` "
         "shows it live.",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=OutFile(METRICS),
         metavar="FILE",
     )
     metrics_every: float = option(

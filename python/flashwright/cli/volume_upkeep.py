@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,7 +27,7 @@ def check(device: str, *, staging: str | None, to: Json) -> None:
     """
     from flashwright import _core
     from flashwright._core import InputError, RunError
-    from flashwright.progress import work
+    from flashwright.progress import whole
     from flashwright.volumes import places
 
     served = places.find_served(device)
@@ -37,7 +36,7 @@ def check(device: str, *, staging: str | None, to: Json) -> None:
             f"{device}: process {served.pid} serves it; close it first, or let that process look "
             f"at it: `flashwright volume scrub {device}`"
         )
-    found = work(
+    found = whole(
         f"Reading {device}",
         "bytes",
         lambda progress: _core.check_volume(device, staging=staging, progress=progress),
@@ -173,18 +172,18 @@ def resize(device: str, *, size: int | None, destroy_data: str | None, to: Json)
       flashwright volume resize /dev/vg/db
     """
     from flashwright import _core
-    from flashwright.progress import work
+    from flashwright.progress import whole
 
     if destroy_data not in {None, device}:
         raise click.UsageError(
             f"--destroy-data {destroy_data}: repeat the path of DEVICE, {device}"
         )
-    whole = None if size is None else -(-size // 4096) * 4096
-    resized = work(
+    all_of_it = None if size is None else -(-size // 4096) * 4096
+    resized = whole(
         f"Resizing {device}",
         "bytes",
         lambda progress: _core.resize_volume(
-            device, whole, destroy=destroy_data is not None, progress=progress
+            device, all_of_it, destroy=destroy_data is not None, progress=progress
         ),
     )
     to.write(resized)
@@ -246,6 +245,9 @@ def restage(
       flashwright volume restage /dev/sdb --none
     """
     from flashwright import _core
+    from flashwright._core import Progress
+    from flashwright.progress import whole
+    from flashwright.volumes.making import made_files
 
     if lose_staged not in {None, device}:
         raise click.UsageError(f"--lose-staged {lose_staged}: repeat the path of DEVICE, {device}")
@@ -260,24 +262,26 @@ def restage(
         raise click.UsageError(
             f"--destroy-data {destroy_data}: repeat the path of DEVICE2, {staging}"
         )
-    if staging_size is not None:
-        _core.allocate_file(Path(staging), -(-staging_size // 4096) * 4096)
-    try:
-        with naming_destroy_data(staging):
-            changed = _core.restage_volume(
+
+    def give(_: Progress) -> dict[str, Any]:
+        with made_files([(staging, staging_size)]), naming_destroy_data(staging):
+            return _core.restage_volume(
                 device, staging, lose=lose_staged is not None, destroy=destroy_data is not None
             )
-    except BaseException:
-        if staging_size is not None:
-            Path(staging).unlink(missing_ok=True)
-        raise
+
+    changed = whole(f"Laying out {staging}", "", give)
     say(f"{device}: the staging device of volume {changed['uuid']} is {staging} now")
 
 
 def _unstage(device: str, staging: str | None, *, lose: bool) -> None:
     from flashwright import _core
+    from flashwright.progress import whole
 
-    changed = _core.unstage_volume(device, staging=staging, lose=lose)
+    changed = whole(
+        f"Laying out {device}",
+        "",
+        lambda _: _core.unstage_volume(device, staging=staging, lose=lose),
+    )
     say(f"{device}: volume {changed['uuid']} has no staging device any more")
     gone = changed["staging"]
     if gone["problem"] is None:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import _core
-from flashwright._core import InputError
 from flashwright.mqsim.device import Device
 from flashwright.mqsim.notes import Notes, Told, Untold
 from flashwright.mqsim.workload import Workload
-from flashwright.sources import check_target
+from flashwright.outputs import PROFILE, write_text
 
 MOST_LINES = 4
 """Lines of a file that a row names."""
@@ -52,14 +51,7 @@ class Import:
 
     def write(self) -> None:
         """Write the profile. Raises InputError if it cannot be written."""
-        check_target(self.out)
-        for path, _ in self.files():
-            if self.out.resolve() == path.resolve():
-                raise InputError(f"--out {self.out}: it would take the place of what is read")
-        try:
-            self.out.write_text(self.toml, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{self.out}: cannot write the profile: {error.strerror}") from error
+        write_text(self.out, self.toml, PROFILE)
 
     def document(self) -> dict[str, Any]:
         """Tell all of it for JSON."""

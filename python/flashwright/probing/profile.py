@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
 from flashwright._core import InputError, RunError, __version__
+from flashwright.outputs import RESULT_FILE
 from flashwright.probing.consistency import consistent
 from flashwright.probing.session import in_order
-from flashwright.runs import PROFILE_FILE, RESULT_FILE, plain
+from flashwright.runs import PROFILE_FILE, plain
 
 if TYPE_CHECKING:
     from flashwright._core import Progress

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright._core import InputError, __version__
+from flashwright.outputs import replacing
 from flashwright.probing.plan import Step, file_of
 from flashwright.runs import dump_json
 
@@ -54,9 +55,8 @@ class Store:
         path = self.folder / FOLDER / file_of(finding["experiment"])
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(".part")
-            part.write_text(dump_json(finding), encoding="utf-8")
-            part.replace(path)
+            with replacing(path) as part:
+                part.write_text(dump_json(finding), encoding="utf-8")
         except OSError as error:
             raise InputError(f"{path}: cannot keep the finding: {error.strerror}") from error
         return finding

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from flashwright.outputs import replacing
+
 _RESOLUTION_NS = pa.scalar(1000, pa.uint64())
 
 
@@ -25,12 +27,13 @@ def write_compact(path: Path) -> None:
     for name, column in (("time_ns", times), ("latency_ns", unknown)):
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(name), column)
-    pq.write_table(
-        table,
-        path,
-        compression="zstd",
-        compression_level=22,
-        use_dictionary=["op", "length", "stream", "latency_ns"],
-        column_encoding={"time_ns": "DELTA_BINARY_PACKED", "offset": "BYTE_STREAM_SPLIT"},
-        row_group_size=1 << 22,
-    )
+    with replacing(path) as part:
+        pq.write_table(
+            table,
+            part,
+            compression="zstd",
+            compression_level=22,
+            use_dictionary=["op", "length", "stream", "latency_ns"],
+            column_encoding={"time_ns": "DELTA_BINARY_PACKED", "offset": "BYTE_STREAM_SPLIT"},
+            row_group_size=1 << 22,
+        )

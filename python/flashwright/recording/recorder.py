@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from flashwright._core import InputError, RunError, __version__
-from flashwright.runs import RESULT_FILE, dump_json
+from flashwright.outputs import RESULT_FILE
+from flashwright.runs import dump_json
 from flashwright.sources import REQUESTS_FILE
 from flashwright.workloads.supervisor import Supervisor
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flashwright._core import InputError
+from flashwright.outputs import write_text
 from flashwright.runs import REPORT_FILE, Run
 
 if TYPE_CHECKING:
@@ -94,13 +95,5 @@ def write_report(folder: Path) -> Path:
         raise InputError(
             f"{folder}: the run folder is incomplete or of another version: {error!r}"
         ) from error
-    # Beside what is there, and then in its place: a full disk leaves the earlier report whole.
-    part = folder / f"{REPORT_FILE}.part"
-    try:
-        part.write_text(html, encoding="utf-8")
-        part.replace(file)
-    except OSError as error:
-        raise InputError(f"{file}: cannot write the report: {error.strerror}") from error
-    finally:
-        part.unlink(missing_ok=True)
+    write_text(file, html, name="the report")
     return file

@@ -8,6 +8,7 @@ import errno
 import json
 import math
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -127,25 +128,23 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
         RunError: it became of no use, or could not be closed.
     """
     _core.check_ublk()
-    if link is not None and os.path.lexists(link) and not link.is_symlink():
+    if link is not None and os.path.lexists(link) and not _is_left_link(link):
         raise InputError(f"{link}: something else is there; name a path where nothing is")
-
-    paths: list[str] = []
+    made: list[str] = []
 
     def show(volume: _core.Volume) -> None:
         path = volume.attach_ublk(read_only=read_only)
-        paths.append(path)
+        made.append(path)
         if link is not None:
-            new = link.with_name(f".{link.name}.new")
-            new.unlink(missing_ok=True)
+            new = link.with_name(f".{link.name}.{secrets.token_hex(8)}")
             new.symlink_to(path)
             new.replace(link)
         say("attached", block_device=path, link=None if link is None else str(link))
 
     try:
-        _serve(serving, "ublk", link, show, lambda: [path for path in paths if _is_held(path)])
+        _serve(serving, "ublk", link, show, lambda: [path for path in made if _is_held(path)])
     finally:
-        if link is not None and link.is_symlink():
+        if link is not None and link.is_symlink() and str(link.readlink()) in made:
             link.unlink()
 
 
@@ -155,6 +154,11 @@ def _is_held(block: str) -> bool:
             return False
     except OSError as error:
         return error.errno == errno.EBUSY
+
+
+def _is_left_link(link: Path) -> bool:
+    """Whether a server that was killed has left a link: to a block device of ublk, now gone."""
+    return link.is_symlink() and str(link.readlink()).startswith("/dev/ublkb") and not link.exists()
 
 
 def _serve(
@@ -320,10 +324,15 @@ def _listen(where: Path) -> socket.socket:
     """
     path = str(where.absolute())
     try:
-        if where.is_socket():
+        if where.is_socket() and not where.is_symlink():
             with socket.socket(socket.AF_UNIX) as other:
-                if other.connect_ex(path) == 0:
-                    raise InputError(f"{where}: another server listens there")
+                found = other.connect_ex(path)
+            if found == 0:
+                raise InputError(f"{where}: another server listens there")
+            if found != errno.ECONNREFUSED:
+                raise InputError(
+                    f"{where}: somebody's socket is there ({os.strerror(found)}); name another path"
+                )
             # A server that is gone has left it.
             where.unlink()
         listening = socket.socket(socket.AF_UNIX)

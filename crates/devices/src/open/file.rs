@@ -149,12 +149,18 @@ fn make(opening: &Opening, path: &Path, bytes: u64) -> Result<File, DeviceError>
             opening.wrong(format!("a size of {bytes} bytes is not a multiple of 4096 above 0"))
         );
     }
-    let made =
-        OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(path);
+    // What databases write there is nobody else's to read.
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(libc::O_DIRECT)
+        .open(path);
     match made {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(opening.refused("there is such a file already"))
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(opening.refused(
+            "there is such a file already: leave its size out to take it as it is, or name \
+                 another",
+        )),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             // It was made all the same, and is empty.
             let _ = fs::remove_file(path);

@@ -57,6 +57,7 @@ const SIGNATURES: &[Signature] = &[
     ),
     ("a SquashFS file system", 0, b"hsqs"),
     ("an EROFS file system", 1024, b"\xe2\xe1\xf5\xe0"),
+    ("a Flashwright volume", 8, b"FWVOLUME"),
     ("a disk image of QEMU", 0, b"QFI\xfb"),
     ("a database of SQLite", 0, b"SQLite format 3\0"),
 ];

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flashwright._core import InputError, Progress
+from flashwright._core import InputError, Progress, RunError
 from flashwright.workloads.databases.embedded import Embedded
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.supervisor import Supervisor
@@ -192,8 +191,8 @@ class PathRecorder:
         if names.database == "sqlite":
             try:
                 pages = sqlite_pages(names.path)
-            except sqlite3.Error as error:
-                names.not_told.append(f"what its pages hold: SQLite says: {error}")
+            except (RunError, OSError) as error:
+                names.not_told.append(f"what its pages hold: {error}")
         names.write(self._folder)
         if pages is not None:
             columns = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import secrets
 import shutil
 import signal
@@ -36,6 +37,19 @@ class Account:
 
     uid: int
     gid: int
+
+
+_PASSED_ON = ("LANG", "LC_ALL", "LC_MESSAGES", "TZ")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def clean_environment() -> dict[str, str]:
+    """Give the environment of a program that runs as another user, who may read all of it.
+
+    The PATH is the system's, as ours may lead into folders that are closed to that user.
+    """
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {"PATH": _PATH, **kept}
 
 
 class Supervisor:

@@ -50,6 +50,7 @@ class Names:
     """
 
     roots: list[Path]
+    """Whole paths without links."""
     database: str = ""
     path: Path = Path()
     """SQLite's file, or PostgreSQL's data directory."""
@@ -61,10 +62,12 @@ class Names:
     def of(place: Place) -> Names:
         """Give them of a benchmark's database, which must be running."""
         if isinstance(place, Embedded):
-            return Names([place.path.parent], "sqlite", place.path)
+            path = place.path.resolve()
+            return Names([path.parent], "sqlite", path)
         # The other one is a Cluster, an optional part.
         server = place.server  # type: ignore[attr-defined]
-        names = Names([server.data, (server.data / "pg_wal").resolve()], "postgres", server.data)
+        data = server.data.resolve()
+        names = Names([data, (data / "pg_wal").resolve()], "postgres", data)
         names.relations = postgres_relations(server.query(POSTGRES_RELATIONS))
         return names
 
@@ -83,9 +86,9 @@ class Names:
     def write(self, folder: Path) -> None:
         """Write them into a folder."""
         about = {
-            "roots": [str(root.resolve()) for root in self.roots],
+            "roots": [str(root) for root in self.roots],
             "database": self.database,
-            "path": str(self.path.resolve()),
+            "path": str(self.path),
             "relations": {
                 path: [named.purpose, named.name] for path, named in self.relations.items()
             },

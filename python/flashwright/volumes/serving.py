@@ -21,11 +21,14 @@ from typing import Any, NoReturn
 
 from flashwright import _core
 from flashwright._core import InputError, RunError
+from flashwright._paths import check_trusted
 
 from . import places
 from .places import Served, process_began, whole
 
 PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
+UBLK = "/dev/ublkb"
+"""What the names of ublk's block devices begin with."""
 _LOOK_SECONDS = 1.0
 """How often it is looked whether the volume is still of use."""
 _FIRST_PASSED = 3
@@ -109,13 +112,14 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
     `link` becomes a symbolic link to the block device, and goes with it.
 
     Raises:
-        InputError: the kernel has no ublk, there is no volume, it is in use, or something else is
-        where the link is to be.
+        InputError: the kernel has no ublk, there is no volume, it is in use, something else is
+        where the link is to be, or another user may put something there.
         RunError: it became of no use, or could not be closed.
     """
     _core.check_ublk()
-    if link is not None and os.path.lexists(link) and not link.is_symlink():
-        raise InputError(f"{link}: something else is there; name a path where nothing is")
+    if link is not None:
+        _check_link(link)
+    shown: list[str] = []
 
     def show(volume: _core.Volume) -> None:
         path = volume.attach_ublk(read_only=read_only)
@@ -123,14 +127,35 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
             new = link.with_name(f".{link.name}.new")
             new.unlink(missing_ok=True)
             new.symlink_to(path)
+            shown.append(path)
             new.replace(link)
         say("attached", block_device=path, link=None if link is None else str(link))
 
     try:
         _serve(serving, "ublk", link, show)
     finally:
-        if link is not None and link.is_symlink():
+        if link is not None and _leads_to(link) in shown:
             link.unlink()
+
+
+def _check_link(link: Path) -> None:
+    """Refuse a place for the link to a block device.
+
+    What a server left that was killed is taken for nothing.
+    """
+    try:
+        check_trusted(link.parent)
+    except OSError as error:
+        raise InputError(f"--link {link}: {error.strerror}") from error
+    if os.path.lexists(link) and not (_leads_to(link) or "").startswith(UBLK):
+        raise InputError(f"{link}: something else is there; name a path where nothing is")
+
+
+def _leads_to(link: Path) -> str | None:
+    try:
+        return str(link.readlink())
+    except OSError:
+        return None
 
 
 def _serve(
@@ -282,10 +307,12 @@ def _look_first(serving: Serving) -> str | None:
 def _listen(where: Path) -> socket.socket:
     """Make a socket that only its owner may use; nbdkit itself would let others look at it.
 
-    Raises InputError if it cannot be made, or somebody listens there.
+    Raises InputError if it cannot be made, somebody listens there, or another user may put
+    something in its place.
     """
     path = str(where.absolute())
     try:
+        check_trusted(where.parent)
         if where.is_socket():
             with socket.socket(socket.AF_UNIX) as other:
                 if other.connect_ex(path) == 0:

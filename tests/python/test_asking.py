@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -341,6 +342,32 @@ def test_a_malformed_answer_is_one_line(
     database.touch()
     with pytest.raises(RunError) as raised:
         sqlite_pages(database)
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"rows": 5, "not_told": []},
+        {"rows": ["row"], "not_told": []},
+        {"rows": [{"path": "base/1/1"}], "not_told": []},
+        {"rows": [{"oid": "one", "schema": "s"}], "not_told": []},
+        {"rows": []},
+    ],
+)
+def test_a_malformed_answer_of_postgres_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
+) -> None:
+    require(os.geteuid() == 0, "another user's files need root")
+    program = tmp_path / "answers.py"
+    program.write_text(f"import sys; sys.stdin.read(); sys.stdout.write({json.dumps(answer)!r})")
+    monkeypatch.setattr(asking, "_PROGRAM", program)
+    (tmp_path / "postmaster.pid").write_text("1\n/\n0\n5432\n/tmp\n")
+    for path in (tmp_path, tmp_path / "postmaster.pid"):
+        os.chown(path, 65534, 65534)
+    with pytest.raises(RunError, match="none that a server gives") as raised:
+        _relations(tmp_path)
     assert str(raised.value).isprintable()
 
 

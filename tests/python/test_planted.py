@@ -25,6 +25,7 @@ from flashwright.recording.extent_watcher import Watcher
 from flashwright.recording.finish import finish
 from flashwright.recording.recorder import RAW, Recorder, check_folder
 from flashwright.recording.running import Running
+from flashwright.recording.volume import _write
 from flashwright.volumes import serving
 from flashwright.workloads.databases.place import evict
 from flashwright.workloads.databases.server import Server, run_as
@@ -310,6 +311,20 @@ def test_the_watcher_of_files_follows_no_link(
     assert str(secret.parent) not in said
 
 
+def test_the_watcher_takes_no_file_for_another(theirs: Path, tmp_path: Path) -> None:
+    """Places of one would stand under the name of the other."""
+    where = theirs / "file"
+    where.write_text("data")
+
+    def swap(path: str) -> None:
+        if path == str(where):
+            where.rename(theirs / "aside")
+            where.write_text("other data")
+
+    said = watched([theirs], tmp_path / "out.jsonl", ("_extents_at", swap))
+    assert str(where) not in said
+
+
 def test_links_of_a_data_directory_lead_to_its_owners_folders(theirs: Path, secret: Path) -> None:
     (theirs / "pg_tblspc").mkdir()
     own = theirs.parent / "space"
@@ -416,43 +431,27 @@ def test_a_log_of_pgbench_is_no_link(theirs: Path, secret: Path) -> None:
 
 
 def test_the_link_of_ublk_is_in_no_folder_of_another_user(
-    theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    theirs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flashwright._core.check_ublk", lambda: None)
     with pytest.raises(InputError, match=r"--link .*belongs to nobody"):
         serving.serve_ublk(serving.Serving("device"), theirs / "link", read_only=True)
-    (tmp_path / "link").symlink_to("/etc/passwd")
-    with pytest.raises(InputError, match="something else is there"):
-        serving.serve_ublk(serving.Serving("device"), tmp_path / "link", read_only=True)
-    assert (tmp_path / "link").is_symlink()
-
-
-def test_a_link_that_another_has_put_there_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever it is: it is not ours to remove."""
-    link = tmp_path / "link"
-
-    class Device:
-        def attach_ublk(self, *, read_only: bool) -> str:
-            return "/dev/ublkb7"
-
-    def serve(_serving: Any, _way: str, _where: Any, show: Callable[[Any], None]) -> None:
-        show(Device())
-        assert str(link.readlink()) == "/dev/ublkb7"
-        link.unlink()
-        link.symlink_to("/dev/ublkb8")
-
-    monkeypatch.setattr("flashwright._core.check_ublk", lambda: None)
-    monkeypatch.setattr(serving, "_serve", serve)
-    serving.serve_ublk(serving.Serving("device"), link, read_only=True)
-    assert str(link.readlink()) == "/dev/ublkb8"
 
 
 def test_a_socket_is_in_no_folder_of_another_user(theirs: Path) -> None:
     with pytest.raises(InputError, match="belongs to nobody"):
         serving._listen(theirs / "nbd.sock")
     assert not list(theirs.iterdir())
+
+
+def test_an_image_of_ours_is_closed_to_other_users(tmp_path: Path) -> None:
+    """It holds the files of a database whose folder is closed to them."""
+    before = os.umask(0)
+    try:
+        _write(tmp_path / "image", 4096)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "image").stat().st_mode) == 0o600
 
 
 def test_a_server_of_ours_is_closed_to_other_users(tmp_path: Path) -> None:

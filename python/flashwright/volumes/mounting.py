@@ -39,7 +39,7 @@ _MAKE = {
 FILE_SYSTEMS = tuple(_MAKE)
 WAYS = ("loop", "ublk")
 """A loop device over a file in FUSE, or a block device of ublk."""
-_UBLK = serving.UBLK
+_UBLK = "/dev/ublkb"
 _FREE_SECONDS = 5.0
 _DIRECTORY_BYTES = 4 << 20
 """The most that the directory of SQLite's files takes (docs/formats/sqlite_files.md)."""

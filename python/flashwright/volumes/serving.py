@@ -27,8 +27,6 @@ from . import places
 from .places import Served, process_began, whole
 
 PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
-UBLK = "/dev/ublkb"
-"""What the names of ublk's block devices begin with."""
 _LOOK_SECONDS = 1.0
 """How often it is looked whether the volume is still of use."""
 _FIRST_PASSED = 3
@@ -118,8 +116,9 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
     """
     _core.check_ublk()
     if link is not None:
-        _check_link(link)
-    shown: list[str] = []
+        _check_folder(f"--link {link}", link.parent)
+    if link is not None and os.path.lexists(link) and not link.is_symlink():
+        raise InputError(f"{link}: something else is there; name a path where nothing is")
 
     def show(volume: _core.Volume) -> None:
         path = volume.attach_ublk(read_only=read_only)
@@ -127,35 +126,14 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
             new = link.with_name(f".{link.name}.new")
             new.unlink(missing_ok=True)
             new.symlink_to(path)
-            shown.append(path)
             new.replace(link)
         say("attached", block_device=path, link=None if link is None else str(link))
 
     try:
         _serve(serving, "ublk", link, show)
     finally:
-        if link is not None and _leads_to(link) in shown:
+        if link is not None and link.is_symlink():
             link.unlink()
-
-
-def _check_link(link: Path) -> None:
-    """Refuse a place for the link to a block device.
-
-    What a server left that was killed is taken for nothing.
-    """
-    try:
-        check_trusted(link.parent)
-    except OSError as error:
-        raise InputError(f"--link {link}: {error.strerror}") from error
-    if os.path.lexists(link) and not (_leads_to(link) or "").startswith(UBLK):
-        raise InputError(f"{link}: something else is there; name a path where nothing is")
-
-
-def _leads_to(link: Path) -> str | None:
-    try:
-        return str(link.readlink())
-    except OSError:
-        return None
 
 
 def _serve(
@@ -311,8 +289,8 @@ def _listen(where: Path) -> socket.socket:
     something in its place.
     """
     path = str(where.absolute())
+    _check_folder(str(where), where.parent)
     try:
-        check_trusted(where.parent)
         if where.is_socket():
             with socket.socket(socket.AF_UNIX) as other:
                 if other.connect_ex(path) == 0:
@@ -336,6 +314,14 @@ def _listen(where: Path) -> socket.socket:
     except OSError as error:
         raise InputError(f"{where}: no socket can be made there: {error.strerror}") from error
     return listening
+
+
+def _check_folder(what: str, folder: Path) -> None:
+    """Refuse to make something in a folder in which another user may put something else there."""
+    try:
+        check_trusted(folder)
+    except OSError as error:
+        raise InputError(f"{what}: {error.strerror}") from error
 
 
 def _hand_over(listening: socket.socket) -> None:

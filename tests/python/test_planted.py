@@ -201,6 +201,9 @@ def test_a_link_is_trusted_by_who_made_it_and_where_it_leads(tmp_path: Path) -> 
     (tmp_path / "into").symlink_to("bad")
     with pytest.raises(PermissionError, match="bad belongs to nobody"):
         _paths.check_trusted(tmp_path / "into" / "file")
+    (tmp_path / "over").symlink_to("good/../bad")
+    with pytest.raises(PermissionError, match="bad belongs to nobody"):
+        _paths.check_trusted(tmp_path / "over" / "file")
     (tmp_path / "round").symlink_to("round")
     with pytest.raises(OSError, match="symbolic links"):
         _paths.check_trusted(tmp_path / "round")
@@ -230,7 +233,7 @@ def recorder(supervisor: Supervisor, folder: Path) -> Recorder:
     return Recorder(supervisor, device, folder, command=[])
 
 
-@pytest.mark.parametrize("way", ["folder", "link in tmp", "raw"])
+@pytest.mark.parametrize("way", ["folder", "link in tmp", "raw", "new"])
 def test_a_recording_goes_into_no_folder_of_another_user(
     theirs: Path, secret: Path, tmp_path: Path, way: str
 ) -> None:
@@ -239,6 +242,8 @@ def test_a_recording_goes_into_no_folder_of_another_user(
     out = theirs
     if way == "link in tmp":
         out = plant(sticky / "rec", secret.parent)
+    elif way == "new":
+        out = theirs / "new"
     elif way == "raw":
         (theirs / "result.json").write_text("{}")
         plant(theirs / RAW, secret.parent)
@@ -247,6 +252,7 @@ def test_a_recording_goes_into_no_folder_of_another_user(
     with Supervisor() as supervisor, pytest.raises(InputError, match="nobody, who could"):
         recorder(supervisor, out)._make_folder()
     assert secret.read_text() == "secret"
+    assert not (theirs / "new").exists()
 
 
 def test_a_recording_in_a_folder_of_another_user_is_not_finished(
@@ -290,9 +296,22 @@ def watched(roots: list[Path], output: Path, *patches: tuple[str, Callable[[str]
 
 @pytest.mark.parametrize("name", ["file", "folder"])
 def test_the_watcher_of_files_follows_no_link(
-    theirs: Path, secret: Path, tmp_path: Path, name: str
+    theirs: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """It looks at what is there first, and opens it then."""
+    look, read = os.fstat, os.scandir
+    opened: set[int] = set()
+
+    def seen(handle: int) -> os.stat_result:
+        opened.add(look(handle).st_ino)
+        return look(handle)
+
+    def scanned(handle: int) -> Any:
+        opened.add(look(handle).st_ino)
+        return read(handle)
+
+    monkeypatch.setattr(os, "fstat", seen)
+    monkeypatch.setattr(os, "scandir", scanned)
     (theirs / "file").write_text("data")
     (theirs / "folder").mkdir()
     (theirs / "folder" / "secret").write_text("data")
@@ -308,6 +327,7 @@ def test_the_watcher_of_files_follows_no_link(
     said = watched([theirs], tmp_path / "out.jsonl", *patches)
     assert (theirs / name).is_symlink()
     assert f'"inode":{inode},' not in said
+    assert not opened & {inode, secret.parent.stat().st_ino}
     assert str(secret.parent) not in said
 
 
@@ -341,8 +361,18 @@ def test_links_of_a_data_directory_lead_to_its_owners_folders(theirs: Path, secr
     assert "it belongs to root, the database to nobody" in running.not_told[0]
 
 
-@pytest.mark.parametrize("what", ["link", "fifo", "hard link", "words", "number", "nothing"])
-def test_a_planted_pid_file_is_one_line(theirs: Path, tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("link", "it is a link"),
+        ("fifo", "neither a file nor a folder"),
+        ("hard link", "it belongs to root"),
+        ("words", "its first line is no process"),
+        ("number", "its first line is no process"),
+        ("nothing", "its first line is no process"),
+    ],
+)
+def test_a_planted_pid_file_is_one_line(theirs: Path, tmp_path: Path, what: str, why: str) -> None:
     pid, of_root = theirs / "postmaster.pid", tmp_path / "shadow"
     of_root.write_text("root:secret\n")
     if what == "link":
@@ -354,7 +384,7 @@ def test_a_planted_pid_file_is_one_line(theirs: Path, tmp_path: Path, what: str)
     else:
         pid.write_text({"words": "root:\x1b[2J\n", "number": "\u0665\n", "nothing": ""}[what])
         os.chown(pid, NOBODY, NOBODY)
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError, match=why) as raised:
         Running.find("postgres", theirs)
     assert str(raised.value).isprintable()
     assert "secret" not in str(raised.value)

@@ -48,6 +48,13 @@ def size(value: float) -> str:
     return f"{round(value)} B"
 
 
+def one_line(said: str) -> str:
+    """Give what another program says as one line that is safe on a terminal."""
+    return "".join(
+        letter if letter.isprintable() else ascii(letter)[1:-1] for letter in " ".join(said.split())
+    )
+
+
 def percent(fraction: float | None, digits: int = 3) -> str:
     """Give a fraction as per cent."""
     if fraction is not None and 0 < fraction < 1e-5:

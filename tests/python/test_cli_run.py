@@ -34,7 +34,7 @@ TINY = {
 def place() -> Iterator[Path]:
     """A folder that an unprivileged server can enter; it has to be empty again at the end."""
     with Supervisor() as supervisor:
-        folder = supervisor.folder(Path("/var/tmp"), "flashwright-test-", mode=0o777)  # noqa: S108
+        folder = supervisor.folder(Path("/var/tmp"), "flashwright-test-", mode=0o711)  # noqa: S108
         yield folder
         assert list(folder.iterdir()) == []
 

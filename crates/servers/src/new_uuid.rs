@@ -13,7 +13,7 @@ use crate::files::{self, FilesError};
 use crate::found::{find, write, write_header};
 use crate::restage::{QUEUE_DEPTH, opened};
 use crate::staging::{self, Second, absolute, same_device};
-use crate::volume::{Closed, Volume, open_device, refused};
+use crate::volume::{Closed, Volume, refused};
 use crate::{Header, Pair, Role, VolumeError};
 
 /// What became of a volume.
@@ -64,7 +64,7 @@ fn belongs_here(
         about.uuid == second.header.uuid && about.pair.as_ref().is_some_and(names)
     };
     let is_the_originals = !same_device(other, device)
-        && open_device(other, Access::ReadOnly, 1)
+        && staging::open_noted(other, Access::ReadOnly, 1)
             .and_then(|mut original| find(&mut *original))
             .is_ok_and(|about| is_its_own(about.header));
     if same_device(other, device) || (is_given && !is_the_originals) {

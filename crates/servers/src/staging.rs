@@ -110,6 +110,21 @@ pub(crate) fn begin_on(
     Ok(Second { device: second, header: own, notes: Vec::new() })
 }
 
+/// Opens the other device by the path in a header, which whoever may write to the device has
+/// written: what is more than a path, such as an emulated drive whose file of data would be made, is
+/// not opened for their word alone.
+pub(crate) fn open_noted(
+    place: &str,
+    access: Access,
+    depth: impl Into<Depth>,
+) -> Result<Box<dyn BlockDevice>, VolumeError> {
+    if !place.starts_with('/') {
+        let reason = "it is no whole path, and is not opened because a header names it".to_owned();
+        return Err(VolumeError::Refused { device: place.to_owned(), reason });
+    }
+    open_device(place, access, depth)
+}
+
 /// Opens the staging device of a volume, which is at `given` or where its header says; none if it
 /// has none.
 ///
@@ -145,7 +160,12 @@ pub(crate) fn open(
              last one was {other}"
         )));
     }
-    let second = open_device(&place, access, depth).map_err(|error| {
+    let depth = depth.into();
+    let opened = match given {
+        Some(_) => open_device(&place, access, depth),
+        None => open_noted(&place, access, depth),
+    };
+    let second = opened.map_err(|error| {
         wrong(format!(
             "volume {uuid} needs its staging device, and {error}; say where it is by --staging"
         ))
@@ -212,7 +232,7 @@ pub(crate) fn is_left(device: &str, own: &Header) -> Result<(), VolumeError> {
             own.uuid
         ),
     };
-    let mut homes = match open_device(other, Access::ReadOnly, 1) {
+    let mut homes = match open_noted(other, Access::ReadOnly, 1) {
         Err(VolumeError::Device(DeviceError::Spec { .. })) => return Ok(()),
         opened => opened.map_err(|error| refused(format!(", and {error}")))?,
     };
@@ -354,7 +374,7 @@ pub(crate) fn look(
 ) -> Option<StagingFound> {
     let pair = header.pair.as_ref().filter(|pair| pair.role == Role::Homes)?;
     let place = given.unwrap_or(&pair.other).to_owned();
-    let opened = open(device, &mut header.clone(), Some(&place), Access::ReadOnly, 1);
+    let opened = open(device, &mut header.clone(), given, Access::ReadOnly, 1);
     Some(match opened {
         Ok(Some(second)) => {
             notes.extend(second.notes);

@@ -98,6 +98,31 @@ fn place(path: &Path, at: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
+/// A header is the word of whoever may write to the device: it has nothing made.
+#[test]
+fn a_header_has_no_file_made() {
+    let files = Files::new();
+    let data = files.path("data");
+    let spec = format!(
+        "emulated(profile=intel-x25e,size=256Mi,state=fresh,data={})",
+        data.to_str().unwrap()
+    );
+    let mut creating = files.creating("slow", "fast");
+    creating.staging = Some(Staging { device: spec.clone(), destroys: false });
+    Volume::create(&creating).unwrap().close().unwrap();
+    fs::remove_file(&data).unwrap();
+    assert!(files.refused(None).contains("not opened because a header names it"));
+    let seen = about(&files.name("slow"), None).unwrap();
+    assert!(
+        seen.staging.unwrap().problem.unwrap().contains("not opened because a header names it")
+    );
+    assert!(!data.exists());
+    let mut opening = Opening::new(&files.name("slow"));
+    opening.staging = Some(spec);
+    assert!(Volume::open(&opening).is_err(), "a new drive holds no staging area");
+    assert!(data.exists(), "it was given, and is a drive of its own");
+}
+
 #[test]
 fn what_is_staged_lies_on_the_second_device_and_outlives_a_kill() {
     let files = Files::made();

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import contextlib
 import fcntl
+import importlib.util
 import json
 import os
 import signal
@@ -21,6 +22,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+
+def _paths() -> Any:
+    """Load the module of that name without the package, which takes long."""
+    place = Path(__file__).parent.parent / "_paths.py"
+    spec = importlib.util.spec_from_file_location("_paths", place)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{place} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+open_plain = _paths().open_plain
 
 Extent = tuple[int, int, int]
 """Offset in the file, offset on the device (on btrfs: its logical address), length; all in bytes.
@@ -101,7 +116,7 @@ class Watcher:
     """
 
     def __init__(self, roots: list[Path], device: int | None, output: Path) -> None:
-        """`device`: files of other file systems are left out.
+        """`roots`: whole paths without links. `device`: files of other file systems are left out.
 
         None if the file system has several numbers, as btrfs does.
         """
@@ -158,11 +173,16 @@ class Watcher:
 
     def _read(self, path: str, status: os.stat_result) -> Directory:
         found = Directory(self._settled(status))
-        for entry in os.scandir(path):
-            if entry.is_dir(follow_symlinks=False):
-                found.directories.append(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                found.files.append(entry.path)
+        # What is in the way now may be a link, put there since its folder was read.
+        handle = open_plain(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for entry in os.scandir(handle):
+                if entry.is_dir(follow_symlinks=False):
+                    found.directories.append(f"{path}/{entry.name}")
+                elif entry.is_file(follow_symlinks=False):
+                    found.files.append(f"{path}/{entry.name}")
+        finally:
+            os.close(handle)
         for due in (path, *found.files):
             known = self._known.get(due)
             if known is not None:
@@ -200,21 +220,10 @@ class Watcher:
             known.wait = min(known.wait * 2, _MOST_LOOKS)
             known.next_look = self._number + known.wait
             return known
-        try:
-            # Neither waiting for a lease nor changing when the file was read.
-            handle = os.open(path, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK)
-        except OSError:
+        found = self._extents_at(path, status)
+        if found is None:
             return known
-        try:
-            extents, is_delayed = extents_of(handle)
-        except OSError as error:
-            # Some file systems tell of files alone.
-            if not is_directory and path not in self._failed:
-                self._failed.add(path)
-                self._write(path=path, error=error.strerror)
-            return known
-        finally:
-            os.close(handle)
+        extents, is_delayed = found
         self._known[path] = known = Known(key, self._settled(status), extents, is_delayed)
         if self._maps.get(key) != (path, extents):
             self._maps[key] = (path, extents)
@@ -222,6 +231,26 @@ class Watcher:
                 device=key[0], inode=key[1], path=path, is_directory=is_directory, extents=extents
             )
         return known
+
+    def _extents_at(self, path: str, status: os.stat_result) -> tuple[list[Extent], bool] | None:
+        """Give the extents of a file that was seen; None if it is gone, or does not tell."""
+        try:
+            # Neither waiting for a lease nor changing when the file was read.
+            handle = open_plain(path, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            if os.path.samestat(os.fstat(handle), status):
+                return extents_of(handle)
+            # It is another one by now, of which the next look tells.
+        except OSError as error:
+            # Some file systems tell of files alone.
+            if not stat.S_ISDIR(status.st_mode) and path not in self._failed:
+                self._failed.add(path)
+                self._write(path=path, error=error.strerror)
+        finally:
+            os.close(handle)
+        return None
 
     def _write(self, **line: Any) -> None:
         self._out.write(json.dumps(line, separators=(",", ":")) + "\n")

@@ -6,7 +6,6 @@ Watched while it runs, and read back.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flashwright._core import InputError, RunError
+from flashwright._paths import write_whole
 from flashwright.workloads.supervisor import Program, Supervisor
 
 from . import extent_watcher
@@ -56,10 +56,11 @@ class ExtentWatcher:
     ) -> None:
         """Do nothing yet.
 
-        `interval_s`: between two looks, more if looking takes more than 2 % of a processor's time.
+        `roots`: whole paths without links. `interval_s`: between two looks, more if looking takes
+        more than 2 % of a processor's time.
         """
         self._supervisor, self._folder = supervisor, folder.absolute()
-        self._roots = [root.resolve() for root in roots]
+        self._roots = roots
         self._interval_s = interval_s
         self._mount_point, self._kind, self._node = Path("/"), "", Path()
         self._program: Program | None = None
@@ -141,10 +142,7 @@ class ExtentWatcher:
             else [list(vars(chunk).values()) for chunk in own.chunks],
             "not_told": own.not_told,
         }
-        path = self._folder / _HEADER
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(about))
-        os.replace(temporary, path)  # noqa: PTH105  (whole, or as it was)
+        write_whole(self._folder / _HEADER, json.dumps(about))
 
 
 @dataclass(frozen=True)

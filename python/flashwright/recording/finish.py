@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flashwright._core import InputError, RunError, convert_trace
+from flashwright._paths import check_trusted
 from flashwright.runs import Run, provenance
 
 from .block_pages import HEADER, make_stream, pages_in
@@ -34,9 +35,13 @@ def finish(folder: Path) -> Run:
     """Make the tables of a recording. They are files in its folder `raw` until the run is written.
 
     Raises:
-        InputError: this is no recording, or one that is finished.
+        InputError: this is no recording, one that is finished, or another user may put links there.
         RunError: the device got no request.
     """
+    try:
+        check_trusted(folder)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from error
     run = Run.read_result(folder)
     raw = folder / RAW
     pages, stream = pages_in(raw), block_stream(folder)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
+import base64
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flashwright._core import RunError
+
+from .asking import ask
 from .extents import I64, U64, ExtentHistory, Extents
 from .files import PURPOSES, FileTable
 
@@ -22,6 +23,8 @@ _COPIES_DATA = ("btrfs",)
 """File systems that write changed data elsewhere, and of which we know what is not data."""
 _OTHER = PURPOSES.index("other")
 _METADATA = PURPOSES.index("metadata")
+_SQLITE_S = 3600.0
+"""All pages of a large database are read."""
 U8 = npt.NDArray[np.uint8]
 
 
@@ -201,27 +204,25 @@ def sqlite_pages(database: Path) -> SqlitePages | None:
 
     Heap (tables), index, catalog (the schema), other (free). None if this SQLite was built without
     `dbstat`: then it is not told. Reads the whole database, so call it when the recording is over.
+    It is asked as the user that it belongs to: a database may have been made to do harm.
+
+    Raises:
+        RunError: SQLite says what is wrong, or what comes back is no answer.
+        OSError: the database is not there.
     """
-    # Read-only: whoever closes a database last else moves its log into it.
-    with closing(
-        sqlite3.connect(f"file:{quote(str(database.resolve()))}?mode=ro", uri=True)
-    ) as connection:
-        if ("ENABLE_DBSTAT_VTAB",) not in connection.execute("PRAGMA compile_options").fetchall():
+    answer = ask(database.lstat().st_uid, "sqlite", _SQLITE_S, path=str(database))
+    try:
+        if answer["pages"] is None:
             return None
-        page_bytes, count = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("page_size", "page_count")
-        )
-        kinds = dict(
-            connection.execute(
-                "SELECT name, CASE type WHEN 'index' THEN 'index' ELSE 'heap' END FROM "
-                "sqlite_schema"
-            )
-        )
-        kinds |= dict.fromkeys(("sqlite_schema", "sqlite_master"), "catalog")
-        purpose = np.full(count, _OTHER, np.uint8)
-        names: list[str | None] = [None] * count
-        for name, page in connection.execute("SELECT name, pageno FROM dbstat"):
-            if 1 <= page <= count:
-                purpose[page - 1], names[page - 1] = PURPOSES.index(kinds.get(name, "other")), name
-    return SqlitePages(page_bytes, purpose, names)
+        number = np.frombuffer(base64.b64decode(answer["pages"], validate=True), np.int32)
+        names = [str(name) for name, _ in answer["names"]]
+        kinds = np.array([PURPOSES.index(kind) for _, kind in answer["names"]] + [_OTHER], np.uint8)
+        # -1 is a page of nothing: the last of both.
+        purpose = kinds[number]
+        return SqlitePages(int(answer["page_bytes"]), purpose, _each(number, [*names, None]))
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise RunError(f"its answer is none that SQLite gives: {error!r}") from None
+
+
+def _each(number: npt.NDArray[np.int32], names: list[str | None]) -> list[str | None]:
+    return [names[one] for one in number.tolist()]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flashwright._core import InputError, Progress
+from flashwright._core import InputError, Progress, RunError
 from flashwright.workloads.databases.embedded import Embedded
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.supervisor import Supervisor
@@ -51,6 +50,7 @@ class Names:
     """
 
     roots: list[Path]
+    """Whole paths without links."""
     database: str = ""
     path: Path = Path()
     """SQLite's file, or PostgreSQL's data directory."""
@@ -62,10 +62,12 @@ class Names:
     def of(place: Place) -> Names:
         """Give them of a benchmark's database, which must be running."""
         if isinstance(place, Embedded):
-            return Names([place.path.parent], "sqlite", place.path)
+            path = place.path.resolve()
+            return Names([path.parent], "sqlite", path)
         # The other one is a Cluster, an optional part.
         server = place.server  # type: ignore[attr-defined]
-        names = Names([server.data, (server.data / "pg_wal").resolve()], "postgres", server.data)
+        data = server.data.resolve()
+        names = Names([data, (data / "pg_wal").resolve()], "postgres", data)
         names.relations = postgres_relations(server.query(POSTGRES_RELATIONS))
         return names
 
@@ -84,9 +86,9 @@ class Names:
     def write(self, folder: Path) -> None:
         """Write them into a folder."""
         about = {
-            "roots": [str(root.resolve()) for root in self.roots],
+            "roots": [str(root) for root in self.roots],
             "database": self.database,
-            "path": str(self.path.resolve()),
+            "path": str(self.path),
             "relations": {
                 path: [named.purpose, named.name] for path, named in self.relations.items()
             },
@@ -192,8 +194,8 @@ class PathRecorder:
         if names.database == "sqlite":
             try:
                 pages = sqlite_pages(names.path)
-            except sqlite3.Error as error:
-                names.not_told.append(f"what its pages hold: SQLite says: {error}")
+            except (RunError, OSError) as error:
+                names.not_told.append(f"what its pages hold: {error}")
         names.write(self._folder)
         if pages is not None:
             columns = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright._core import InputError, RunError, __version__
+from flashwright._paths import check_trusted, make_folder, write_whole
 from flashwright.outputs import RESULT_FILE
 from flashwright.runs import dump_json
 from flashwright.sources import REQUESTS_FILE
@@ -195,10 +196,10 @@ class Recorder:
                     f"{folder} is on {self.device.path}, which is to be recorded: the recording "
                     "would record itself; choose a folder on another device"
                 )
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             check_folder(folder, may_replace=self._may_replace)
             raw = folder / RAW
-            raw.mkdir(exist_ok=True)
+            make_folder(raw)
             for stale in (*folder.glob("*.parquet"), *raw.iterdir()):
                 stale.unlink()
         except OSError as error:
@@ -209,10 +210,8 @@ class Recorder:
     def _write_about(self) -> None:
         document = {"command": "record", "recording": self._about}
         path = self.folder / RESULT_FILE
-        whole = path.with_suffix(".new")
         try:
-            whole.write_text(dump_json(document), encoding="utf-8")
-            whole.replace(path)
+            write_whole(path, dump_json(document))
         except OSError as error:
             raise RunError(f"{path}: {error.strerror}") from error
 
@@ -230,9 +229,11 @@ def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | No
     again, as a simulation can: so a recording is replaced only where `may_replace` says so.
 
     Raises:
-        InputError: it holds a recording or what is no run, or it is one of the others.
+        InputError: it holds a recording or what is no run, it is one of the others, or another user
+        may put links there.
     """
     try:
+        check_trusted(folder)
         if folder.exists() and any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
             raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
         if not may_replace and (folder / REQUESTS_FILE).exists():

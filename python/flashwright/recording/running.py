@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-import pwd
-import shutil
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
+from flashwright._paths import open_plain, read_plain, user_name
+from flashwright._text import one_line
 
+from .asking import ask
 from .files import POSTGRES_RELATIONS, Named, postgres_relations
 from .path import Names
 
@@ -21,7 +19,6 @@ KINDS = ("postgres", "sqlite", "files")
 _PID_FILE = "postmaster.pid"
 _SQLITE_HEAD = b"SQLite format 3\0"
 _SQLITE_ENDS = ("", "-wal", "-journal", "-shm")
-_PSQL_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -64,9 +61,35 @@ class Running:
         if self.kind == "sqlite":
             return [Path(f"{self.path}{end}") for end in _SQLITE_ENDS]
         if self.kind == "postgres":
-            linked = [self.path / "pg_wal", *(self.path / "pg_tblspc").glob("*")]
-            return [self.path, *(one.resolve() for one in linked if one.is_symlink())]
+            return [self.path, *self._linked()]
         return [self.path]
+
+    def _linked(self) -> Iterator[Path]:
+        """Give what links of a data directory lead to, if it is its owner's own.
+
+        The links are the owner's, who could have root look through anybody's files.
+        """
+        owner = self.path.stat().st_uid
+        for link in (self.path / "pg_wal", *sorted((self.path / "pg_tblspc").glob("*"))):
+            if not link.is_symlink():
+                continue
+            target = link.resolve()
+            try:
+                found = target.lstat().st_uid
+            except OSError as error:
+                self._note(f"what {target} gets, to which {link} leads: {error.strerror}")
+                continue
+            if found == owner:
+                yield target
+            else:
+                self._note(
+                    f"what {target} gets, to which {link} leads: it belongs to "
+                    f"{user_name(found)}, the database to {user_name(owner)}"
+                )
+
+    def _note(self, what: str) -> None:
+        if what not in self.not_told:
+            self.not_told.append(what)
 
     def names(self) -> Names:
         """Say what its files are for, asking it where it can be asked.
@@ -76,11 +99,11 @@ class Running:
         names = Names(self.roots, "" if self.kind == "files" else self.kind, self.path)
         if self.kind == "postgres":
             try:
-                names.relations = _relations(self.path)
-            except (RunError, OSError, subprocess.SubprocessError) as error:
-                said = f"which files are of tables and which of indexes: {error}"
-                if said not in self.not_told:
-                    self.not_told.append(said)
+                names.relations, refused = _relations(self.path)
+            except (InputError, RunError, OSError) as error:
+                refused = [str(error)]
+            for why in refused:
+                self._note(f"which files are of tables and which of indexes: {why}")
         names.not_told = list(self.not_told)
         return names
 
@@ -115,7 +138,7 @@ def _having_open(roots: list[Path]) -> Iterator[int]:
 def _pid_lines(data: Path) -> list[str]:
     path = data / _PID_FILE
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return read_plain(path, owner=data.stat().st_uid).splitlines()
     except FileNotFoundError:
         is_there = (data / "PG_VERSION").is_file()
         what = (
@@ -131,7 +154,13 @@ def _pid_lines(data: Path) -> list[str]:
 
 def _postmaster(data: Path) -> int:
     """Give the server's first process, of which all others are children."""
-    pid = int(_pid_lines(data)[0])
+    first = _pid_lines(data)[:1]
+    if not first or not (first[0].isascii() and first[0].strip().isdecimal()):
+        raise InputError(
+            f"{data / _PID_FILE}: its first line is no process; right would be that of a server "
+            "that runs"
+        )
+    pid = int(first[0])
     try:
         place = Path(f"/proc/{pid}/cwd").resolve(strict=True)
     except OSError:
@@ -147,7 +176,7 @@ def _postmaster(data: Path) -> int:
 
 def _check_sqlite(path: Path) -> None:
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             head = file.read(len(_SQLITE_HEAD))
     except OSError as error:
         raise InputError(f"--database sqlite {path}: {error.strerror}") from error
@@ -158,59 +187,57 @@ def _check_sqlite(path: Path) -> None:
         )
 
 
-def _relations(data: Path) -> dict[str, Named]:
-    """Ask a server what is in each file, as the user that it belongs to.
+def _relations(data: Path) -> tuple[dict[str, Named], list[str]]:
+    """Ask a server what is in each file, as the user that the data directory belongs to.
 
-    Variables such as PGUSER and PGPASSWORD are psql's.
+    The role is PGUSER, or that user; no other variable counts, and a password comes from that
+    user's own ~/.pgpass. Also gives which databases did not tell, in words.
 
-    Raises RunError if it does not tell.
+    Raises:
+        RunError: it does not tell at all.
+        InputError, OSError: its postmaster.pid cannot be read.
     """
-    found: dict[str, Named] = {}
-    for row in _rows(data, "postgres", "SELECT datname FROM pg_database WHERE datallowconn"):
-        found |= postgres_relations(_rows(data, str(row["datname"]), POSTGRES_RELATIONS))
-    return found
-
-
-def _psql(server: int) -> str:
-    """Find psql: the server's own, or one that is installed."""
-    beside = Path(f"/proc/{server}/exe").resolve().parent / "psql"
-    newest = sorted(Path("/usr/lib/postgresql").glob("*/bin/psql"))
-    installed = shutil.which("psql") or (str(newest[-1]) if newest else None)
-    program = str(beside) if beside.is_file() else installed
-    if program is None:
-        raise RunError("psql is not installed (Debian: apt-get install postgresql-client)")
-    return program
-
-
-def _rows(data: Path, database: str, sql: str) -> list[Mapping[str, str | None]]:
-    lines = _pid_lines(data)
-    port, sockets = (lines[3], lines[4]) if len(lines) > 4 else ("5432", "")
+    owner = data.stat().st_uid
+    if owner == 0:
+        raise RunError(f"{data} belongs to root, and no server of PostgreSQL runs as root")
+    name = user_name(owner)
+    port, sockets = _address(data)
+    keywords = {
+        "host": sockets,
+        "port": port,
+        "user": os.environ.get("PGUSER") or name,
+        # Before anything is sent to it: another user may listen in /tmp while the server is down.
+        "requirepeer": name,
+    }
+    answer = ask(owner, "postgres", keywords=keywords, sql=POSTGRES_RELATIONS)
     try:
-        owner = pwd.getpwuid(data.stat().st_uid).pw_name
-    except KeyError as error:
-        raise RunError(f"{data} belongs to a user without a name") from error
-    command = [
-        _psql(int(lines[0])),
-        "--no-psqlrc",
-        "--csv",
-        "--no-password",
-        "-p",
-        port,
-        "-d",
-        database,
-    ]
-    command += ["-h", sockets] if sockets else []
-    done = subprocess.run(
-        ["runuser", "-u", owner, "--", *command, "-c", sql],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_PSQL_S,
-        check=False,
-        cwd="/",
+        rows = [{key: _plain(value) for key, value in row.items()} for row in answer["rows"]]
+        return postgres_relations(rows), [one_line(str(one)) for one in answer["not_told"]]
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise RunError(f"its answer is none that a server gives: {error!r}") from None
+
+
+def _plain(value: object) -> object:
+    """Give a name as text that any file can hold."""
+    return (
+        value.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        if isinstance(value, str)
+        else value
     )
-    if done.returncode != 0:
-        said = " ".join(done.stderr.split())
-        raise RunError(f"psql as {owner}: {said or f'exit {done.returncode}'}")
-    rows = csv.DictReader(io.StringIO(done.stdout))
-    return [{name: value or None for name, value in row.items()} for row in rows]
+
+
+def _address(data: Path) -> tuple[str, str]:
+    """Give port and folder of a server's socket, as its owner says.
+
+    Raises RunError if it has none.
+    """
+    port, sockets, *_ = *_pid_lines(data)[3:5], "", ""
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16):
+        raise RunError(f"{data / _PID_FILE}: line 4 is no port: {one_line(port)!r}")
+    # What does not begin so, libpq takes for the name of a host; a comma begins a second one.
+    if not sockets.startswith(("/", "@")) or "," in sockets:
+        raise RunError(
+            f"{data / _PID_FILE}: line 5 is no folder of a Unix socket, the only way that it is "
+            f"asked: {one_line(sockets)!r}"
+        )
+    return port, sockets

@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
+from flashwright._paths import make_folder, open_plain
 from flashwright.workloads.supervisor import Supervisor
 
 from .tools import need_root, tool
 
 ROOT = Path("/sys/kernel/tracing")
-LOCK = Path("/run/lock/flashwright-tracing")
-"""Whoever records holds it (flock)."""
+LOCK = Path("/run/flashwright-tracing")
+"""Whoever records holds it (flock). Not in /run/lock, where every user may make files."""
 _LOSSES = ("overrun", "commit overrun", "dropped events")
 _WAIT_S = 0.1
 
@@ -151,9 +152,12 @@ def is_busy() -> bool:
 
 
 def _locked(patience_s: float) -> int:
-    # A container may have nothing but /run.
-    LOCK.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # A container may have no /run.
+        make_folder(LOCK.parent)
+        handle = open_plain(LOCK, os.O_RDWR | os.O_CREAT, owner=os.geteuid())
+    except OSError as error:
+        raise RunError(f"{LOCK}: the lock of all recordings: {error.strerror}") from error
     deadline = time.monotonic() + patience_s
     while True:
         try:

@@ -173,7 +173,9 @@ def _write(image: Path, size_bytes: int) -> None:
             f"volume takes {size_bytes:,}"
         )
     chunk = os.urandom(_CHUNK_BYTES)
-    with image.open("wb") as out:
+    # For us alone: whoever reads it reads the database's files past their rights.
+    handle = os.open(image, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as out:
         for _ in range(0, size_bytes, _CHUNK_BYTES):
             out.write(chunk)
         out.truncate(size_bytes)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flashwright._core import InputError, RunError
+from flashwright._paths import write_whole
 
 from . import blocks, mounts
 
@@ -151,7 +152,7 @@ class Place:
         if makes:
             self.make()
         try:
-            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
         try:
@@ -222,9 +223,7 @@ class Served:
 
 def _write(path: Path, noted: Mounted | Served) -> None:
     """Keep a note: readers see all of it or nothing."""
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(asdict(noted), indent=2) + "\n")
-    new.replace(path)
+    write_whole(path, json.dumps(asdict(noted), indent=2) + "\n")
 
 
 def whole(device: str) -> str:

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from flashwright import _core
 from flashwright._core import InputError, RunError
+from flashwright._paths import check_trusted
 
 from . import blocks, mounts, places
 from .places import Served, process_began, whole
@@ -123,11 +124,13 @@ def serve_ublk(serving: Serving, link: Path | None, *, read_only: bool) -> None:
     `link` becomes a symbolic link to the block device, and goes with it.
 
     Raises:
-        InputError: the kernel has no ublk, there is no volume, it is in use, or something else is
-        where the link is to be.
+        InputError: the kernel has no ublk, there is no volume, it is in use, something else is
+        where the link is to be, or another user may put something there.
         RunError: it became of no use, or could not be closed.
     """
     _core.check_ublk()
+    if link is not None:
+        _check_folder(f"--link {link}", link.parent)
     if link is not None and os.path.lexists(link) and not _is_left_link(link):
         raise InputError(f"{link}: something else is there; name a path where nothing is")
     made: list[str] = []
@@ -320,9 +323,11 @@ def _look_first(serving: Serving) -> str | None:
 def _listen(where: Path) -> socket.socket:
     """Make a socket that only its owner may use; nbdkit itself would let others look at it.
 
-    Raises InputError if it cannot be made, or somebody listens there.
+    Raises InputError if it cannot be made, somebody listens there, or another user may put
+    something in its place.
     """
     path = str(where.absolute())
+    _check_folder(str(where), where.parent)
     try:
         if where.is_socket() and not where.is_symlink():
             with socket.socket(socket.AF_UNIX) as other:
@@ -352,6 +357,14 @@ def _listen(where: Path) -> socket.socket:
     except OSError as error:
         raise InputError(f"{where}: no socket can be made there: {error.strerror}") from error
     return listening
+
+
+def _check_folder(what: str, folder: Path) -> None:
+    """Refuse to make something in a folder in which another user may put something else there."""
+    try:
+        check_trusted(folder)
+    except OSError as error:
+        raise InputError(f"{what}: {error.strerror}") from error
 
 
 def _hand_over(listening: socket.socket) -> None:

@@ -6,12 +6,14 @@ pieces of 4 KiB, so that what is shown while it runs lags behind; the result has
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
+from flashwright._paths import give_folder, open_plain
 
 from .base import Load, Scripts
 from .client import MAX_ATTEMPTS, Batch, Counted
@@ -55,7 +57,7 @@ def fill(server: Server, scripts: Scripts) -> None:
 
 
 def _connection(server: Server) -> list[str]:
-    return [f"--host={server.run_dir}", "--username=flashwright", "postgres"]
+    return [f"--host={server.sockets}", "--username=flashwright", "postgres"]
 
 
 class PgbenchRun:
@@ -87,7 +89,12 @@ class PgbenchRun:
         self._gathering = Gathering(load, config)
         self._folder = server.run_dir / f"pgbench-{config.stream}"
         self._folder.mkdir()
-        self._folder.chmod(0o777)
+        self._folder.chmod(0o711)
+        self._logs = self._folder / "logs"
+        self._logs.mkdir()
+        if server.account is not None:
+            # The scripts, and what it says, stay ours.
+            give_folder(self._logs, server.account.uid, server.account.gid, 0o700)
         self._weighted = []
         for kind in self._kinds:
             path = self._folder / f"{kind}.sql"
@@ -119,7 +126,7 @@ class PgbenchRun:
                 f"--jobs={min(config.clients, processors())}",
                 f"--random-seed={config.seed * 1000 + config.stream}",
             ),
-            *(f"--max-tries={MAX_ATTEMPTS}", "--log", f"--log-prefix={self._folder / 'log'}"),
+            *(f"--max-tries={MAX_ATTEMPTS}", "--log", f"--log-prefix={self._logs / 'log'}"),
             *self._weighted,
             *self._variables,
             *_connection(self._server),
@@ -127,9 +134,9 @@ class PgbenchRun:
         offset_ns = time.time_ns() - time.monotonic_ns()
         observer.warming_up(self._gathering.windows)
         program = self._supervisor.start(
-            command, log=said, account=self._server.account, folder=self._folder
+            command, log=said, account=self._server.account, folder=self._logs
         )
-        reader = _Reader(self._folder, self._kinds, config, offset_ns)
+        reader = _Reader(self._logs.resolve(), self._kinds, config, offset_ns)
         told_begin = False
         code = None
         while code is None and not stop.is_set() and not observer.has_failed():
@@ -220,9 +227,13 @@ class _Reader:
 
     def _new_lines(self) -> Iterator[str]:
         for path in sorted(self._folder.glob("log.*")):
-            with path.open("rb") as log:
-                log.seek(self._at.get(path, 0))
-                data = log.read()
+            try:
+                # Its user's other programs may put links there.
+                with os.fdopen(open_plain(path), "rb") as log:
+                    log.seek(self._at.get(path, 0))
+                    data = log.read()
+            except OSError as error:
+                raise RunError(f"{path}: pgbench's log: {error.strerror}") from error
             whole = data.rfind(b"\n") + 1
             self._at[path] = self._at.get(path, 0) + whole
             yield from data[:whole].decode().splitlines()

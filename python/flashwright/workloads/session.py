@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flashwright._core import Cancelled, InputError, RunError
+from flashwright._paths import make_folder
 
 from . import driver, pgbench
 from .base import Load, Violation, Workload
@@ -217,7 +218,7 @@ class Session(Unobserved):
             self._check_stop()
         try:
             if self.plan.keep:
-                on.mkdir(parents=True, exist_ok=True)
+                make_folder(on)
                 if any(on.iterdir()):
                     raise InputError(f"{on}: --keep needs an empty folder for the database")
                 on.chmod(0o711)

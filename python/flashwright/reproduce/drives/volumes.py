@@ -264,7 +264,7 @@ class _Run:
         server.query("CREATE EXTENSION IF NOT EXISTS amcheck")
         run_as(
             server.account,
-            *(server.binaries / "pg_amcheck", "--host", server.run_dir),
+            *(server.binaries / "pg_amcheck", "--host", server.sockets),
             *("--username", "flashwright", "--heapallindexed", "postgres"),
         )
         server.stop()

@@ -179,7 +179,8 @@ class Cluster:
     def files(self) -> list[Path]:
         """See `Place`."""
         folders = [self.server.data, *([] if self._wal is None else [self._wal])]
-        return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+        found = (path for folder in folders for path in folder.resolve().rglob("*"))
+        return [path for path in found if path.is_file() and not path.is_symlink()]
 
     def complaint(self) -> str | None:
         """See `Place`."""

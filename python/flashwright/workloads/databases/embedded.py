@@ -83,7 +83,7 @@ class Embedded:
 
     def open_for_run(self, clients: int) -> SqliteConfig:
         """See `Place`. The buffer is divided among the clients, as each has a cache of its own."""
-        evict([self.path])
+        evict([self.path.resolve()])
         settings = self._settings
         pragmas = dict(settings.extra)
         buffer = settings.buffer_of(self.size_bytes())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flashwright._core import InputError
+from flashwright._paths import open_plain
 
 from .base import BackendConfig
 
@@ -105,13 +106,13 @@ class Place(Protocol):
 
 
 def evict(files: Iterable[Path]) -> None:
-    """Put files on the disk and out of the page cache.
+    """Put files, named by whole paths without links, on the disk and out of the page cache.
 
     What the load left there must not serve the run's reads.
     """
     for path in files:
         with contextlib.suppress(OSError):
-            handle = os.open(path, os.O_RDONLY)
+            handle = open_plain(path)
             try:
                 os.fsync(handle)
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from flashwright._core import InputError, RunError
+from flashwright._paths import give_folder
 
-from ..supervisor import Account, Program, Supervisor
+from ..supervisor import Account, Program, Supervisor, clean_environment
 
 _CHECKPOINT = re.compile(r"^(\d+\.\d+) .*checkpoint (starting: (.*)|complete: wrote (\d+) buffers)")
 _STOP = ((signal.SIGINT, 120.0), (signal.SIGQUIT, 30.0), (signal.SIGKILL, 5.0))
@@ -128,6 +129,7 @@ def run_as(
     as_user: dict[str, Any] = {}
     if account is not None:
         as_user = {"user": account.uid, "group": account.gid, "extra_groups": []}
+        as_user["env"] = clean_environment()
     done = subprocess.run(
         [str(word) for word in command],
         capture_output=True,
@@ -145,7 +147,11 @@ def run_as(
 
 
 class Server:
-    """A cluster in `data`, reached through a socket in `run_dir`, where its log is, too."""
+    """A cluster in `data`.
+
+    Its log is in `run_dir`, which stays ours. Its socket is in a folder below that, which is the
+    server's user's.
+    """
 
     def __init__(
         self,
@@ -160,6 +166,7 @@ class Server:
         self.binaries = binaries
         self.data = data
         self.run_dir = run_dir
+        self.sockets = run_dir / "sockets"
         self.log = run_dir / "postgresql.log"
         self._supervisor = supervisor
         self._program: Program | None = None
@@ -168,7 +175,7 @@ class Server:
     @property
     def conninfo(self) -> str:
         """The libpq connection string."""
-        return f"host={self.run_dir} dbname=postgres user=flashwright"
+        return f"host={self.sockets} dbname=postgres user=flashwright"
 
     def version(self) -> str:
         """Give what `postgres --version` says."""
@@ -186,19 +193,22 @@ class Server:
         `wal` is the folder for its log, if elsewhere.
 
         Raises:
-            RunError: initdb failed, for instance since the server's user may not enter a folder
-            above.
+            InputError: the server's user may not enter a folder above, or it is somebody else's.
+            RunError: initdb failed.
         """
-        for folder in (self.data, self.run_dir, *([] if wal is None else [wal])):
-            folder.mkdir(exist_ok=True)
-            if self.account is not None:
-                os.chown(folder, self.account.uid, self.account.gid)
+        self.run_dir.mkdir(exist_ok=True)
+        self.run_dir.chmod(0o711)
+        owner = self.account or Account(os.geteuid(), os.getegid())
+        for folder in (self.data, self.sockets, *([] if wal is None else [wal])):
+            try:
+                give_folder(folder, owner.uid, owner.gid, 0o700)
+            except OSError as error:
+                raise InputError(f"{folder}: {error.strerror}") from error
             if run_as(self.account, "test", "-x", folder, check=False).returncode != 0:
                 raise InputError(
                     f"{folder}: the server's user may not enter it: open the folders above it "
                     "(chmod o+x)"
                 )
-        self.data.chmod(0o700)
         options: list[str | Path] = [
             "--auth=trust",
             "--username=flashwright",
@@ -223,7 +233,7 @@ class Server:
         """
         own = {
             "listen_addresses": "",
-            "unix_socket_directories": str(self.run_dir),
+            "unix_socket_directories": str(self.sockets),
             "log_line_prefix": "%n ",
             "log_checkpoints": "on",
         }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import secrets
 import shutil
 import signal
@@ -24,7 +25,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from flashwright._core import RunError
+from flashwright._core import InputError, RunError
+from flashwright._paths import check_trusted
 
 _PROGRAM = Path(__file__).parent / "__main__.py"
 STOP_AT_ONCE: tuple[tuple[int, float], ...] = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
@@ -36,6 +38,19 @@ class Account:
 
     uid: int
     gid: int
+
+
+_PASSED_ON = ("LANG", "LC_ALL", "LC_MESSAGES", "TZ")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def clean_environment() -> dict[str, str]:
+    """Give the environment of a program that runs as another user, who may read all of it.
+
+    The PATH is the system's, as ours may lead into folders that are closed to that user.
+    """
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {"PATH": _PATH, **kept}
 
 
 class Supervisor:
@@ -102,7 +117,7 @@ class Supervisor:
         `account`: the user that it runs as; ours if None. `control_group`: the `cgroup.procs` of a
         group that it joins. `stop`: signals that end it, each with the seconds after which the next
         is sent; the first is also what it gets when the supervisor is killed. `folder`: its working
-        folder.
+        folder. `environment`: variables beside ours; with an account beside `clean_environment`.
 
         Raises:
             RunError: it cannot be started, or the supervisor is gone.
@@ -116,6 +131,8 @@ class Supervisor:
             stop=[[int(number), seconds] for number, seconds in stop],
             folder=None if folder is None else str(folder),
             environment=environment or {},
+            # Who becomes another user takes nothing of ours along.
+            base=dict(os.environ) if account is None else clean_environment(),
         )
         return Program(self, int(said["pid"]))
 
@@ -123,9 +140,14 @@ class Supervisor:
         """Make a folder of our own in `parent`, which is removed at the end.
 
         Raises:
+            InputError: another user may put something else in its place.
             RunError: the supervisor is gone.
             OSError: the folder cannot be made.
         """
+        try:
+            check_trusted(parent)
+        except PermissionError as error:
+            raise InputError(f"{parent}: {error.strerror}") from error
         path = parent.absolute() / f"{prefix}{secrets.token_hex(4)}"
         # Told first: between the two we may be killed.
         self._will_undo(path)

@@ -48,7 +48,9 @@ class Programs:
             if os.getppid() != ours:
                 os._exit(1)
 
-        with Path(request["log"]).open("ab") as log:
+        # Where the folder of a log is another user's, a link would lead anywhere.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(request["log"], flags, 0o644), "ab") as log:
             process = subprocess.Popen(
                 request["command"],
                 stdin=subprocess.DEVNULL,
@@ -57,7 +59,7 @@ class Programs:
                 preexec_fn=before,  # noqa: PLW1509  (there is one thread)
                 start_new_session=True,
                 cwd=request["folder"],
-                env={**os.environ, **request["environment"]},
+                env={**request["base"], **request["environment"]},
             )
         self._running[process.pid] = (process, stop)
         return process.pid

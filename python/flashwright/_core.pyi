@@ -806,6 +806,19 @@ def check_volume(
     `about`, `recovery_sectors`, `read_bytes`, `bad_bytes`, and `bad`: (first byte, bytes, reason).
     """
 
+def salvage_volume(
+    device: str,
+    image: _Path,
+    *,
+    staging: str | None = None,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Copy what is left of the volume on a device to a new file; nothing is written to the device.
+
+    `about`, `image_bytes`, `bad_bytes`, `notes`, and `bad`: (first byte, bytes, reason).
+    """
+
 def resize_volume(
     device: str,
     size: int | None = None,

@@ -22,6 +22,7 @@ from flashwright.cli.volume_options import (
     serve_by,
     staging_option,
 )
+from flashwright.cli.volume_salvage import salvage
 from flashwright.cli.volume_upkeep import check, resize, restage, scrub
 
 
@@ -41,6 +42,7 @@ def volume() -> None:
       sudo flashwright volume serve volume.img --ublk --link /run/db
       flashwright volume check volume.img
       sudo flashwright volume scrub /mnt/db
+      flashwright volume salvage volume.img --out contents.img
       flashwright volume resize volume.img --size 16G
       flashwright volume new-uuid copy-of-volume.img
 
@@ -49,7 +51,7 @@ def volume() -> None:
     """
 
 
-for upkeep in (check, destroy, new_uuid, resize, restage, scrub):
+for upkeep in (check, destroy, new_uuid, resize, restage, salvage, scrub):
     volume.add_command(upkeep)
 
 

@@ -1,9 +1,10 @@
 //! What is tried: a stack by its text, on a device of a size.
 
 use block::{BlockDevice, Limits, Store};
-use layers::{EquationPiece, Facts, LayerError, PatternTimes, Stack, Thresholds};
+use layers::{EquationPiece, Facts, LayerError, PatternTimes, Placed, Stack, Thresholds};
 use units::Lifetime;
 
+use crate::bad_sectors::Shape;
 use crate::{Bug, Dice, planted};
 
 /// Whose layers.
@@ -110,6 +111,26 @@ impl Subject {
                 Lifetime::ALL[(u64::from(id) + offset / 4096) as usize % Lifetime::ALL.len()]
             }
             _ => Lifetime::NotSet,
+        }
+    }
+
+    /// How its host writes.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        let SubjectKind::Registered(stack) = &self.kind else { return Shape::default() };
+        Shape { tail_bytes: self.tail_bytes as usize, has_hints: stack.contains("hints=yes") }
+    }
+
+    /// What of its device belongs to which structure.
+    ///
+    /// # Errors
+    /// [`LayerError`].
+    pub fn structures(&self, seed: u64) -> Result<Vec<Placed>, LayerError> {
+        match &self.kind {
+            SubjectKind::Registered(stack) => {
+                layers::structures(stack, &self.facts(), seed, self.limits())
+            }
+            SubjectKind::Planted(_) => Ok(Vec::new()),
         }
     }
 

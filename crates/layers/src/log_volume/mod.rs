@@ -61,6 +61,7 @@ mod resize;
 mod scrub;
 mod segments;
 mod settings;
+mod structures;
 #[cfg(test)]
 mod tests;
 mod volume;
@@ -138,6 +139,7 @@ pub(super) static ENTRY: Entry = Entry {
     limits: resize::limits,
     resize: resize::resize,
     memory: memory::memory,
+    structures: structures::structures,
 };
 
 fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {

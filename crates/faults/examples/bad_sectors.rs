@@ -5,9 +5,9 @@
 //! cargo run --release -p flashwright-faults --example bad_sectors -- [KEY=VALUE ...]
 //! ```
 //!
-//! `only` (part of a stack's name), `stack` (a whole one, as it is printed), `state` (`closed`,
-//! `unclean`; both), `seed` (1), `sectors` (`yes`, `no`: each sector for itself, where it is shorter
-//! than 4 KiB; yes), `flips` (of each kind of structure; 40), `out` (a folder for `cases.jsonl`,
+//! `only` (part of a stack's name), `stack` (a whole one, as it is printed), `sector` (bytes: only
+//! devices with such sectors), `state` (`closed`, `unclean`; both), `seed` (1), `sectors` (`yes`, `no`: each sector for itself, where it is shorter
+//! than 4 KiB; yes), `flips` (of each kind of structure; 200), `out` (a folder for `cases.jsonl`,
 //! with one line a case and the command that repeats it, and `table.csv`), `doc` (a file of
 //! Markdown, in which the table between its marks is made again), `damage` (this one alone, as a
 //! line of `cases.jsonl` has it: with `stack`, `state` and `seed`).
@@ -19,10 +19,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use faults::Subject;
 use faults::bad_sectors::{
-    Case, Damage, How, Made, Row, State, Table, Verdict, Wanted, cases, of_subject,
+    Case, Damage, How, Made, Row, State, Table, Verdict, Wanted, cases, of_subject, subjects,
 };
-use faults::{Subject, SubjectKind, subjects};
 use serde_json::json;
 
 const COMMAND: &str = "cargo run --release -p flashwright-faults --example bad_sectors --";
@@ -32,6 +32,7 @@ const END: &str = "<!-- end -->";
 struct Arguments {
     only: String,
     stack: Option<String>,
+    sector: Option<u64>,
     states: Vec<State>,
     seed: u64,
     wanted: Wanted,
@@ -44,9 +45,10 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut parsed = Arguments {
         only: String::new(),
         stack: None,
+        sector: None,
         states: State::ALL.to_vec(),
         seed: 1,
-        wanted: Wanted { with_sectors: true, flips: 40 },
+        wanted: Wanted { with_sectors: true, flips: 200 },
         out: None,
         doc: None,
         damage: None,
@@ -54,11 +56,13 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
     for argument in arguments {
         let (key, value) =
             argument.split_once('=').ok_or_else(|| format!("`{argument}` is not KEY=VALUE"))?;
-        let number = || value.parse().map_err(|_| format!("{key}={value}: a whole number is needed"));
+        let number =
+            || value.parse().map_err(|_| format!("{key}={value}: a whole number is needed"));
         let text = value.to_owned();
         match key {
             "only" => parsed.only = text,
             "stack" => parsed.stack = Some(text),
+            "sector" => parsed.sector = Some(number()?),
             "state" => {
                 parsed.states.retain(|state| state.name() == value);
                 if parsed.states.is_empty() {
@@ -79,13 +83,13 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
     Ok(parsed)
 }
 
-/// Stacks of the campaign of power cuts.
+/// Those that were asked for.
 fn wanted(arguments: &Arguments) -> Vec<Subject> {
     let is_wanted = |subject: &Subject| {
         let name = subject.to_string();
-        matches!(subject.kind, SubjectKind::Registered(_))
-            && name.contains(&arguments.only)
+        name.contains(&arguments.only)
             && arguments.stack.as_ref().is_none_or(|stack| *stack == name)
+            && arguments.sector.is_none_or(|sector| sector == u64::from(subject.sector_bytes))
     };
     subjects().into_iter().filter(is_wanted).collect()
 }
@@ -103,10 +107,10 @@ impl Lines {
         let Some(to) = &mut self.0 else { return Ok(()) };
         let (stack, state) = (subject.to_string(), state.name());
         let damage = case.damage.to_string();
-        // Several subjects share a text: the sector tells them apart.
         let sector = subject.sector_bytes;
-        let command =
-            format!("{COMMAND} 'stack={stack}' state={state} seed={seed} damage={damage}");
+        let command = format!(
+            "{COMMAND} 'stack={stack}' sector={sector} state={state} seed={seed} damage={damage}"
+        );
         let line = json!({
             "stack": stack, "sector_bytes": sector, "state": state, "seed": seed,
             "how": case.how.name(), "damage": damage, "hits": case.hits, "copies": case.copies,

@@ -13,6 +13,8 @@ use crate::Dice;
 
 /// A sector of most drives of today, whatever size they say.
 const PLACE_BYTES: u64 = 4096;
+/// Bytes of the largest device of which each sector is tried, and not 4 KiB alone.
+const MOST_BY_SECTORS: u64 = 512 << 10;
 /// Draws of a byte for a flip, of which the first that is not 0 is taken.
 const DRAWS: usize = 4;
 
@@ -49,9 +51,8 @@ impl fmt::Display for Damage {
         match self {
             Self::Flip(byte, bit) => write!(f, "flip:{byte}.{bit}"),
             Self::Sectors(ranges) => {
-                let of = |range: &Range<u64>| {
-                    format!("{}+{}", range.start, range.end - range.start)
-                };
+                let of =
+                    |range: &Range<u64>| format!("{}+{}", range.start, range.end - range.start);
                 let ranges: Vec<String> = ranges.iter().map(of).collect();
                 write!(f, "sectors:{}", ranges.join(","))
             }
@@ -173,7 +174,11 @@ impl<'a> Map<'a> {
         let mut names: Vec<String> = hit.iter().map(|one| name(one)).collect();
         names.sort_unstable();
         names.dedup();
-        let hits = if names.is_empty() { "nothing".to_owned() } else { names.join(" + ") };
+        let hits = match (names.is_empty(), self.placed.is_empty()) {
+            (false, _) => names.join(" + "),
+            (true, false) => "nothing".to_owned(),
+            (true, true) => "data without a layer that keeps anything".to_owned(),
+        };
         let copies = hit.iter().map(copies_of).min().unwrap_or(1);
         Case { how, damage, hits, copies, is_every_copy }
     }
@@ -198,7 +203,7 @@ pub fn cases(made: &Made, placed: &[Placed], wanted: Wanted, seed: u64) -> Vec<C
         }
     };
     each(How::Place, PLACE_BYTES.max(sector));
-    if wanted.with_sectors && sector < PLACE_BYTES {
+    if wanted.with_sectors && sector < PLACE_BYTES && bytes <= MOST_BY_SECTORS {
         each(How::Sector, sector);
     }
     let mut dice = Dice::new(seed);

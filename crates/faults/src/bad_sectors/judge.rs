@@ -67,8 +67,7 @@ impl Made {
         let device = Damaged::new(self.below, self.image.clone());
         damage.done_to(&device);
         // A flip after a kill may look like a torn write.
-        let is_stale_wrong =
-            self.state == State::Closed || matches!(damage, Damage::Sectors(_));
+        let is_stale_wrong = self.state == State::Closed || matches!(damage, Damage::Sectors(_));
         let mut verdict = Verdict { is_stale_wrong, ..Verdict::default() };
         let work = AssertUnwindSafe(|| self.judge(&device, damage.seed(), open, &mut verdict));
         if let Err(cause) = catch_unwind(work) {
@@ -143,8 +142,7 @@ impl Made {
         for (number, (at, end)) in (self.next_write..).zip(self.places_to_write(first, seed)) {
             let value = Value::of_write(number);
             let sectors = (at / size) as usize..(end / size) as usize;
-            let bytes =
-                filled(value, sectors.clone(), size as usize, self.shape.tail_bytes);
+            let bytes = filled(value, sectors.clone(), size as usize, self.shape.tail_bytes);
             let written = run(opened.device(), Command::write(0, at, Data::Whole(bytes.into())));
             written.map_err(|failure| format!("cannot be written: {failure}"))?;
             expected[sectors].fill(Some(value));

@@ -17,8 +17,37 @@ mod judge;
 mod made;
 mod table;
 
+use crate::{Subject, SubjectKind};
+
 pub use cases::{Case, Damage, How, Wanted, cases};
 pub use device::Damaged;
 pub use judge::Verdict;
 pub use made::{Made, Open, Opened, Shape, State, of_subject};
 pub use table::{Row, Table};
+
+/// Stacks as users have them, with pages of 4 KiB, so that no 4 KiB hold two structures: KiB of the
+/// device, and of a second one for a layer's area.
+const WITH_DEFAULTS: &[(&str, u64, u64)] = &[
+    ("stable_buffer(size=64Ki)", 512, 0),
+    ("stable_buffer(size=64Ki)", 512, 128),
+    ("stable_buffer(size=64Ki,layout=embedded)", 512, 0),
+    ("log_volume(segment=32Ki,over_provisioning=60%)", 1024, 0),
+    ("log_volume(segment=32Ki,over_provisioning=60%)", 1024, 512),
+    ("log_volume(segment=64Ki,over_provisioning=60%,summaries=segments)", 2048, 0),
+    ("replicas", 1024, 0),
+    ("checksums", 512, 0),
+    ("stable_buffer(size=64Ki)|log_volume(segment=32Ki,over_provisioning=60%)", 1024, 0),
+    ("stable_buffer(size=64Ki)|checksums", 1024, 0),
+];
+
+/// All stacks of the campaign of power cuts, and some as users have them.
+#[must_use]
+pub fn subjects() -> Vec<Subject> {
+    let mut all = crate::subjects();
+    all.retain(|subject| matches!(subject.kind, SubjectKind::Registered(_)));
+    all.extend(WITH_DEFAULTS.iter().map(|(stack, kib, staging_kib)| {
+        let subject = Subject::registered(stack, kib * 1024, 512);
+        if *staging_kib > 0 { subject.aside(staging_kib * 1024) } else { subject }
+    }));
+    all
+}

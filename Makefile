@@ -86,6 +86,7 @@ power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a milli
 
 bad-sectors: $(STAMPS)/tools ## Damage each sector and each structure of a small volume of every stack: what opens, and what is lost (minutes; target/bad-sectors has each case)
 	cargo run --release -p flashwright-faults --example bad_sectors -- out=target/bad-sectors doc=docs/formats/bad-sectors.md
+	cargo test --release -p flashwright-servers --lib -- --ignored bad_sectors --nocapture
 
 hostile: build ## Volumes changed on purpose, and clients of NBD that keep to nothing (an hour)
 	cargo run --release -p flashwright-servers --example hostile -- volumes=20000

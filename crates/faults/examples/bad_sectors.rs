@@ -239,13 +239,17 @@ fn markdown(all: &Table) -> String {
     rows.sort_by(|(one, _), (other, _)| one.cmp(other));
     let cell = |row: &Row| match row {
         Row { cases: 0, .. } => "none tried".to_owned(),
-        row => format!(
-            "{} of {} open, {:.1} KiB lost on average, {:.1} at most",
-            row.opened,
-            row.cases,
-            kib(row.lost_bytes) / row.opened.max(1) as f64,
-            kib(row.most_lost_bytes)
-        ),
+        row => {
+            let lost = match (row.opened, row.lost_bytes) {
+                (0, _) => String::new(),
+                (_, 0) => ", nothing lost".to_owned(),
+                (opened, lost) => {
+                    let most = kib(row.most_lost_bytes);
+                    format!(", {:.1} KiB lost, at most {most:.1}", kib(lost) / opened as f64)
+                }
+            };
+            format!("{} of {} open{lost}", row.opened, row.cases)
+        }
     };
     let mut text = "| structure | copies | a bad sector, closed | a bad sector, after a kill | a \
                     flipped bit | every copy bad |\n|---|---|---|---|---|---|\n"

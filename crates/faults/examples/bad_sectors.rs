@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `only` (part of a stack's name), `stack` (a whole one, as it is printed), `sector` (bytes: only
-//! devices with such sectors), `state` (`closed`, `unclean`; both), `seed` (1), `sectors` (`yes`, `no`: each sector for itself, where it is shorter
-//! than 4 KiB; yes), `flips` (of each kind of structure; 200), `out` (a folder for `cases.jsonl`,
+//! devices with such sectors), `state` (`closed`, `unclean`; both), `seed` (1), `sectors` (`yes`,
+//! `no`: each sector for itself, too, where it is shorter than 4 KiB; yes), `flips` (of each kind of structure; 200), `out` (a folder for `cases.jsonl`,
 //! with one line a case and the command that repeats it, and `table.csv`), `doc` (a file of
 //! Markdown, in which the table between its marks is made again), `damage` (this one alone, as a
 //! line of `cases.jsonl` has it: with `stack`, `state` and `seed`).
@@ -293,6 +293,9 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         for &state in &arguments.states {
             campaign(subject, state, arguments, &mut lines, &mut table)
                 .map_err(|reason| format!("{subject}: {reason}"))?;
+        }
+        if arguments.damage.is_some() {
+            continue;
         }
         let (sector, kib) = (subject.sector_bytes, subject.device_bytes / 1024);
         print(&format!("{subject} ({kib} KiB, sectors of {sector})"), &table);

@@ -127,8 +127,8 @@ impl Made {
         held
     }
 
-    /// What was lost, and a few places more, are written; the volume is closed and opened again, and
-    /// everything is there.
+    /// What was lost, and a few places more, are written; the volume is closed and opened again,
+    /// and everything is there.
     fn use_on(
         &self,
         mut opened: Box<dyn Opened>,

@@ -2,9 +2,9 @@
 //!
 //! A small volume is made and written at random until everything in it has wrapped, was cleaned and
 //! was used; it is closed, or left as after a kill with all writes durable ([`Made`]). Then one
-//! place at a time is damaged ([`cases()`]): sectors cannot be read, or a bit has changed. The volume
-//! is opened and read as a whole, and judged by the oracle; then something is written, it is closed
-//! and opened again ([`Made::try_case`]).
+//! place at a time is damaged ([`cases()`]): sectors cannot be read, or a bit has changed. The
+//! volume is opened and read as a whole, and judged by the oracle; then something is written, it is
+//! closed and opened again ([`Made::try_case`]).
 //!
 //! # What is not asked
 //! After a kill, a structure in which a bit changed may look like one that a power cut tore: a

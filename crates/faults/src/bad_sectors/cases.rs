@@ -215,7 +215,8 @@ pub fn cases(made: &Made, placed: &[Placed], wanted: Wanted, seed: u64) -> Vec<C
         for _ in 0..wanted.flips {
             let byte = draw(made.image(), regions, &mut dice);
             let damage = Damage::Flip(byte, dice.below(8) as u8);
-            cases.push(map.case(How::Flip, damage, &[byte..byte + 1]));
+            let bytes = byte..byte + 1;
+            cases.push(map.case(How::Flip, damage, std::slice::from_ref(&bytes)));
         }
     }
     for copies in map.copies.values().filter(|copies| copies.len() > 1) {

@@ -19,7 +19,7 @@ RUST_TESTS := --workspace --exclude flashwright-bindings
 # Of `python -m flashwright.reproduce list`.
 SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes
 
-.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills interrupts power-cuts volume-lives volume-fsx sqlite-lives hostile soak check format build packages readme clean
+.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills interrupts mount-interrupts power-cuts bad-sectors volume-lives volume-fsx sqlite-lives hostile soak check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
@@ -90,11 +90,15 @@ power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a milli
 	cargo run --release -p flashwright-faults --example campaign -- cuts=500000 drawn=1000
 	cargo run --release -p flashwright-faults --example fuzz -- images=300000
 
+bad-sectors: $(STAMPS)/tools ## Damage each sector and each structure of a small volume of every stack: what opens, and what is lost (minutes; target/bad-sectors has each case)
+	cargo run --release -p flashwright-faults --example bad_sectors -- out=target/bad-sectors doc=docs/formats/bad-sectors.md
+	cargo test --release -p flashwright-servers --lib -- --ignored bad_sectors --nocapture
+
 hostile: build ## Volumes changed on purpose, and clients of NBD that keep to nothing (an hour)
 	cargo run --release -p flashwright-servers --example hostile -- volumes=20000
 	@$(BIN)/python tests/python/hostile_nbd.py target --seconds 2400
 
-soak: kills interrupts mount-interrupts volume-lives volume-fsx sqlite-lives power-cuts hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
+soak: kills interrupts mount-interrupts volume-lives volume-fsx sqlite-lives power-cuts bad-sectors hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
 	cargo run --release -p flashwright-prober --example truth -- drives=200 campaign=1
 	cargo run --release -p flashwright-prober --example hybrids -- drives=270 campaign=1
 	cargo test --release -p flashwright-prober --lib -- --ignored campaign

@@ -436,6 +436,18 @@ impl Oracle {
         Ok(())
     }
 
+    /// Whether a sector may hold this after a power cut or a kill now, and recovery.
+    #[must_use]
+    pub fn allows(&self, sector: usize, value: Value) -> bool {
+        self.sectors[sector].survivors().any(|version| version.value == value)
+    }
+
+    /// Whether what a sector holds may change by itself: it was trimmed.
+    #[must_use]
+    pub fn is_trimmed(&self, sector: usize) -> bool {
+        self.sectors[sector].versions.iter().any(|version| version.is_trim)
+    }
+
     /// Judges what is there after a second recovery, where the first one gave `first` and nothing
     /// was written since.
     ///

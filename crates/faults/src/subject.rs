@@ -1,9 +1,10 @@
 //! What is tried: a stack by its text, on a device of a size.
 
 use block::{BlockDevice, Limits, Store};
-use layers::{EquationPiece, Facts, LayerError, PatternTimes, Stack, Thresholds};
+use layers::{EquationPiece, Facts, LayerError, PatternTimes, Placed, Stack, Thresholds};
 use units::Lifetime;
 
+use crate::bad_sectors::Shape;
 use crate::{Bug, Dice, planted};
 
 /// Whose layers.
@@ -110,6 +111,26 @@ impl Subject {
                 Lifetime::ALL[(u64::from(id) + offset / 4096) as usize % Lifetime::ALL.len()]
             }
             _ => Lifetime::NotSet,
+        }
+    }
+
+    /// How its host writes.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        let SubjectKind::Registered(stack) = &self.kind else { return Shape::default() };
+        Shape { tail_bytes: self.tail_bytes as usize, has_hints: stack.contains("hints=yes") }
+    }
+
+    /// What of its device belongs to which structure.
+    ///
+    /// # Errors
+    /// [`LayerError`].
+    pub fn structures(&self, seed: u64) -> Result<Vec<Placed>, LayerError> {
+        match &self.kind {
+            SubjectKind::Registered(stack) => {
+                layers::structures(stack, &self.facts(), seed, self.limits())
+            }
+            SubjectKind::Planted(_) => Ok(Vec::new()),
         }
     }
 
@@ -239,56 +260,60 @@ const STACKS: &[(&str, u64, u32)] = &[
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,\
          checkpoint_every=8Ki)",
-        144,
+        184,
         512,
     ),
-    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,align=4Ki)", 144, 512),
+    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,align=4Ki)", 184, 512),
     (
         "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=dac,\
          align=2Ki,pad=no)",
-        96,
+        120,
         512,
     ),
     (
         "log_volume(page=2Ki,segment=8Ki,over_provisioning=80%,summary_pages=8,outstanding=4,\
          checkpoint_every=64Ki)",
-        160,
+        224,
         512,
     ),
     (
         "log_volume(page=4Ki,segment=16Ki,over_provisioning=60%,summary_pages=8,align=8Ki)",
-        384,
+        512,
         4096,
     ),
-    ("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,filled=yes)", 96, 512),
+    (
+        "log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,filled=yes)",
+        152,
+        512,
+    ),
     (
         "scheduler(defer,coalesce,convert,align,buffer=16Ki,log=log_volume(page=1Ki,segment=8Ki,\
          over_provisioning=60%,summary_pages=8))",
-        144,
+        184,
         512,
     ),
     (
         "stable_buffer(size=8Ki,page=1Ki)|log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,\
          summary_pages=8)",
-        160,
+        200,
         512,
     ),
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=80%,summary_pages=9,placement=separate,\
          victim=lru)",
-        160,
+        200,
         512,
     ),
     (
         "log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=8,placement=none,\
          victim=greedy,outstanding=2)",
-        96,
+        136,
         512,
     ),
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)|\
          stable_buffer(size=8Ki,page=1Ki,ack=written)",
-        160,
+        200,
         512,
     ),
     // Time alone makes them do something; what was freed is trimmed below.
@@ -296,75 +321,75 @@ const STACKS: &[(&str, u64, u32)] = &[
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=80%,summary_pages=8,trim=yes,\
          idle_clean=10us)",
-        160,
+        200,
         512,
     ),
     (
         "log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,placement=separate,\
          trim=yes)",
-        128,
+        184,
         512,
     ),
     (
         "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=none,\
          align=2Ki,idle_clean=10us,idle_free=1)",
-        96,
+        120,
         512,
     ),
     (
         "scheduler(defer,buffer=16Ki,age=300us)|log_volume(page=1Ki,segment=8Ki,\
          over_provisioning=60%,summary_pages=8,trim=yes,idle_clean=20us)|stable_buffer(size=8Ki,\
          page=1Ki,ack=written)",
-        160,
+        200,
         512,
     ),
     // Summaries in the segments.
     (
-        "log_volume(page=512,segment=8Ki,over_provisioning=80%,summary_pages=8,summaries=segments)",
-        144,
-        512,
-    ),
-    (
-        "log_volume(page=1Ki,segment=16Ki,over_provisioning=60%,summary_pages=24,\
-         summaries=segments,align=4Ki,trim=yes,idle_clean=10us)",
+        "log_volume(page=512,segment=16Ki,over_provisioning=80%,summary_pages=8,summaries=segments)",
         256,
         512,
     ),
     (
-        "log_volume(page=512,segment=8Ki,over_provisioning=60%,summary_pages=64,\
+        "log_volume(page=1Ki,segment=32Ki,over_provisioning=60%,summary_pages=24,\
+         summaries=segments,align=4Ki,trim=yes,idle_clean=10us)",
+        448,
+        512,
+    ),
+    (
+        "log_volume(page=512,segment=16Ki,over_provisioning=70%,summary_pages=64,\
          summaries=segments,filled=yes,outstanding=4)",
-        112,
+        224,
         512,
     ),
     (
         "scheduler(defer,coalesce,buffer=16Ki)|log_volume(page=512,segment=16Ki,\
-         over_provisioning=40%,summary_pages=16,summaries=segments,checkpoint_every=32Ki)",
-        256,
+         over_provisioning=70%,summary_pages=16,summaries=segments,checkpoint_every=32Ki)",
+        288,
         512,
     ),
     // As full as they may be, with as few spare segments as the policy takes.
     (
         "log_volume(page=512,segment=2Ki,over_provisioning=18%,summary_pages=8,placement=none,\
          filled=yes)",
-        64,
+        88,
         512,
     ),
     (
         "log_volume(page=512,segment=2Ki,over_provisioning=22%,summary_pages=64,placement=separate,\
          filled=yes)",
-        96,
+        160,
         512,
     ),
     // Much is written before anything makes it durable.
     (
         "log_volume(page=512,segment=16Ki,over_provisioning=200%,summary_pages=16,placement=none)",
-        384,
+        424,
         512,
     ),
     (
         "scheduler(defer,coalesce,buffer=16Ki)|stable_buffer(size=8Ki,page=1Ki,ack=written)|\
          log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)",
-        160,
+        200,
         512,
     ),
     // What takes long is written and read elsewhere; some have hardly any room for that.
@@ -397,7 +422,7 @@ const STACKS: &[(&str, u64, u32)] = &[
     (
         "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|log_volume(page=1Ki,segment=8Ki,\
          over_provisioning=60%,summary_pages=8)",
-        160,
+        200,
         512,
     ),
     // Pages stay where they are, and have checksums.
@@ -424,19 +449,19 @@ const STACKS: &[(&str, u64, u32)] = &[
     // Each write goes to the log of its lifetime.
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=100%,summary_pages=16,hints=yes)",
-        256,
+        312,
         512,
     ),
     (
         "log_volume(page=512,segment=4Ki,over_provisioning=120%,summary_pages=12,hints=yes,\
          align=2Ki,trim=yes,idle_clean=50us)",
-        192,
+        216,
         512,
     ),
     (
         "scheduler(defer,coalesce,buffer=16Ki,depth=4)|log_volume(page=1Ki,segment=4Ki,\
          over_provisioning=100%,summary_pages=16,hints=yes)",
-        192,
+        248,
         512,
     ),
 ];
@@ -471,57 +496,57 @@ const ASIDE: &[(&str, u64, u64, u32)] = &[
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)|\
          stable_buffer(size=8Ki,page=1Ki,ack=written)",
-        144,
+        184,
         16,
         512,
     ),
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,\
          checkpoint_every=8Ki)",
-        128,
-        17,
+        168,
+        33,
         512,
     ),
     (
         "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=dac,\
          align=2Ki,pad=no)",
-        98,
-        24,
+        122,
+        26,
         512,
     ),
     (
         "log_volume(page=4Ki,segment=16Ki,over_provisioning=60%,summary_pages=8,align=8Ki)",
-        384,
-        68,
+        512,
+        132,
         4096,
     ),
     (
         "log_volume(page=512,segment=2Ki,over_provisioning=18%,summary_pages=8,placement=none,\
          filled=yes)",
-        64,
-        16,
+        88,
+        26,
         512,
     ),
     (
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=100%,summary_pages=16,hints=yes,\
          align=4Ki)",
-        224,
-        32,
+        280,
+        58,
         512,
     ),
     (
         "scheduler(defer,coalesce,buffer=16Ki,depth=3)|log_volume(page=1Ki,segment=4Ki,\
          over_provisioning=100%,summary_pages=16,trim=yes,idle_clean=20us)|\
          scheduler(defer,coalesce,buffer=16Ki,depth=4)",
-        130,
-        28,
+        186,
+        50,
         512,
     ),
     (
         "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|log_volume(page=1Ki,segment=8Ki,\
          over_provisioning=60%,summary_pages=8,outstanding=3)",
-        144,
-        24,
+        184,
+        40,
         512,
     ),
 ];

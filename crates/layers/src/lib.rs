@@ -28,6 +28,7 @@ mod scrub;
 mod stable_buffer;
 mod stack;
 mod staging;
+mod structures;
 mod time;
 #[cfg(test)]
 mod version_one;
@@ -46,6 +47,7 @@ pub use resize::{Change, Changes, Resizing, capacity, resize};
 pub use scrub::ScrubState;
 pub use stack::Stack;
 pub use staging::{Area, Aside, area_of, bytes_with_area, lay_area};
+pub use structures::{Placed, Region, structures};
 
 // What all layers speak of.
 use block::{Command, Data, Failure, Limits, Reply, Signal, Store};

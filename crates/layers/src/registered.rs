@@ -10,6 +10,7 @@ use block::{BlockDevice, Limits, Store};
 use crate::memory::Sized;
 use crate::resize::{Changes, Resizing};
 use crate::staging::{self, Area, Aside};
+use crate::structures::Region;
 use crate::{Driver, Facts, Layer, LayerError, Stack, checksums, replicas, stable_buffer};
 
 /// What a layer is made from.
@@ -84,6 +85,8 @@ pub struct Entry {
     pub limits: fn(&Making<'_>, Limits) -> Result<Limits, LayerError>,
     /// The most that it keeps in memory over what has these limits.
     pub memory: fn(&Making<'_>, Limits) -> Result<Sized, LayerError>,
+    /// What of what is below, of these limits, belongs to which of its structures.
+    pub structures: fn(&Making<'_>, Limits) -> Result<Vec<Region>, LayerError>,
     /// What has to change below, so that it can be opened over another size of that.
     pub resize: fn(&Making<'_>, Resizing<'_, '_>) -> Changes,
 }

@@ -587,3 +587,7 @@ pub(crate) fn layers_failed(device: &str, error: LayerError) -> VolumeError {
 #[cfg(test)]
 #[path = "volume_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "bad_sectors_tests.rs"]
+mod bad_sectors_tests;

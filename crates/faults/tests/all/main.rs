@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod absent_data;
+mod bad_sectors;
 mod errors;
 mod planted;
 mod rot;

@@ -32,6 +32,7 @@ mod locks;
 mod recovery;
 mod resize;
 mod settings;
+mod structures;
 mod table;
 mod tasks;
 #[cfg(test)]
@@ -61,4 +62,5 @@ pub static ENTRY: Entry = Entry {
     limits: resize::limits,
     resize: resize::resize,
     memory: settings::memory,
+    structures: structures::structures,
 };

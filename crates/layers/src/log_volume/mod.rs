@@ -63,6 +63,7 @@ mod salvage;
 mod scrub;
 mod segments;
 mod settings;
+mod structures;
 #[cfg(test)]
 mod tests;
 mod volume;
@@ -145,6 +146,7 @@ pub(super) static ENTRY: Entry = Entry {
     limits: resize::limits,
     resize: resize::resize,
     memory: memory::memory,
+    structures: structures::structures,
 };
 
 fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {

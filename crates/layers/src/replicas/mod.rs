@@ -43,6 +43,7 @@ mod patience;
 mod reads;
 mod settings;
 mod space;
+mod structures;
 #[cfg(test)]
 mod tests;
 mod trims;
@@ -73,6 +74,7 @@ pub static ENTRY: Entry = Entry {
     limits: |_, _| Err(not_resized()),
     resize: |_, _| Err(not_resized()),
     memory: memory::memory,
+    structures: structures::structures,
 };
 
 /// With another size of the device all partitions have another one, too.

@@ -53,6 +53,7 @@ pub static ENTRY: Entry = Entry {
     // Nothing of it is below.
     resize: |_, resizing| Ok(resizing.above),
     memory,
+    structures: |_, _| Ok(Vec::new()),
 };
 
 const INFO: Info = Info {

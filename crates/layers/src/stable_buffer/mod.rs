@@ -35,6 +35,7 @@ mod resize;
 mod scrub;
 mod sequential;
 mod settings;
+mod structures;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -66,4 +67,5 @@ pub static ENTRY: Entry = Entry {
     limits: resize::limits,
     resize: resize::resize,
     memory: memory::memory,
+    structures: structures::structures,
 };

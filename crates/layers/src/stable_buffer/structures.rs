@@ -1,0 +1,33 @@
+//! What lies where.
+
+use super::disk::{HEADER_BYTES, HeaderPlace};
+use super::settings::BufferSettings;
+use crate::structures::Region;
+use crate::{LayerError, Limits, Making};
+
+/// Its regions below.
+///
+/// # Errors
+/// [`LayerError`] if it does not fit there.
+pub(super) fn structures(making: &Making<'_>, below: Limits) -> Result<Vec<Region>, LayerError> {
+    let settings = BufferSettings::new(making, below)?;
+    let geometry = settings.geometry(below)?;
+    let (sector, header) = (u64::from(geometry.sector_bytes), HEADER_BYTES as u64);
+    let mut regions = vec![
+        Region::data("home", 0, 0, geometry.homes_bytes),
+        Region::structure("superblock", 0, geometry.area_offset, sector),
+        Region::structure("superblock", 0, (below.capacity_bytes / sector - 1) * sector, sector),
+    ];
+    for slot in 0..geometry.slots {
+        let page = u64::from(geometry.page_bytes);
+        let (at, number) = (geometry.slot_offset(slot), u64::from(slot));
+        let header_at = match geometry.layout {
+            HeaderPlace::Beside => at,
+            HeaderPlace::Embedded => at + geometry.slot_bytes() - header,
+        };
+        regions.push(Region::structure("slot header", number, header_at, header));
+        let page_bytes = page - geometry.reserved_bytes() as u64;
+        regions.push(Region::data("slot page", number, geometry.page_offset(slot), page_bytes));
+    }
+    Ok(regions)
+}

@@ -139,7 +139,7 @@ fn campaign(of: usize, with_progress: bool) -> Table {
 }
 
 #[test]
-fn one_copy_of_a_header_is_enough_and_both_are_needed_by_none() {
+fn a_volume_is_refused_only_if_both_copies_of_a_header_are_bad() {
     let table = campaign(OF, false);
     let refused =
         table.0.iter().filter(|((how, ..), row)| *how == How::EveryCopy && row.refused > 0);

@@ -24,7 +24,7 @@ const STACKS: [&str; 6] = [
     "scheduler(coalesce)|log_volume(page=1Ki,segment=16Ki,over_provisioning=20%)|scheduler(defer)",
 ];
 
-const IN_SEGMENTS: &str = "log_volume(segment=64Ki,summaries=segments,over_provisioning=60%)";
+const IN_SEGMENTS: &str = "log_volume(segment=128Ki,summaries=segments,over_provisioning=60%)";
 const LOG: &str = "log_volume(page=4Ki,segment=64Ki,over_provisioning=30%,checkpoint_every=256Ki)";
 
 /// One of two devices that lose their power together, after so many writes and flushes of both.

@@ -47,7 +47,7 @@ const KEPT: [Kept; 10] = [
     alone("log_ring", "log_volume(segment=64Ki)", false),
     alone(
         "log_in_segments",
-        "log_volume(segment=64Ki,summaries=segments,over_provisioning=60%)",
+        "log_volume(segment=128Ki,summaries=segments,over_provisioning=60%)",
         false,
     ),
     alone("stable_buffer", "stable_buffer(size=256Ki,page=4Ki)", false),

@@ -31,12 +31,12 @@ const WITH_DEFAULTS: &[(&str, u64, u64)] = &[
     ("stable_buffer(size=64Ki)", 512, 0),
     ("stable_buffer(size=64Ki)", 512, 128),
     ("stable_buffer(size=64Ki,layout=embedded)", 512, 0),
-    ("log_volume(segment=32Ki,over_provisioning=60%)", 1024, 0),
-    ("log_volume(segment=32Ki,over_provisioning=60%)", 1024, 512),
-    ("log_volume(segment=64Ki,over_provisioning=60%,summaries=segments)", 2048, 0),
+    ("log_volume(segment=32Ki,over_provisioning=60%)", 1536, 0),
+    ("log_volume(segment=32Ki,over_provisioning=60%)", 1536, 640),
+    ("log_volume(segment=128Ki,over_provisioning=60%,summaries=segments)", 3072, 0),
     ("replicas", 1024, 0),
     ("checksums", 512, 0),
-    ("stable_buffer(size=64Ki)|log_volume(segment=32Ki,over_provisioning=60%)", 1024, 0),
+    ("stable_buffer(size=64Ki)|log_volume(segment=32Ki,over_provisioning=60%)", 1536, 0),
     ("stable_buffer(size=64Ki)|checksums", 1024, 0),
 ];
 

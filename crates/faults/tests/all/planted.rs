@@ -23,7 +23,7 @@ fn every_planted_bug_is_found() {
 #[test]
 fn a_flush_that_is_a_lie_on_one_of_two_devices_is_found() {
     let stack = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)";
-    let honest = Subject::registered(stack, 128 << 10, 512).aside(20 << 10);
+    let honest = Subject::registered(stack, 168 << 10, 512).aside(36 << 10);
     for lying_flushes in [[true, false], [false, true]] {
         let subject = Subject { lying_flushes, ..honest.clone() };
         let found = campaign(&subject, &options(), SEED, WITHIN, &mut |_, _| true);

@@ -4,7 +4,7 @@
 use super::NAME;
 use super::disk::{Entry, LOST, NOWHERE, Root, Segment, SummaryHead, decode_summary};
 use super::layout::{SUMMARY_COPIES, VolumeLayout};
-use super::recovery::{BY_SALVAGE, Replay};
+use super::recovery::{BY_SALVAGE, Replay, later_root};
 use crate::{LayerError, Store};
 
 /// Pages that are read at once.
@@ -30,6 +30,8 @@ pub(super) struct Chain {
     /// be read either: together they may be both copies of one.
     unreadable: Option<u32>,
     failure: Option<LayerError>,
+    /// There are summaries that a later root began with.
+    has_newer: bool,
 }
 
 /// What a page turned out to be.
@@ -38,6 +40,8 @@ enum Page {
     Summary(SummaryHead, Vec<Entry>),
     /// Nothing, or what is left of an earlier summary.
     Old,
+    /// A summary of a later life, which a later root began.
+    Newer,
     /// Anything else; with the failure, if it could not be read.
     Other(Option<LayerError>),
 }
@@ -82,6 +86,7 @@ fn what_is(volume: u64, epoch: u64, bytes: &[u8]) -> Page {
     let mut entries = Vec::new();
     match decode_summary(volume, bytes, &mut entries) {
         Some(head) if head.epoch == epoch => Page::Summary(head, entries),
+        Some(head) if head.epoch > epoch => Page::Newer,
         Some(_) => Page::Old,
         None if bytes.iter().all(|&byte| byte == bytes[0]) => Page::Old,
         None => Page::Other(None),
@@ -109,6 +114,7 @@ fn read_chain(
         is_torn: false,
         unreadable: None,
         failure: None,
+        has_newer: false,
     };
     let mut reader = Reader::new(layout, volume, root.epoch, store);
     let mut at = (root.replay_at != NOWHERE).then_some(root.replay_at);
@@ -137,6 +143,7 @@ fn read_chain(
                     }
                 }
                 Page::Summary(..) | Page::Old => is_old = true,
+                Page::Newer => chain.has_newer = true,
                 Page::Other(failure) => {
                     is_old = false;
                     chain.could_not_read(ppn, failure);
@@ -206,6 +213,7 @@ impl Chain {
                     Page::Summary(head, _) if head.number >= self.next_summary => {
                         self.beyond = self.beyond.max(head.durable);
                     }
+                    Page::Newer => self.has_newer = true,
                     _ => {}
                 });
             }
@@ -217,6 +225,10 @@ impl Chain {
     /// # Errors
     /// [`LayerError::Corrupt`] if something durable is not there.
     fn believe(&mut self, layout: &VolumeLayout, root: &Root) -> Result<(), LayerError> {
+        if self.has_newer {
+            let offset = layout.root(root.number + 1, 0);
+            return Err(LayerError::Corrupt { layer: NAME, offset, reason: later_root(root) });
+        }
         self.durable = self.durable.max(self.beyond);
         if self.durable <= self.next_entry {
             return Ok(());

@@ -381,21 +381,37 @@ pub(super) fn newest_root(
 ) -> Result<Root, LayerError> {
     let mut newest: Option<Root> = None;
     let mut bytes = vec![0; layout.root_bytes()];
-    for (slot, copy) in (0..2).flat_map(|slot| (0..COPIES).map(move |copy| (slot, copy))) {
-        read_or_zeros(store, layout.root(slot, copy), &mut bytes)?;
-        let found = Root::decode(layout.form, volume, layout.tables, &bytes)
-            .filter(|root| root.number % 2 == slot);
-        if let Some(root) = found
-            && newest.as_ref().is_none_or(|newest| root.number > newest.number)
-        {
-            newest = Some(root);
+    let corrupt = |slot: u64, what: &str| LayerError::Corrupt {
+        layer: NAME,
+        offset: layout.root(slot, 0),
+        reason: format!("{what}; {BY_SALVAGE}"),
+    };
+    for slot in 0..2 {
+        let mut unreadable = 0;
+        for copy in 0..COPIES {
+            if !try_read(store, layout.root(slot, copy), &mut bytes)? {
+                unreadable += 1;
+                continue;
+            }
+            let found = Root::decode(layout.form, volume, layout.tables, &bytes)
+                .filter(|root| root.number % 2 == slot);
+            if let Some(root) = found
+                && newest.as_ref().is_none_or(|newest| root.number > newest.number)
+            {
+                newest = Some(root);
+            }
+        }
+        // No power cut does that: the newest may have been there.
+        if unreadable == COPIES {
+            return Err(corrupt(slot, "neither copy of a root can be read"));
         }
     }
-    newest.ok_or(LayerError::Corrupt {
-        layer: NAME,
-        offset: layout.root(0, 0),
-        reason: format!("no root of either copy is whole; {BY_SALVAGE}"),
-    })
+    newest.ok_or_else(|| corrupt(0, "no root of either copy is whole"))
+}
+
+/// Why a root is not taken though it is whole.
+pub(super) fn later_root(root: &Root) -> String {
+    format!("the root after number {} is whole in neither copy; {BY_SALVAGE}", root.number)
 }
 
 /// What is where an entry says that a page lies.
@@ -554,7 +570,7 @@ impl<'a> Replay<'a> {
             kept.extend(entries.drain(..));
             self.apply_durable(&mut kept, &mut first, durable)?;
         }
-        durable = durable.max(self.said_beyond(root.epoch, store)?);
+        durable = durable.max(self.said_beyond(root, store)?);
         if durable > self.next_entry {
             let offset = self.layout.summary(self.next_summary, 0);
             let reason = format!(
@@ -629,18 +645,34 @@ impl<'a> Replay<'a> {
 
     /// What later summaries say to be durable, of which the first is not there: either a power cut
     /// took that, or it was durable and is not what was written.
-    fn said_beyond(&self, epoch: u64, store: &mut Store<'_>) -> Result<u64, LayerError> {
+    ///
+    /// # Errors
+    /// [`LayerError::Corrupt`] if a summary is there that only a later root has made room for: that
+    /// root is whole in neither copy, and this one would bring back the past.
+    fn said_beyond(&self, root: &Root, store: &mut Store<'_>) -> Result<u64, LayerError> {
         let mut bytes = vec![0; self.layout.page_bytes as usize];
         let (mut durable, mut missing) = (0, 0);
-        for number in self.next_summary + 1..self.next_summary + u64::from(self.layout.ring_pages) {
-            match self.read_summary(epoch, number, &mut bytes, &mut Vec::new(), store)? {
-                Some(head) => {
+        for number in self.next_summary..self.next_summary + u64::from(self.layout.ring_pages) {
+            missing += 1;
+            for copy in 0..COPIES {
+                read_or_zeros(store, self.layout.summary(number, copy), &mut bytes)?;
+                let Some(head) = decode_summary(self.volume, &bytes, &mut Vec::new()) else {
+                    continue;
+                };
+                let (found, expected) = ((head.epoch, head.number), (root.epoch, number));
+                if found > expected {
+                    return Err(LayerError::Corrupt {
+                        layer: NAME,
+                        offset: self.layout.root(root.number + 1, 0),
+                        reason: later_root(root),
+                    });
+                }
+                if found == expected && number > self.next_summary {
                     durable = durable.max(head.durable);
                     missing = 0;
                 }
-                None => missing += 1,
             }
-            if missing == MOST_MISSING {
+            if missing > MOST_MISSING {
                 break;
             }
         }

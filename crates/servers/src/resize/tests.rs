@@ -101,7 +101,7 @@ const STACKS: [&str; 11] = [
     "scheduler(coalesce)",
     "log_volume(segment=16Ki)",
     "log_volume(segment=16Ki,placement=sepbit,over_provisioning=0.6,trim=yes)",
-    "log_volume(page=1Ki,segment=32Ki,over_provisioning=0.4,summaries=segments)",
+    "log_volume(page=1Ki,segment=32Ki,over_provisioning=0.6,summaries=segments)",
     "stable_buffer(size=64Ki,page=4Ki)",
     "scheduler(coalesce)|stable_buffer(size=128Ki,page=2Ki,ack=fua)|log_volume(segment=16Ki)",
     "log_volume(segment=16Ki,page=1Ki)|stable_buffer(size=64Ki,page=4Ki)",

@@ -24,11 +24,6 @@ pub const LOG: Old = Old {
     image: include_bytes!("version_one/log_volume.img.gz"),
 };
 
-pub const BUFFER: Old = Old {
-    stack: "stable_buffer(size=16Ki,page=1Ki,focused_area=16Ki)",
-    image: include_bytes!("version_one/stable_buffer.img.gz"),
-};
-
 /// What page `page` holds since write `number`.
 pub fn content(page: u64, number: u64) -> Vec<u8> {
     (0..PAGE / 8)
@@ -72,7 +67,7 @@ pub fn expected(capacity_bytes: u64) -> Vec<u8> {
 
 #[test]
 fn volumes_of_version_1_are_opened_and_hold_what_was_written() {
-    for old in [&LOG, &BUFFER] {
+    for old in [&LOG] {
         let (_, _, all) = open(old);
         assert!(all == expected(all.len() as u64), "{}", old.stack);
     }

@@ -14,6 +14,8 @@ mod checksums;
 mod driver;
 mod error;
 mod facts;
+#[cfg(test)]
+mod flawed;
 mod gather;
 mod hash;
 mod layer;

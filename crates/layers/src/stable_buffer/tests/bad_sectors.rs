@@ -1,17 +1,15 @@
 //! One bad sector, or one bit that changed, wherever it is: the volume opens, no page costs more
 //! than itself, and none gives what it held before.
 
-use std::collections::BTreeSet;
-
-use block::{Immediate, Serve, Store};
+use block::Immediate;
 use twox_hash::XxHash3_64;
-use units::IoOp;
 
 use crate::driver::{Driver, through};
+use crate::flawed::Flawed;
 use crate::stable_buffer::counts::COUNTERS;
 use crate::stable_buffer::disk::{Geometry, HeaderPlace};
 use crate::stable_buffer::slot::HEADER_BYTES;
-use crate::{Command, Data, Facts, Failure, LayerError, Limits, Stack};
+use crate::{Facts, LayerError, Limits, Stack};
 
 const PAGE: u64 = 2048;
 const SECTOR: u64 = 512;
@@ -28,36 +26,6 @@ const BUFFERS: [(&str, HeaderPlace); 2] = [
         HeaderPlace::Embedded,
     ),
 ];
-
-/// Memory of which sectors cannot be read until they are written.
-#[derive(Clone)]
-struct Flawed {
-    bytes: Vec<u8>,
-    bad: BTreeSet<u64>,
-}
-
-impl Serve for Flawed {
-    fn limits(&self) -> Limits {
-        LIMITS
-    }
-
-    fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
-        let range = command.offset as usize..command.end() as usize;
-        let sectors = command.offset / SECTOR..command.end() / SECTOR;
-        match command.op {
-            IoOp::Read if self.bad.range(sectors.clone()).next().is_some() => {
-                return Err(command.failed("Input/output error"));
-            }
-            IoOp::Read => return Ok(Data::copy_of(&self.bytes[range])),
-            IoOp::Write => {
-                self.bad.retain(|sector| !sectors.contains(sector));
-                command.data.copy_to(&mut self.bytes[range]);
-            }
-            IoOp::Trim | IoOp::Flush => {}
-        }
-        Ok(Data::Absent)
-    }
-}
 
 fn content(page: u64, version: u64) -> Vec<u8> {
     let mut bytes: Vec<u8> =
@@ -78,8 +46,7 @@ impl Left {
     /// A volume whose pages were written and flushed to their homes, and others of which lie in
     /// slots: it was closed, or left as it was.
     fn new(text: &'static str, is_closed: bool) -> Self {
-        let flawed = Flawed { bytes: vec![0; 128 << 10], bad: BTreeSet::new() };
-        let mut device = Immediate::new(flawed);
+        let mut device = Immediate::new(Flawed::new(LIMITS));
         crate::format(text, &Facts::default(), 1, &mut device).unwrap();
         let mut left = Self { text, device, versions: [0; PAGES as usize] };
         let mut stack = left.open().unwrap();
@@ -281,16 +248,5 @@ fn a_volume_of_an_earlier_version_is_refused_by_its_version() {
         assert!(said.contains(&format!("(format {version})")), "{said}");
         assert!(!said.contains("format it"), "{said}");
         assert!(left.device.bytes == before);
-    }
-}
-
-#[test]
-fn a_volume_is_made_over_a_bad_sector() {
-    for (text, layout) in BUFFERS {
-        let mut left = Left::new(text, true);
-        left.device.bad.extend(area(layout));
-        Store::new(&mut left.device).flush().unwrap();
-        crate::format(text, &Facts::default(), 2, &mut left.device).unwrap();
-        assert!(left.device.bad.is_empty());
     }
 }

@@ -56,6 +56,16 @@ fn write_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(
     Ok(store.flush()?)
 }
 
+/// Writes both superblocks again, of which one is as it should be. Where one cannot be written the
+/// other has to do: what is below may not let a part of something bad be replaced.
+fn mend_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(), LayerError> {
+    let sector = superblock.to_sector();
+    let places = [superblock.geometry.area_offset, last_sector(store)];
+    let [one, other] = places.map(|at| store.write(at, &sector));
+    one.or(other)?;
+    Ok(store.flush()?)
+}
+
 /// Opens the buffer that is below, whatever state it was left in.
 ///
 /// # Errors
@@ -69,7 +79,7 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     settings.slots = superblock.geometry.slots;
     let found = needed_slots(&superblock, store)?;
     if !are_as_they_should_be {
-        write_superblocks(&superblock, store)?;
+        mend_superblocks(&superblock, store)?;
     }
     let mut buffer = StableBuffer::new(settings, superblock, limits);
     buffer.restore(&found);
@@ -189,15 +199,16 @@ fn read_slot(geometry: &Geometry, slot: u32, store: &mut Store<'_>, bytes: &mut 
 struct Scan<'a> {
     superblock: &'a Superblock,
     found: Vec<Found>,
-    /// Sectors to be written: headers of torn slots are wiped, durably, as what has to be taken for
-    /// lost now must not be completed by parts of a later write of the same bytes; and what is
-    /// damaged of whole ones is written again.
-    changes: Vec<(u64, Vec<u8>)>,
+    /// Sectors with headers of torn slots: they are wiped, durably, as what has to be taken for lost
+    /// now must not be completed by parts of a later write of the same bytes.
+    torn: Vec<u64>,
+    /// Sectors with headers of whole slots that are damaged, and what they should be.
+    mended: Vec<(u64, Vec<u8>)>,
 }
 
 impl<'a> Scan<'a> {
     const fn new(superblock: &'a Superblock) -> Self {
-        Self { superblock, found: Vec::new(), changes: Vec::new() }
+        Self { superblock, found: Vec::new(), torn: Vec::new(), mended: Vec::new() }
     }
 
     fn take(&mut self, slot: u32, bytes: &mut [u8], readable: Readable) -> Result<(), LayerError> {
@@ -208,7 +219,7 @@ impl<'a> Scan<'a> {
             Content::Nothing => return Ok(()),
             Content::Unknown => return Err(unknown(&geometry, slot)),
             Content::Torn => {
-                self.changes.extend(places.map(|at| (at, vec![0; sector])));
+                self.torn.extend(places);
                 return Ok(());
             }
             Content::Bad(header) => (header, None),
@@ -216,7 +227,7 @@ impl<'a> Scan<'a> {
                 if is_damaged {
                     geometry.mend(&header, checksum, bytes);
                     let sectors = [&bytes[..sector], &bytes[bytes.len() - sector..]];
-                    self.changes.extend(places.into_iter().zip(sectors.map(<[u8]>::to_vec)));
+                    self.mended.extend(places.into_iter().zip(sectors.map(<[u8]>::to_vec)));
                 }
                 (header, Some(checksum))
             }
@@ -240,10 +251,15 @@ impl<'a> Scan<'a> {
             let offset = self.superblock.geometry.slot_offset(other.slot);
             return Err(LayerError::Corrupt { layer: NAME, offset, reason });
         }
-        for (at, bytes) in &self.changes {
-            store.write(*at, bytes)?;
+        let zeros = vec![0; self.superblock.geometry.sector_bytes as usize];
+        for &at in &self.torn {
+            store.write(at, &zeros)?;
         }
-        if !self.changes.is_empty() {
+        for (at, bytes) in &self.mended {
+            // The other header is enough.
+            let _ = store.write(*at, bytes);
+        }
+        if !self.torn.is_empty() || !self.mended.is_empty() {
             store.flush()?;
         }
         Ok(self.found)

@@ -253,8 +253,11 @@ impl Geometry {
         let first = copy(&bytes[..HEADER_BYTES], readable.first);
         let last = copy(&bytes[bytes.len() - HEADER_BYTES..], readable.last);
         let (header, is_damaged) = match (first, last) {
-            (Copy::None, Copy::None) => return Content::Nothing,
             (Copy::Damaged, Copy::Damaged) => return Content::Unknown,
+            // What lacks a header was not durable, and is not completed by another write's.
+            (Copy::None, Copy::None | Copy::Damaged) | (Copy::Damaged, Copy::None) => {
+                return Content::Nothing;
+            }
             (Copy::None, _) | (_, Copy::None) => return Content::Torn,
             (Copy::Sound(one), Copy::Sound(other)) => {
                 if (one.page, one.sequence) != (other.page, other.sequence) {

@@ -308,7 +308,7 @@ fn a_read_that_fails_fails_alone_and_a_write_that_fails_poisons_but_for_reads() 
         bench.actions.up.pop().unwrap().outcome.unwrap_err().to_string()
     };
     let told = fail(&mut bench, IoOp::Read);
-    assert!(told.starts_with("read of 4096 bytes at byte") && told.ends_with("broken"), "{told}");
+    assert!(told.starts_with("read of 4608 bytes at byte") && told.ends_with("broken"), "{told}");
     bench.write(6);
     let told = fail(&mut bench, IoOp::Write);
     assert!(

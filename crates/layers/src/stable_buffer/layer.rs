@@ -99,7 +99,9 @@ pub(super) enum Sent {
         slot: u32,
     },
     /// A superblock that says whether slots are needed, and the flush after notes or marks.
-    Note,
+    Note {
+        is_last: bool,
+    },
     NoteFlush,
 }
 
@@ -435,7 +437,7 @@ impl Layer for StableBuffer {
             }
             Sent::Flush { cover } => self.flush_ended(cover, outcome, actions),
             Sent::LateTrim { page } => self.unlock(page),
-            Sent::Note => self.note_ended(outcome, actions),
+            Sent::Note { is_last } => self.note_ended(is_last, outcome, actions),
             Sent::Mark { slot } => self.mark_ended(slot, outcome, actions),
             // It may have dropped what was written since the flush before it.
             Sent::NoteFlush => {

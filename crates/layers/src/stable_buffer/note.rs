@@ -12,12 +12,15 @@ use crate::{Actions, Data, Failure};
 pub struct Notes {
     /// Writes of superblocks that have not ended.
     writes: u32,
-    /// Those that failed, of two.
-    failed: u32,
+    /// The first failure of one that is needed.
+    failure: Option<Failure>,
     /// They say that slots are used again.
     opens: bool,
     /// A mark was written since the last flush.
     has_marks: bool,
+    /// The superblock that was not sound when the buffer was opened, and could not be written:
+    /// whether it is the last sector. The other has to do.
+    pub lost: Option<bool>,
 }
 
 impl StableBuffer {
@@ -47,31 +50,40 @@ impl StableBuffer {
     }
 
     fn write_notes(&mut self, superblock: Superblock, opens: bool, actions: &mut Actions) {
-        (self.notes.writes, self.notes.failed, self.notes.opens) = (2, 0, opens);
+        (self.notes.writes, self.notes.failure, self.notes.opens) = (2, None, opens);
         let sector = u64::from(superblock.geometry.sector_bytes);
         let last = self.below.capacity_bytes / sector * sector - sector;
-        for offset in [superblock.geometry.area_offset, last] {
+        for (offset, is_last) in [(superblock.geometry.area_offset, false), (last, true)] {
             let data = match self.is_absent {
                 true => Data::Absent,
                 false => Data::Whole(superblock.to_sector().into()),
             };
             let (range, written) = ((offset, offset + sector), (Lifetime::NotSet, data));
-            self.send_write(Sent::Note, range, opens, written, actions);
+            self.send_write(Sent::Note { is_last }, range, opens, written, actions);
         }
     }
 
-    pub(super) fn note_ended(&mut self, outcome: Result<Data, Failure>, actions: &mut Actions) {
+    pub(super) fn note_ended(
+        &mut self,
+        is_last: bool,
+        outcome: Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
         self.notes.writes -= 1;
-        self.notes.failed += u32::from(outcome.is_err());
+        if let Err(failure) = outcome
+            && self.notes.lost != Some(is_last)
+        {
+            self.notes.failure.get_or_insert(failure);
+        }
         if self.notes.writes > 0 || self.poison.is_some() {
             return;
         }
-        match outcome {
+        match self.notes.failure.take() {
             // If they failed, recovery finds the slots and flushes them again.
             _ if !self.notes.opens => self.flush_notes(actions),
-            Err(failure) if self.notes.failed == 2 => self.poison(&failure, actions),
-            // Of two that differ, the one that says so holds.
-            _ => self.superblock.is_closed = false,
+            // One that still says that no slot is needed must not be all that is left.
+            Some(failure) => self.poison(&failure, actions),
+            None => self.superblock.is_closed = false,
         }
     }
 

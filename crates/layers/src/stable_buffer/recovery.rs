@@ -8,7 +8,7 @@ use super::disk::{Geometry, HeaderPlace, NoSuperblock, Superblock};
 use super::layer::StableBuffer;
 use super::settings::BufferSettings;
 use super::slot::{Content, Header, Readable};
-use crate::{LayerError, Making, Opened, Store};
+use crate::{Failure, LayerError, Making, Opened, Store};
 
 /// Bytes that are read or written at a time.
 const AT_A_TIME: u64 = 1 << 20;
@@ -56,14 +56,25 @@ fn write_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(
     Ok(store.flush()?)
 }
 
-/// Writes both superblocks again, of which one is as it should be. Where one cannot be written the
-/// other has to do: what is below may not let a part of something bad be replaced.
-fn mend_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(), LayerError> {
+/// Writes both superblocks again, of which one is as it should be. Where the other was not sound
+/// and cannot be written the one has to do: what is below may not let a part of something bad be
+/// replaced. Which that is: whether the last one. One that is sound and older must not stay.
+fn mend_superblocks(
+    superblock: &Superblock,
+    are_sound: [bool; 2],
+    store: &mut Store<'_>,
+) -> Result<Option<bool>, LayerError> {
     let sector = superblock.to_sector();
     let places = [superblock.geometry.area_offset, last_sector(store)];
-    let [one, other] = places.map(|at| store.write(at, &sector));
-    one.or(other)?;
-    Ok(store.flush()?)
+    let mut lost = None;
+    for ((at, is_sound), is_last) in places.into_iter().zip(are_sound).zip([false, true]) {
+        match store.write(at, &sector) {
+            Err(Failure::Io { .. }) if !is_sound => lost = Some(is_last),
+            written => written?,
+        }
+    }
+    store.flush()?;
+    Ok(lost)
 }
 
 /// Opens the buffer that is below, whatever state it was left in.
@@ -75,15 +86,27 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let mut settings = BufferSettings::new(making, limits)?;
     // What a process that was killed had written may still be volatile: what is found has to stay.
     store.flush()?;
-    let (superblock, are_as_they_should_be) = read_superblocks(&settings, store)?;
+    let Superblocks { superblock, are_sound, are_as_they_should_be } =
+        read_superblocks(&settings, store)?;
     settings.slots = superblock.geometry.slots;
     let found = needed_slots(&superblock, store)?;
-    if !are_as_they_should_be {
-        mend_superblocks(&superblock, store)?;
-    }
+    let lost = match are_as_they_should_be {
+        true => None,
+        false => mend_superblocks(&superblock, are_sound, store)?,
+    };
     let mut buffer = StableBuffer::new(settings, superblock, limits);
+    buffer.notes.lost = lost;
     buffer.restore(&found);
     Ok(Box::new(buffer))
+}
+
+/// What both superblocks say.
+pub(super) struct Superblocks {
+    pub superblock: Superblock,
+    /// Of the first and the last one, whether it is one.
+    are_sound: [bool; 2],
+    /// Both say what they should.
+    are_as_they_should_be: bool,
 }
 
 /// What the superblock says, and whether both of its sectors say so. The one whose note is the
@@ -91,7 +114,7 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
 pub(super) fn read_superblocks(
     settings: &BufferSettings,
     store: &mut Store<'_>,
-) -> Result<(Superblock, bool), LayerError> {
+) -> Result<Superblocks, LayerError> {
     let limits = store.limits();
     let offset = last_sector(store);
     let mut last = vec![0; limits.sector_bytes as usize];
@@ -105,6 +128,7 @@ pub(super) fn read_superblocks(
     let mut first = vec![0; limits.sector_bytes as usize];
     let first_read = store.read(begin.area_offset, &mut first);
     let at_begin = Superblock::from_sector(&first, limits, settings.staging);
+    let are_sound = [at_begin.is_ok(), at_end.is_ok()];
     let superblock = match (at_end, at_begin) {
         (Ok(one), Ok(other)) if one.identity == other.identity => {
             // What is in use again was closed before.
@@ -127,7 +151,7 @@ pub(super) fn read_superblocks(
         && layout == settings.layout
         && (slots == settings.slots || !settings.is_size_given);
     if is_as_asked {
-        return Ok((superblock, are_as_they_should_be));
+        return Ok(Superblocks { superblock, are_sound, are_as_they_should_be });
     }
     let reason = format!(
         "it was formatted with {slots} slots of page={page_bytes} and layout={}, and is opened \

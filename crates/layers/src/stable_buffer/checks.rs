@@ -86,8 +86,8 @@ impl StableBuffer {
     ///
     /// # Errors
     /// [`Failure::Io`], which is counted.
-    pub(super) fn fitting(&mut self, slot: u32, read: Data) -> Result<Data, Failure> {
-        let page = self.superblock.geometry.page_of(&read);
+    pub(super) fn fitting(&mut self, slot: u32, read: &Data) -> Result<Data, Failure> {
+        let page = self.superblock.geometry.page_of(read);
         if self.checks.fits(&self.superblock.geometry, slot, &page) {
             return Ok(page);
         }

@@ -172,7 +172,7 @@ impl StableBuffer {
     ) {
         let Item { slot, tries, .. } = self.flusher.items[item as usize];
         self.flusher.items[item as usize].is_rotten = outcome.is_ok();
-        match outcome.and_then(|data| self.fitting(slot, data)) {
+        match outcome.and_then(|data| self.fitting(slot, &data)) {
             Ok(data) => {
                 self.flusher.items[item as usize].data = Some(data);
             }

@@ -421,7 +421,7 @@ impl Layer for StableBuffer {
             Sent::Destination { part } => self.gather.ended(part, outcome, actions),
             Sent::Slot { part, slot, from, length } => {
                 let outcome = outcome
-                    .and_then(|read| self.fitting(slot, read))
+                    .and_then(|read| self.fitting(slot, &read))
                     .map(|page| page.slice(from as usize..(from + length) as usize));
                 self.table.read_ends(slot);
                 self.gather.ended(part, outcome, actions);

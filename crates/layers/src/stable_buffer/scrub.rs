@@ -108,7 +108,7 @@ impl StableBuffer {
     ) {
         self.scrub.reads -= 1;
         let is_read = outcome.is_ok();
-        let is_good = outcome.and_then(|page| self.fitting(slot, page)).is_ok();
+        let is_good = outcome.and_then(|read| self.fitting(slot, &read)).is_ok();
         let page = self.table.find(number).filter(|&page| self.table.page(page).slot == slot);
         match page {
             // It was written or flushed meanwhile.

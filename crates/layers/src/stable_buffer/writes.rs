@@ -99,7 +99,7 @@ impl StableBuffer {
         let (mut piece, page, from_slot, slot) = base;
         let mut outcome = self.poison.clone().map_or(outcome, Err);
         if from_slot != NONE {
-            outcome = outcome.and_then(|data| self.fitting(from_slot, data));
+            outcome = outcome.and_then(|data| self.fitting(from_slot, &data));
             self.table.read_ends(from_slot);
         }
         match outcome {

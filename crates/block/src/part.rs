@@ -40,6 +40,26 @@ impl<D: BlockDevice> Part<D> {
         Self { device, offset, info }
     }
 
+    /// The same in sectors of so many bytes, which a power cut may tear where they are longer than
+    /// the device's.
+    ///
+    /// # Panics
+    /// If they are not whole sectors of the device, or the part is not whole ones of them.
+    #[must_use]
+    pub fn in_sectors_of(mut self, sector_bytes: u32) -> Self {
+        let limits = &mut self.info.limits;
+        assert!(
+            sector_bytes.is_multiple_of(limits.sector_bytes)
+                && limits.capacity_bytes.is_multiple_of(u64::from(sector_bytes)),
+            "{} bytes in sectors of {} are no whole sectors of {sector_bytes}",
+            limits.capacity_bytes,
+            limits.sector_bytes
+        );
+        limits.sector_bytes = sector_bytes;
+        limits.most_bytes = (limits.most_bytes / sector_bytes * sector_bytes).max(sector_bytes);
+        self
+    }
+
     /// The whole device again.
     pub fn into_inner(self) -> D {
         self.device
@@ -139,6 +159,14 @@ mod tests {
             device.0,
             [(IoOp::Write, 11_776, 512), (IoOp::Read, 8192, 4096), (IoOp::Flush, 0, 0)]
         );
+    }
+
+    #[test]
+    fn its_sectors_may_be_several_of_the_device() {
+        let mut device = Immediate::new(Noting(Vec::new()));
+        let part = Part::new(&mut device, 8192, 8192).in_sectors_of(4096);
+        let limits = Limits { capacity_bytes: 8192, sector_bytes: 4096, most_bytes: 8192 };
+        assert_eq!(part.info().limits, limits);
     }
 
     #[test]

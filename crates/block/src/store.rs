@@ -13,6 +13,8 @@ const OUTSTANDING: u32 = 16;
 pub struct Store<'a> {
     device: &'a mut dyn BlockDevice,
     completed: Vec<Completion>,
+    /// Why the device replies to nothing more.
+    gone: Option<String>,
 }
 
 impl<'a> Store<'a> {
@@ -28,7 +30,7 @@ impl<'a> Store<'a> {
             device.info().name
         );
         assert!(device.outstanding() == 0, "{}: nothing else goes on there", device.info().name);
-        Self { device, completed: Vec::new() }
+        Self { device, completed: Vec::new(), gone: None }
     }
 
     /// What may be asked of it. Reads and writes here may be longer than `most_bytes`: they become
@@ -98,6 +100,9 @@ impl<'a> Store<'a> {
         command: impl Fn(usize) -> Command,
         mut ended: impl FnMut(u32, Data),
     ) -> Result<(), Failure> {
+        if let Some(gone) = &self.gone {
+            return Err(command(0).failed(gone.clone()));
+        }
         let most = OUTSTANDING.min(self.device.info().queue_depth);
         let (mut next, mut failure) = (0, None);
         while next < count || self.device.outstanding() > 0 {
@@ -116,7 +121,11 @@ impl<'a> Store<'a> {
                 }
             }
             // A device that is gone replies to nothing more.
-            waited.map_err(|error| command(next.saturating_sub(1)).failed(error.to_string()))?;
+            if let Err(error) = waited {
+                // Whoever goes on with something else is not to wait for it.
+                let gone = self.gone.insert(error.to_string()).clone();
+                return Err(command(next.saturating_sub(1)).failed(gone));
+            }
         }
         failure.map_or(Ok(()), Err)
     }

@@ -210,10 +210,8 @@ impl<'a> Life<'a> {
         if self.is_poisoned {
             return self.open_again(Judge::Any).map(|_| ());
         }
-        // It was drained, and nothing changed since: unless a page that waits in a buffer is bad.
-        let is_buffered = self.subject.to_string().contains("stable_buffer");
-        let judge = if is_buffered { Judge::Any } else { Judge::Newest };
-        self.open_again(judge).map(|_| ())
+        // It was drained, and nothing changed since: what is bad stays so.
+        self.open_again(Judge::Newest).map(|_| ())
     }
 
     fn run(

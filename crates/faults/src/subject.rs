@@ -44,7 +44,7 @@ impl Subject {
     #[must_use]
     pub fn registered(stack: &str, device_bytes: u64, sector_bytes: u32) -> Self {
         // The layout that keeps headers in pages wants their last bytes zero.
-        let tail_bytes = if stack.contains("layout=embedded") { 64 } else { 0 };
+        let tail_bytes = if stack.contains("layout=embedded") { 96 } else { 0 };
         Self {
             kind: SubjectKind::Registered(stack.to_owned()),
             device_bytes,

@@ -14,6 +14,8 @@ mod checksums;
 mod driver;
 mod error;
 mod facts;
+#[cfg(test)]
+mod flawed;
 mod gather;
 mod hash;
 mod layer;
@@ -30,8 +32,6 @@ mod stack;
 mod staging;
 mod structures;
 mod time;
-#[cfg(test)]
-mod version_one;
 
 pub use driver::{Driver, Watch};
 pub use error::LayerError;

@@ -81,16 +81,25 @@ fn judge(
     notes: &mut Vec<String>,
 ) -> Result<(), VolumeError> {
     let limits = device.info().limits;
-    let sector = u64::from(limits.sector_bytes);
+    let sector = u64::from(header.sector_bytes);
     let end = header.data_offset.checked_add(header.data_bytes);
-    if header.sector_bytes != limits.sector_bytes {
+    if header.sector_bytes == 0 || !header.sector_bytes.is_multiple_of(limits.sector_bytes) {
+        let (name, here) = (&device.info().name, limits.sector_bytes);
         return Err(refused(
             device,
             format!(
-                "it was made with sectors of {} bytes, and the device has {sector} now: attach it \
-                 with the same logical sector size (of a loop device: --sector-size)",
-                header.sector_bytes
+                "it was made with sectors of {sector} bytes, and what it lies on now has {here}: \
+                 of a file `losetup --find --show --sector-size {sector} {name}` makes a device \
+                 with such, and a disk has to be attached with them, or the volume be copied there \
+                 in a file",
             ),
+        ));
+    }
+    if header.sector_bytes != limits.sector_bytes {
+        notes.push(format!(
+            "it was made with sectors of {sector} bytes and keeps them; those of what it lies on \
+             now have {}, so that a power cut may tear one of the volume's",
+            limits.sector_bytes
         ));
     }
     let Some(end) = end.filter(|_| {

@@ -140,7 +140,8 @@ pub(crate) fn resize_on(
     let before_bytes = volume.capacity_bytes();
     let Closed { mut device, mut header, .. } = volume.close_to_devices()?;
     if new.data_bytes != header.data_bytes {
-        let mut part = Part::new(&mut *device, header.data_offset, header.data_bytes);
+        let mut part = Part::new(&mut *device, header.data_offset, header.data_bytes)
+            .in_sectors_of(header.sector_bytes);
         let changes =
             layers::resize(&header.stack, &header.facts, header.seed, &mut part, new.data_bytes)
                 .map_err(|error| layers_failed(&device.info().name, error))?;
@@ -279,21 +280,49 @@ fn begin(
         ));
     }
     write(device, HEADER_BYTES as u64, &bytes)?;
+    let second = second_note(header);
+    if bytes.len() as u64 <= header.data_offset - second {
+        write(device, second, &bytes)?;
+    }
     write_header(device, &marked)?;
     *header = marked;
     Ok(())
 }
 
-/// What a header that is marked so has noted.
+/// Where the second copy of a note is, if it is so short that there is room for two.
+const fn second_note(header: &Header) -> u64 {
+    let (begin, end) = (HEADER_BYTES as u64, header.data_offset);
+    begin + (end - begin).div_ceil(2).next_multiple_of(begin)
+}
+
+/// What a header that is marked so has noted: either copy is enough.
 pub(crate) fn noted(device: &mut dyn BlockDevice, header: &Header) -> Result<Note, VolumeError> {
-    let name = device.info().name.clone();
-    let mut bytes = vec![0; (header.data_offset - HEADER_BYTES as u64) as usize];
-    Store::new(device)
-        .read(HEADER_BYTES as u64, &mut bytes)
-        .map_err(|failure| BlockError::Failed { name, failure })?;
-    Note::decode(&bytes, header).map_err(|reason| {
-        refused(device, format!("its resize was cut short and cannot be finished: {reason}"))
-    })
+    let mut reasons = Vec::new();
+    for place in [HEADER_BYTES as u64, second_note(header)] {
+        match read_note(device, header, place) {
+            Ok(note) => return Ok(note),
+            Err(reason) => reasons.push(format!("at byte {place}: {reason}")),
+        }
+    }
+    Err(refused(
+        device,
+        format!("its resize was cut short and cannot be finished: {}", reasons.join("; ")),
+    ))
+}
+
+/// Reads no more than a note has: what lies behind it is not needed.
+fn read_note(device: &mut dyn BlockDevice, header: &Header, place: u64) -> Result<Note, String> {
+    let room = header.data_offset - place;
+    let mut store = Store::new(device);
+    let mut bytes = vec![0; HEADER_BYTES.min(room as usize)];
+    store.read(place, &mut bytes).map_err(|failure| failure.to_string())?;
+    let length = Note::length(&bytes).next_multiple_of(HEADER_BYTES as u64);
+    if length > bytes.len() as u64 && length <= room {
+        let mut rest = vec![0; length as usize - bytes.len()];
+        store.read(place + bytes.len() as u64, &mut rest).map_err(|failure| failure.to_string())?;
+        bytes.extend_from_slice(&rest);
+    }
+    Note::decode(&bytes, header)
 }
 
 /// Makes all changes that are noted, and then a header without the mark.
@@ -301,7 +330,8 @@ pub(crate) fn finish(device: &mut dyn BlockDevice, header: &Header) -> Result<He
     let note = noted(device, header)?;
     let name = device.info().name.clone();
     let bytes = header.data_bytes.max(note.data_bytes);
-    let mut part = Part::new(&mut *device, header.data_offset, bytes);
+    let mut part =
+        Part::new(&mut *device, header.data_offset, bytes).in_sectors_of(header.sector_bytes);
     apply(&note.changes, &mut Store::new(&mut part))
         .map_err(|failure| BlockError::Failed { name, failure })?;
     let header = Header {

@@ -141,7 +141,8 @@ pub(crate) fn give(
             let volume = Volume::open_on(first, None, header, Vec::new())?;
             Closed { device: first, header, .. } = volume.close_to_devices()?;
         }
-        let mut part = Part::new(&mut *first, header.data_offset, header.data_bytes);
+        let mut part = Part::new(&mut *first, header.data_offset, header.data_bytes)
+            .in_sectors_of(header.sector_bytes);
         had = Some(capacity(device, &header, &mut part)?);
         let area = area_of(device, &header, &mut part)?;
         header.data_bytes = area.stays_bytes();
@@ -257,7 +258,8 @@ pub(crate) fn take(
     }
     let behind = second.as_ref().map_or(0, |second| second.header.generation);
     let laid = laid_out_behind(&*first, &header)?;
-    let mut part = Part::new(&mut *first, laid.data_offset, laid.data_bytes);
+    let mut part =
+        Part::new(&mut *first, laid.data_offset, laid.data_bytes).in_sectors_of(laid.sector_bytes);
     layers::lay_area(&laid.stack, &laid.layer_facts(), laid.seed, &mut part, &area)
         .map_err(|error| layers_failed(&device, error))?;
     keeps_its_size(&device, had, capacity(&device, &laid, &mut part)?)?;

@@ -258,7 +258,7 @@ impl Files {
         store.write((page + 10) * 4096, &[1; 4096]).unwrap();
         store.flush().unwrap();
         let bytes = fs::read(self.path(name)).unwrap();
-        let at = bytes.windows(4096).position(|one| one == [value; 4096]).unwrap();
+        let at = bytes.windows(4000).position(|one| one == [value; 4000]).unwrap();
         let file = OpenOptions::new().write(true).open(self.path(name)).unwrap();
         file.write_all_at(&[!value], at as u64 + 100).unwrap();
         volume.close().unwrap();
@@ -284,7 +284,7 @@ fn a_volume_gets_a_staging_device_and_loses_it_with_all_that_it_holds() {
         assert_eq!((files.look(3), files.look(4)), ((7, capacity), (9, capacity)));
         files.write(5, 11, false);
         let staged = fs::read(files.path("fast")).unwrap();
-        assert!(staged.windows(4096).any(|bytes| bytes == [11; 4096]), "it stages there");
+        assert!(staged.windows(4000).any(|bytes| bytes == [11; 4000]), "it stages there");
         if is_closed {
             files.open().close().unwrap();
         }

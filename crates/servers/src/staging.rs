@@ -57,7 +57,9 @@ pub(crate) fn below<D: BlockDevice>(
     header: &Header,
     second: Option<(D, &Header)>,
 ) -> Spanned<Part<D>> {
-    let part = |device, header: &Header| Part::new(device, header.data_offset, header.data_bytes);
+    let part = |device, header: &Header| {
+        Part::new(device, header.data_offset, header.data_bytes).in_sectors_of(header.sector_bytes)
+    };
     Spanned::new(part(device, header), second.map(|(device, header)| part(device, header)))
 }
 

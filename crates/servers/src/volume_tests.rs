@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use block::Immediate;
 use layers::Facts;
 
 use super::*;
@@ -194,4 +195,55 @@ fn a_header_whose_data_lies_over_the_headers_is_refused() {
         let error = on.open().map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("where the headers are"), "{error}");
     }
+}
+
+fn limits(sector_bytes: u32) -> Limits {
+    Limits { capacity_bytes: 8 << 20, sector_bytes, most_bytes: 1 << 16 }
+}
+
+/// A volume made on a device of such sectors, copied to one of others.
+fn copied(stack: &str, made: u32, now: u32) -> Box<dyn BlockDevice> {
+    let creating = Creating {
+        device: "memory".to_owned(),
+        stack: stack.to_owned(),
+        facts: Facts::default(),
+        seed: 1,
+        destroys: false,
+        staging: None,
+    };
+    let on: Box<dyn BlockDevice> = Box::new(Immediate::sparse(limits(made)));
+    let mut volume = Volume::create_on(on, &creating).unwrap();
+    Store::new(volume.device()).write(8192, &[7; 4096]).unwrap();
+    let mut from = volume.close_to_devices().unwrap().device;
+    let mut bytes = vec![0; 8 << 20];
+    Store::new(&mut *from).read(0, &mut bytes).unwrap();
+    let mut to: Box<dyn BlockDevice> = Box::new(Immediate::sparse(limits(now)));
+    Store::new(&mut *to).write(0, &bytes).unwrap();
+    to
+}
+
+#[test]
+fn a_volume_keeps_its_sectors_where_those_of_its_device_are_smaller() {
+    for stack in ["direct", "log_volume(segment=64Ki)", "stable_buffer(size=64Ki)", "checksums"] {
+        let mut device = copied(stack, 4096, 512);
+        for _ in 0..2 {
+            let About { header, notes, .. } = find(&mut *device).unwrap();
+            assert!(notes[0].contains("sectors of 4096 bytes and keeps them"), "{notes:?}");
+            let mut volume = Volume::open_found(device, header, notes).unwrap();
+            assert_eq!(volume.shape().sector_bytes, 4096, "{stack}");
+            let mut bytes = [0; 4096];
+            Store::new(volume.device()).read(8192, &mut bytes).unwrap();
+            assert_eq!(bytes, [7; 4096], "{stack}");
+            Store::new(volume.device()).write(12288, &bytes).unwrap();
+            device = volume.close_to_devices().unwrap().device;
+        }
+    }
+}
+
+#[test]
+fn where_sectors_are_larger_the_way_to_open_it_is_said() {
+    let error = find(&mut *copied("direct", 512, 4096)).unwrap_err();
+    assert!(error.is_wrong_use());
+    let said = error.to_string();
+    assert!(said.contains("losetup --find --show --sector-size 512"), "{said}");
 }

@@ -1,5 +1,6 @@
 //! Volumes that earlier programs left behind, whole devices with their headers: each form of each
-//! layer that there has been is opened from its header alone, and holds what was written.
+//! layer that there has been is opened from its header alone, and holds what was written, or is
+//! refused by its version and left as it is.
 //!
 //! A new form gets a new entry, made by
 //! `cargo test -p flashwright-servers --test kept_volumes -- --ignored`, which makes those that
@@ -29,20 +30,27 @@ struct Kept {
     staging_bytes: u64,
     /// It was closed; otherwise it is recovered.
     is_closed: bool,
+    /// The version of a layer's form that is known no more.
+    refused: Option<u32>,
 }
 
 const fn alone(name: &'static str, stack: &'static str, is_closed: bool) -> Kept {
-    Kept { name, stack, staging_bytes: 0, is_closed }
+    Kept { name, stack, staging_bytes: 0, is_closed, refused: None }
+}
+
+/// With a StableBuffer of an earlier version.
+const fn buffered(name: &'static str, stack: &'static str, is_closed: bool) -> Kept {
+    Kept { refused: Some(2), ..alone(name, stack, is_closed) }
 }
 
 /// A log that was made with a staging device. Its segments began at byte 0 at first, and leave room
 /// for the rest since.
 const fn aside(name: &'static str) -> Kept {
     let stack = "log_volume(segment=64Ki)";
-    Kept { name, stack, staging_bytes: 4 << 20, is_closed: false }
+    Kept { name, stack, staging_bytes: 4 << 20, is_closed: false, refused: None }
 }
 
-const KEPT: [Kept; 10] = [
+const KEPT: [Kept; 12] = [
     alone("direct", "direct", true),
     alone("log_ring", "log_volume(segment=64Ki)", false),
     alone(
@@ -50,15 +58,22 @@ const KEPT: [Kept; 10] = [
         "log_volume(segment=128Ki,summaries=segments,over_provisioning=60%)",
         false,
     ),
-    alone("stable_buffer", "stable_buffer(size=256Ki,page=4Ki)", false),
+    buffered("stable_buffer", "stable_buffer(size=256Ki,page=4Ki)", false),
+    alone("stable_buffer_4", "stable_buffer(size=256Ki,page=4Ki)", false),
     alone("replicas", "replicas(partitions=4,patience=1us,read_threshold=0)", false),
-    alone("checksums", "stable_buffer(size=256Ki,page=4Ki)|checksums(block=512)", false),
-    alone("log_over_buffer", "log_volume(segment=64Ki)|stable_buffer(size=256Ki,page=4Ki)", true),
+    buffered("checksums", "stable_buffer(size=256Ki,page=4Ki)|checksums(block=512)", false),
+    alone("checksums_alone", "checksums(block=512)", false),
+    buffered(
+        "log_over_buffer",
+        "log_volume(segment=64Ki)|stable_buffer(size=256Ki,page=4Ki)",
+        true,
+    ),
     Kept {
         name: "staged_aside",
         stack: "stable_buffer(size=256Ki,page=4Ki)",
         staging_bytes: 4 << 20,
         is_closed: false,
+        refused: Some(3),
     },
     aside("log_aside"),
     aside("log_aside_with_room"),
@@ -123,6 +138,14 @@ fn what_an_earlier_program_left_is_opened_and_whole() {
         let (device, second) = kept.unpack(folder.path());
         let about = servers::about(&device, second.as_deref()).unwrap();
         assert_eq!((about.header.is_clean, about.header.openings), (kept.is_closed, 1));
+        if let Some(version) = kept.refused {
+            let before = fs::read(&device).unwrap();
+            let error = servers::check(&device, second.as_deref(), &Progress::default());
+            let said = error.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(said.contains(&format!("(format {version})")), "{}: {said}", kept.name);
+            assert!(fs::read(&device).unwrap() == before, "it is as it was");
+            continue;
+        }
         let found = servers::check(&device, second.as_deref(), &Progress::default()).unwrap();
         assert_eq!(found.bad_bytes, 0, "{}", kept.name);
         let mut opening = Opening::new(&device);

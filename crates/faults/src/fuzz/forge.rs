@@ -7,8 +7,8 @@ use twox_hash::XxHash3_64;
 use crate::Dice;
 
 /// Bytes of a slot's header in a stable buffer, and those that its checksum covers.
-const SLOT_HEADER: usize = 40;
-const SLOT_COVERED: usize = 32;
+const SLOT_HEADER: usize = 48;
+const SLOT_COVERED: usize = 40;
 /// Bytes of a header that have a checksum of their own, and where that is.
 const SLOT_OWN: std::ops::Range<usize> = 12..16;
 /// Bytes of its superblock that the checksum covers.
@@ -25,8 +25,9 @@ const MOST_PAGES: usize = 8;
 enum Structure {
     /// The checksum behind what it covers.
     Behind { at: usize, covered: usize },
-    /// The checksum in a header at `at`, which covers a page, too.
-    Slot { at: usize, page: usize, page_bytes: usize, seed: u64 },
+    /// The checksum in a header at `at`, which covers a page in two parts, too; the same header
+    /// lies at `other`.
+    Slot { at: usize, other: usize, page: [(usize, usize); 2], seed: u64 },
     /// The checksum before what it covers, with a seed: of a log, or of a table of checksums.
     Log { at: usize, length: usize, seed: u64 },
 }
@@ -55,11 +56,10 @@ impl Structure {
             Self::Behind { at, covered } => {
                 (at + covered, XxHash3_64::oneshot(&image[at..at + covered]))
             }
-            Self::Slot { at, page, page_bytes, seed } => {
+            Self::Slot { at, page, seed, .. } => {
                 let mut covered = image[at..at + SLOT_COVERED].to_vec();
-                covered.extend_from_slice(
-                    &XxHash3_64::oneshot(&image[page..page + page_bytes]).to_le_bytes(),
-                );
+                let parts = page.map(|(from, bytes)| &image[from..from + bytes]);
+                covered.extend_from_slice(&XxHash3_64::oneshot(&parts.concat()).to_le_bytes());
                 (at + SLOT_COVERED, XxHash3_64::oneshot_with_seed(seed, &covered))
             }
             Self::Log { at, length, seed } => {
@@ -105,23 +105,29 @@ impl Forge {
             }
         }
         for at in (0..image.len()).step_by(sector_bytes) {
-            if image[at..].starts_with(b"FWSL") && at + sector_bytes + slot_page <= image.len() {
-                structures.push(Structure::Slot {
+            if image[at..].starts_with(b"FWSL") && slot_page > 2 * SLOT_HEADER {
+                let end = |slot_bytes: usize| at + slot_bytes - SLOT_HEADER;
+                let (beside, embedded) = (end(sector_bytes + slot_page), end(slot_page));
+                let second = at + SLOT_HEADER;
+                let kept = slot_page - SLOT_HEADER;
+                let layouts = [
+                    (beside, [(at + sector_bytes, kept), (second, SLOT_HEADER)]),
+                    (
+                        embedded,
+                        [
+                            (embedded - SLOT_HEADER, SLOT_HEADER),
+                            (second, kept.saturating_sub(2 * SLOT_HEADER)),
+                        ],
+                    ),
+                ];
+                let whole =
+                    layouts.into_iter().filter(|(other, _)| other + SLOT_HEADER <= image.len());
+                structures.extend(whole.map(|(other, page)| Structure::Slot {
                     at,
-                    page: at + sector_bytes,
-                    page_bytes: slot_page,
+                    other,
+                    page,
                     seed: buffer,
-                });
-            }
-            let end = at + sector_bytes;
-            let (embedded, before) = (end - SLOT_HEADER, slot_page.saturating_sub(SLOT_HEADER));
-            if image[embedded..].starts_with(b"FWSL") && embedded >= before {
-                structures.push(Structure::Slot {
-                    at: embedded,
-                    page: embedded - before,
-                    page_bytes: before,
-                    seed: buffer,
-                });
+                }));
             }
             if image[at + 8..].starts_with(b"FWLOG") {
                 let lengths = (1..=MOST_PAGES)
@@ -175,6 +181,12 @@ impl Forge {
         }
         let (at, sum) = structure.checksum(image);
         image[at..at + 8].copy_from_slice(&sum.to_le_bytes());
+        // Headers that differ are no more than a torn slot.
+        if let Structure::Slot { at, other, .. } = structure
+            && dice.chance(0.8)
+        {
+            image.copy_within(at..at + SLOT_HEADER, other);
+        }
     }
 }
 

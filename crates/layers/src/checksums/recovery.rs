@@ -24,7 +24,8 @@ pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerErr
     let geometry = ChecksumSettings::new(making, limits)?.geometry(limits)?;
     // What was there decides, too: no two tables on a device have one identity.
     let mut previous = vec![0; limits.sector_bytes as usize];
-    store.read(geometry.last_sector(), &mut previous)?;
+    // What cannot be read will be written.
+    let _ = store.read(geometry.last_sector(), &mut previous);
     let superblock = Superblock { identity: checksum(making.seed, &previous), geometry };
     let zeros = vec![0; AT_A_TIME as usize];
     let mut at = geometry.area_offset();

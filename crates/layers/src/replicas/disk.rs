@@ -105,7 +105,8 @@ pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerErr
     let geometry = settings.geometry(store.limits())?;
     // What was there decides, too: no two volumes on a device have one identity.
     let mut previous = vec![0; geometry.sector_bytes as usize];
-    store.read(0, &mut previous)?;
+    // What cannot be read will be written.
+    let _ = store.read(0, &mut previous);
     let identity = XxHash3_64::oneshot_with_seed(making.seed, &previous);
     write(&Superblock { geometry, identity, sequence: 1, write_ns: 0 }, store)
 }
@@ -125,12 +126,13 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let settings = ReplicaSettings::read(making.args)?;
     let limits = store.limits();
     let expected = settings.geometry(limits)?;
-    let mut sectors = [0, expected.second_superblock()].map(|offset| (offset, Vec::new()));
-    for (offset, sector) in &mut sectors {
-        sector.resize(limits.sector_bytes as usize, 0);
-        store.read(*offset, sector)?;
-    }
-    let [first, second] = sectors.map(|(_, sector)| sector);
+    // One that cannot be read is taken for one that is damaged: either copy is enough.
+    let [(first, first_read), (second, second_read)] =
+        [0, expected.second_superblock()].map(|offset| {
+            let mut sector = vec![0; limits.sector_bytes as usize];
+            let read = store.read(offset, &mut sector);
+            (sector, read)
+        });
     let superblock =
         match (Superblock::from_sector(&first, limits), Superblock::from_sector(&second, limits)) {
             (Ok(one), Ok(other)) if one.identity == other.identity => {
@@ -138,6 +140,7 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
             }
             (Ok(one), _) | (Err(_), Ok(one)) => one,
             (Err(reason), Err(_)) => {
+                first_read.and(second_read)?;
                 return Err(LayerError::NotFormatted { layer: NAME, offset: 0, reason });
             }
         };

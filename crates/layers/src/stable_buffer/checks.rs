@@ -15,18 +15,29 @@ const UNKNOWN: u64 = 0;
 pub struct Checks {
     /// Checksums of the pages, as headers cover them.
     pages: Vec<u64>,
-    /// Slots that do not hold what was written, of pages that have nothing newer.
+    /// Sequence numbers of what they were written with.
+    sequences: Vec<u64>,
+    /// Slots that do not hold what was written, or cannot be read, of pages that have nothing
+    /// newer.
     bad: FxHashSet<u32>,
 }
 
 impl Checks {
     pub fn new(slots: u32) -> Self {
-        Self { pages: vec![UNKNOWN; slots as usize], bad: FxHashSet::default() }
+        let (pages, sequences) = (vec![UNKNOWN; slots as usize], vec![0; slots as usize]);
+        Self { pages, sequences, bad: FxHashSet::default() }
     }
 
-    /// A slot is about to be written with a page of this checksum, or was found with one.
-    pub fn set(&mut self, slot: u32, page: u64) {
+    /// A slot is about to be written with a page of this checksum and sequence number, or was found
+    /// with one.
+    pub fn set(&mut self, slot: u32, page: u64, sequence: u64) {
         self.pages[slot as usize] = page;
+        self.sequences[slot as usize] = sequence;
+    }
+
+    /// The sequence number of what a slot was written with.
+    pub fn sequence(&self, slot: u32) -> u64 {
+        self.sequences[slot as usize]
     }
 
     /// A slot does not hold what was written, and its page is nowhere else.
@@ -54,7 +65,7 @@ impl Checks {
         self.bad.iter().copied()
     }
 
-    /// Whether a page that was read from a slot is what was written there.
+    /// Whether a page is what a slot was written with.
     fn fits(&self, geometry: &Geometry, slot: u32, page: &Data) -> bool {
         let expected = self.pages[slot as usize];
         expected == UNKNOWN || page.is_absent() || geometry.page_checksum(page) == expected
@@ -62,11 +73,21 @@ impl Checks {
 }
 
 impl StableBuffer {
-    /// A page that was read from a slot, if it is what was written there.
+    /// What a slot holds of its page is not what was written, or it could not be read. Where it is
+    /// not, the slot says so from now on: recovery would take it for one that a power cut tore.
+    pub(super) fn is_bad_now(&mut self, slot: u32, is_rotten: bool, actions: &mut Actions) {
+        self.checks.is_bad_now(slot);
+        if is_rotten {
+            self.mark_bad(slot, actions);
+        }
+    }
+
+    /// The page in what was read of a whole slot, if it is what was written there.
     ///
     /// # Errors
     /// [`Failure::Io`], which is counted.
-    pub(super) fn fitting(&mut self, slot: u32, page: Data) -> Result<Data, Failure> {
+    pub(super) fn fitting(&mut self, slot: u32, read: &Data) -> Result<Data, Failure> {
+        let page = self.superblock.geometry.page_of(read);
         if self.checks.fits(&self.superblock.geometry, slot, &page) {
             return Ok(page);
         }
@@ -77,10 +98,10 @@ impl StableBuffer {
     /// Why a page is not given.
     pub(super) fn bad_page(&self, slot: u32) -> Failure {
         let number = self.table.number_in(slot);
-        let (offset, page) = (self.superblock.geometry.page_offset(slot), self.page_bytes());
+        let (offset, page) = (self.superblock.geometry.slot_offset(slot), self.page_bytes());
         let reason = format!(
-            "slot {slot}, at byte {offset} below, does not hold what was written of page {number}: \
-             its checksum is another; the page can be written"
+            "slot {slot}, at byte {offset} below, cannot be read or does not hold what was written \
+             of page {number}; the page can be written"
         );
         Failure::Io {
             op: IoOp::Read,

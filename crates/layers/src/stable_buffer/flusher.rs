@@ -30,6 +30,8 @@ struct Item {
     data: Option<Data>,
     /// Reads of it so far.
     tries: u32,
+    /// The last of them brought something else than what was written.
+    is_rotten: bool,
 }
 
 /// The instance that is being flushed; one at a time.
@@ -104,7 +106,15 @@ impl StableBuffer {
             self.recognition.remove(number);
             let data = self.flusher.kept.get_mut(slot as usize).and_then(Option::take);
             let lifetime = self.lifetimes.of(slot);
-            self.flusher.items.push(Item { number, page, slot, lifetime, data, tries: 0 });
+            self.flusher.items.push(Item {
+                number,
+                page,
+                slot,
+                lifetime,
+                data,
+                tries: 0,
+                is_rotten: false,
+            });
         }
         self.candidates -= numbers.len() as u32;
         self.flusher.numbers = numbers;
@@ -127,7 +137,7 @@ impl StableBuffer {
             self.read_item(item, actions);
         }
         if self.flusher.under_way == 0 {
-            self.drop_bad_items();
+            self.drop_bad_items(actions);
             self.flusher.phase = Phase::Writing;
             self.flusher.next = 0;
             self.send_writes(actions);
@@ -137,18 +147,17 @@ impl StableBuffer {
     fn read_item(&mut self, item: u32, actions: &mut Actions) {
         let entry = &mut self.flusher.items[item as usize];
         entry.tries += 1;
-        let offset = self.superblock.geometry.page_offset(entry.slot);
-        let range = (offset, offset + self.page_bytes());
+        let range = self.superblock.geometry.slot_range(entry.slot);
         self.send(Sent::FlushRead { item }, IoOp::Read, range, actions);
     }
 
     /// What could not be read, or is not what was written, does not go to its destination: it stays
     /// in its slot until it is written again.
-    fn drop_bad_items(&mut self) {
+    fn drop_bad_items(&mut self, actions: &mut Actions) {
         let mut items = std::mem::take(&mut self.flusher.items);
         items.retain(|item| {
             if item.data.is_none() && self.table.flush_failed(item.slot) {
-                self.checks.is_bad_now(item.slot);
+                self.is_bad_now(item.slot, item.is_rotten, actions);
             }
             item.data.is_some()
         });
@@ -162,10 +171,10 @@ impl StableBuffer {
         actions: &mut Actions,
     ) {
         let Item { slot, tries, .. } = self.flusher.items[item as usize];
-        match outcome.and_then(|data| self.fitting(slot, data)) {
+        self.flusher.items[item as usize].is_rotten = outcome.is_ok();
+        match outcome.and_then(|data| self.fitting(slot, &data)) {
             Ok(data) => {
-                self.flusher.items[item as usize].data =
-                    Some(self.superblock.geometry.without_header(0, data));
+                self.flusher.items[item as usize].data = Some(data);
             }
             Err(_) if tries < TRIES => {
                 self.read_item(item, actions);

@@ -41,9 +41,8 @@ impl StableBuffer {
             } else if is_buffered {
                 self.table.read_begins(slot);
                 self.counts.slot_read_pages += 1;
-                // The whole page: only so it can be held against its checksum.
-                let offset = self.superblock.geometry.page_offset(slot);
-                let range = (offset, offset + self.page_bytes());
+                // The whole slot: only so the page can be held against its checksum.
+                let range = self.superblock.geometry.slot_range(slot);
                 let (from, length) = ((begin % self.page_bytes()) as u32, (end - begin) as u32);
                 self.send(Sent::Slot { part, slot, from, length }, IoOp::Read, range, actions);
             } else {
@@ -135,7 +134,7 @@ impl StableBuffer {
             (!is_zero).then(|| {
                 format!(
                     "the last {reserved} bytes of page {number} are not zero, and layout=embedded \
-                     keeps its headers there"
+                     needs their room for its headers"
                 )
             })
         })

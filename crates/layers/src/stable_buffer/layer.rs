@@ -12,6 +12,7 @@ use super::counts::Counts;
 use super::disk::Superblock;
 use super::flusher::Flusher;
 use super::lifetimes::Lifetimes;
+use super::note::Notes;
 use super::patterns::{Incremental, OnDemand, Recognition};
 use super::scrub::Scrub;
 use super::sequential::Sequential;
@@ -93,8 +94,14 @@ pub(super) enum Sent {
         slot: u32,
         tries: u32,
     },
-    /// A superblock that says that no slot is needed any more, and the flush after both.
-    Note,
+    /// A slot gets a mark that its page is bad.
+    Mark {
+        slot: u32,
+    },
+    /// A superblock that says whether slots are needed, and the flush after notes or marks.
+    Note {
+        is_last: bool,
+    },
     NoteFlush,
 }
 
@@ -117,6 +124,7 @@ pub struct StableBuffer {
     pub(super) checks: Checks,
     pub(super) lifetimes: Lifetimes,
     pub(super) scrub: Scrub,
+    pub(super) notes: Notes,
     pub(super) recognition: Recognition,
     /// Pages that the recognition knows.
     pub(super) candidates: u32,
@@ -160,6 +168,7 @@ impl StableBuffer {
             checks: Checks::new(slots),
             lifetimes: Lifetimes::new(slots),
             scrub: Scrub::default(),
+            notes: Notes::default(),
             recognition,
             candidates: 0,
             flusher: Flusher::default(),
@@ -332,7 +341,9 @@ impl StableBuffer {
         if !self.flusher.is_idle() {
             return;
         }
-        if !self.pending.is_empty() {
+        if self.superblock.is_closed && !self.pending.is_empty() {
+            // They wait for no more than a note.
+        } else if !self.pending.is_empty() {
             self.make_room(actions);
         } else if self.is_draining {
             match self.best_instance() {
@@ -409,10 +420,9 @@ impl Layer for StableBuffer {
         match self.sent.remove(id as usize) {
             Sent::Destination { part } => self.gather.ended(part, outcome, actions),
             Sent::Slot { part, slot, from, length } => {
-                let outcome = outcome.and_then(|page| self.fitting(slot, page)).map(|page| {
-                    let wanted = page.slice(from as usize..(from + length) as usize);
-                    self.superblock.geometry.without_header(from, wanted)
-                });
+                let outcome = outcome
+                    .and_then(|read| self.fitting(slot, &read))
+                    .map(|page| page.slice(from as usize..(from + length) as usize));
                 self.table.read_ends(slot);
                 self.gather.ended(part, outcome, actions);
             }
@@ -427,8 +437,8 @@ impl Layer for StableBuffer {
             }
             Sent::Flush { cover } => self.flush_ended(cover, outcome, actions),
             Sent::LateTrim { page } => self.unlock(page),
-            // If it failed, recovery finds the slots and flushes them again.
-            Sent::Note => self.note_ended(actions),
+            Sent::Note { is_last } => self.note_ended(is_last, outcome, actions),
+            Sent::Mark { slot } => self.mark_ended(slot, outcome, actions),
             // It may have dropped what was written since the flush before it.
             Sent::NoteFlush => {
                 if let Err(failure) = outcome {
@@ -436,7 +446,9 @@ impl Layer for StableBuffer {
                     self.poison(&failure, actions);
                 }
             }
-            Sent::Scrub { number, slot, tries } => self.scrubbed((number, slot, tries), outcome),
+            Sent::Scrub { number, slot, tries } => {
+                self.scrubbed((number, slot, tries), outcome, actions);
+            }
             Sent::FlushRead { .. } | Sent::FlushWrite if self.poison.is_some() => {}
             Sent::FlushRead { item } => self.flush_read_ended(item, outcome, actions),
             Sent::FlushWrite => match outcome {

@@ -8,8 +8,8 @@ use crate::{LayerError, Limits, Making};
 /// What the recognition of patterns has for each candidate, at most: a place in its maps of runs,
 /// windows and partitions.
 const CANDIDATE_BYTES: u64 = 160;
-/// A checksum, what recovery found in the slot, and what waits for it.
-const SLOT_BYTES: u64 = 64;
+/// A checksum and a sequence number, what recovery found in the slot, and what waits for it.
+const SLOT_BYTES: u64 = 96;
 
 /// The most that a buffer keeps in memory over what has these limits.
 ///

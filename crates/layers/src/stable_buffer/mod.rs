@@ -16,7 +16,9 @@
 //! the old one: a torn write would lose what was acknowledged). Recovery takes the newest version
 //! of each page that is in any slot, needed or not; so the newest durable one is not overwritten
 //! while an older one is there ([`table`]), and nothing is written past the buffer to a page of
-//! which a version is there ([`host`]). Headers of torn slots are wiped ([`recovery`]). What lies
+//! which a version is there ([`host`]). Headers of torn slots are wiped ([`recovery`]). A slot
+//! has its header twice, in two sectors ([`slot`]), so that one bad sector costs one page; where all
+//! were flushed and a superblock says so ([`note`]), no slot is looked at. What lies
 //! on the device is drawn in `docs/formats/stable_buffer.md`; differences from the paper are in
 //! `docs/layers.md`.
 
@@ -35,6 +37,7 @@ mod resize;
 mod scrub;
 mod sequential;
 mod settings;
+mod slot;
 mod structures;
 mod table;
 #[cfg(test)]

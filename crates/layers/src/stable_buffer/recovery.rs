@@ -4,10 +4,11 @@
 use twox_hash::XxHash3_64;
 
 use super::NAME;
-use super::disk::{Content, Geometry, Header, HeaderPlace, Superblock};
+use super::disk::{Geometry, HeaderPlace, NoSuperblock, Superblock};
 use super::layer::StableBuffer;
 use super::settings::BufferSettings;
-use crate::{LayerError, Making, Opened, Store};
+use super::slot::{Content, Header, Readable};
+use crate::{Failure, LayerError, Making, Opened, Store};
 
 /// Bytes that are read or written at a time.
 const AT_A_TIME: u64 = 1 << 20;
@@ -28,7 +29,8 @@ pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerErr
     let geometry = settings.geometry(limits)?;
     // What was there decides, too: no two volumes on a device have one identity.
     let mut previous = vec![0; limits.sector_bytes as usize];
-    store.read(last_sector(store), &mut previous)?;
+    // What cannot be read will be written.
+    let _ = store.read(last_sector(store), &mut previous);
     let identity = XxHash3_64::oneshot_with_seed(making.seed, &previous);
     let zeros = vec![0; AT_A_TIME as usize];
     // A staging device may be much larger than what is used of it.
@@ -44,7 +46,7 @@ pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerErr
         at += length;
     }
     store.flush()?;
-    write_superblocks(&Superblock { identity, geometry, void_below: 0 }, store)
+    write_superblocks(&Superblock { identity, geometry, void_below: 0, is_closed: false }, store)
 }
 
 fn write_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(), LayerError> {
@@ -52,6 +54,27 @@ fn write_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(
     store.write(superblock.geometry.area_offset, &sector)?;
     store.write(last_sector(store), &sector)?;
     Ok(store.flush()?)
+}
+
+/// Writes both superblocks again, of which one is as it should be. Where the other was not sound
+/// and cannot be written the one has to do: what is below may not let a part of something bad be
+/// replaced. Which that is: whether the last one. One that is sound and older must not stay.
+fn mend_superblocks(
+    superblock: &Superblock,
+    are_sound: [bool; 2],
+    store: &mut Store<'_>,
+) -> Result<Option<bool>, LayerError> {
+    let sector = superblock.to_sector();
+    let places = [superblock.geometry.area_offset, last_sector(store)];
+    let mut lost = None;
+    for ((at, is_sound), is_last) in places.into_iter().zip(are_sound).zip([false, true]) {
+        match store.write(at, &sector) {
+            Err(Failure::Io { .. }) if !is_sound => lost = Some(is_last),
+            written => written?,
+        }
+    }
+    store.flush()?;
+    Ok(lost)
 }
 
 /// Opens the buffer that is below, whatever state it was left in.
@@ -63,27 +86,39 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let mut settings = BufferSettings::new(making, limits)?;
     // What a process that was killed had written may still be volatile: what is found has to stay.
     store.flush()?;
-    let (superblock, are_as_they_should_be) = read_superblocks(&settings, store)?;
+    let Superblocks { superblock, are_sound, are_as_they_should_be } =
+        read_superblocks(&settings, store)?;
     settings.slots = superblock.geometry.slots;
-    let found = scan(&superblock, store)?;
-    if !are_as_they_should_be {
-        write_superblocks(&superblock, store)?;
-    }
+    let found = needed_slots(&superblock, store)?;
+    let lost = match are_as_they_should_be {
+        true => None,
+        false => mend_superblocks(&superblock, are_sound, store)?,
+    };
     let mut buffer = StableBuffer::new(settings, superblock, limits);
+    buffer.notes.lost = lost;
     buffer.restore(&found);
     Ok(Box::new(buffer))
 }
 
-/// What the superblock says, and whether both of its sectors say so, in this version. The one whose
-/// note is the newer counts.
+/// What both superblocks say.
+pub(super) struct Superblocks {
+    pub superblock: Superblock,
+    /// Of the first and the last one, whether it is one.
+    are_sound: [bool; 2],
+    /// Both say what they should.
+    are_as_they_should_be: bool,
+}
+
+/// What the superblock says, and whether both of its sectors say so. The one whose note is the
+/// newer counts. One that cannot be read is taken for one that is damaged: either is enough.
 pub(super) fn read_superblocks(
     settings: &BufferSettings,
     store: &mut Store<'_>,
-) -> Result<(Superblock, bool), LayerError> {
+) -> Result<Superblocks, LayerError> {
     let limits = store.limits();
     let offset = last_sector(store);
     let mut last = vec![0; limits.sector_bytes as usize];
-    store.read(offset, &mut last)?;
+    let last_read = store.read(offset, &mut last);
     let at_end = Superblock::from_sector(&last, limits, settings.staging);
     // The one at the end says where the other is, but if it was damaged the parameters do, too.
     let begin = match &at_end {
@@ -91,13 +126,20 @@ pub(super) fn read_superblocks(
         Err(_) => settings.geometry(limits)?,
     };
     let mut first = vec![0; limits.sector_bytes as usize];
-    store.read(begin.area_offset, &mut first)?;
-    let superblock = match (at_end, Superblock::from_sector(&first, limits, settings.staging)) {
+    let first_read = store.read(begin.area_offset, &mut first);
+    let at_begin = Superblock::from_sector(&first, limits, settings.staging);
+    let are_sound = [at_begin.is_ok(), at_end.is_ok()];
+    let superblock = match (at_end, at_begin) {
         (Ok(one), Ok(other)) if one.identity == other.identity => {
-            if other.void_below > one.void_below { other } else { one }
+            // What is in use again was closed before.
+            let age = |one: &Superblock| (one.void_below, !one.is_closed);
+            if age(&other) > age(&one) { other } else { one }
         }
         (Ok(one), _) | (Err(_), Ok(one)) => one,
-        (Err(reason), Err(_)) => {
+        (Err(NoSuperblock::Older(version)), Err(_))
+        | (Err(_), Err(NoSuperblock::Older(version))) => return Err(older(version)),
+        (Err(NoSuperblock::Other(reason)), Err(_)) => {
+            last_read.and(first_read)?;
             return Err(LayerError::NotFormatted { layer: NAME, offset, reason });
         }
     };
@@ -109,7 +151,7 @@ pub(super) fn read_superblocks(
         && layout == settings.layout
         && (slots == settings.slots || !settings.is_size_given);
     if is_as_asked {
-        return Ok((superblock, are_as_they_should_be));
+        return Ok(Superblocks { superblock, are_sound, are_as_they_should_be });
     }
     let reason = format!(
         "it was formatted with {slots} slots of page={page_bytes} and layout={}, and is opened \
@@ -122,83 +164,150 @@ pub(super) fn read_superblocks(
     Err(LayerError::Refused { layer: NAME, reason })
 }
 
-/// What was found in a slot.
-pub(super) struct Found {
-    sequence: u64,
-    slot: u32,
-    /// Number of the page.
-    page: u64,
-    /// The page's checksum.
-    checksum: u64,
+fn older(version: u16) -> LayerError {
+    let reason = format!(
+        "it was made by an earlier version of Flashwright (format {version}), which this one does \
+         not know: copy its contents with that version to a new volume"
+    );
+    LayerError::Refused { layer: NAME, reason }
 }
 
-/// Whatever is whole in the slots and may be needed, by ascending sequence. The headers of what is
-/// not whole are wiped, durably: what has to be taken for lost now must not be completed by parts
-/// of a later write of the same bytes.
-pub(super) fn scan(
+/// What was found in a slot.
+pub(super) struct Found {
+    header: Header,
+    /// The page's checksum; none if the page is bad.
+    checksum: Option<u64>,
+}
+
+/// Whatever may be needed of the slots, by ascending sequence. Where none is, none is read: what
+/// becomes of them is no harm.
+pub(super) fn needed_slots(
     superblock: &Superblock,
     store: &mut Store<'_>,
 ) -> Result<Vec<Found>, LayerError> {
+    if superblock.is_closed {
+        return Ok(Vec::new());
+    }
+    let mut scan = Scan::new(superblock);
     let geometry = superblock.geometry;
-    let at_a_time = (AT_A_TIME / geometry.slot_bytes()).max(1) as u32;
-    let mut bytes =
-        vec![0; (u64::from(at_a_time.min(geometry.slots)) * geometry.slot_bytes()) as usize];
-    let (mut found, mut torn) = (Vec::new(), Vec::new());
+    let size = geometry.slot_bytes();
+    let at_a_time = (AT_A_TIME / size).max(1).min(u64::from(geometry.slots)) as u32;
+    let mut bytes = vec![0; (u64::from(at_a_time) * size) as usize];
     for first in (0..geometry.slots).step_by(at_a_time as usize) {
         let slots = at_a_time.min(geometry.slots - first);
-        let bytes = &mut bytes[..(u64::from(slots) * geometry.slot_bytes()) as usize];
-        store.read(geometry.slot_offset(first), bytes)?;
-        for (slot, bytes) in (first..).zip(bytes.chunks(geometry.slot_bytes() as usize)) {
-            match geometry.slot_content(superblock.identity, bytes) {
-                Content::Nothing => {}
-                Content::Unreadable => return Err(unreadable(&geometry, slot)),
-                Content::Torn => torn.push(slot),
-                Content::Whole(header, checksum) => {
-                    header.check(&geometry, slot)?;
-                    let Header { page, sequence, .. } = header;
-                    if sequence >= superblock.void_below {
-                        found.push(Found { sequence, slot, page, checksum });
-                    }
-                }
-            }
+        let bytes = &mut bytes[..(u64::from(slots) * size) as usize];
+        let are_read = store.read(geometry.slot_offset(first), bytes).is_ok();
+        for (slot, bytes) in (first..).zip(bytes.chunks_mut(size as usize)) {
+            let readable =
+                if are_read { Readable::ALL } else { read_slot(&geometry, slot, store, bytes) };
+            scan.take(slot, bytes, readable)?;
         }
     }
-    found.sort_unstable_by_key(|one| one.sequence);
-    if let Some(pair) = found.windows(2).find(|pair| pair[0].sequence == pair[1].sequence) {
-        let reason = format!(
-            "slots {} and {} have one sequence number, {}",
-            pair[0].slot, pair[1].slot, pair[0].sequence
-        );
-        return Err(LayerError::Corrupt {
-            layer: NAME,
-            offset: geometry.slot_offset(pair[1].slot),
-            reason,
-        });
-    }
-    let zeros = vec![0; geometry.sector_bytes as usize];
-    for &slot in &torn {
-        store.write(geometry.header_sector(slot), &zeros)?;
-    }
-    if !torn.is_empty() {
-        store.flush()?;
-    }
-    Ok(found)
+    scan.end(store)
 }
 
-/// A power cut tears no sector, so a header is always one that was written. One that is not may
-/// have been that of any page: no older version of any could be distinguished from the newest.
-fn unreadable(geometry: &Geometry, slot: u32) -> LayerError {
+/// Reads a slot, and where that fails each sector of it.
+fn read_slot(geometry: &Geometry, slot: u32, store: &mut Store<'_>, bytes: &mut [u8]) -> Readable {
+    let offset = geometry.slot_offset(slot);
+    if store.read(offset, bytes).is_ok() {
+        return Readable::ALL;
+    }
+    let size = geometry.sector_bytes as usize;
+    let sectors = (offset..).step_by(size).zip(bytes.chunks_mut(size));
+    let are_read: Vec<bool> = sectors.map(|(at, sector)| store.read(at, sector).is_ok()).collect();
+    let all = !are_read.contains(&false);
+    Readable { first: are_read[0], last: are_read[are_read.len() - 1], all }
+}
+
+/// What a pass over the slots comes upon.
+struct Scan<'a> {
+    superblock: &'a Superblock,
+    found: Vec<Found>,
+    /// Sectors with headers of torn slots: they are wiped, durably, as what has to be taken for lost
+    /// now must not be completed by parts of a later write of the same bytes.
+    torn: Vec<u64>,
+    /// Sectors with headers of whole slots that are damaged, and what they should be.
+    mended: Vec<(u64, Vec<u8>)>,
+}
+
+impl<'a> Scan<'a> {
+    const fn new(superblock: &'a Superblock) -> Self {
+        Self { superblock, found: Vec::new(), torn: Vec::new(), mended: Vec::new() }
+    }
+
+    fn take(&mut self, slot: u32, bytes: &mut [u8], readable: Readable) -> Result<(), LayerError> {
+        let Superblock { identity, geometry, void_below, .. } = *self.superblock;
+        let sector = geometry.sector_bytes as usize;
+        let places = geometry.header_sectors(slot);
+        let (header, checksum) = match geometry.slot_content(identity, slot, bytes, readable) {
+            Content::Nothing => return Ok(()),
+            Content::Unknown => return Err(unknown(&geometry, slot)),
+            Content::Torn => {
+                self.torn.extend(places);
+                return Ok(());
+            }
+            Content::Bad(header) => (header, None),
+            Content::Whole { header, checksum, is_damaged } => {
+                if is_damaged {
+                    geometry.mend(&header, checksum, bytes);
+                    let sectors = [&bytes[..sector], &bytes[bytes.len() - sector..]];
+                    self.mended.extend(places.into_iter().zip(sectors.map(<[u8]>::to_vec)));
+                }
+                (header, Some(checksum))
+            }
+        };
+        header.check(&geometry)?;
+        if header.sequence >= void_below {
+            self.found.push(Found { header, checksum });
+        }
+        Ok(())
+    }
+
+    fn end(mut self, store: &mut Store<'_>) -> Result<Vec<Found>, LayerError> {
+        self.found.sort_unstable_by_key(|one| one.header.sequence);
+        let is_twice = |pair: &&[Found]| pair[0].header.sequence == pair[1].header.sequence;
+        if let Some([one, other]) = self.found.windows(2).find(is_twice) {
+            let (one, other) = (&one.header, &other.header);
+            let reason = format!(
+                "slots {} and {} have one sequence number, {}",
+                one.slot, other.slot, one.sequence
+            );
+            let offset = self.superblock.geometry.slot_offset(other.slot);
+            return Err(LayerError::Corrupt { layer: NAME, offset, reason });
+        }
+        let zeros = vec![0; self.superblock.geometry.sector_bytes as usize];
+        for &at in &self.torn {
+            store.write(at, &zeros)?;
+        }
+        for (at, bytes) in &self.mended {
+            // The other header is enough.
+            let _ = store.write(*at, bytes);
+        }
+        if !self.torn.is_empty() || !self.mended.is_empty() {
+            store.flush()?;
+        }
+        Ok(self.found)
+    }
+}
+
+/// A power cut tears no sector, so a header is always one that was written. Where neither is, the
+/// slot may have held any page: no older version of any could be distinguished from the newest.
+fn unknown(geometry: &Geometry, slot: u32) -> LayerError {
     LayerError::Corrupt {
         layer: NAME,
-        offset: geometry.header_sector(slot),
-        reason: format!("the header of slot {slot} is not what was written there"),
+        offset: geometry.slot_offset(slot),
+        reason: format!(
+            "both headers of slot {slot}, in its first and its last sector, cannot be read or are \
+             not what was written there: any page may have been in it, and the volume was not \
+             closed"
+        ),
     }
 }
 
 impl Superblock {
     /// What is written beside a page.
-    pub fn header(&self, page: u64, sequence: u64) -> Header {
-        Header { identity: self.identity, page, sequence }
+    pub fn header(&self, slot: u32, page: u64, sequence: u64) -> Header {
+        Header { identity: self.identity, slot, page, sequence, is_mark: false }
     }
 }
 
@@ -208,20 +317,25 @@ impl StableBuffer {
     /// nothing.
     fn restore(&mut self, found: &[Found]) {
         self.sequence = self.superblock.void_below.max(1);
-        for &Found { sequence, slot, page: number, checksum } in found {
+        for Found { header, checksum } in found {
+            let Header { slot, page: number, sequence, .. } = *header;
             let page = self.table.find_or_add(number);
             self.table.take_this(slot);
             self.table.sent(slot, page);
+            self.checks.replaced(self.table.page(page).slot);
             self.table.written(slot);
             self.table.durable(slot);
-            self.checks.set(slot, checksum);
+            match checksum {
+                Some(checksum) => self.checks.set(slot, *checksum, sequence),
+                None => self.checks.is_bad_now(slot),
+            }
             self.sequence = sequence + 1;
         }
-        let pages: Vec<u32> =
-            found.iter().filter_map(|found| self.table.find(found.page)).collect();
+        let numbers = found.iter().map(|found| found.header.page);
+        let pages: Vec<u32> = numbers.filter_map(|number| self.table.find(number)).collect();
         for page in pages {
             let entry = self.table.page_mut(page);
-            if !entry.is_candidate {
+            if !entry.is_candidate && !self.checks.is_bad(entry.slot) {
                 entry.is_candidate = true;
                 let number = entry.number;
                 self.candidates += 1;

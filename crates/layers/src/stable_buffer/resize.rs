@@ -3,7 +3,7 @@
 
 use super::NAME;
 use super::disk::{Geometry, Superblock};
-use super::recovery::{format, read_superblocks, scan};
+use super::recovery::{Superblocks, format, needed_slots, read_superblocks};
 use super::settings::BufferSettings;
 use crate::staging::Area;
 use crate::{Change, Changes, LayerError, Limits, Making, Resizing, Store};
@@ -20,8 +20,8 @@ pub fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, LayerError> 
 
 /// The superblock, if all pages are at home.
 fn all_at_home(settings: &BufferSettings, below: &mut Store<'_>) -> Result<Superblock, LayerError> {
-    let (superblock, _) = read_superblocks(settings, below)?;
-    let held = scan(&superblock, below)?.len();
+    let Superblocks { superblock, .. } = read_superblocks(settings, below)?;
+    let held = needed_slots(&superblock, below)?.len();
     if held == 0 {
         return Ok(superblock);
     }

@@ -80,8 +80,7 @@ impl StableBuffer {
             let slot = page.slot;
             self.scrub.reads += 1;
             self.table.read_begins(slot);
-            let offset = self.superblock.geometry.page_offset(slot);
-            let range = (offset, offset + self.page_bytes());
+            let range = self.superblock.geometry.slot_range(slot);
             let sent = Sent::Scrub { number, slot, tries };
             self.send(sent, IoOp::Read, range, actions);
             return true;
@@ -105,10 +104,11 @@ impl StableBuffer {
         &mut self,
         (number, slot, tries): (u64, u32, u32),
         outcome: Result<Data, Failure>,
+        actions: &mut Actions,
     ) {
         self.scrub.reads -= 1;
         let is_read = outcome.is_ok();
-        let is_good = outcome.and_then(|page| self.fitting(slot, page)).is_ok();
+        let is_good = outcome.and_then(|read| self.fitting(slot, &read)).is_ok();
         let page = self.table.find(number).filter(|&page| self.table.page(page).slot == slot);
         match page {
             // It was written or flushed meanwhile.
@@ -126,7 +126,7 @@ impl StableBuffer {
                     entry.is_candidate = false;
                     self.candidates -= 1;
                     self.recognition.remove(number);
-                    self.checks.is_bad_now(slot);
+                    self.is_bad_now(slot, true, actions);
                 }
             }
         }

@@ -3,8 +3,9 @@
 use registry::{Args, Param, ParamKind, parse_bytes, parse_number};
 
 use super::NAME;
-use super::disk::{Geometry, HEADER_BYTES, HeaderPlace};
+use super::disk::{Geometry, HeaderPlace};
 use super::patterns::Tuning;
+use super::slot::HEADER_BYTES;
 use crate::{LayerError, Limits, Making};
 
 /// Bytes of pages that the buffer holds if nothing else is known: what STABLEBUFFER 4.1 takes on a
@@ -58,8 +59,8 @@ pub const PARAMS: &[Param] = &[
         name: "layout",
         kind: ParamKind::Choice(&["beside", "embedded"]),
         default: "beside",
-        help: "a slot's header has a sector of its own, or the last 40 bytes of the page, which \
-               must be zero",
+        help: "a slot's header has a sector of its own, or the page's last 96 bytes, which must be \
+               zero",
     },
     text(
         "focused_area",
@@ -235,10 +236,17 @@ impl BufferSettings {
         let (sector, page) = (limits.sector_bytes, u64::from(page_bytes));
         if page_bytes < sector
             || !page_bytes.is_multiple_of(sector)
-            || page_bytes as usize <= HEADER_BYTES
+            || (page_bytes as usize) < 2 * HEADER_BYTES
         {
             return Err(refused(format!(
                 "page={page_bytes} is not of whole sectors of {sector} bytes"
+            )));
+        }
+        if layout == HeaderPlace::Embedded && page_bytes < 2 * sector {
+            return Err(refused(format!(
+                "page={page_bytes} is one sector, and layout=embedded keeps headers in the first \
+                 and in the last of a page: take layout=beside, or a page of {} or more",
+                2 * sector
             )));
         }
         if u64::from(page_bytes) + u64::from(sector) > u64::from(limits.most_bytes) {

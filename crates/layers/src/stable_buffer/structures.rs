@@ -1,7 +1,7 @@
 //! What lies where.
 
-use super::disk::{HEADER_BYTES, HeaderPlace};
 use super::settings::BufferSettings;
+use super::slot::HEADER_BYTES;
 use crate::structures::Region;
 use crate::{LayerError, Limits, Making};
 
@@ -19,15 +19,11 @@ pub(super) fn structures(making: &Making<'_>, below: Limits) -> Result<Vec<Regio
         Region::structure("superblock", 0, (below.capacity_bytes / sector - 1) * sector, sector),
     ];
     for slot in 0..geometry.slots {
-        let page = u64::from(geometry.page_bytes);
         let (at, number) = (geometry.slot_offset(slot), u64::from(slot));
-        let header_at = match geometry.layout {
-            HeaderPlace::Beside => at,
-            HeaderPlace::Embedded => at + geometry.slot_bytes() - header,
-        };
-        regions.push(Region::structure("slot header", number, header_at, header));
-        let page_bytes = page - geometry.reserved_bytes() as u64;
-        regions.push(Region::data("slot page", number, geometry.page_offset(slot), page_bytes));
+        let last = at + geometry.slot_bytes() - header;
+        regions.push(Region::structure("slot header", number, at, header));
+        regions.push(Region::data("slot page", number, at + header, last - at - header));
+        regions.push(Region::structure("slot header", number, last, header));
     }
     Ok(regions)
 }

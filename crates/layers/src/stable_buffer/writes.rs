@@ -18,6 +18,10 @@ pub struct Waiting {
 impl StableBuffer {
     /// Lets the pieces that wait for a slot have one, in order, as long as there are any.
     pub(super) fn serve(&mut self, actions: &mut Actions) {
+        if self.superblock.is_closed {
+            self.begin_opening(actions);
+            return;
+        }
         while let Some(piece) = self.pending.pop_front() {
             let page = self.table.find(piece.page);
             if let Some(page) = page.filter(|&page| self.table.page(page).is_locked) {
@@ -75,13 +79,13 @@ impl StableBuffer {
             self.fail_write(piece.part, page, slot, failure, actions);
             return;
         }
-        let offset = if from_slot == NONE {
-            piece.page * self.page_bytes()
+        let range = if from_slot == NONE {
+            let offset = piece.page * self.page_bytes();
+            (offset, offset + self.page_bytes())
         } else {
             self.table.read_begins(from_slot);
-            self.superblock.geometry.page_offset(from_slot)
+            self.superblock.geometry.slot_range(from_slot)
         };
-        let range = (offset, offset + self.page_bytes());
         self.send(Sent::Base { piece, page, from_slot, slot }, IoOp::Read, range, actions);
     }
 
@@ -95,16 +99,11 @@ impl StableBuffer {
         let (mut piece, page, from_slot, slot) = base;
         let mut outcome = self.poison.clone().map_or(outcome, Err);
         if from_slot != NONE {
-            outcome = outcome.and_then(|data| self.fitting(from_slot, data));
+            outcome = outcome.and_then(|data| self.fitting(from_slot, &data));
             self.table.read_ends(from_slot);
         }
         match outcome {
-            Ok(data) => {
-                let whole = if from_slot == NONE {
-                    data
-                } else {
-                    self.superblock.geometry.without_header(0, data)
-                };
+            Ok(whole) => {
                 piece.data = whole.patched(piece.from as usize, &piece.data);
                 self.write_slot(&piece, page, slot, actions);
             }
@@ -129,13 +128,12 @@ impl StableBuffer {
     fn write_slot(&mut self, piece: &PagePart, page: u32, slot: u32, actions: &mut Actions) {
         let geometry = &self.superblock.geometry;
         let checksum = if piece.data.is_absent() { 0 } else { geometry.page_checksum(&piece.data) };
-        self.checks.set(slot, checksum);
-        let header = self.superblock.header(piece.page, self.sequence);
+        self.checks.set(slot, checksum, self.sequence);
+        let header = self.superblock.header(slot, piece.page, self.sequence);
         self.sequence += 1;
         self.table.sent(slot, page);
         let data = geometry.slot_data(&header, checksum, &piece.data);
-        let range =
-            (geometry.slot_offset(slot), geometry.slot_offset(slot) + geometry.slot_bytes());
+        let range = geometry.slot_range(slot);
         if !self.settings.rereads {
             self.flusher.keep(slot, &piece.data);
         }

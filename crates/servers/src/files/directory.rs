@@ -121,8 +121,8 @@ pub fn find(
     let mut is_empty = true;
     for slot in 0..SLOTS {
         let at = layout.slot(slot);
-        let decoded = match read(at, &mut looked_at) {
-            Ok(()) => Snapshot::decode(&looked_at, layout, owner, slot),
+        let decoded = match read_copy(layout, at, &mut looked_at, read) {
+            Ok(bytes) => Snapshot::decode(bytes, layout, owner, slot),
             Err(failure) => Err(NoSnapshot::Other(failure.to_string())),
         };
         match decoded {
@@ -148,6 +148,24 @@ pub fn find(
             notes.first().map_or("", String::as_str)
         ))),
     }
+}
+
+/// Reads a copy of the directory into a buffer of a slot's bytes, and no more of the slot than it
+/// has: what lies behind it is not needed. All of the slot if there is none.
+fn read_copy<'a>(
+    layout: Layout,
+    at: u64,
+    bytes: &'a mut [u8],
+    read: &mut Reading<'_>,
+) -> Result<&'a [u8], Failure> {
+    let sector = layout.sector_bytes as usize;
+    read(at, &mut bytes[..sector])?;
+    let length = Snapshot::length(&bytes[..sector]).next_multiple_of(sector);
+    let end = if (1..=bytes.len()).contains(&length) { length } else { bytes.len() };
+    if end > sector {
+        read(at + sector as u64, &mut bytes[sector..end])?;
+    }
+    Ok(&bytes[..end])
 }
 
 /// Writes the directory of a volume that nothing else uses once more, for the second of both

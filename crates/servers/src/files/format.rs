@@ -165,6 +165,12 @@ impl Snapshot {
         bytes
     }
 
+    /// Bytes of a directory that begins with these, as it says itself; 0 if it is none.
+    pub fn length(bytes: &[u8]) -> usize {
+        let length = bytes.get(64..68).filter(|_| Self::may_begin_with(bytes));
+        length.map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize)
+    }
+
     /// Whether a slot that begins with these bytes may hold a directory, of any owner.
     pub fn may_begin_with(bytes: &[u8]) -> bool {
         bytes.get(8..16) == Some(&MAGIC)

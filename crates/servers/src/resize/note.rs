@@ -55,6 +55,12 @@ impl Note {
         bytes
     }
 
+    /// Bytes of a note that begins with these, as it says itself; 0 if they are too few.
+    pub fn length(bytes: &[u8]) -> u64 {
+        let length = bytes.get(HEAD_BYTES - 8..HEAD_BYTES);
+        length.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().expect("eight")))
+    }
+
     /// What this header has noted.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Resizes whose power is cut at any write, over stacks of all kinds; what is refused, and why.
 
+use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex};
 
 use block::{Command, Completion, DeviceInfo};
@@ -323,6 +324,62 @@ fn a_resize_that_is_under_way_is_seen_checked_and_finished() {
         volume.close().unwrap();
         assert_eq!(crate::about(&device, None).unwrap().notes, [""; 0]);
     }
+}
+
+/// A resize that is noted on a file, and not done.
+fn noted_on(device: &str, stack: &str) -> Header {
+    let mut open = open_device(device, Access::DestroyData, 16).unwrap();
+    let mut header = find(&mut *open).unwrap().header;
+    let data_bytes = 6 * MIB;
+    let mut part = Part::new(&mut *open, header.data_offset, header.data_bytes);
+    let changes = layers::resize(stack, &header.facts, header.seed, &mut part, data_bytes).unwrap();
+    begin(&mut *open, &mut header, &Note { data_bytes, changes }).unwrap();
+    header
+}
+
+#[test]
+fn either_copy_of_a_note_is_enough() {
+    let stack = "stable_buffer(size=64Ki)";
+    for lost in 0..3 {
+        let (_folder, device) = on_file(stack);
+        let header = noted_on(&device, stack);
+        let file = std::fs::OpenOptions::new().write(true).open(&device).unwrap();
+        let places = [HEADER_BYTES as u64, second_note(&header)];
+        for (_, place) in places.iter().enumerate().filter(|(copy, _)| lost == 2 || lost == *copy) {
+            file.write_all_at(&[0xee; 4096], *place).unwrap();
+        }
+        match Volume::open(&Opening::new(&device)) {
+            Ok(volume) => {
+                assert!(lost < 2);
+                volume.close().unwrap();
+            }
+            Err(error) => assert!(lost == 2 && error.to_string().contains("finished"), "{error}"),
+        }
+    }
+}
+
+/// Reads end at byte 8192.
+struct Ends;
+
+impl block::Serve for Ends {
+    fn limits(&self) -> Limits {
+        Limits { capacity_bytes: 8 * MIB, sector_bytes: 512, most_bytes: 1 << 16 }
+    }
+
+    fn serve(&mut self, command: &Command) -> Result<block::Data, Failure> {
+        if command.end() > 8192 {
+            return Err(command.failed("Input/output error"));
+        }
+        let header = crate::header::tests::sample();
+        let note = Note { data_bytes: MIB, changes: Vec::new() }.encode(&header);
+        Ok(block::Data::copy_of(&note[..command.length as usize]))
+    }
+}
+
+#[test]
+fn what_lies_behind_a_note_is_not_read() {
+    let header = crate::header::tests::sample();
+    assert!(noted(&mut block::Immediate::new(Ends), &header).is_ok());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The layer against an oracle: random commands, replies in any order, cuts of the power.
 
+mod bad_sectors;
 mod commands;
 mod device;
 mod recovery;
@@ -24,7 +25,7 @@ fn limits(pages: u64) -> Limits {
 
 fn content(tag: u32) -> Vec<u8> {
     let mut bytes = vec![0; SECTOR];
-    bytes[..SECTOR - 40]
+    bytes[..SECTOR - 96]
         .chunks_exact_mut(4)
         .for_each(|word| word.copy_from_slice(&tag.to_le_bytes()));
     bytes

@@ -150,7 +150,7 @@ fn with_headers_within_pages_their_bytes_must_be_zero_and_read_as_zero() {
     opened(",layout=embedded", &mut device, |through| {
         let full = [1; PAGE];
         let failure = through.write(0, &full).unwrap_err().to_string();
-        assert!(failure.contains("the last 40 bytes of page 0 are not zero"), "{failure}");
+        assert!(failure.contains("the last 96 bytes of page 0 are not zero"), "{failure}");
         through.write(0, &full[..SECTOR]).unwrap();
         write(through, 1, 4);
         let mut last = [0; SECTOR];

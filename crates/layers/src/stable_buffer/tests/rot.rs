@@ -27,7 +27,7 @@ struct Buffer {
 fn content(page: u64, version: u64) -> Vec<u8> {
     let mut bytes: Vec<u8> =
         (0..PAGE / 8).flat_map(|word| (version << 32 | page << 16 | word).to_le_bytes()).collect();
-    bytes[PAGE as usize - 40..].fill(0);
+    bytes[PAGE as usize - 96..].fill(0);
     bytes
 }
 
@@ -72,7 +72,10 @@ impl Buffer {
     fn slot_of(&mut self, page: u64, version: u64) -> usize {
         let (image, content) = (self.image(), content(page, version));
         let begin = self.stack.limits().capacity_bytes as usize;
-        let like = |at: &usize| image[*at..].starts_with(&content[..PAGE as usize - 40]);
+        // Where a header lies, the page's bytes are elsewhere.
+        let like = |at: &usize| {
+            image[*at..].get(96..PAGE as usize - 96) == content.get(96..PAGE as usize - 96)
+        };
         (begin..image.len()).step_by(512).find(like).expect("it is in a slot")
     }
 
@@ -179,26 +182,6 @@ fn after_a_drain_no_slot_is_needed_whatever_becomes_of_it() {
         buffer.write(3, 3);
         buffer.open_again().unwrap();
         assert_eq!(buffer.read(3).unwrap(), content(3, 3), "sequence numbers go on");
-    }
-}
-
-/// A header that rots may have been that of any page.
-#[test]
-fn a_header_that_rots_is_told_with_its_place() {
-    for text in BUFFERS {
-        let mut buffer = Buffer::new(text);
-        (0..4).for_each(|page| buffer.write(page, 1));
-        let page = buffer.slot_of(2, 1);
-        let header = if text.contains("embedded") { page + PAGE as usize - 40 } else { page - 512 };
-        for byte in [0, 4, 6, 9, 13, 17, 25, 31] {
-            // A byte of each field.
-            buffer.flip(header + byte);
-            let error = buffer.open_again().unwrap_err();
-            let at = (header / 512 * 512) as u64;
-            assert!(matches!(error, LayerError::Corrupt { offset, .. } if offset == at), "{error}");
-            buffer.flip(header + byte);
-        }
-        buffer.open_again().unwrap();
     }
 }
 

@@ -179,6 +179,13 @@ pub(super) struct Found {
     checksum: Option<u64>,
 }
 
+impl Found {
+    /// Whether its page cannot be flushed.
+    pub(super) const fn is_bad(&self) -> bool {
+        self.checksum.is_none()
+    }
+}
+
 /// Whatever may be needed of the slots, by ascending sequence. Where none is, none is read: what
 /// becomes of them is no harm.
 pub(super) fn needed_slots(

@@ -21,10 +21,13 @@ pub fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, LayerError> 
 /// The superblock, if all pages are at home.
 fn all_at_home(settings: &BufferSettings, below: &mut Store<'_>) -> Result<Superblock, LayerError> {
     let Superblocks { superblock, .. } = read_superblocks(settings, below)?;
-    let held = needed_slots(&superblock, below)?.len();
-    if held == 0 {
+    let found = needed_slots(&superblock, below)?;
+    if found.is_empty() {
         return Ok(superblock);
     }
+    // Where a page is bad the others are in their slots, too, and at home all the same.
+    let bad = found.iter().filter(|found| found.is_bad()).count();
+    let held = if bad > 0 { bad } else { found.len() };
     let reason = format!(
         "{held} pages are in slots and could not be flushed, as their bytes are not those that \
          were written: write them as a whole, and try it again then"

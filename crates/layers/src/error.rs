@@ -73,3 +73,14 @@ pub enum LayerError {
         reason: String,
     },
 }
+
+impl LayerError {
+    /// Why a form of an earlier version is not opened.
+    pub(crate) fn older(layer: &'static str, version: u16) -> Self {
+        let reason = format!(
+            "it was made by an earlier version of Flashwright (format {version}), which this one \
+             does not know: copy its contents with that version to a new volume"
+        );
+        Self::Refused { layer, reason }
+    }
+}

@@ -35,7 +35,7 @@ const STACKS: [&str; 7] = [
     "log_volume(segment=64Ki)",
     "stable_buffer(size=1Mi)",
     "scheduler(coalesce)|log_volume(segment=64Ki)",
-    "log_volume(page=1Ki,segment=64Ki,summaries=segments)",
+    "log_volume(page=1Ki,segment=64Ki,over_provisioning=25%,summaries=segments)",
     "stable_buffer(size=1Mi)|log_volume(segment=64Ki)",
 ];
 /// Those of which a layer may have its area on a second device.

@@ -89,6 +89,14 @@ pub(super) struct Superblock {
     pub since: u64,
 }
 
+/// Why bytes are no superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoSuperblock {
+    /// An earlier program made it, in this version of the format.
+    Older(u16),
+    Other(String),
+}
+
 impl Superblock {
     pub fn encode(&self, to: &mut [u8]) {
         let mut at = &mut to[8..SUPERBLOCK_BYTES];
@@ -108,25 +116,22 @@ impl Superblock {
     }
 
     /// What is there, or why it is no superblock.
-    pub fn decode(from: &[u8]) -> Result<Self, String> {
+    pub fn decode(from: &[u8]) -> Result<Self, NoSuperblock> {
+        let other = |reason: String| Err(NoSuperblock::Other(reason));
         let bytes = &from[..SUPERBLOCK_BYTES];
         let mut at = &bytes[8..];
         if at.get_u64_le() != SUPERBLOCK_MAGIC {
-            return Err("there is no superblock".to_owned());
+            return other("there is no superblock".to_owned());
         }
         let version = at.get_u16_le();
         if !is_sealed(0, bytes) {
-            return Err("the checksum of the superblock is wrong".to_owned());
+            return other("the checksum of the superblock is wrong".to_owned());
         }
         if version < VERSION {
-            return Err(format!(
-                "an earlier Flashwright made it, in version {version} of the format, and this one \
-                 knows version {VERSION}: open it with that one, and copy its contents to a new \
-                 volume"
-            ));
+            return Err(NoSuperblock::Older(version));
         }
         if version > VERSION {
-            return Err(format!(
+            return other(format!(
                 "its format is of version {version}, and this Flashwright knows version \
                  {VERSION}: use a newer one"
             ));
@@ -134,7 +139,7 @@ impl Superblock {
         let flags = at.get_u16_le();
         let is_aside = flags & Form::ASIDE != 0;
         let form = Form::from_flags(flags & !Form::ASIDE)
-            .ok_or_else(|| format!("its form is {flags:#06x}, which is unknown"))?;
+            .ok_or_else(|| NoSuperblock::Other(format!("its form {flags:#06x} is unknown")))?;
         let page_bytes = at.get_u32_le();
         let volume = at.get_u64_le();
         let sizes = Sizes {

@@ -146,7 +146,7 @@ impl VolumeLayout {
         Self::check_sizes(settings, below, device_bytes)?;
         let ring_pages = settings
             .summary_pages
-            .unwrap_or(((all * u64::from(segment_pages) / 128) as u32).max(64));
+            .unwrap_or(((all * u64::from(segment_pages) / 128) as u32).max(32));
         let form = Form {
             keeps_checksums: settings.keeps_checksums,
             in_segments: settings.are_summaries_in_segments,

@@ -10,8 +10,8 @@ use ssd::ftl::BlockRemains;
 use super::NAME;
 use super::checks::Checks;
 use super::disk::{
-    Entry, LOST, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, SummaryHead, Superblock, decode_summary,
-    decode_table, make_table,
+    Entry, LOST, NOWHERE, NoSuperblock, Root, SUPERBLOCK_BYTES, Segment, SummaryHead, Superblock,
+    decode_summary, decode_table, make_table,
 };
 use super::footer::{FooterHead, entries_of_mapped, footer_bytes};
 use super::layout::{COPIES, VolumeLayout};
@@ -180,21 +180,22 @@ pub(super) fn read_superblock(
     let mut read = |at: u64| {
         let mut bytes = vec![0; SUPERBLOCK_BYTES.next_multiple_of(limits.sector_bytes as usize)];
         if limits.capacity_bytes < at + bytes.len() as u64 {
-            return Ok(Err(format!("the device has {} bytes", limits.capacity_bytes)));
+            let reason = format!("the device has {} bytes", limits.capacity_bytes);
+            return Ok(Err(NoSuperblock::Other(reason)));
         }
         let is_read = try_read(store, at, &mut bytes)?;
         let found = if is_read {
             Superblock::decode(&bytes)
         } else {
-            Err("the superblock cannot be read".to_owned())
+            Err(NoSuperblock::Other("the superblock cannot be read".to_owned()))
         };
         Ok::<_, LayerError>(found.and_then(|found| {
             let fits = VolumeLayout::is_sound(found.sizes, limits, settings.aside);
             fits.then_some(found).ok_or_else(|| {
-                format!(
+                NoSuperblock::Other(format!(
                     "its superblock describes a volume that is none, or does not fit {} bytes",
                     limits.capacity_bytes
-                )
+                ))
             })
         }))
     };
@@ -208,7 +209,10 @@ pub(super) fn read_superblock(
         (Ok(first), Some(second)) => Ok((first, second == Ok(first))),
         (Ok(first), None) => Ok((first, false)),
         (Err(_), Some(Ok(second))) => Ok((second, false)),
-        (Err(reason), _) => Err(LayerError::NotFormatted { layer: NAME, offset: own_at, reason }),
+        (Err(NoSuperblock::Older(version)), _) => Err(LayerError::older(NAME, version)),
+        (Err(NoSuperblock::Other(reason)), _) => {
+            Err(LayerError::NotFormatted { layer: NAME, offset: own_at, reason })
+        }
     }
 }
 
@@ -593,6 +597,10 @@ impl<'a> Replay<'a> {
     }
 
     /// The summary of this number, if either copy of it is whole. It adds its entries.
+    ///
+    /// # Errors
+    /// [`LayerError::Corrupt`] if neither copy can be read. No power cut does that: it may have
+    /// been the last one, and older versions would come back without it.
     fn read_summary(
         &self,
         epoch: u64,
@@ -601,15 +609,24 @@ impl<'a> Replay<'a> {
         entries: &mut Vec<Entry>,
         store: &mut Store<'_>,
     ) -> Result<Option<SummaryHead>, LayerError> {
+        let mut unreadable = 0;
         for copy in 0..COPIES {
-            read_or_zeros(store, self.layout.summary(number, copy), bytes)?;
+            if !try_read(store, self.layout.summary(number, copy), bytes)? {
+                unreadable += 1;
+                continue;
+            }
             let found = decode_summary(self.volume, bytes, entries);
             if let Some(head) = found.filter(|head| head.epoch == epoch && head.number == number) {
                 return Ok(Some(head));
             }
             entries.clear();
         }
-        Ok(None)
+        if unreadable < COPIES {
+            return Ok(None);
+        }
+        let offset = self.layout.summary(number, 0);
+        let reason = format!("neither copy of summary {number} can be read; {BY_SALVAGE}");
+        Err(LayerError::Corrupt { layer: NAME, offset, reason })
     }
 
     /// Segments whose footers may not say what lies in them: such as are not full, and such as

@@ -75,7 +75,7 @@ pub(super) const PARAMS: &[Param] = &[
         kind: ParamKind::Text,
         default: "auto",
         help: "most summaries of what was written since a checkpoint, each of a page, 8 at the \
-               least; auto: 1/128 of all pages, 64 at the least",
+               least; auto: 1/128 of all pages, 32 at the least",
     },
     Param {
         name: "summaries",

@@ -137,7 +137,9 @@ pub(super) fn read_superblocks(
         }
         (Ok(one), _) | (Err(_), Ok(one)) => one,
         (Err(NoSuperblock::Older(version)), Err(_))
-        | (Err(_), Err(NoSuperblock::Older(version))) => return Err(older(version)),
+        | (Err(_), Err(NoSuperblock::Older(version))) => {
+            return Err(LayerError::older(NAME, version));
+        }
         (Err(NoSuperblock::Other(reason)), Err(_)) => {
             last_read.and(first_read)?;
             return Err(LayerError::NotFormatted { layer: NAME, offset, reason });
@@ -162,14 +164,6 @@ pub(super) fn read_superblocks(
         word(settings.layout)
     );
     Err(LayerError::Refused { layer: NAME, reason })
-}
-
-fn older(version: u16) -> LayerError {
-    let reason = format!(
-        "it was made by an earlier version of Flashwright (format {version}), which this one does \
-         not know: copy its contents with that version to a new volume"
-    );
-    LayerError::Refused { layer: NAME, reason }
 }
 
 /// What was found in a slot.

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -197,13 +197,47 @@ def cli_json(cli: Cli) -> Callable[..., Any]:
     return lambda *arguments: json.loads(cli(*arguments, "--json", "-").stdout)
 
 
-@pytest.fixture
-def can_mount() -> None:
+def _needs_mounts() -> None:
     """Mounting needs root, FUSE and loop devices: CI has all of them."""
     find_program("losetup")
     find_program("mkfs.ext4")
     is_there = os.geteuid() == 0 and Path("/dev/fuse").exists()
     require(is_there, "mounting needs root and /dev/fuse")
+
+
+@contextmanager
+def _locked(folder: Path, how: int) -> Iterator[None]:
+    """Hold a lock of all processes of a run; who waits for it alone is not overtaken."""
+    with (folder / "mounts.turn").open("w") as turn, (folder / "mounts.lock").open("w") as lock:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        fcntl.flock(lock, how)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        yield
+
+
+def _of_run(factory: pytest.TempPathFactory) -> Path:
+    """Give the folder that all processes of a run share."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture
+def can_mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Mount volumes, beside other tests that do so."""
+    _needs_mounts()
+    with _locked(_of_run(tmp_path_factory), fcntl.LOCK_SH):
+        yield
+
+
+@pytest.fixture
+def can_mount_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Mount volumes while no other test does: a mount namespace of its own copies all mounts.
+
+    A volume is not taken away as long as a namespace has it.
+    """
+    _needs_mounts()
+    with _locked(_of_run(tmp_path_factory), fcntl.LOCK_EX):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -111,7 +111,7 @@ WRONG_USE = [
     (["compare", READS, "--device", "a16", "--device", "a16"], "given twice"),
     (["compare", READS, *A16, "--placements", "nope"], "known are: none"),
     (["device", "nope"], "built in are: "),
-    (["device", "a16", "--out", "none/x.toml"], "there is no folder none"),
+    (["device", "a16", "--out", "none/x.toml"], "there is no folder 'none'"),
 ]
 
 

@@ -44,6 +44,7 @@ INPUTS = {
     ("waterfall", "--device"),
     *((f"volume {name}", "device") for name in ("check", "create", "destroy", "info", "mount")),
     *((f"volume {name}", "device") for name in ("new-uuid", "resize", "restage", "serve", "unit")),
+    ("volume salvage", "device"),
 }
 """Parameters that name what is read, or made by others; all others that name a path are written."""
 PATHS = ("PATH", "FILE", "DIR", "SOCKET", "PROFILE")
@@ -197,6 +198,7 @@ def _words(words: str, param: click.Parameter, target: Path, first: str = "x") -
 
 IS_NO_HARM = {
     "a socket": {"socket"},
+    "an image": set(),
     "a link": {"link", "link to nothing", "link to a folder"},
     "a drive's file": {"text", "foreign json", "foreign toml", "foreign table", "volume"},
 }

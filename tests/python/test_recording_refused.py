@@ -48,7 +48,9 @@ sys.stdin.read()
 def recording(tmp_path: Path) -> Path:
     """A recording that is finished, with one table."""
     folder = tmp_path / "rec"
-    Run("record", {"provenance": {}}, {"requests": pa.table({"time_ns": [0]})}).write(folder)
+    Run(
+        "record", {"provenance": {"flashwright": "0"}}, {"requests": pa.table({"time_ns": [0]})}
+    ).write(folder)
     return folder
 
 
@@ -92,7 +94,7 @@ def test_a_recording_that_is_refused_leaves_the_folder_as_it_was(
 
 def test_a_replay_is_not_recorded_over_its_trace(recording: Path, cli: Cli) -> None:
     said = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "rec", code=2).stderr
-    assert "holds a recording, which would be lost" in said
+    assert "it is what 'TRACE' names, too, and would be lost" in said
     said = cli(
         "replay",
         "rec",

@@ -16,7 +16,7 @@ from flashwright.volumes import mounting, places
 from holding import ALONE, HOLDINGS, UNSEEN
 from support import Cli, find_program
 
-pytestmark = pytest.mark.usefixtures("can_mount")
+pytestmark = pytest.mark.usefixtures("can_mount_alone")
 MEBIBYTE = 1 << 20
 
 

@@ -40,6 +40,7 @@ STAGED = ("--staging", "fast", "--staging-size", "8M")
         ("destroy two", "INT,KILL,EIO", 1),
     ],
 )
+@pytest.mark.usefixtures("can_mount_alone")
 def test_what_is_stopped_at_a_step_loses_nothing(name: str, ends: str, steps: int) -> None:
     find_program("strace")
     require(os.geteuid() == 0, "a namespace of processes needs root")

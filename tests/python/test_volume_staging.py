@@ -189,7 +189,8 @@ def test_what_a_served_volume_has_acknowledged_outlives_a_kill(
     with Path(slow).open("rb") as file:
         file.seek(MEBIBYTE + 64 * 1024)
         assert file.read(4096) != b"\x08" * 4096, "it is not at home yet"
-    assert b"\x08" * 4096 in Path(fast).read_bytes(), "it is staged"
+    # Two headers lie in a slot, with some of the page's bytes beside the other.
+    assert b"\x08" * 4000 in Path(fast).read_bytes(), "it is staged"
     assert _core.check_volume(slow)["recovery_sectors"] == 0
     volume = _core.Volume(slow)
     assert volume.read(64 * 1024, 4096) == b"\x08" * 4096

@@ -256,7 +256,8 @@ fn check_volume<'py>(
 
 /// Copies what the users of the volume on a device have to a new file, as far as it can be found:
 /// with `rebuild`, or where its map is gone, by what the segments of its log say. A dict: `about`,
-/// `image_bytes`, `bad_bytes`, `bad` (first byte, length, why; zeros in the file), `notes`. The
+/// `image_bytes`, `bad_bytes`, `bad` (first byte, length, why; zeros in the file), `is_rebuilt`
+/// (the newest data may be missing), `notes`. The
 /// progress counts bytes. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (device, image, *, staging=None, rebuild=false, progress=None))]
@@ -278,6 +279,7 @@ fn salvage_volume<'py>(
     dict.set_item("image_bytes", salvaged.found.read_bytes)?;
     dict.set_item("bad_bytes", salvaged.found.bad_bytes)?;
     dict.set_item("bad", salvaged.found.bad)?;
+    dict.set_item("is_rebuilt", !salvaged.notes.is_empty())?;
     dict.set_item("notes", salvaged.notes)?;
     Ok(dict)
 }

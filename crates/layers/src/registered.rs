@@ -64,6 +64,9 @@ pub enum Addresses {
     Moved,
 }
 
+/// Opens what is left of a layer.
+pub type Salvage = fn(&Making<'_>, &mut Store<'_>, &mut Vec<String>) -> Opened;
+
 /// One layer in the registry.
 pub struct Entry {
     /// Name, parameters, source.
@@ -80,7 +83,7 @@ pub struct Entry {
     pub open: fn(&Making<'_>, &mut Store<'_>) -> Opened,
     /// Opens what is left where `open` gives up, without any write, for one who copies it out. It
     /// adds lines on what is missing.
-    pub salvage: Option<fn(&Making<'_>, &mut Store<'_>, &mut Vec<String>) -> Opened>,
+    pub salvage: Option<Salvage>,
     /// What may be asked of it over what has these limits, if it can be resized.
     pub limits: fn(&Making<'_>, Limits) -> Result<Limits, LayerError>,
     /// The most that it keeps in memory over what has these limits.
@@ -284,9 +287,10 @@ fn make_and_open(
     };
     if !rebuilds {
         match (entry.open)(making, store) {
-            Err(error) => notes.borrow_mut().push(error.to_string()),
+            Err(error) => notes.borrow_mut().push(format!("it cannot be opened as it is: {error}")),
             opened => return opened,
         }
     }
+    notes.borrow_mut().push(format!("`{}` is put together of what is left", entry.info.name));
     salvage(making, store, &mut notes.borrow_mut())
 }

@@ -17,7 +17,8 @@ use crate::volume::layers_failed;
 pub struct Salvaged {
     /// What was read. Zeros stand in the image for what could not be.
     pub found: Found,
-    /// What was missing, and how it was made up for, in lines.
+    /// What was missing, and how it was made up for, in lines; empty if nothing was. What was
+    /// written last may be missing where there are any.
     pub notes: Vec<String>,
 }
 
@@ -38,7 +39,7 @@ pub fn salvage(
     progress: &Progress,
 ) -> Result<Salvaged, VolumeError> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(image);
-    let file = file.map_err(|error| unwritten(image, error))?;
+    let file = file.map_err(|error| unwritten(image, &error))?;
     let copied = copy(device, staging, (image, &file), rebuilds, progress);
     if copied.is_err() {
         // We have made it, and nobody else was told of it.
@@ -47,7 +48,7 @@ pub fn salvage(
     copied
 }
 
-fn unwritten(image: &Path, error: io::Error) -> VolumeError {
+fn unwritten(image: &Path, error: &io::Error) -> VolumeError {
     let reason = match error.kind() {
         io::ErrorKind::AlreadyExists => "it is there already: name a file that is not".to_owned(),
         _ => format!("it cannot be written: {error}"),
@@ -74,10 +75,10 @@ fn copy(
             if bytes.iter().all(|&byte| byte == 0) {
                 return Ok(());
             }
-            file.write_all_at(bytes, at).map_err(|error| unwritten(image, error))
+            file.write_all_at(bytes, at).map_err(|error| unwritten(image, &error))
         })?;
         let whole = file.set_len(found.read_bytes).and_then(|()| file.sync_all());
-        whole.map_err(|error| unwritten(image, error))?;
+        whole.map_err(|error| unwritten(image, &error))?;
         Ok(found)
     })?;
     Ok(Salvaged { found, notes })

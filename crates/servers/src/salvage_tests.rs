@@ -109,13 +109,8 @@ fn the_staging_device_may_be_gone() {
     let salvaged = made.salvage().unwrap();
     let notes = &salvaged.found.about.notes;
     assert!(notes.iter().any(|note| note.contains("needs its staging device")), "{notes:?}");
-    let image = fs::read(made.path("image")).unwrap();
-    let held = (3 * PAGES..4 * PAGES).filter(|number| {
-        let at = (number * 7 % PAGES * PAGE) as usize;
-        image[at..at + PAGE as usize] == content(*number)
-    });
-    // What lies in the one open segment was named by summaries there.
-    assert!(held.count() as u64 >= PAGES - 16);
+    assert!(!salvaged.notes.is_empty());
+    assert!(is_whole(&fs::read(made.path("image")).unwrap()), "also what lies in an open segment");
 }
 
 #[test]

@@ -169,7 +169,9 @@ pub(crate) fn open(
     };
     let second = opened.map_err(|error| {
         wrong(format!(
-            "volume {uuid} needs its staging device, and {error}; say where it is by --staging"
+            "volume {uuid} needs its staging device, and {error}; say where it is by --staging; if \
+             it is lost, `flashwright volume restage` gives a stable_buffer that was closed another \
+             one, and `flashwright volume salvage` copies out what is left of a log"
         ))
     })?;
     open_on(second, (device, &place), header, given.is_some()).map(Some)

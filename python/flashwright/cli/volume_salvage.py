@@ -36,15 +36,16 @@ def salvage(device: str, *, out: Path, staging: str | None, rebuild: bool, to: J
     system or a database sees them. A log volume whose tables, roots or superblocks are gone is
     rebuilt: each segment says at its end which pages lie in it. Its staging device may be missing.
 
-    What cannot be read is zeros in IMAGE and is listed. Without tables, pages that were trimmed may
-    come back with what they held before.
+    What cannot be read is zeros in IMAGE and is listed. What was rebuilt is not certain: what was
+    written last may be missing or old, above all if the volume was not closed, and pages that were
+    trimmed may come back. Check it before you use it.
 
-    Exit code 1 if something could not be read.
+    Exit code 1 if something could not be read, or was rebuilt.
 
     \b
     Examples:
       flashwright volume salvage /dev/sdb --out contents.img
-      sudo mount -o loop,ro contents.img /mnt/rescued
+      cp contents.img copy.img; sudo e2fsck -f copy.img; sudo mount copy.img /mnt/rescued
     """
     from flashwright import _core
     from flashwright._core import RunError
@@ -63,7 +64,13 @@ def salvage(device: str, *, out: Path, staging: str | None, rebuild: bool, to: J
     for offset, length, why in found["bad"]:
         to.say(f"byte {offset}, {length} bytes: {why}")
     to.say(f"{out}: {shown(found['image_bytes'])}, the contents of volume {found['about']['uuid']}")
+    wrong = []
     if found["bad_bytes"]:
-        raise RunError(
-            f"{device}: {shown(found['bad_bytes'])} could not be read and are zeros in {out}"
+        wrong.append(f"{shown(found['bad_bytes'])} could not be read and are zeros in {out}")
+    if found["is_rebuilt"]:
+        wrong.append(
+            "it was rebuilt, so that what was written last may be missing or old: let the file "
+            "system's check, and the database's, look at a copy of it"
         )
+    if wrong:
+        raise RunError(f"{device}: {'; '.join(wrong)}")

@@ -27,8 +27,8 @@ fn lay(making: &Making<'_>, store: &mut Store<'_>, area: &Area) -> Result<(), La
     let settings = VolumeSettings::read(making.args, making.facts)?;
     let held: &Recovered = area.contents().ok_or_else(|| {
         refused(
-            "without the tables on its staging device nothing of the volume can be found: open it \
-             with that device, or make a new volume",
+            "its tables are on its staging device: open it with that, or copy out what is left by \
+             `flashwright volume salvage`",
         )
     })?;
     let old = &held.layout;

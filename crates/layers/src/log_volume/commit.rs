@@ -368,6 +368,10 @@ impl<P: Placement> LogVolume<P> {
 
     fn begin_commit(&mut self, is_for_space: bool, actions: &mut Actions) {
         let is_for_host = self.activity.is_draining() || !self.commit.waiters.is_empty();
+        if self.activity.is_draining() {
+            // What is closed says in its segments all that lies there.
+            self.write_footers(actions);
+        }
         let tells_anew = is_for_space && self.log.durable > self.log.said;
         if self.layout.form.in_segments && (tells_anew || self.log.has_entries()) {
             self.seal_here(actions);

@@ -93,6 +93,7 @@ fn identity_of_summary(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Something that says where pages lie.
+#[derive(Clone, Copy)]
 enum Said<'a> {
     Footer { segment: u32, head: FooterHead, entries: &'a [FooterEntry] },
     Summary { head: SummaryHead, entries: &'a [Entry] },
@@ -191,8 +192,8 @@ impl Scan<'_, '_> {
         }
         if silent > 0 {
             notes.push(format!(
-                "{silent} of {} segments do not say what lies in them, as those that were never \
-                 filled",
+                "{silent} of {} segments say nothing of what lies in them: they are empty, or were \
+                 being filled when the volume was last in use",
                 self.layout.segments
             ));
         }

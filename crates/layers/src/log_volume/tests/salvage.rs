@@ -208,8 +208,8 @@ fn a_salvage_beside_a_whole_map_finds_the_same() {
     }
 }
 
-/// After a drain and a checkpoint nothing but the footers is needed; and the second device may be
-/// gone as a whole.
+/// After a drain nothing but the footers is needed, those of open segments among them: the second
+/// device may be gone as a whole.
 #[test]
 fn a_salvage_needs_only_the_device_with_the_segments() {
     let text = VOLUMES[0];

@@ -332,6 +332,33 @@ def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_new_file_is_durable_before_it_takes_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "own.json"
+    path.write_text('{"flashwright": "0.1.0"}')
+    synced: list[tuple[int, str]] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, path.read_text()))
+    )
+    outputs.write_text(path, '{"flashwright": "0.2.0"}', outputs.JSON)
+    assert synced == [(path.stat().st_ino, '{"flashwright": "0.1.0"}')]
+
+
+def test_what_somebody_has_put_there_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+
+    def written() -> None:
+        with outputs.replacing(path, outputs.JSON) as part:
+            part.write_text('{"flashwright": "0.1.0"}')
+            path.write_text("what I know")
+
+    with pytest.raises(InputError, match="would be lost"):
+        written()
+    assert path.read_text() == "what I know"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_run_takes_away_its_own_tables_alone(tmp_path: Path) -> None:
     came_from = {"provenance": {"flashwright": "0.1.0"}}
     Run("stats", came_from, {"old": pa.table({"a": [1]})}).write(tmp_path / "run")

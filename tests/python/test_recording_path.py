@@ -5,6 +5,7 @@ Layers side by side, of tables made by hand, of known writes, and of real databa
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,10 +24,10 @@ from flashwright._core import write_synthetic
 from flashwright.recording import file_systems
 from flashwright.recording.calls import ROOT
 from flashwright.recording.files import Named, dictionary
-from flashwright.recording.finish import finish
+from flashwright.recording.finish import _marks, finish
 from flashwright.recording.of_run import RunRecorder
 from flashwright.recording.path import Names, PathRecorder
-from flashwright.recording.recorder import RAW, Recorder
+from flashwright.recording.recorder import MARKS, MARKS_OF_RUN, RAW, Recorder
 from flashwright.recording.tables import add_waterfall
 from flashwright.recording.tracefs import Tracefs
 from flashwright.recording.volume import Volume
@@ -253,6 +254,26 @@ def test_flash_is_held_against_requests_of_the_same_time_as_calls(tmp_path: Path
     # A measurement may begin before the first request.
     assert requests_within(tmp_path / "all", -5, 11, tmp_path / "part") == 3
     assert requests_within(tmp_path / "all", -5, -1, tmp_path / "part") == 0
+
+
+def test_checkpoints_that_were_asked_for_count_once(tmp_path: Path) -> None:
+    """The database reports all of its own, where it does."""
+    asked = [
+        {"kind": kind, "time_ns": time_ns, "end_ns": time_ns + 5, "name": ""}
+        for kind, time_ns in (("recording", 100), ("checkpoint", 150))
+    ]
+    (tmp_path / MARKS).write_text("".join(f"{json.dumps(mark)}\n" for mark in asked))
+    assert [
+        (mark["kind"], mark["time_ns"], mark["end_ns"])
+        for mark in _marks(tmp_path, 110).to_pylist()
+    ] == [("recording", -10, -5), ("checkpoint", 40, 45)]
+    pq.write_table(
+        pa.table({"time_ns": [151], "end_ns": [160], "kind": ["checkpoint"], "name": ["its own"]}),
+        tmp_path / MARKS_OF_RUN,
+    )
+    assert [
+        (mark["kind"], mark["time_ns"], mark["name"]) for mark in _marks(tmp_path, 110).to_pylist()
+    ] == [("recording", -10, ""), ("checkpoint", 41, "its own")]
 
 
 def test_a_device_that_issues_nothing_is_not_called_idle() -> None:

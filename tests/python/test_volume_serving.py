@@ -1,0 +1,93 @@
+"""What a command is asked for reaches the server that it starts or becomes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flashwright.volumes import mounting, places, serving
+from flashwright.volumes.mounting import MountPlan
+from flashwright.volumes.places import Mounted, Place
+
+
+class StartedError(Exception):
+    """A program would run now."""
+
+
+def test_all_that_is_asked_reaches_nbdkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[str] = []
+
+    def become(_program: str, words: list[str]) -> None:
+        became.extend(words)
+        raise StartedError
+
+    monkeypatch.setattr(os, "execvp", become)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(serving, "PLUGIN", Path(__file__))
+    monkeypatch.setattr(serving, "_look_first", lambda _serving: None)
+    monkeypatch.setattr(serving, "_listen", lambda _where: None)
+    monkeypatch.setattr(serving, "_hand_over", lambda _socket: None)
+    asked = serving.Serving(
+        "/dev/some",
+        queue_depth=7,
+        metrics=tmp_path / "metrics",
+        metrics_every=2.5,
+        bare=True,
+        staging="/dev/other",
+        memory_bytes=1 << 26,
+        scrub_days=2.0,
+    )
+    with pytest.raises(StartedError):
+        serving.serve_nbd(asked, tmp_path / "socket", ["--tls=require"])
+    assert {word for word in became if "=" in word} == {
+        *("volume=/dev/some", "depth=7", "bare=yes", "staging=/dev/other", "--tls=require"),
+        *(f"memory={1 << 26}", f"scrub_every={2 * 86_400}"),
+        *(f"metrics={tmp_path / 'metrics'}", "metrics_every=2.5"),
+    }
+
+
+@pytest.mark.parametrize("by", mounting.WAYS)
+def test_all_that_is_asked_of_a_mount_reaches_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    started: list[str] = []
+
+    def start(words: list[str], **_more: Any) -> None:
+        started.extend(words)
+        raise StartedError
+
+    monkeypatch.setattr(places, "_root", lambda: tmp_path / "run")
+    monkeypatch.setattr(subprocess, "Popen", start)
+    place = Place("one")
+    place.make()
+    plan = MountPlan(
+        "/dev/some",
+        tmp_path,
+        queue_depth=7,
+        metrics=tmp_path / "metrics",
+        metrics_every=2.5,
+        staging="/dev/other",
+        by=by,
+        memory_bytes=1 << 26,
+        scrub_days=2.0,
+    )
+    with pytest.raises(StartedError):
+        mounting._serve(plan, Mounted("one", "/dev/some", str(tmp_path), "", 0, 0))
+    words = started[started.index("serve") + 1 :]
+    assert words[0] == "/dev/some"
+    if by == "ublk":
+        words.remove("--ublk")
+    assert dict(zip(words[1::2], words[2::2], strict=True)) == {
+        **({"--link": str(place.block)} if by == "ublk" else {"--fuse": str(place.fuse)}),
+        "--depth": "7",
+        "--scrub-every": "2",
+        "--memory": str(1 << 26),
+        "--staging": "/dev/other",
+        "--metrics": str(tmp_path / "metrics"),
+        "--metrics-every": "2.5",
+    }

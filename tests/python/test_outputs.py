@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -343,6 +344,33 @@ def test_a_new_file_is_durable_before_it_takes_the_place(
     )
     outputs.write_text(path, '{"flashwright": "0.2.0"}', outputs.JSON)
     assert synced == [(path.stat().st_ino, '{"flashwright": "0.1.0"}')]
+
+
+def test_a_full_disk_is_an_error_and_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "own.json"
+    path.write_text('{"flashwright": "0.1.0"}')
+
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for kind, name in ((outputs.JSON, "a JSON document"), (None, "it")):
+        with pytest.raises(InputError, match=f"cannot write {name}: No space left on device"):
+            outputs.write_text(path, "new", kind)
+        assert path.read_text() == '{"flashwright": "0.1.0"}'
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_volume_whose_beginning_was_written_over_is_a_volume_still(tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    _core.allocate_file(device, 8 * MEBIBYTE)
+    _core.create_volume(str(device), "direct")
+    with device.open("r+b") as file:
+        file.write(PROM.encode().ljust(4096, b"\n"))
+    with pytest.raises(InputError, match="it is a volume, and would be lost"):
+        outputs.check(device, outputs.METRICS)
 
 
 def test_what_somebody_has_put_there_meanwhile_stays(tmp_path: Path) -> None:

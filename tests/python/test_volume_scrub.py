@@ -196,8 +196,9 @@ def test_what_a_dead_mount_left_is_taken_away_from_beside_a_living_server(
     assert not one.place.folder.exists()
 
 
+@pytest.mark.parametrize("mode", [0o750, 0o720, 0o705, 0o755])
 def test_notes_of_somebody_else_are_not_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
 ) -> None:
     root = tmp_path / "run"
     monkeypatch.setattr(places, "_root", lambda: root)
@@ -206,7 +207,7 @@ def test_notes_of_somebody_else_are_not_believed(
     one.place.make()
     one.write()
     assert places.all_served() == [one]
-    root.chmod(0o755)
+    root.chmod(mode)
     assert places.all_served() == []
     with pytest.raises(RunError, match="others may look into it"):
         one.place.make()

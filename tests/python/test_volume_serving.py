@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, serving
 from flashwright.volumes.mounting import MountPlan
 from flashwright.volumes.places import Mounted, Place
@@ -91,3 +92,21 @@ def test_all_that_is_asked_of_a_mount_reaches_its_server(
         "--metrics": str(tmp_path / "metrics"),
         "--metrics-every": "2.5",
     }
+
+
+@pytest.mark.parametrize(("code", "wrong"), [(2, InputError), (1, RunError)])
+def test_why_a_server_has_ended_is_said_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, wrong: type[Exception]
+) -> None:
+    """Wrong input stays wrong input: the exit code says so."""
+    start = subprocess.Popen
+    ends = f"read noted; echo more; echo 'flashwright: error: here: it is so'; exit {code}"
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda _words, **more: start(["sh", "-c", ends], **more)
+    )
+    monkeypatch.setattr(places, "_root", lambda: tmp_path / "run")
+    Place("one").make()
+    with pytest.raises(wrong, match=r"^here: it is so$"):
+        mounting._serve(
+            MountPlan("/dev/some", tmp_path), Mounted("one", "/dev/some", str(tmp_path), "", 0, 0)
+        )

@@ -234,7 +234,7 @@ def test_a_group_with_a_third_user_is_not_private(
 ) -> None:
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
     group = SimpleNamespace(gr_name="nobody", gr_mem=members)
-    monkeypatch.setattr(_paths.grp, "getgrgid", lambda _gid: group)
+    monkeypatch.setattr("grp.getgrgid", lambda _gid: group)
     theirs.chmod(0o775)
     if is_private:
         _paths.check_trusted(theirs)

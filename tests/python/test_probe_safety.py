@@ -13,11 +13,11 @@ import pytest
 from flashwright import _core
 from flashwright._core import ImpossibleError, InputError, __version__
 from flashwright.probing import plan as plans
-from flashwright.probing import safety
+from flashwright.probing import profile, safety
 from flashwright.probing.plan import ProbePlan
 from flashwright.probing.session import Session
 from flashwright.probing.store import Finding, Store, is_enough
-from flashwright.probing.targets import Region
+from flashwright.probing.targets import Region, Target
 
 READS, WRITES = "depth_read", "response_time_write"
 REGION = Region(0, 1 << 20)
@@ -129,3 +129,21 @@ def test_a_region_ends_where_its_device_does(offset: int) -> None:
     for length in (4 << 20, None if offset >= 4 << 20 else 4 << 20):
         with pytest.raises(InputError, match=f"the region goes from byte {offset} to"):
             Region(offset, length).on(info)
+
+
+def test_a_profile_is_of_its_findings_and_seed() -> None:
+    findings: dict[str, Finding] = {READS: {"experiment": READS, "values": []}}
+    others: dict[str, Finding] = {READS: {"experiment": READS, "values": [1]}}
+    said = {"flashwright": __version__, "of": profile.digest(findings, 1), "effort": 10}
+    assert profile.is_enough(said, findings, 1, 10)
+    assert not profile.is_enough(said, findings, 2, 10)
+    assert not profile.is_enough(said, others, 1, 10)
+    assert not profile.is_enough(said, findings, 1, 11)
+
+
+def test_a_result_says_what_was_changed_of_a_drive() -> None:
+    change = "media.erase_blocks_per_plane=64"
+    keys = ("name", "model", "kind", "capacity_bytes", "sector_bytes", "queue_depth")
+    said = Target.find("intel-x25e", [change], state="aged").document(dict.fromkeys(keys))
+    assert said["overrides"] == [change]
+    assert said["state"] == {"kind": "aged", "overwrites": 2.0}

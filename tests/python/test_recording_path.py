@@ -276,6 +276,19 @@ def test_checkpoints_that_were_asked_for_count_once(tmp_path: Path) -> None:
     ] == [("recording", -10, ""), ("checkpoint", 41, "its own")]
 
 
+def test_what_a_run_told_is_on_the_clock_of_the_recording(tmp_path: Path) -> None:
+    """It counts transactions in nanoseconds from its measurement, and checkpoints in seconds."""
+    (tmp_path / RAW).mkdir()
+    recorder = RunRecorder(tmp_path, [], 1)
+    recorder._begun_ns = 7 * S
+    transactions = {"start_ns": [5], "end_ns": [9], "kind": ["order"]}
+    recorder.tell(transactions, [{"start_s": 1.5, "end_s": 2, "cause": "time"}, {"start_s": 3}])
+    assert pq.read_table(tmp_path / RAW / MARKS_OF_RUN).to_pylist() == [
+        {"time_ns": 8 * S + S // 2, "end_ns": 9 * S, "kind": "checkpoint", "name": "time"},
+        {"time_ns": 7 * S + 5, "end_ns": 7 * S + 9, "kind": "transaction", "name": "order"},
+    ]
+
+
 def test_a_device_that_issues_nothing_is_not_called_idle() -> None:
     tables = by_hand()
     tables |= {name: tables[name].slice(0, 0) for name in ("requests", "owners")}

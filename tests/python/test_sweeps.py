@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from flashwright import _core
+from flashwright.devices import Load
 from flashwright.lifetime import Wear
 from flashwright.sources import Reading
 from flashwright.sweeps.comparison import SweepPlan
+from flashwright.sweeps.drives import DriveComparison, DrivePlan
 from flashwright.sweeps.grid import Device, Grid, GridJob
 from flashwright.sweeps.policies import Policy
 
@@ -57,3 +59,13 @@ def test_what_decides_on_the_numbers_of_a_comparison_decides_on_its_folder(
     assert plan.identity([workload]) == replace(plan, threads=2).identity([workload])
     assert plan.identity([workload]) != plan.identity([other])
     assert plan.identity([workload]) != replace(plan, **change).identity([workload])
+
+
+def test_lives_of_drives_that_differ_are_kept_apart() -> None:
+    plan = DrivePlan([], [], Load(), Reading(), None, None, threads=1)
+    found = [
+        DriveComparison(one, {})._identity()
+        for one in (plan, replace(plan, endurance=1000.0), replace(plan, writes_per_day=2.0))
+    ]
+    assert found[0] == DriveComparison(replace(plan, threads=2), {})._identity()
+    assert all(one not in found[:number] for number, one in enumerate(found))

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, serving
 from flashwright.volumes.mounting import MountPlan
 from flashwright.volumes.places import Mounted, Place
+from processes import until
+from recordings import require
 
 
 class StartedError(Exception):
@@ -92,6 +99,74 @@ def test_all_that_is_asked_of_a_mount_reaches_its_server(
         "--metrics": str(tmp_path / "metrics"),
         "--metrics-every": "2.5",
     }
+
+
+class Opened:
+    """A volume that keeps how it was opened, and what was asked of it."""
+
+    made: dict[str, Any]
+    kept: tuple[Path, float]
+
+    def __init__(self, device: str, **more: Any) -> None:
+        Opened.made = {"device": device, **more}
+
+    def about(self) -> dict[str, Any]:
+        """Do as the true one."""
+        names = ("uuid", "stack", "openings", "capacity_bytes", "notes")
+        return dict.fromkeys(names)
+
+    def keep_metrics(self, path: Path, every_s: float) -> None:
+        """Do as the true one."""
+        Opened.kept = (path, every_s)
+
+    def close(self) -> None:
+        """Do as the true one."""
+
+
+def test_all_that_is_asked_of_a_server_reaches_its_volume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_core, "Volume", Opened)
+    monkeypatch.setattr(signal, "signal", lambda *_how: None)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: SimpleNamespace(prctl=lambda *_words: 0))
+
+    def show(_volume: Any) -> None:
+        raise StartedError
+
+    asked = serving.Serving(
+        "/dev/some",
+        queue_depth=7,
+        metrics=tmp_path / "metrics",
+        metrics_every=2.5,
+        bare=True,
+        staging="/dev/other",
+        memory_bytes=1 << 26,
+        scrub_days=2.0,
+    )
+    with pytest.raises(StartedError):
+        serving._serve(asked, "fuse", None, show, list)
+    assert Opened.made == {
+        **{"device": "/dev/some", "queue_depth": 7, "bare": True, "staging": "/dev/other"},
+        **{"memory": 1 << 26, "scrub_every_s": 2 * 86_400},
+    }
+    assert Opened.kept == (tmp_path / "metrics", 2.5)
+
+
+def test_a_process_whose_first_thread_has_ended_lives_as_long_as_another_does() -> None:
+    """As a server that was told to end, with a thread that still writes: it holds the device."""
+    code = (
+        "import ctypes, sys, threading; threading.Thread(target=sys.stdin.read).start(); "
+        "print('there', flush=True); ctypes.CDLL(None).syscall(60, 0)"
+    )
+    require(os.uname().machine == "x86_64", "the number of exit(2) is that of x86-64")
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        state = Path(f"/proc/{process.pid}/stat")
+        assert until(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z")
+        assert places.process_began(process.pid) > 0
+        process.kill()
+        assert until(lambda: places.process_began(process.pid) == 0)
 
 
 @pytest.mark.parametrize(("code", "wrong"), [(2, InputError), (1, RunError)])

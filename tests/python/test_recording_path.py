@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,28 @@ def test_flash_programs_what_a_recording_wrote(tmp_path: Path) -> None:
     assert sum(found["by_part"].values()) / found["by_part"]["host"] == pytest.approx(
         found["write_amplification"]
     )
+
+
+def test_half_of_the_plays_on_a_drive_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = ("host", "relocated", "wear_moved", "mapping", "parity", "replica")
+    names = ("page_writes", "pages", "pages", "page_writes", "page_writes", "page_writes")
+    outcome: dict[str, Any] = {f"{part}_{name}": 6 for part, name in zip(parts, names, strict=True)}
+    outcome |= {"host_page_writes": 12, "erases": 3, "write_amplification": 1.5, "steady": None}
+    warmed_up: list[int | None] = []
+
+    def played(_drive: Any, _source: Any, load: devices.Load, **_more: Any) -> dict[str, Any]:
+        warmed_up.append(load.warm_up_requests)
+        return outcome
+
+    monkeypatch.setattr(devices, "load_requests", lambda *_how: SimpleNamespace(requests=600))
+    monkeypatch.setattr(devices, "run", played)
+    drive = devices.Device.load("usb-stick")
+    page_bytes = drive.profile["media"]["page_bytes"]
+    found = program_flash(Path("requests"), drive, devices.Load(), 6)
+    assert warmed_up == [300]
+    assert found["by_part"]["host"] == 4 * page_bytes
+    assert found["by_part"]["relocated"] == 2 * page_bytes
+    assert found["erases"] == 1
 
 
 def test_flash_is_held_against_requests_of_the_same_time_as_calls(tmp_path: Path) -> None:

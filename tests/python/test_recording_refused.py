@@ -14,17 +14,21 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from flashwright import InputError, RunError
 from flashwright.cli.record import _GATE
+from flashwright.recording import file_systems
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.finish import finish
 from flashwright.recording.recorder import Mark, Recorder
 from flashwright.recording.tables import tables_of
 from flashwright.recording.tracefs import Tracefs
+from flashwright.recording.volume import Volume
 from flashwright.reports.recording import losses, rows
 from flashwright.runs import Run
 from flashwright.workloads import registry
@@ -277,6 +281,34 @@ def test_what_is_lost_of_a_killed_recording_is_not_called_nothing() -> None:
         "queued": counted,
     }
     assert rows(about)[-1] == ["events lost", "not known"]
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_device_over_a_file_with_a_cache_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool
+) -> None:
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop" / "dio").write_text(f"{int(is_direct)}\n")
+    ran: list[str] = []
+
+    def tool(*words: Any) -> str:
+        ran.append(words[0])
+        return "/dev/none"
+
+    monkeypatch.setattr("flashwright.recording.volume.tool", tool)
+    monkeypatch.setattr("flashwright.recording.volume._write", lambda *_image: None)
+    monkeypatch.setattr(
+        "flashwright.recording.volume.devices.find", lambda _node: SimpleNamespace(sys=tmp_path)
+    )
+    supervisor: Any = SimpleNamespace(folder=lambda *_where: tmp_path, undo=lambda *_words: 0)
+    made = Volume(supervisor, file_systems.find("ext4"))
+    if is_direct:
+        made.on_image(tmp_path, 1 << 30)
+        assert ran == ["losetup", "mkfs.ext4", "mount"]
+        return
+    with pytest.raises(InputError, match="no direct I/O there"):
+        made.on_image(tmp_path, 1 << 30)
+    assert ran == ["losetup"]
 
 
 def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from flashwright.cli.record import _GATE
 from flashwright.recording import file_systems
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.finish import finish
-from flashwright.recording.recorder import Mark, Recorder
+from flashwright.recording.recorder import BLOCK_STREAM, MARKS, RAW, Mark, Recorder
 from flashwright.recording.tables import tables_of
 from flashwright.recording.tracefs import Tracefs
 from flashwright.recording.volume import Volume
@@ -281,6 +281,21 @@ def test_what_is_lost_of_a_killed_recording_is_not_called_nothing() -> None:
         "queued": counted,
     }
     assert rows(about)[-1] == ["events lost", "not known"]
+
+
+def test_nothing_of_the_recording_that_is_replaced_gets_into_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = tmp_path / RAW
+    raw.mkdir()
+    old = [raw / "block.cpu7.pages", raw / BLOCK_STREAM, raw / MARKS, tmp_path / "requests.parquet"]
+    for path in (*old, tmp_path / "result.json"):
+        path.write_text("old")
+    monkeypatch.setattr("flashwright.recording.recorder.is_on", lambda *_where: False)
+    nothing: Any = SimpleNamespace()
+    Recorder(nothing, nothing, tmp_path, command=[], may_replace=True)._make_folder()
+    assert sorted(tmp_path.iterdir()) == [raw, tmp_path / "result.json"]
+    assert list(raw.iterdir()) == []
 
 
 @pytest.mark.parametrize("is_direct", [False, True])

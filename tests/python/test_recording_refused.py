@@ -25,7 +25,7 @@ from flashwright.cli.record import _GATE
 from flashwright.recording import file_systems
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.finish import finish
-from flashwright.recording.recorder import BLOCK_STREAM, MARKS, RAW, Mark, Recorder
+from flashwright.recording.recorder import BLOCK_STREAM, MARKS, RAW, Mark, Recorder, check_folder
 from flashwright.recording.tables import tables_of
 from flashwright.recording.tracefs import Tracefs
 from flashwright.recording.volume import Volume
@@ -281,6 +281,19 @@ def test_what_is_lost_of_a_killed_recording_is_not_called_nothing() -> None:
         "queued": counted,
     }
     assert rows(about)[-1] == ["events lost", "not known"]
+
+
+def test_a_recording_that_was_killed_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / RAW).mkdir()
+    (tmp_path / "result.json").write_text('{"command": "record", "recording": {}}')
+    check_folder(tmp_path)
+    for name in ("block.cpu7.pages", BLOCK_STREAM):
+        path = tmp_path / RAW / name
+        path.write_text("recorded once")
+        with pytest.raises(InputError, match="a recording that was killed: .*--finish"):
+            check_folder(tmp_path)
+        check_folder(tmp_path, may_replace=True)
+        path.unlink()
 
 
 def test_nothing_of_the_recording_that_is_replaced_gets_into_the_new_one(

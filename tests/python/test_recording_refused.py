@@ -290,7 +290,7 @@ def test_a_recording_that_was_killed_is_not_replaced(tmp_path: Path) -> None:
     for name in ("block.cpu7.pages", BLOCK_STREAM):
         path = tmp_path / RAW / name
         path.write_text("recorded once")
-        with pytest.raises(InputError, match="a recording that was killed: .*--finish"):
+        with pytest.raises(InputError, match=r"a recording that was killed: .*--finish"):
             check_folder(tmp_path)
         check_folder(tmp_path, may_replace=True)
         path.unlink()

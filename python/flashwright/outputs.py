@@ -245,17 +245,22 @@ def replacing(path: Path, kind: Kind | None = None) -> Iterator[Path]:
             os.fchmod(made, stat.S_IMODE(path.lstat().st_mode) | 0o200)
         os.close(made)
         yield part
-        written = os.open(part, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            os.fsync(written)
-        finally:
-            os.close(written)
+        make_durable(part)
         if kind is not None:
             check(path, kind)
         part.replace(path)
     finally:
         # Its name is no more if it took the place of the other.
         part.unlink(missing_ok=True)
+
+
+def make_durable(path: Path) -> None:
+    """Have what a file holds on its device; OSError if it cannot be."""
+    written = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(written)
+    finally:
+        os.close(written)
 
 
 def write_text(path: Path, text: str, kind: Kind | None = None, name: str = "it") -> None:

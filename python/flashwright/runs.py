@@ -105,8 +105,11 @@ class Run:
             parts[RESULT_FILE].write_text(dump_json(self.document()), encoding="utf-8")
             for name, file in self.table_files.items():
                 # Whoever calls from Python may have it on another disk.
-                shutil.move(file, folder / f"{name}.parquet")
-                self.table_files[name] = folder / f"{name}.parquet"
+                there = folder / f"{name}.parquet"
+                shutil.move(file, there)
+                # What it was made from may go as soon as the run is written.
+                outputs.make_durable(there)
+                self.table_files[name] = there
         kept = {*parts, *(f"{name}.parquet" for name in self.table_files)}
         for stale in before - kept:
             (folder / stale).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -331,6 +332,60 @@ def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
     assert path.read_text() == '{"flashwright": "0.1.0"}'
     outputs.write_text(path, '{"flashwright": "0.2.0"}', outputs.JSON)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_is_durable_before_it_takes_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "own.json"
+    path.write_text('{"flashwright": "0.1.0"}')
+    synced: list[tuple[int, str]] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, path.read_text()))
+    )
+    outputs.write_text(path, '{"flashwright": "0.2.0"}', outputs.JSON)
+    assert synced == [(path.stat().st_ino, '{"flashwright": "0.1.0"}')]
+
+
+def test_a_full_disk_is_an_error_and_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "own.json"
+    path.write_text('{"flashwright": "0.1.0"}')
+
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for kind, name in ((outputs.JSON, "a JSON document"), (None, "it")):
+        with pytest.raises(InputError, match=f"cannot write {name}: No space left on device"):
+            outputs.write_text(path, "new", kind)
+        assert path.read_text() == '{"flashwright": "0.1.0"}'
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_volume_whose_beginning_was_written_over_is_a_volume_still(tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    _core.allocate_file(device, 8 * MEBIBYTE)
+    _core.create_volume(str(device), "direct")
+    with device.open("r+b") as file:
+        file.write(PROM.encode().ljust(4096, b"\n"))
+    with pytest.raises(InputError, match="it is a volume, and would be lost"):
+        outputs.check(device, outputs.METRICS)
+
+
+def test_what_somebody_has_put_there_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+
+    def written() -> None:
+        with outputs.replacing(path, outputs.JSON) as part:
+            part.write_text('{"flashwright": "0.1.0"}')
+            path.write_text("what I know")
+
+    with pytest.raises(InputError, match="would be lost"):
+        written()
+    assert path.read_text() == "what I know"
     assert list(tmp_path.iterdir()) == [path]
 
 

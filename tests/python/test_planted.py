@@ -142,6 +142,15 @@ def test_what_is_written_beside_goes_through_no_link(theirs: Path, secret: Path)
     assert not (theirs / "note.json.new").exists()
 
 
+def test_what_cannot_be_written_whole_leaves_nothing_beside(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    _paths.write_whole(note, "old")
+    with pytest.raises(UnicodeEncodeError):
+        _paths.write_whole(note, "\udcff")
+    assert note.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [note]
+
+
 def test_a_folder_that_is_given_away_is_no_link(theirs: Path, secret: Path) -> None:
     plant(theirs / "data", secret.parent)
     with pytest.raises(OSError, match="link"):
@@ -214,6 +223,23 @@ def test_who_called_sudo_is_trusted(theirs: Path, monkeypatch: pytest.MonkeyPatc
     _paths.check_trusted(theirs)
     monkeypatch.setenv("SUDO_UID", "1")
     with pytest.raises(PermissionError, match="belongs to nobody"):
+        _paths.check_trusted(theirs)
+
+
+@pytest.mark.parametrize(
+    ("members", "is_private"), [([], True), (["root", "nobody"], True), (["nobody", "sys"], False)]
+)
+def test_a_group_with_a_third_user_is_not_private(
+    theirs: Path, monkeypatch: pytest.MonkeyPatch, members: list[str], *, is_private: bool
+) -> None:
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    group = SimpleNamespace(gr_name="nobody", gr_mem=members)
+    monkeypatch.setattr("grp.getgrgid", lambda _gid: group)
+    theirs.chmod(0o775)
+    if is_private:
+        _paths.check_trusted(theirs)
+        return
+    with pytest.raises(PermissionError, match="written to by the group nobody"):
         _paths.check_trusted(theirs)
 
 
@@ -482,6 +508,16 @@ def test_an_image_of_ours_is_closed_to_other_users(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "image").stat().st_mode) == 0o600
+
+
+def test_an_image_of_ours_is_on_the_device_before_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written back later would be in the way of what is measured."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
+    _write(tmp_path / "image", 12288)
+    assert synced == [12288]
 
 
 def test_a_server_of_ours_is_closed_to_other_users(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from playwright.sync_api import Browser
 
 from browsing import check_report
 from flashwright import replays
+from flashwright.recording.as_replay import as_replay
 from flashwright.runs import Run
 from support import Cli
 
@@ -135,6 +136,24 @@ def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
 
 
 @pytest.mark.usefixtures("recording")
+def test_what_was_moved_is_what_was_read_and_written(tmp_path: Path) -> None:
+    requests = pa.table(
+        {
+            "time_ns": pa.array([0, 10, 20, 30], pa.uint64()),
+            "op": pa.array(["read", "write", "trim", "flush"]),
+            "length": pa.array([4096, 8192, 1 << 20, 0], pa.uint32()),
+            "latency_ns": pa.array([5, None, 7, 999_999_970], pa.uint64()),
+        }
+    )
+    result = {"recording": {"device": {"name": "loop9"}}, "provenance": {"flashwright": "0.1.0"}}
+    run = Run("record", result, {"requests": requests})
+    run.write(tmp_path / "rec")
+    said = as_replay(run, tmp_path / "rec").result
+    assert (said["sent"], said["seconds"], said["bytes_per_second"]) == (4, 1.0, 12_288)
+    assert said["latency_ns"]["write"] is None, "its end was not seen"
+    assert said["latency_ns"]["trim"]["mean"] == 7
+
+
 def test_replays_on_a_real_file_do_not_replace_each_other(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(4 << 20))
     for _ in range(2):

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -240,6 +241,28 @@ def test_nothing_is_finished_while_it_is_recorded(
     finish(tmp_path)
     assert (tmp_path / RAW / BLOCK_STREAM).read_bytes().startswith(MAGIC)
     assert not (tmp_path / RAW / HEADER).exists()
+
+
+def test_pages_are_removed_when_their_stream_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was recorded once cannot be had again: also not after a crash of the machine."""
+    page, stream = tmp_path / "block.cpu0.pages", tmp_path / BLOCK_STREAM
+    page.write_bytes(b"page")
+    (tmp_path / HEADER).write_text('{"header_page": "", "event": 1}')
+
+    def write(_pages: list[Path], _head: str, _event: int, whole: Path, _more: Any) -> Any:
+        whole.write_bytes(MAGIC)
+        return {}
+
+    synced: list[tuple[int, bool]] = []
+    monkeypatch.setattr("flashwright.recording.block_pages.write_blk_stream", write)
+    monkeypatch.setattr(
+        os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, page.exists()))
+    )
+    make_stream(tmp_path, stream)
+    assert synced == [(stream.stat().st_ino, True)]
+    assert list(tmp_path.iterdir()) == [stream]
 
 
 def test_a_page_that_is_cut_is_told(

@@ -5,12 +5,14 @@ Layers side by side, of tables made by hand, of known writes, and of real databa
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,10 @@ from flashwright._core import write_synthetic
 from flashwright.recording import file_systems
 from flashwright.recording.calls import ROOT
 from flashwright.recording.files import Named, dictionary
-from flashwright.recording.finish import finish
+from flashwright.recording.finish import _marks, finish
 from flashwright.recording.of_run import RunRecorder
 from flashwright.recording.path import Names, PathRecorder
-from flashwright.recording.recorder import RAW, Recorder
+from flashwright.recording.recorder import MARKS, MARKS_OF_RUN, RAW, Recorder
 from flashwright.recording.tables import add_waterfall
 from flashwright.recording.tracefs import Tracefs
 from flashwright.recording.volume import Volume
@@ -238,6 +240,28 @@ def test_flash_programs_what_a_recording_wrote(tmp_path: Path) -> None:
     )
 
 
+def test_half_of_the_plays_on_a_drive_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = ("host", "relocated", "wear_moved", "mapping", "parity", "replica")
+    names = ("page_writes", "pages", "pages", "page_writes", "page_writes", "page_writes")
+    outcome: dict[str, Any] = {f"{part}_{name}": 6 for part, name in zip(parts, names, strict=True)}
+    outcome |= {"host_page_writes": 12, "erases": 3, "write_amplification": 1.5, "steady": None}
+    warmed_up: list[int | None] = []
+
+    def played(_drive: Any, _source: Any, load: devices.Load, **_more: Any) -> dict[str, Any]:
+        warmed_up.append(load.warm_up_requests)
+        return outcome
+
+    monkeypatch.setattr(devices, "load_requests", lambda *_how: SimpleNamespace(requests=600))
+    monkeypatch.setattr(devices, "run", played)
+    drive = devices.Device.load("usb-stick")
+    page_bytes = drive.profile["media"]["page_bytes"]
+    found = program_flash(Path("requests"), drive, devices.Load(), 6)
+    assert warmed_up == [300]
+    assert found["by_part"]["host"] == 4 * page_bytes
+    assert found["by_part"]["relocated"] == 2 * page_bytes
+    assert found["erases"] == 1
+
+
 def test_flash_is_held_against_requests_of_the_same_time_as_calls(tmp_path: Path) -> None:
     table = pa.table(
         {
@@ -253,6 +277,39 @@ def test_flash_is_held_against_requests_of_the_same_time_as_calls(tmp_path: Path
     # A measurement may begin before the first request.
     assert requests_within(tmp_path / "all", -5, 11, tmp_path / "part") == 3
     assert requests_within(tmp_path / "all", -5, -1, tmp_path / "part") == 0
+
+
+def test_checkpoints_that_were_asked_for_count_once(tmp_path: Path) -> None:
+    """The database reports all of its own, where it does."""
+    asked = [
+        {"kind": kind, "time_ns": time_ns, "end_ns": time_ns + 5, "name": ""}
+        for kind, time_ns in (("recording", 100), ("checkpoint", 150))
+    ]
+    (tmp_path / MARKS).write_text("".join(f"{json.dumps(mark)}\n" for mark in asked))
+    assert [
+        (mark["kind"], mark["time_ns"], mark["end_ns"])
+        for mark in _marks(tmp_path, 110).to_pylist()
+    ] == [("recording", -10, -5), ("checkpoint", 40, 45)]
+    pq.write_table(
+        pa.table({"time_ns": [151], "end_ns": [160], "kind": ["checkpoint"], "name": ["its own"]}),
+        tmp_path / MARKS_OF_RUN,
+    )
+    assert [
+        (mark["kind"], mark["time_ns"], mark["name"]) for mark in _marks(tmp_path, 110).to_pylist()
+    ] == [("recording", -10, ""), ("checkpoint", 41, "its own")]
+
+
+def test_what_a_run_told_is_on_the_clock_of_the_recording(tmp_path: Path) -> None:
+    """It counts transactions in nanoseconds from its measurement, and checkpoints in seconds."""
+    (tmp_path / RAW).mkdir()
+    recorder = RunRecorder(tmp_path, [], 1)
+    recorder._begun_ns = 7 * S
+    transactions = {"start_ns": [5], "end_ns": [9], "kind": ["order"]}
+    recorder.tell(transactions, [{"start_s": 1.5, "end_s": 2, "cause": "time"}, {"start_s": 3}])
+    assert pq.read_table(tmp_path / RAW / MARKS_OF_RUN).to_pylist() == [
+        {"time_ns": 8 * S + S // 2, "end_ns": 9 * S, "kind": "checkpoint", "name": "time"},
+        {"time_ns": 7 * S + 5, "end_ns": 7 * S + 9, "kind": "transaction", "name": "order"},
+    ]
 
 
 def test_a_device_that_issues_nothing_is_not_called_idle() -> None:

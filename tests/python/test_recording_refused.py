@@ -14,17 +14,21 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from flashwright import InputError, RunError
 from flashwright.cli.record import _GATE
+from flashwright.recording import file_systems
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.finish import finish
-from flashwright.recording.recorder import Mark, Recorder
+from flashwright.recording.recorder import BLOCK_STREAM, MARKS, RAW, Mark, Recorder, check_folder
 from flashwright.recording.tables import tables_of
 from flashwright.recording.tracefs import Tracefs
+from flashwright.recording.volume import Volume
 from flashwright.reports.recording import losses, rows
 from flashwright.runs import Run
 from flashwright.workloads import registry
@@ -279,6 +283,62 @@ def test_what_is_lost_of_a_killed_recording_is_not_called_nothing() -> None:
         "queued": counted,
     }
     assert rows(about)[-1] == ["events lost", "not known"]
+
+
+def test_a_recording_that_was_killed_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / RAW).mkdir()
+    (tmp_path / "result.json").write_text('{"command": "record", "recording": {}}')
+    check_folder(tmp_path)
+    for name in ("block.cpu7.pages", BLOCK_STREAM):
+        path = tmp_path / RAW / name
+        path.write_text("recorded once")
+        with pytest.raises(InputError, match=r"a recording that was killed: .*--finish"):
+            check_folder(tmp_path)
+        check_folder(tmp_path, may_replace=True)
+        path.unlink()
+
+
+def test_nothing_of_the_recording_that_is_replaced_gets_into_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = tmp_path / RAW
+    raw.mkdir()
+    old = [raw / "block.cpu7.pages", raw / BLOCK_STREAM, raw / MARKS, tmp_path / "requests.parquet"]
+    for path in (*old, tmp_path / "result.json"):
+        path.write_text("old")
+    monkeypatch.setattr("flashwright.recording.recorder.is_on", lambda *_where: False)
+    nothing: Any = SimpleNamespace()
+    Recorder(nothing, nothing, tmp_path, command=[], may_replace=True)._make_folder()
+    assert sorted(tmp_path.iterdir()) == [raw, tmp_path / "result.json"]
+    assert list(raw.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_device_over_a_file_with_a_cache_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool
+) -> None:
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop" / "dio").write_text(f"{int(is_direct)}\n")
+    ran: list[str] = []
+
+    def tool(*words: Any) -> str:
+        ran.append(words[0])
+        return "/dev/none"
+
+    monkeypatch.setattr("flashwright.recording.volume.tool", tool)
+    monkeypatch.setattr("flashwright.recording.volume._write", lambda *_image: None)
+    monkeypatch.setattr(
+        "flashwright.recording.volume.devices.find", lambda _node: SimpleNamespace(sys=tmp_path)
+    )
+    supervisor: Any = SimpleNamespace(folder=lambda *_where: tmp_path, undo=lambda *_words: 0)
+    made = Volume(supervisor, file_systems.find("ext4"))
+    if is_direct:
+        made.on_image(tmp_path, 1 << 30)
+        assert ran == ["losetup", "mkfs.ext4", "mount"]
+        return
+    with pytest.raises(InputError, match="no direct I/O there"):
+        made.on_image(tmp_path, 1 << 30)
+    assert ran == ["losetup"]
 
 
 def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import random
 from pathlib import Path
 
@@ -71,6 +72,18 @@ def test_a_run_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path: Pat
     Run("sample", {"a": 2, **OURS}, {"one": table({"x": [2]})}).write(folder)
     assert {path.name for path in folder.iterdir()} == {"result.json", "one.parquet"}
     assert Run.read(folder).tables["one"]["x"].to_pylist() == [2]
+
+
+def test_a_table_that_is_taken_as_a_file_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the requests of a recording, whose stream is removed when its folder is written."""
+    file, folder = tmp_path / "made.parquet", tmp_path / "run"
+    pq.write_table(table({"a": [1]}), file)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda one: synced.append(os.fstat(one).st_ino))
+    Run("record", {}, table_files={"requests": file}).write(folder)
+    assert sorted(synced) == sorted(path.stat().st_ino for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from flashwright import _core
 from flashwright._core import InputError
@@ -80,6 +82,26 @@ def test_without_an_earlier_look_it_is_since_the_opening() -> None:
     # One of a thousand took longer than 8 us.
     assert found["request"]["write"]["p99_below_us"] == pytest.approx(8)
     assert Between(now).below_us("volume_request_seconds", "write", 0.9999) == pytest.approx(1024)
+
+
+def test_requests_that_failed_are_counted() -> None:
+    line = f'flashwright_volume_request_failures_total{{volume="{UUID}",op="write"}} '
+    before, now = (
+        metrics.parse(f"{text(seconds, 1000, 4_096_000, 250, 1.0)}\n{line}{failed}", "x")
+        for seconds, failed in ((10, 3), (12, 8))
+    )
+    found = watching.document(Between(now, before))
+    assert (found["request"]["write"]["failed"], found["device"]["write"]["failed"]) == (5, 0)
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_volume_of_no_use_is_said(*, is_broken: bool) -> None:
+    line = f'flashwright_volume_broken{{volume="{UUID}"}} {int(is_broken)}'
+    now = Between(metrics.parse(f"{text(10, 1000, 4_096_000, 250, 1.0)}\n{line}", "now"))
+    assert watching.document(now)["is_broken"] is is_broken
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(watching.drawn(watching.Watched("a", Path("a")), now))
+    assert ("of no use any more" in console.export_text()) is is_broken
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -13,6 +14,7 @@ import pytest
 
 from flashwright import _core, sqlite
 from flashwright._core import InputError
+from flashwright.volumes import mounting
 from support import Cli, find_program
 
 MEBIBYTE = 1 << 20
@@ -84,6 +86,18 @@ def test_data_in_the_way_names_the_option_that_lets_it_go(
     for more in ([], ["--destroy-data", with_files]):
         said = refused(cli, "resize", with_files, "--size", "8M", *more)
         assert "add --destroy-data" not in said, "files of SQLite are never cut"
+
+
+def test_a_directory_of_files_is_cleared_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a file system is made: after a crash it would be taken for one again."""
+    block = tmp_path / "block"
+    block.write_bytes(b"x" * 6 * MEBIBYTE)
+    cleared: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda _file: cleared.append(block.read_bytes()))
+    mounting._clear_files(str(block))
+    assert cleared == [bytes(4 * MEBIBYTE) + b"x" * 2 * MEBIBYTE]
 
 
 def test_hints_beside_another_choice_of_logs_are_said_in_words(cli: Cli, tmp_path: Path) -> None:

@@ -196,8 +196,9 @@ def test_what_a_dead_mount_left_is_taken_away_from_beside_a_living_server(
     assert not one.place.folder.exists()
 
 
+@pytest.mark.parametrize("mode", [0o750, 0o720, 0o705, 0o755])
 def test_notes_of_somebody_else_are_not_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
 ) -> None:
     root = tmp_path / "run"
     monkeypatch.setattr(places, "_root", lambda: root)
@@ -206,7 +207,7 @@ def test_notes_of_somebody_else_are_not_believed(
     one.place.make()
     one.write()
     assert places.all_served() == [one]
-    root.chmod(0o755)
+    root.chmod(mode)
     assert places.all_served() == []
     with pytest.raises(RunError, match="others may look into it"):
         one.place.make()
@@ -311,6 +312,25 @@ def test_a_pass_ends_with_its_volume() -> None:
         one.run()
     with pytest.raises(InputError, match="keeps checksums"):
         scrubbing.Pass("here", lambda _begins: json.dumps({**answer, "layers": []}))
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_pass_that_is_under_way_is_not_called_over(*, is_on: bool) -> None:
+    layer = {"level": 0, "layer": "log_volume", "pages_left": 9, "page_bytes": 4096}
+    more = {"bad_pages": 2, "unread_pages": 1, "bad": []}
+    answers = [
+        {
+            **{"is_on": is_on, "passes": 0, "last_unix_s": 0, "broken": None},
+            "layers": [{**layer, **more, "pages_read": pages}],
+        }
+        for pages in (3, 5)
+    ]
+    one = scrubbing.Pass("here", lambda _begins: json.dumps(answers.pop(0)))
+    one.now = one._look(begins=False)
+    found = one.document()
+    assert found["is_over"] is not is_on
+    assert found["read_bytes"] == {"log_volume (0)": 2 * 4096}
+    assert (found["bad_bytes"], found["unread_bytes"]) == (2 * 4096, 4096)
 
 
 def test_the_folder_of_a_volume_can_be_entered_whatever_the_umask_is(

@@ -57,6 +57,16 @@ def test_every_path_arrives_as_it_is(program: str) -> None:
         assert not re.search(r"\\$", text, re.MULTILINE), "the next line would go on with it"
 
 
+@pytest.mark.parametrize("memory", [None, 1 << 26])
+def test_the_memory_of_a_volume_arrives(memory: int | None) -> None:
+    for text in (
+        units.of_mount("/dev/sdb", Path("/mnt/db"), None, memory),
+        units.of_nbd("/dev/sdb", Path("/run/db/socket"), None, memory),
+    ):
+        (line,) = re.findall("^ExecStart=(.*)$", text, re.MULTILINE)
+        assert line.endswith(f" --memory {memory}" if memory else (" /mnt/db", " /run/db/socket"))
+
+
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
     program = "/usr/bin/systemd-analyze"
     if not Path(program).exists():

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from flashwright._core import InputError, Progress, write_blk_stream
+from flashwright.outputs import replacing
 
 from .tracefs import ROOT
 
@@ -121,9 +122,8 @@ def make_stream(raw: Path, stream: Path, progress: Progress | None = None) -> di
         Cancelled: it was asked to stop.
     """
     header, pages = Header.read(raw), pages_in(raw)
-    whole = stream.with_suffix(".new")
-    counts = write_blk_stream(pages, header.header_page, header.event, whole, progress)
-    whole.replace(stream)
+    with replacing(stream) as part:
+        counts = write_blk_stream(pages, header.header_page, header.event, part, progress)
     for path in (*pages, raw / HEADER):
         path.unlink()
     return counts

@@ -816,7 +816,8 @@ def salvage_volume(
 ) -> dict[str, Any]:
     """Copy what is left of the volume on a device to a new file; nothing is written to the device.
 
-    `about`, `image_bytes`, `bad_bytes`, `is_rebuilt`, `notes`, and `bad`: (first byte, bytes, reason).
+    `about`, `image_bytes`, `bad_bytes`, `is_rebuilt`, `notes`, and `bad`: (first byte, bytes,
+    reason).
     """
 
 def resize_volume(

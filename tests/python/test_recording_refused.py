@@ -110,7 +110,7 @@ def test_a_replay_is_not_recorded_over_its_trace(recording: Path, cli: Cli) -> N
         "./new",
         code=2,
     ).stderr
-    assert "that is the folder of the run" in said
+    assert "it is what '--out' names, too" in said
     assert_whole(recording)
 
 

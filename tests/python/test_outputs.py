@@ -501,3 +501,12 @@ def test_metrics_take_the_place_of_metrics_alone_and_stay(tmp_path: Path) -> Non
     assert any("requests_total{" in line and line.endswith('op="write"} 1') for line in kept)
     assert places["notes"].read_text() == "what I know"
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_no_file_that_the_command_makes_first_is_replaced(cli: Cli, tmp_path: Path) -> None:
+    done = cli("volume", "create", "new", "--size", "8M", "--json", "new", code=2)
+    assert "it is what 'DEVICE' names, too, and would be lost" in done.stderr
+    staged = ("--stack", "stable_buffer(size=1Mi,page=4Ki)", "--staging", "fast")
+    done = cli("volume", "create", "new", "--size", "8M", *staged, "--json", "fast", code=2)
+    assert "it is what '--staging' names, too" in done.stderr
+    assert not list(tmp_path.iterdir())

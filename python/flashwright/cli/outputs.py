@@ -15,6 +15,8 @@ from flashwright import outputs
 from flashwright._core import InputError
 
 STANDARD_OUTPUT = "-"
+_MADE = {"device", "staging"}
+"""Parameters that may name a file which the command makes first: it is not there yet."""
 
 
 class Output(click.Path):
@@ -107,7 +109,7 @@ def _refuse_inputs(context: click.Context, written: list[click.Parameter]) -> No
         for other in context.command.params:
             if other is one:
                 continue
-            is_path = isinstance(other.type, click.Path)
+            is_path = isinstance(other.type, click.Path) or other.name in _MADE
             for named in _paths(context.params.get(other.name or "")):
                 if _is_same(Path(path), named, may_be_missing=is_path):
                     raise click.BadParameter(

@@ -8,7 +8,7 @@ const TEXT: &str = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summar
 const BOUNDARY: u64 = 128 << 10;
 /// Superblock, two roots, two areas of two pages of tables, eight summaries, and room up to a sector
 /// of 4 KiB; twice.
-const AREA_BYTES: u64 = 2 * (1 + 2 + 4 + 8 + 1) << 10;
+const AREA_BYTES: u64 = (2 * (1 + 2 + 4 + 8 + 1)) << 10;
 
 fn facts(staging_offset: Option<u64>) -> Facts {
     Facts { staging_offset, ..Facts::default() }

@@ -67,10 +67,12 @@ def _interrupted_when_done(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
     def interrupted(*given: Any, **more: Any) -> Any:
         done = true(*given, **more)
-        os.kill(os.getpid(), signal.SIGINT)
-        # Until the thread that waits has taken it.
-        while threading.main_thread().is_alive() and not taken.is_set():
-            taken.wait(0.01)
+        # To the thread that waits: a signal of the process may go to any, and would not wake it.
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        # It has taken it, unless the machine is very busy: then it comes a moment later.
+        taken.wait(20)
         return done
 
     taken = threading.Event()

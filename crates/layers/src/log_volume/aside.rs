@@ -3,9 +3,10 @@
 //! written to.
 
 use super::NAME;
+use super::copies::{write_root, write_superblock, write_tables};
 use super::disk::{Root, Sizes};
 use super::layout::{COPIES, VolumeLayout};
-use super::recovery::{Recovered, recover, write_root, write_superblock, write_tables};
+use super::recovery::{Recovered, recover};
 use super::settings::VolumeSettings;
 use crate::staging::{Area, Aside};
 use crate::{LayerError, Limits, Making, Store};

@@ -2,9 +2,10 @@
 //! segment to the one that the summary in its last page names.
 
 use super::NAME;
+use super::copies::{BY_SALVAGE, later_root};
 use super::disk::{Entry, LOST, NOWHERE, Root, Segment, SummaryHead, decode_summary};
 use super::layout::{SUMMARY_COPIES, VolumeLayout};
-use super::recovery::{BY_SALVAGE, Replay, later_root};
+use super::recovery::Replay;
 use crate::{LayerError, Store};
 
 /// Pages that are read at once.

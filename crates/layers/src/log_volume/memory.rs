@@ -9,7 +9,7 @@ use super::disk::{Entry, Segment};
 use super::footer::FooterEntry;
 use super::layout::VolumeLayout;
 use super::settings::VolumeSettings;
-use super::{checkpoint, cleaning, recovery, resize, visit_logs};
+use super::{checkpoint, cleaning, copies, recovery, resize, visit_logs};
 use crate::memory::{Memory, SMALL_BYTES, Sized};
 use crate::{LayerError, Limits, Making};
 
@@ -95,7 +95,7 @@ pub(super) fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerE
         false => 3 * entries,
         true => checkpoint::MOST_TO_READ / page * 3 * size_of::<Entry>() as u64,
     };
-    let made = recovery::MOST_ENTRIES.max(layout.pages_per_segment as usize);
+    let made = copies::MOST_ENTRIES.max(layout.pages_per_segment as usize);
     let read_bytes = 2 * recovery::AT_ONCE as u64 * page
         + replayed
         + 2 * (made * size_of::<FooterEntry>()) as u64

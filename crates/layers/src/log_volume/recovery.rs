@@ -1,32 +1,24 @@
 //! Making a volume, and finding again what one holds: the newest checkpoint, and what the summaries
 //! since then tell.
 
-use std::collections::VecDeque;
-
 use bytes::Buf;
 use rustc_hash::FxHashSet;
 use ssd::ftl::BlockRemains;
 
 use super::NAME;
 use super::checks::Checks;
-use super::disk::{
-    Entry, LOST, NOWHERE, NoSuperblock, Root, SUPERBLOCK_BYTES, Segment, SummaryHead, Superblock,
-    decode_summary, decode_table, make_table,
+use super::copies::{
+    BY_SALVAGE, newest_root, read_or_zeros, read_superblock, try_read, write_footers, write_root,
+    write_superblock, write_tables,
 };
-use super::footer::{FooterHead, entries_of_mapped, footer_bytes};
+use super::disk::{Entry, LOST, NOWHERE, Root, Segment, Superblock, decode_table};
 use super::layout::{COPIES, VolumeLayout};
 use super::settings::VolumeSettings;
 use crate::hash::{UNKNOWN, checksum, folded};
-use crate::{Failure, LayerError, Store};
+use crate::{LayerError, Store};
 
 /// Pages that are read or written at once.
 pub(super) const AT_ONCE: usize = 64;
-/// Entries of footers that are made at once.
-pub(super) const MOST_ENTRIES: usize = 1 << 16;
-/// What those do who cannot open it.
-pub(super) const BY_SALVAGE: &str = "`flashwright volume salvage` copies out what is left";
-/// Summaries that are looked for behind the last one: as many may be written at once, and lost.
-const MOST_MISSING: u32 = 16;
 
 /// All that is known of a volume that was opened.
 pub(super) struct Recovered {
@@ -139,165 +131,6 @@ pub(super) fn format(
     write_superblock(layout, volume, 0, store)
 }
 
-/// Reads what may be unreadable. Whether it could be read.
-///
-/// # Errors
-/// Any other failure than that of one place.
-pub(super) fn try_read(
-    store: &mut Store<'_>,
-    offset: u64,
-    to: &mut [u8],
-) -> Result<bool, LayerError> {
-    match store.read(offset, to) {
-        Ok(()) => Ok(true),
-        Err(Failure::Io { .. }) => Ok(false),
-        Err(failure) => Err(failure.into()),
-    }
-}
-
-/// The same, with zeros for what could not be read: which is no structure, nor any data.
-pub(super) fn read_or_zeros(
-    store: &mut Store<'_>,
-    offset: u64,
-    to: &mut [u8],
-) -> Result<(), LayerError> {
-    if !try_read(store, offset, to)? {
-        to.fill(0);
-    }
-    Ok(())
-}
-
-/// The superblock, and whether both copies say so. The parameters say where the second is.
-///
-/// # Errors
-/// [`LayerError::NotFormatted`] if neither is there.
-pub(super) fn read_superblock(
-    settings: &VolumeSettings,
-    store: &mut Store<'_>,
-) -> Result<(Superblock, bool), LayerError> {
-    let limits = store.limits();
-    let own_at = settings.aside.unwrap_or(0);
-    let mut read = |at: u64| {
-        let mut bytes = vec![0; SUPERBLOCK_BYTES.next_multiple_of(limits.sector_bytes as usize)];
-        if limits.capacity_bytes < at + bytes.len() as u64 {
-            let reason = format!("the device has {} bytes", limits.capacity_bytes);
-            return Ok(Err(NoSuperblock::Other(reason)));
-        }
-        let is_read = try_read(store, at, &mut bytes)?;
-        let found = if is_read {
-            Superblock::decode(&bytes)
-        } else {
-            Err(NoSuperblock::Other("the superblock cannot be read".to_owned()))
-        };
-        Ok::<_, LayerError>(found.and_then(|found| {
-            let fits = VolumeLayout::is_sound(found.sizes, limits, settings.aside);
-            fits.then_some(found).ok_or_else(|| {
-                NoSuperblock::Other(format!(
-                    "its superblock describes a volume that is none, or does not fit {} bytes",
-                    limits.capacity_bytes
-                ))
-            })
-        }))
-    };
-    let first = read(own_at)?;
-    let second_at = match &first {
-        Ok(first) => Some(VolumeLayout::of(first.sizes, own_at).superblock(1)),
-        Err(_) => VolumeLayout::plan(settings, limits).ok().map(|layout| layout.superblock(1)),
-    };
-    let second = second_at.map(&mut read).transpose()?;
-    match (first, second) {
-        (Ok(first), Some(second)) => Ok((first, second == Ok(first))),
-        (Ok(first), None) => Ok((first, false)),
-        (Err(_), Some(Ok(second))) => Ok((second, false)),
-        (Err(NoSuperblock::Older(version)), _) => Err(LayerError::older(NAME, version)),
-        (Err(NoSuperblock::Other(reason)), _) => {
-            Err(LayerError::NotFormatted { layer: NAME, offset: own_at, reason })
-        }
-    }
-}
-
-/// Writes the footers of segments as the map has them, for one who goes on with other epochs:
-/// pages that nothing is mapped to are not in them.
-pub(super) fn write_footers(
-    layout: &VolumeLayout,
-    volume: u64,
-    root: &Root,
-    which: &[u32],
-    map: &[u32],
-    (check, segments): (impl Fn(u32) -> u32, &[Segment]),
-    store: &mut Store<'_>,
-) -> Result<(), LayerError> {
-    let number = root.durable.saturating_sub(1);
-    // Not all in memory at once.
-    let at_once = (MOST_ENTRIES / layout.pages_per_segment as usize).max(1);
-    for which in which.chunks(at_once) {
-        let entries = entries_of_mapped(layout, which, map, &check, number);
-        for (&segment, entries) in which.iter().zip(&entries) {
-            let opened = segments[segment as usize].opened;
-            let head = FooterHead { epoch: root.epoch, began: root.durable, opened, index: 0 };
-            let bytes = footer_bytes(layout.page_bytes, volume, head, entries);
-            store.write(layout.footer(segment), &bytes)?;
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn write_superblock(
-    layout: &VolumeLayout,
-    volume: u64,
-    since: u64,
-    store: &mut Store<'_>,
-) -> Result<(), LayerError> {
-    let superblock = Superblock { volume, sizes: layout.sizes(), since };
-    let mut page = vec![0; layout.page_bytes as usize];
-    superblock.encode(&mut page);
-    for copy in 0..COPIES {
-        store.write(layout.superblock(copy), &page)?;
-    }
-    Ok(store.flush()?)
-}
-
-#[allow(clippy::too_many_arguments)]
-pub(super) fn write_tables(
-    layout: &VolumeLayout,
-    volume: u64,
-    number: u64,
-    indices: &[u32],
-    areas: &[u8],
-    map: impl Fn(u32) -> (u32, u32),
-    segments: &[Segment],
-    store: &mut Store<'_>,
-) -> Result<(), LayerError> {
-    let page = layout.page_bytes as usize;
-    for run in indices
-        .chunk_by(|a, b| a + 1 == *b && areas[*a as usize] == areas[*b as usize])
-        .flat_map(|run| run.chunks(AT_ONCE))
-    {
-        let mut bytes = vec![0; run.len() * page];
-        for (&index, to) in run.iter().zip(bytes.chunks_mut(page)) {
-            make_table(layout, volume, number, index, to, &map, segments);
-        }
-        for copy in 0..COPIES {
-            store.write(layout.table(run[0], areas[run[0] as usize], copy), &bytes)?;
-        }
-    }
-    Ok(store.flush()?)
-}
-
-pub(super) fn write_root(
-    layout: &VolumeLayout,
-    volume: u64,
-    root: &Root,
-    store: &mut Store<'_>,
-) -> Result<(), LayerError> {
-    let mut bytes = vec![0; layout.root_bytes()];
-    root.encode(layout.form, volume, &mut bytes);
-    for copy in 0..COPIES {
-        store.write(layout.root(root.number, copy), &bytes)?;
-    }
-    Ok(store.flush()?)
-}
-
 /// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid,
 /// footers, which no recovery reads, a superblock that one copy of was bad, and, where segments are
 /// trimmed, pages that hold just that: so a power cut leaves what is found again.
@@ -378,49 +211,9 @@ fn check_of(checks: &[u32], lpn: u32) -> u32 {
     checks.get(lpn as usize).copied().unwrap_or(UNKNOWN)
 }
 
-pub(super) fn newest_root(
-    layout: &VolumeLayout,
-    volume: u64,
-    store: &mut Store<'_>,
-) -> Result<Root, LayerError> {
-    let mut newest: Option<Root> = None;
-    let mut bytes = vec![0; layout.root_bytes()];
-    let corrupt = |slot: u64, what: &str| LayerError::Corrupt {
-        layer: NAME,
-        offset: layout.root(slot, 0),
-        reason: format!("{what}; {BY_SALVAGE}"),
-    };
-    for slot in 0..2 {
-        let mut unreadable = 0;
-        for copy in 0..COPIES {
-            if !try_read(store, layout.root(slot, copy), &mut bytes)? {
-                unreadable += 1;
-                continue;
-            }
-            let found = Root::decode(layout.form, volume, layout.tables, &bytes)
-                .filter(|root| root.number % 2 == slot);
-            if let Some(root) = found
-                && newest.as_ref().is_none_or(|newest| root.number > newest.number)
-            {
-                newest = Some(root);
-            }
-        }
-        // No power cut does that: the newest may have been there.
-        if unreadable == COPIES {
-            return Err(corrupt(slot, "neither copy of a root can be read"));
-        }
-    }
-    newest.ok_or_else(|| corrupt(0, "no root of either copy is whole"))
-}
-
-/// Why a root is not taken though it is whole.
-pub(super) fn later_root(root: &Root) -> String {
-    format!("the root after number {} is whole in neither copy; {BY_SALVAGE}", root.number)
-}
-
 /// What is where an entry says that a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Looked {
+pub(super) enum Looked {
     Good,
     /// Not what was written: a power cut took that.
     Other,
@@ -443,7 +236,7 @@ pub(super) struct Replay<'a> {
     /// Segments that entries tell of.
     is_touched: Vec<bool>,
     /// Those whose footer was durable if they were full.
-    is_sure: Vec<bool>,
+    pub(super) is_sure: Vec<bool>,
     pub(super) next_summary: u64,
     pub(super) next_entry: u64,
     /// Streams in which a page was not found: none that was written there later is taken, so that
@@ -550,85 +343,6 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Replays the summaries of the ring as they are read. An entry is kept until a summary says
-    /// that it is durable, so that there are never more than a commit makes so.
-    fn replay_ring(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
-        let mut kept = VecDeque::new();
-        let mut entries = Vec::new();
-        let (mut first, mut durable) = (root.replay_index, root.durable);
-        let mut bytes = vec![0; self.layout.page_bytes as usize];
-        for _ in 0..self.layout.ring_pages {
-            entries.clear();
-            let number = self.next_summary;
-            let Some(head) =
-                self.read_summary(root.epoch, number, &mut bytes, &mut entries, store)?
-            else {
-                break;
-            };
-            if head.first != self.next_entry || head.durable > self.next_entry {
-                break;
-            }
-            durable = durable.max(head.durable);
-            self.next_entry += entries.len() as u64;
-            self.next_summary += 1;
-            kept.extend(entries.drain(..));
-            self.apply_durable(&mut kept, &mut first, durable)?;
-        }
-        durable = durable.max(self.said_beyond(root, store)?);
-        if durable > self.next_entry {
-            let offset = self.layout.summary(self.next_summary, 0);
-            let reason = format!(
-                "summary {} was durable and is there in neither copy; {BY_SALVAGE}",
-                self.next_summary
-            );
-            return Err(LayerError::Corrupt { layer: NAME, offset, reason });
-        }
-        self.apply_durable(&mut kept, &mut first, durable)?;
-        let looked = self.check_pages(kept.make_contiguous(), store)?;
-        for ((number, entry), looked) in (first..).zip(kept).zip(looked) {
-            if let Entry::Placed { ppn, .. } = entry
-                && let Some(is_sure) = self.is_sure.get_mut(self.layout.segment_of(ppn) as usize)
-            {
-                *is_sure = false;
-            }
-            self.apply(entry, number, looked)?;
-        }
-        Ok(())
-    }
-
-    /// The summary of this number, if either copy of it is whole. It adds its entries.
-    ///
-    /// # Errors
-    /// [`LayerError::Corrupt`] if neither copy can be read. No power cut does that: it may have
-    /// been the last one, and older versions would come back without it.
-    fn read_summary(
-        &self,
-        epoch: u64,
-        number: u64,
-        bytes: &mut [u8],
-        entries: &mut Vec<Entry>,
-        store: &mut Store<'_>,
-    ) -> Result<Option<SummaryHead>, LayerError> {
-        let mut unreadable = 0;
-        for copy in 0..COPIES {
-            if !try_read(store, self.layout.summary(number, copy), bytes)? {
-                unreadable += 1;
-                continue;
-            }
-            let found = decode_summary(self.volume, bytes, entries);
-            if let Some(head) = found.filter(|head| head.epoch == epoch && head.number == number) {
-                return Ok(Some(head));
-            }
-            entries.clear();
-        }
-        if unreadable < COPIES {
-            return Ok(None);
-        }
-        let offset = self.layout.summary(number, 0);
-        let reason = format!("neither copy of summary {number} can be read; {BY_SALVAGE}");
-        Err(LayerError::Corrupt { layer: NAME, offset, reason })
-    }
-
     /// Segments whose footers may not say what lies in them: such as are not full, and such as
     /// were filled by what no commit is known to have made durable, which would have had the
     /// footer with it.
@@ -643,65 +357,12 @@ impl<'a> Replay<'a> {
             .collect()
     }
 
-    /// Applies the entries before the one by the number `durable`; the first has the number
-    /// `first`.
-    fn apply_durable(
-        &mut self,
-        kept: &mut VecDeque<Entry>,
-        first: &mut u64,
-        durable: u64,
-    ) -> Result<(), LayerError> {
-        while *first < durable
-            && let Some(entry) = kept.pop_front()
-        {
-            self.apply(entry, *first, Looked::Good)?;
-            *first += 1;
-        }
-        Ok(())
-    }
-
-    /// What later summaries say to be durable, of which the first is not there: either a power cut
-    /// took that, or it was durable and is not what was written.
-    ///
-    /// # Errors
-    /// [`LayerError::Corrupt`] if a summary is there that only a later root has made room for: that
-    /// root is whole in neither copy, and this one would bring back the past.
-    fn said_beyond(&self, root: &Root, store: &mut Store<'_>) -> Result<u64, LayerError> {
-        let mut bytes = vec![0; self.layout.page_bytes as usize];
-        let (mut durable, mut missing) = (0, 0);
-        for number in self.next_summary..self.next_summary + u64::from(self.layout.ring_pages) {
-            missing += 1;
-            for copy in 0..COPIES {
-                read_or_zeros(store, self.layout.summary(number, copy), &mut bytes)?;
-                let Some(head) = decode_summary(self.volume, &bytes, &mut Vec::new()) else {
-                    continue;
-                };
-                let (found, expected) = ((head.epoch, head.number), (root.epoch, number));
-                if found > expected {
-                    return Err(LayerError::Corrupt {
-                        layer: NAME,
-                        offset: self.layout.root(root.number + 1, 0),
-                        reason: later_root(root),
-                    });
-                }
-                if found == expected && number > self.next_summary {
-                    durable = durable.max(head.durable);
-                    missing = 0;
-                }
-            }
-            if missing > MOST_MISSING {
-                break;
-            }
-        }
-        Ok(durable)
-    }
-
     /// Which pages hold what their entries say.
     ///
     /// A trimmed sector may give what it held before at one read, and zeros at the next. If that is
     /// what the page is to hold, because the same page lay there once, it may seem to be there, and
     /// be gone when it is read. So where segments are trimmed it is written once more.
-    fn check_pages(
+    pub(super) fn check_pages(
         &self,
         entries: &[Entry],
         store: &mut Store<'_>,
@@ -749,7 +410,12 @@ impl<'a> Replay<'a> {
         Ok(looked)
     }
 
-    fn apply(&mut self, entry: Entry, number: u64, looked: Looked) -> Result<(), LayerError> {
+    pub(super) fn apply(
+        &mut self,
+        entry: Entry,
+        number: u64,
+        looked: Looked,
+    ) -> Result<(), LayerError> {
         let corrupt = |what: &str| LayerError::Corrupt {
             layer: NAME,
             offset: self.layout.summary(self.next_summary, 0),

@@ -14,9 +14,10 @@ use placement::{BuildError, Context, Placement, PlacementVisitor};
 use rustc_hash::FxHashSet;
 
 use super::checks::{Checks, fits};
+use super::copies::write_footers;
 use super::disk::{NOWHERE, Root, Segment, Superblock, make_table};
 use super::layout::{COPIES, VolumeLayout};
-use super::recovery::{Recovered, recover, write_footers};
+use super::recovery::{Recovered, recover};
 use super::settings::VolumeSettings;
 use super::{NAME, make, visit_logs};
 use crate::hash::{UNKNOWN, checksum, folded};

@@ -15,10 +15,11 @@ use std::collections::BTreeMap;
 use bytes::Buf;
 use rustc_hash::FxHashSet;
 
+use super::copies::{newest_root, read_or_zeros, read_superblock, try_read};
 use super::disk::{Entry, LOST, NOWHERE, Root, Segment, SummaryHead, decode_summary, decode_table};
 use super::footer::{FooterEntry, FooterHead, decode_footer, entries_per_page, identity_of_footer};
 use super::layout::{COPIES, VolumeLayout};
-use super::recovery::{Recovered, newest_root, read_or_zeros, read_superblock, try_read};
+use super::recovery::Recovered;
 use super::settings::VolumeSettings;
 use super::{NAME, checks::Checks};
 use crate::hash::{UNKNOWN, folded};

@@ -1,0 +1,214 @@
+//! What lies twice: superblock, roots, tables. Both copies are written, and either is read where the
+//! other is bad. Beside them the footers, of which one is enough.
+
+use super::NAME;
+use super::disk::{NoSuperblock, Root, SUPERBLOCK_BYTES, Segment, Superblock, make_table};
+use super::footer::{FooterHead, entries_of_mapped, footer_bytes};
+use super::layout::{COPIES, VolumeLayout};
+use super::recovery::AT_ONCE;
+use super::settings::VolumeSettings;
+use crate::{Failure, LayerError, Store};
+
+/// Entries of footers that are made at once.
+pub(super) const MOST_ENTRIES: usize = 1 << 16;
+/// What those do who cannot open it.
+pub(super) const BY_SALVAGE: &str = "`flashwright volume salvage` copies out what is left";
+
+/// Reads what may be unreadable. Whether it could be read.
+///
+/// # Errors
+/// Any other failure than that of one place.
+pub(super) fn try_read(
+    store: &mut Store<'_>,
+    offset: u64,
+    to: &mut [u8],
+) -> Result<bool, LayerError> {
+    match store.read(offset, to) {
+        Ok(()) => Ok(true),
+        Err(Failure::Io { .. }) => Ok(false),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// The same, with zeros for what could not be read: which is no structure, nor any data.
+pub(super) fn read_or_zeros(
+    store: &mut Store<'_>,
+    offset: u64,
+    to: &mut [u8],
+) -> Result<(), LayerError> {
+    if !try_read(store, offset, to)? {
+        to.fill(0);
+    }
+    Ok(())
+}
+
+/// The superblock, and whether both copies say so. The parameters say where the second is.
+///
+/// # Errors
+/// [`LayerError::NotFormatted`] if neither is there.
+pub(super) fn read_superblock(
+    settings: &VolumeSettings,
+    store: &mut Store<'_>,
+) -> Result<(Superblock, bool), LayerError> {
+    let limits = store.limits();
+    let own_at = settings.aside.unwrap_or(0);
+    let mut read = |at: u64| {
+        let mut bytes = vec![0; SUPERBLOCK_BYTES.next_multiple_of(limits.sector_bytes as usize)];
+        if limits.capacity_bytes < at + bytes.len() as u64 {
+            let reason = format!("the device has {} bytes", limits.capacity_bytes);
+            return Ok(Err(NoSuperblock::Other(reason)));
+        }
+        let is_read = try_read(store, at, &mut bytes)?;
+        let found = if is_read {
+            Superblock::decode(&bytes)
+        } else {
+            Err(NoSuperblock::Other("the superblock cannot be read".to_owned()))
+        };
+        Ok::<_, LayerError>(found.and_then(|found| {
+            let fits = VolumeLayout::is_sound(found.sizes, limits, settings.aside);
+            fits.then_some(found).ok_or_else(|| {
+                NoSuperblock::Other(format!(
+                    "its superblock describes a volume that is none, or does not fit {} bytes",
+                    limits.capacity_bytes
+                ))
+            })
+        }))
+    };
+    let first = read(own_at)?;
+    let second_at = match &first {
+        Ok(first) => Some(VolumeLayout::of(first.sizes, own_at).superblock(1)),
+        Err(_) => VolumeLayout::plan(settings, limits).ok().map(|layout| layout.superblock(1)),
+    };
+    let second = second_at.map(&mut read).transpose()?;
+    match (first, second) {
+        (Ok(first), Some(second)) => Ok((first, second == Ok(first))),
+        (Ok(first), None) => Ok((first, false)),
+        (Err(_), Some(Ok(second))) => Ok((second, false)),
+        (Err(NoSuperblock::Older(version)), _) => Err(LayerError::older(NAME, version)),
+        (Err(NoSuperblock::Other(reason)), _) => {
+            Err(LayerError::NotFormatted { layer: NAME, offset: own_at, reason })
+        }
+    }
+}
+
+/// Writes the footers of segments as the map has them, for one who goes on with other epochs:
+/// pages that nothing is mapped to are not in them.
+pub(super) fn write_footers(
+    layout: &VolumeLayout,
+    volume: u64,
+    root: &Root,
+    which: &[u32],
+    map: &[u32],
+    (check, segments): (impl Fn(u32) -> u32, &[Segment]),
+    store: &mut Store<'_>,
+) -> Result<(), LayerError> {
+    let number = root.durable.saturating_sub(1);
+    // Not all in memory at once.
+    let at_once = (MOST_ENTRIES / layout.pages_per_segment as usize).max(1);
+    for which in which.chunks(at_once) {
+        let entries = entries_of_mapped(layout, which, map, &check, number);
+        for (&segment, entries) in which.iter().zip(&entries) {
+            let opened = segments[segment as usize].opened;
+            let head = FooterHead { epoch: root.epoch, began: root.durable, opened, index: 0 };
+            let bytes = footer_bytes(layout.page_bytes, volume, head, entries);
+            store.write(layout.footer(segment), &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn write_superblock(
+    layout: &VolumeLayout,
+    volume: u64,
+    since: u64,
+    store: &mut Store<'_>,
+) -> Result<(), LayerError> {
+    let superblock = Superblock { volume, sizes: layout.sizes(), since };
+    let mut page = vec![0; layout.page_bytes as usize];
+    superblock.encode(&mut page);
+    for copy in 0..COPIES {
+        store.write(layout.superblock(copy), &page)?;
+    }
+    Ok(store.flush()?)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub(super) fn write_tables(
+    layout: &VolumeLayout,
+    volume: u64,
+    number: u64,
+    indices: &[u32],
+    areas: &[u8],
+    map: impl Fn(u32) -> (u32, u32),
+    segments: &[Segment],
+    store: &mut Store<'_>,
+) -> Result<(), LayerError> {
+    let page = layout.page_bytes as usize;
+    for run in indices
+        .chunk_by(|a, b| a + 1 == *b && areas[*a as usize] == areas[*b as usize])
+        .flat_map(|run| run.chunks(AT_ONCE))
+    {
+        let mut bytes = vec![0; run.len() * page];
+        for (&index, to) in run.iter().zip(bytes.chunks_mut(page)) {
+            make_table(layout, volume, number, index, to, &map, segments);
+        }
+        for copy in 0..COPIES {
+            store.write(layout.table(run[0], areas[run[0] as usize], copy), &bytes)?;
+        }
+    }
+    Ok(store.flush()?)
+}
+
+pub(super) fn write_root(
+    layout: &VolumeLayout,
+    volume: u64,
+    root: &Root,
+    store: &mut Store<'_>,
+) -> Result<(), LayerError> {
+    let mut bytes = vec![0; layout.root_bytes()];
+    root.encode(layout.form, volume, &mut bytes);
+    for copy in 0..COPIES {
+        store.write(layout.root(root.number, copy), &bytes)?;
+    }
+    Ok(store.flush()?)
+}
+
+pub(super) fn newest_root(
+    layout: &VolumeLayout,
+    volume: u64,
+    store: &mut Store<'_>,
+) -> Result<Root, LayerError> {
+    let mut newest: Option<Root> = None;
+    let mut bytes = vec![0; layout.root_bytes()];
+    let corrupt = |slot: u64, what: &str| LayerError::Corrupt {
+        layer: NAME,
+        offset: layout.root(slot, 0),
+        reason: format!("{what}; {BY_SALVAGE}"),
+    };
+    for slot in 0..2 {
+        let mut unreadable = 0;
+        for copy in 0..COPIES {
+            if !try_read(store, layout.root(slot, copy), &mut bytes)? {
+                unreadable += 1;
+                continue;
+            }
+            let found = Root::decode(layout.form, volume, layout.tables, &bytes)
+                .filter(|root| root.number % 2 == slot);
+            if let Some(root) = found
+                && newest.as_ref().is_none_or(|newest| root.number > newest.number)
+            {
+                newest = Some(root);
+            }
+        }
+        // No power cut does that: the newest may have been there.
+        if unreadable == COPIES {
+            return Err(corrupt(slot, "neither copy of a root can be read"));
+        }
+    }
+    newest.ok_or_else(|| corrupt(0, "no root of either copy is whole"))
+}
+
+/// Why a root is not taken though it is whole.
+pub(super) fn later_root(root: &Root) -> String {
+    format!("the root after number {} is whole in neither copy; {BY_SALVAGE}", root.number)
+}

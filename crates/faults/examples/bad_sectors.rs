@@ -7,10 +7,11 @@
 //!
 //! `only` (part of a stack's name), `stack` (a whole one, as it is printed), `sector` (bytes: only
 //! devices with such sectors), `state` (`closed`, `unclean`; both), `seed` (1), `sectors` (`yes`,
-//! `no`: each sector for itself, too, where it is shorter than 4 KiB; yes), `flips` (of each kind of structure; 200), `out` (a folder for `cases.jsonl`,
-//! with one line a case and the command that repeats it, and `table.csv`), `doc` (a file of
-//! Markdown, in which the table between its marks is made again), `damage` (this one alone, as a
-//! line of `cases.jsonl` has it: with `stack`, `state` and `seed`).
+//! `no`: each sector for itself, too, where it is shorter than 4 KiB; yes), `flips` (of each kind of
+//! structure; 200), `out` (a folder for `cases.jsonl`, with one line a case and the command that
+//! repeats it, and `table.csv`), `doc` (a file of Markdown, in which the table between its marks is
+//! made again), `damage` (this one alone, as a line of `cases.jsonl` has it: with `stack`, `state`
+//! and `seed`).
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -6,8 +6,8 @@
 //! layers on the one, judged by the other, and cuts the power at every write of the device;
 //! [`campaign`] does so until there were as many cuts as are wanted. [`Bug`] is what they have to
 //! find. [`fuzz`] hands mutilated images to recovery; [`rot`] changes a byte in the life of a
-//! volume; [`bad_sectors`] says what each sector that cannot be read costs. All of it is for tests; all chance is drawn
-//! from a seed.
+//! volume; [`bad_sectors`] says what each sector that cannot be read costs. All of it is for tests;
+//! all chance is drawn from a seed.
 
 pub mod bad_sectors;
 mod campaign;

@@ -330,8 +330,8 @@ fn a_log_keeps_its_records_and_checkpoints_on_the_second_device_and_outlives_a_k
     let stack = "log_volume(segment=64Ki,over_provisioning=30%,checkpoint_every=64Ki)".to_owned();
     let creating = Creating { stack, ..files.creating("slow", "fast") };
     let volume = Volume::create(&creating).unwrap();
-    // Of 96 segments of 15 pages and a footer those before which there is room for the rest, and 30 % of what
-    // users have to spare.
+    // Of 96 segments of 15 pages and a footer those before which there is room for the rest, and
+    // 30 % of what users have to spare.
     assert_eq!(volume.capacity_bytes(), (90.0 * 15.0 / 1.3) as u64 * 4096);
     volume.close().unwrap();
     for value in 1..40 {

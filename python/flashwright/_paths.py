@@ -11,7 +11,9 @@ import errno
 import grp
 import os
 import pwd
+import secrets
 import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _MOST_LINKS = 40
@@ -95,24 +97,46 @@ def read_plain(path: str | Path, *, owner: int | None = None) -> str:
     return said.decode(errors="surrogateescape")
 
 
-def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file beside and put it in its place: readers see the old or the new one, whole.
+@contextlib.contextmanager
+def replacing(path: Path, look: Callable[[], None] = lambda: None) -> Iterator[Path]:
+    """Give a new file beside the path, to be written; at the end it is durable and takes its place.
 
-    What is beside already, such as a link, is removed and not written through.
+    `look` is called before the file is made and before it takes the place of what is there: it
+    raises if that must stay. Readers see the old file or the new one, whole. No link is followed.
 
-    Raises:
-        OSError: it cannot be written.
+    Raises OSError if it cannot be written.
     """
-    beside = path.with_name(f"{path.name}.new")
-    beside.unlink(missing_ok=True)
-    handle = os.open(beside, os.O_WRONLY | _MAKING | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    look()
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+        made = os.open(part, os.O_WRONLY | _MAKING | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(FileNotFoundError):
+            before = path.lstat().st_mode
+            if stat.S_ISREG(before):
+                os.fchmod(made, before & 0o777 | 0o200)
+        os.close(made)
+        yield part
+        make_durable(part)
+        look()
+        part.replace(path)
+    finally:
+        # Its name is no more if it took the place of the other.
+        part.unlink(missing_ok=True)
+
+
+def make_durable(path: Path) -> None:
+    """Have what a file holds on its device; OSError if it cannot be."""
+    written = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(written)
+    finally:
+        os.close(written)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file as `replacing` does; OSError if it cannot be written."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def give_folder(path: Path, uid: int, gid: int, mode: int) -> None:

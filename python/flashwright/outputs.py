@@ -16,14 +16,13 @@ import contextlib
 import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flashwright import _core
+from flashwright import _core, _paths
 from flashwright._core import InputError
 
 _HEADER_BYTES = 4096
@@ -236,31 +235,13 @@ def replacing(path: Path, kind: Kind | None = None) -> Iterator[Path]:
 
     Raises InputError as `check` does; what the system refuses is raised as it is.
     """
-    if kind is not None:
-        check(path, kind)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        made = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-        with contextlib.suppress(FileNotFoundError):
-            os.fchmod(made, stat.S_IMODE(path.lstat().st_mode) | 0o200)
-        os.close(made)
-        yield part
-        make_durable(part)
+
+    def look() -> None:
         if kind is not None:
             check(path, kind)
-        part.replace(path)
-    finally:
-        # Its name is no more if it took the place of the other.
-        part.unlink(missing_ok=True)
 
-
-def make_durable(path: Path) -> None:
-    """Have what a file holds on its device; OSError if it cannot be."""
-    written = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        os.fsync(written)
-    finally:
-        os.close(written)
+    with _paths.replacing(path, look) as part:
+        yield part
 
 
 def write_text(path: Path, text: str, kind: Kind | None = None, name: str = "it") -> None:

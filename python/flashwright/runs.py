@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flashwright import outputs
+from flashwright import _paths, outputs
 from flashwright._core import InputError, __revision__, __version__
 from flashwright.outputs import RECORDING, RESULT_FILE
 
@@ -108,7 +108,7 @@ class Run:
                 there = folder / f"{name}.parquet"
                 shutil.move(file, there)
                 # What it was made from may go as soon as the run is written.
-                outputs.make_durable(there)
+                _paths.make_durable(there)
                 self.table_files[name] = there
         kept = {*parts, *(f"{name}.parquet" for name in self.table_files)}
         for stale in before - kept:

@@ -135,7 +135,6 @@ def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
     assert sum(tables["windows"]["requests"].to_pylist()) == COUNT - 1
 
 
-@pytest.mark.usefixtures("recording")
 def test_what_was_moved_is_what_was_read_and_written(tmp_path: Path) -> None:
     requests = pa.table(
         {
@@ -154,6 +153,7 @@ def test_what_was_moved_is_what_was_read_and_written(tmp_path: Path) -> None:
     assert said["latency_ns"]["trim"]["mean"] == 7
 
 
+@pytest.mark.usefixtures("recording")
 def test_replays_on_a_real_file_do_not_replace_each_other(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(4 << 20))
     for _ in range(2):

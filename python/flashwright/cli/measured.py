@@ -15,6 +15,9 @@ from flashwright.cli.outputs import OutFile
 from flashwright.outputs import PROFILE, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flashwright.measured.fio import FioRows
     from flashwright.measured.predict import Prediction
     from flashwright.measured.rows import Row
 
@@ -36,22 +39,34 @@ SLICES = 64
 CAPACITY_OF_A_SLICE_GB = 30
 
 
-def _rows(paths: tuple[Path, ...], drive: str | None) -> tuple[str, list[Row]]:
-    """Read tables, and give the rows of one drive."""
-    from flashwright.measured import rows
+def _rows(
+    paths: tuple[Path, ...], drive: str | None, capacity_gb: Callable[[str], float], to: Json
+) -> tuple[str, list[Row], FioRows]:
+    """Read tables and fio's files; gives the rows of one drive, and what was not taken of fio's."""
+    from flashwright.measured import fio, fio_documents, rows
 
-    found = rows.read(paths)
+    by_fio = [path for path in paths if fio_documents.is_fio(path)]
+    found = rows.read(path for path in paths if path not in by_fio)
     drives = sorted({row.drive for row in found})
     if drive is None:
+        if by_fio:
+            raise InputError("fio's files do not name the drive: right would be --drive NAME")
         if len(drives) != 1:
             raise InputError(
                 f"the rows are of {len(drives)} drives: name one by --drive ({', '.join(drives)})"
             )
         drive = drives[0]
-    chosen = rows.of_drive(found, drive)
+    taken = fio.read(by_fio, drive, capacity_gb(drive)) if by_fio else fio.FioRows()
+    for reason in taken.left_out:
+        to.say(f"Left out: {reason}")
+    for note in taken.notes:
+        to.say(f"Note: {note}")
+    chosen = [*rows.of_drive(found, drive), *taken.rows]
+    if not chosen and taken.left_out:
+        raise InputError(f"no job of {', '.join(map(str, by_fio))} can be a row, as is said above")
     if not chosen:
         raise InputError(f"--drive {drive}: no row is of it; there are {', '.join(drives)}")
-    return drive, chosen
+    return drive, chosen, taken
 
 
 @click.command("fit", short_help="Fit a profile to measurements of a drive.")
@@ -102,24 +117,21 @@ def fit(
     It takes one to three minutes. `docs/measured.md` has the columns, how each row is played, and
     what each step of the fit rests on. The profile's comments say it of each key.
     """
-    from flashwright.measured import fio
     from flashwright.measured.fit import Fit
     from flashwright.measured.rows import LatencyRow, WriteRow
     from flashwright.measured.template import DataSheet
 
     given = _pairs(keys)
-    if all(path.suffix == ".json" for path in measurements):
-        if drive is None or "capacity_gb" not in given:
+
+    def capacity(name: str) -> float:
+        if "capacity_gb" not in given:
             raise InputError(
-                "fio's files do not name the drive: right would be --drive NAME and --data-sheet "
+                "fio's files do not say how large the drive is: right would be --data-sheet "
                 "capacity_gb=960"
             )
-        taken = fio.read(measurements, drive, DataSheet.of(drive, given).capacity_gb)
-        for reason in taken.left_out:
-            say(f"Left out: {reason}")
-        name, chosen = drive, taken.rows
-    else:
-        name, chosen = _rows(measurements, drive)
+        return DataSheet.of(name, given).capacity_gb
+
+    name, chosen, taken = _rows(measurements, drive, capacity, to)
     writes = [row for row in chosen if isinstance(row, WriteRow)]
     if writes and "capacity_gb" not in given:
         given["capacity_gb"] = f"{writes[0].capacity_gb:g}"
@@ -147,6 +159,8 @@ def fit(
             "estimate": vars(fitted.estimate),
             "basis": fitted.basis,
             "steps": steps,
+            "left_out": taken.left_out,
+            "notes": taken.notes,
         }
     )
     if not to.is_only_json:
@@ -162,7 +176,9 @@ def fit(
 def predict(
     profile: str, measurements: tuple[Path, ...], drive: str | None, threads: int, to: Json
 ) -> None:
-    """Play each row of MEASUREMENTS, CSV tables, on PROFILE: measured, predicted, error.
+    """Play each row of MEASUREMENTS on PROFILE: measured, predicted, error.
+
+    MEASUREMENTS are CSV tables, or JSON files of fio's.
 
     \b
     Examples:
@@ -177,7 +193,8 @@ def predict(
     from flashwright.measured.play import Drive
 
     device = Device.load(profile)
-    name, chosen = _rows(measurements, drive)
+    played = Drive.of(device.toml)
+    name, chosen, taken = _rows(measurements, drive, lambda _: played.capacity_gb, to)
     count = 0
 
     def tell(_: Prediction) -> None:
@@ -186,7 +203,7 @@ def predict(
         if not to.is_only_json:
             click.echo(f"\r{count} of {len(chosen)} rows", nl=count == len(chosen), err=True)
 
-    found = predicting.many(chosen, Drive.of(device.toml), threads=threads, tell=tell)
+    found = predicting.many(chosen, played, threads=threads, tell=tell)
     rows = [one for prediction in found for one in prediction.compared()]
     to.write(
         {
@@ -194,6 +211,8 @@ def predict(
             "drive": name,
             "rows": [prediction.document() for prediction in found],
             "figures": rows,
+            "left_out": taken.left_out,
+            "notes": taken.notes,
         }
     )
     if not to.is_only_json:

@@ -52,6 +52,10 @@ QUARTER, WHOLE = 4, 1
 too few pages to tell their sizes apart, and reads meet programs and erases too seldom."""
 TIMES = {"read_p50_us": 2.0, "read_p99_us": 1.0, "write_p99_us": 1.0}
 """Response times that are fitted, and the weight of each."""
+LEAST_DEPTH = 8
+"""Random writes of which fewer are under way show how long one takes, not what a drive can do."""
+LEAST_SEQUENTIAL_BYTES = 128 << 10
+"""The same of sequential ones: bytes under way."""
 LIMIT_WEIGHT = 10.0
 """The same of the writes a second at the drive's limit."""
 
@@ -64,6 +68,16 @@ def small(row: WriteRow) -> bool:
 def cold(row: WriteRow) -> bool:
     """Whether most of what is used is never written again."""
     return any(share == 0 and pages >= 0.7 for pages, share in sets_of(row))
+
+
+def shallow(row: WriteRow) -> bool:
+    """Whether the drive waited for the host, as far as the row says how many were under way."""
+    if small(row):
+        return row.depth is not None and row.depth < LEAST_DEPTH
+    return (
+        row.pattern == "sequential"
+        and row.request_bytes * (row.depth or 1) < LEAST_SEQUENTIAL_BYTES
+    )
 
 
 @dataclass
@@ -81,8 +95,11 @@ class Fit:
     basis: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Start from the data sheet."""
+        """Start from the data sheet, and leave out rows in which the drive waited."""
         self.estimate = Estimate(sequential_mib_s=1.0)
+        for row in filter(shallow, self.writes):
+            self.tell(f"not fitted, as too little was under way for the drive's limit: {row.name}")
+        self.writes = [row for row in self.writes if not shallow(row)]
 
     def toml(self, estimate: Estimate | None = None, slices: int | None = None) -> str:
         """Give the profile of an estimate."""

@@ -3,10 +3,10 @@
 As the rows were measured (Haas et al., SSD-iq, VLDB 2025; the benchmark's source says what the
 paper does not say): before a run the drive was erased and, but for `zns`, what is used of it
 written once in order. Random patterns come from 512 outstanding requests, `sequential` and `zns`
-one at a time; a zone is trimmed before it is written again. Response times are those of one client,
-which sends 4,950 reads and 50 writes a second as the counts of the rows show, beside 7 that send
-99 % writes and have 64 outstanding each at most. `writes_per_s` and `reads_per_s` are of all
-together.
+one at a time, unless a row has a depth of its own; a zone is trimmed before it is written again.
+Response times are those of one client, which sends 4,950 reads and 50 writes a second as the counts
+of the rows show, beside 7 that send 99 % writes and have 64 outstanding each at most.
+`writes_per_s` and `reads_per_s` are of all together.
 
 The throughput of a row is the median over the time of the run's last 30 %, as the rows' is. Where
 several zones are written at a time they are trimmed nearly together, so that a drive is fast after
@@ -58,8 +58,8 @@ FULL = Effort()
 QUICK = Effort(window=0.15, warm_up=0.08, aging=2.5, settle_s=1.0, measure_s=3.0)
 
 
-def _requests(source: str, seed: int) -> _core.Requests:
-    return _core.load_requests(source, seed=seed, page_size=4096)
+def _requests(source: str, seed: int, page_size: int = 4096) -> _core.Requests:
+    return _core.load_requests(source, seed=seed, page_size=page_size)
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,11 @@ class Drive:
             at_once / program_s / 6,
         )
 
+    @property
+    def capacity_gb(self) -> float:
+        """What the whole drive holds, in 10^9 bytes."""
+        return self.logical_pages * self.page_bytes * self.slices / 1e9
+
     def used_pages(self, gib: float) -> int:
         """Pages of the slice that stand for so many GiB of the drive; all if that is all."""
         pages = int(gib * GIB / self.slices / self.page_bytes)
@@ -103,24 +108,28 @@ class Drive:
         return self.logical_pages if pages >= self.logical_pages * 0.997 else pages
 
 
-def _source(row: WriteRow, drive: Drive, used: int, requests: int) -> tuple[str, int]:
-    """Give the source of a row, and how many requests it keeps outstanding."""
-    size, page = row.request_bytes, drive.page_bytes
-    whole = used * page // size * size
+def _source(row: WriteRow, drive: Drive, used: int, requests: int) -> tuple[_core.Requests, int]:
+    """Give the requests of a row, and how many the source of the rows keeps outstanding."""
+    size = row.request_bytes
+    places = used * drive.page_bytes // size
+    whole = places * size
     if row.pattern == "uniform":
-        return f"io:random(size={size},range={whole})", DEPTH
+        return _requests(f"io:random(size={size},range={whole})", 1), DEPTH
     if row.pattern == "zipf":
-        return f"synth:zipf?s={exponent_of(row)}&pages={used}&updates={requests}", DEPTH
+        source = f"synth:zipf?s={exponent_of(row)}&pages={places}&updates={requests}"
+        return _requests(source, 1, size), DEPTH
     if row.pattern == "zones":
         sets = ",".join(f"{pages:.6g}:{share:.6g}" for pages, share in sets_of(row))
-        return f"synth:kmodal?sets={sets}&pages={used}&updates={requests}", DEPTH
+        source = f"synth:kmodal?sets={sets}&pages={places}&updates={requests}"
+        return _requests(source, 1, size), DEPTH
     if row.pattern == "sequential":
-        return f"io:sequential(size={size},range={whole})", 1
+        return _requests(f"io:sequential(size={size},range={whole})", 1), 1
     active, zone_mib = zones_of(row)
     zone = max(1, int(zone_mib * MIB / drive.slices) // size) * size
     # A slice's zone holds few requests: drawn at random, zones would fill at different times.
     turns = "turns" if drive.slices > 1 else "random"
-    return f"io:zones(size={size},zone={zone},active={active},next={turns},range={whole})", 1
+    source = f"io:zones(size={size},zone={zone},active={active},next={turns},range={whole})"
+    return _requests(source, 1), 1
 
 
 def write(
@@ -133,7 +142,7 @@ def write(
     used = drive.used_pages(row.used_gib)
     a_request = max(1, row.request_bytes // drive.page_bytes)
     all_requests = int(row.written_capacities * used / a_request)
-    source, depth = _source(row, drive, used, all_requests)
+    requests, depth = _source(row, drive, used, all_requests)
     before = effort.before
     if row.pattern == "sequential":
         # It is written about once: there is no more to come.
@@ -143,8 +152,8 @@ def write(
     count = max(1, int(timed))
     untimed = max(0, min(int(all_requests * before), all_requests - warm_up - count))
     flow = {
-        "requests": _requests(source, 1),
-        "depth": depth,
+        "requests": requests,
+        "depth": row.depth or depth,
         "think_us": drive.zone_gap_us if row.pattern == "zns" else 0.0,
     }
     outcome = _core.simulate_drive(

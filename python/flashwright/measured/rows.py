@@ -32,12 +32,15 @@ class WriteRow:
     """What was measured; None where it is only asked for."""
     p50_us: float | None = None
     p99_us: float | None = None
+    depth: int | None = None
+    """Requests that were under way; None for as many as the rows of the source have."""
 
     @property
     def name(self) -> str:
         """What it is, in a few words."""
         words = f"{self.pattern} {self.parameters}".strip()
-        return f"{words}, {self.used_gib:g} GiB"
+        depth = "" if self.depth is None else f", depth {self.depth}"
+        return f"{words}, {self.used_gib:g} GiB{depth}"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,14 @@ class _Line:
             raise self.wrong(key, self.text(key), "a number above 0")
         return value
 
+    def count(self, key: str) -> int | None:
+        value = self.number_of(key, optional=True)
+        if value is None:
+            return None
+        if value < 1 or value != int(value):
+            raise self.wrong(key, self.text(key), "a whole number from 1 on")
+        return int(value)
+
 
 def _write_row(line: _Line) -> WriteRow:
     pattern = line.text("pattern")
@@ -110,6 +121,7 @@ def _write_row(line: _Line) -> WriteRow:
         steady_mib_s=line.number_of("steady_mib_s", optional=True),
         p50_us=line.number_of("p50_us", optional=True),
         p99_us=line.number_of("p99_us", optional=True),
+        depth=line.count("depth"),
     )
     try:
         sets_of(row), zones_of(row), exponent_of(row)

@@ -19,7 +19,7 @@ RUST_TESTS := --workspace --exclude flashwright-bindings
 # Of `python -m flashwright.reproduce list`.
 SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes
 
-.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills interrupts mount-interrupts power-cuts bad-sectors volume-lives volume-fsx sqlite-lives hostile soak check format build packages readme clean
+.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills interrupts mount-interrupts power-cuts bad-sectors volume-lives volume-fsx sqlite-lives hostile fio-rows soak check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
@@ -97,6 +97,10 @@ bad-sectors: $(STAMPS)/tools ## Damage each sector and each structure of a small
 hostile: build ## Volumes changed on purpose, and clients of NBD that keep to nothing (an hour)
 	cargo run --release -p flashwright-servers --example hostile -- volumes=20000
 	@$(BIN)/python tests/python/hostile_nbd.py target --seconds 2400
+
+fio-rows: build ## Rows of fio's JSON beside what fio prints of the same runs, 27 kinds of jobs (fio, two minutes)
+	@folder=$$(mktemp -d /var/tmp/fio-rows.XXXXXX); $(BIN)/python tests/python/fio_beside_text.py $$folder; \
+	code=$$?; rm -r $$folder; exit $$code
 
 soak: kills interrupts mount-interrupts volume-lives volume-fsx sqlite-lives power-cuts bad-sectors hostile ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
 	cargo run --release -p flashwright-prober --example truth -- drives=200 campaign=1

@@ -106,7 +106,7 @@ def compared(folder: Path, seconds: float) -> list[Line]:
     """Run each kind, and give figures beside the text's."""
     lines: list[Line] = []
     for one in KINDS:
-        path = started(one, folder, seconds)
+        path = started(one, folder, seconds if not one.reason else seconds / 4)
         found = fio.read([path], "drive", CAPACITY_GB)
         if one.reason:
             said = " / ".join(found.left_out)

@@ -94,6 +94,7 @@ def writes(found: fio.FioRows) -> list[WriteRow]:
 def test_a_job_that_failed_is_left_out_with_its_error(tmp_path: Path) -> None:
     failed = run(job(more={"error": 28}))
     assert "it ended with error 28 (No space left on device)" in why(tmp_path, failed)
+    assert "ended with error 999999999999999" in why(tmp_path, run(job(more={"error": 10**15 - 1})))
     passed_over = run(job(more={"total_err": 7, "first_error": 5}, continue_on_error="io"))
     assert "error 5 (Input/output error)" in why(tmp_path, passed_over)
     one_of_two = run(job(numjobs="2"), job(more={"error": 5}, numjobs="2"))
@@ -235,6 +236,10 @@ def test_jobs_at_the_same_time_share_the_drive(tmp_path: Path) -> None:
         ({"filename": "f"}, "no size: how long f is"),
         ({"filename": "f", "size": "50%"}, "size=50% is of a file"),
         ({"bs": "16k"}, "4,096 bytes on average, and bs is 16384"),
+        ({"numjobs": "nan"}, "numjobs=nan is no number"),
+        ({"ioengine": "libaio", "iodepth": "inf"}, "iodepth=inf is no number"),
+        ({"size": "0k"}, "in which no request has room"),
+        ({"size": "x%"}, "size=x% is no share"),
     ],
 )
 def test_what_no_row_is_of_is_left_out(tmp_path: Path, options: Any, reason: str) -> None:
@@ -303,6 +308,27 @@ def test_without_an_engine_the_depths_show_which_it_was(tmp_path: Path) -> None:
 def test_what_changes_nothing_for_writes_is_a_row(tmp_path: Path, options: Any) -> None:
     row = one_row(tmp_path, run(job(**options)))
     assert (row.pattern, row.steady_mib_s) == ("uniform", 100)
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ({}, "each_once"),
+        ({"norandommap": "1"}, ""),
+        ({"norandommap": ""}, ""),
+        ({"norandommap": "0"}, "each_once"),
+        ({"ba": "4k"}, ""),
+        # Several maps over the same places: nearly uniform.
+        ({"numjobs": "4"}, ""),
+        ({"numjobs": "4", "filename": None, "size": "1g"}, "each_once"),
+    ],
+)
+def test_without_norandommap_each_place_is_written_once_before_any_again(
+    tmp_path: Path, options: Any, parameters: str
+) -> None:
+    text = run(job(more={"job_runtime": 1}, **options))
+    assert one_row(tmp_path, text).parameters == parameters
+    assert (fio.MAP in read(tmp_path, text).notes) == bool(parameters)
 
 
 def test_options_of_all_jobs_hold_for_each(tmp_path: Path) -> None:
@@ -394,7 +420,7 @@ def test_what_is_used_is_what_the_job_writes_to(tmp_path: Path, options: Any, gi
 
 def test_what_was_written_before_and_is_kept_is_cold(tmp_path: Path) -> None:
     fill = run(job("fill", way(1000, 960e9 / (1000 << 20), 131_072), rw="write", bs="128k"))
-    part = run(job(size="20%", write=way(1000, 1000)))
+    part = run(job(size="20%", write=way(1000, 1000), norandommap="1"))
     found = read(tmp_path, fill, part)
     assert [row.pattern for row in writes(found)] == ["sequential", "zones"]
     last = writes(found)[-1]
@@ -402,7 +428,9 @@ def test_what_was_written_before_and_is_kept_is_cold(tmp_path: Path) -> None:
     assert last.used_gib == pytest.approx(960e9 / (1 << 30))
     assert last.written_capacities == pytest.approx(1 + (1000 << 20) * 1000 / 960e9)
     skewed = read(tmp_path, fill, run(job(size="20%", random_distribution="zipf:0.8")))
-    assert "keep their data, which no row of zipf has" in skewed.left_out[0]
+    assert "keep their data, which no row of zipf 0.8 has" in skewed.left_out[0]
+    once = read(tmp_path, fill, run(job(size="20%")))
+    assert "keep their data, which no row of uniform each_once has" in once.left_out[0]
     trim = {"write": NOTHING, "trim": way(1, 960e9 / (1 << 20), 1 << 20)}
     trimmed = read(tmp_path, fill, run(job("t", more=trim, rw="trim")), part)
     assert [row.pattern for row in writes(trimmed)] == ["sequential", "uniform"]
@@ -415,10 +443,21 @@ def test_a_row_says_when_it_may_not_be_of_a_steady_drive(tmp_path: Path) -> None
     assert (
         f"it ran 2 s, and what it uses was written 0.2 times in all: {UNSTEADY}" in short.notes[0]
     )
-    assert not read(tmp_path, run(job(write=way(100, 200), **small))).notes
+    large = read(tmp_path, run(job(write=way(100, 200), norandommap="1", **small)))
+    assert not large.notes
     large = read(tmp_path, run(job(filename="f", size="2g")), run(job()))
     assert UNSTEADY in large.notes[0]
     assert "capacity_gb is not this drive's" in read_small(tmp_path)
+
+
+def test_what_ran_less_than_a_second_is_no_measurement(tmp_path: Path) -> None:
+    found = why(tmp_path, run(job(write=way(2000, 0.015))))
+    assert found.endswith("it ran 15 ms, which is too short for a measurement")
+
+
+def test_a_name_may_have_a_colon(tmp_path: Path) -> None:
+    windows = {"filename": "C\\:\\fio", "size": "1g", "ioengine": "windowsaio"}
+    assert one_row(tmp_path, run(job(**windows))).used_gib == 1
 
 
 def read_small(folder: Path) -> str:
@@ -485,6 +524,15 @@ def test_a_row_is_played_with_its_depth_and_the_size_of_its_requests() -> None:
         assert large["requests"] * 16 == pytest.approx(small["requests"], rel=0.01)
 
 
+def test_what_reaches_each_place_once_is_played_so() -> None:
+    drive = play.Drive.of(profile(SHEET, TRUTH, 512, {}, "made up"))
+    copied = {}
+    for parameters in ("", "each_once"):
+        row = WriteRow("x", 960.0, 894.0, "uniform", parameters, 4096, 4.0, None)
+        copied[parameters] = play.write(row, drive, play.QUICK)["write_amplification"]
+    assert copied["each_once"] < 0.7 * copied[""]
+
+
 def test_the_fit_leaves_out_rows_in_which_the_drive_waited() -> None:
     said: list[str] = []
 
@@ -517,13 +565,13 @@ def test_fio_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
     unsized = cli(*words, code=2)
     assert "right would be --data-sheet capacity_gb=960" in unsized.stderr
     empty = cli(*words, "--data-sheet", "capacity_gb=960", code=2)
-    assert "can be a row" in empty.stderr
+    assert f"no job can be a row: {out}: job 1 (w): direct=0" in empty.stderr
     nameless = cli("device", "predict", "drive.toml", out, code=2)
     assert "right would be --drive NAME" in nameless.stderr
 
 
 def test_rows_are_what_fio_itself_prints(tmp_path: Path) -> None:
     find_program("fio")
-    lines = fio_beside_text.compared(tmp_path, seconds=0.4)
+    lines = fio_beside_text.compared(tmp_path, seconds=1.1)
     assert {line.kind for line in lines} == {kind.name for kind in fio_beside_text.KINDS}
     assert [line for line in lines if not line.is_met] == []

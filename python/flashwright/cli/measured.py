@@ -63,7 +63,9 @@ def _rows(
         to.say(f"Note: {note}")
     chosen = [*rows.of_drive(found, drive), *taken.rows]
     if not chosen and taken.left_out:
-        raise InputError(f"no job of {', '.join(map(str, by_fio))} can be a row, as is said above")
+        others = len(taken.left_out) - 1
+        more = f"; and {others} more" if others else ""
+        raise InputError(f"no job can be a row: {taken.left_out[0]}{more}")
     if not chosen:
         raise InputError(f"--drive {drive}: no row is of it; there are {', '.join(drives)}")
     return drive, chosen, taken

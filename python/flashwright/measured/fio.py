@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,11 +12,14 @@ from typing import Any
 
 from flashwright.measured import fio_documents
 from flashwright.measured.fio_options import LeftOutError, Options, Region, merged
-from flashwright.measured.rows import Row, WriteRow
+from flashwright.measured.rows import Row, WriteRow, is_each_once
 
 GIB = 1 << 30
 MIB = 1 << 20
 NANOS_PER_US = 1e3
+MOST_ERRNO = 4096
+LEAST_S = 1.0
+"""What ran shorter is no measurement at all."""
 SHORT_S = 60.0
 """A job that ran shorter is no measurement of a steady drive."""
 SLACK_S = 2.0
@@ -23,6 +27,11 @@ SLACK_S = 2.0
 SIZE_TOLERANCE = 0.1
 COLD = 0.05
 """Share of what holds data from which it matters that it is not written again."""
+MAP = (
+    "fio's random writes reach each place once before any again, of which a drive copies less than "
+    "of uniform ones: each_once in a row. With norandommap they are uniform; fio's JSON has that "
+    "only with its value, norandommap=1"
+)
 
 
 @dataclass
@@ -72,7 +81,8 @@ class _Job:
         code = int(_number(self.told.get("error"))) or int(_number(self.told.get("first_error")))
         count = int(_number(self.told.get("total_err")))
         if code:
-            return f"it ended with error {code} ({os.strerror(code)})"
+            name = f" ({os.strerror(code)})" if 0 < code < MOST_ERRNO else ""
+            return f"it ended with error {code}{name}"
         return f"{count} of its requests failed" if count else ""
 
 
@@ -94,6 +104,8 @@ def read(paths: Iterable[Path], drive: str, capacity_gb: float) -> FioRows:
         for number, document in enumerate(found.runs, 1):
             where = str(path) if len(found.runs) == 1 else f"{path}: run {number}"
             reader.run(where, document)
+    if any(isinstance(row, WriteRow) and is_each_once(row) for row in reader.found.rows):
+        reader.found.notes.append(MAP)
     return reader.found
 
 
@@ -143,9 +155,11 @@ class _Reader:
     def _row(self, group: Sequence[_Job]) -> tuple[WriteRow, list[str]]:
         first, options = group[0], group[0].options
         jobs = max(options.jobs, len(group))
-        pattern, parameters = options.pattern()
-        size = options.request_bytes()
         region = options.region(first.name, self.capacity, jobs)
+        pattern, parameters = options.pattern(region)
+        size = options.request_bytes()
+        if region.used < size:
+            raise LeftOutError(f"it uses {region.used:.0f} bytes, in which no request has room")
         self._same_device(region.target)
         seconds, bytes_per_s = _rate(group)
         _check_sizes(group, size)
@@ -158,10 +172,10 @@ class _Reader:
                 "capacity_gb is not this drive's"
             )
         if others > COLD * (used + others) and pattern != "sequential":
-            if pattern != "uniform":
+            if pattern != "uniform" or parameters:
                 raise LeftOutError(
                     f"{others / GIB:.4g} GiB that were written before keep their data, which no "
-                    f"row of {pattern} has"
+                    f"row of {pattern} {parameters} has"
                 )
             used, hot, total = used + others, used / (used + others), self.written
             pattern, parameters = "zones", f"s{1 - hot:.4f} f0 s{hot:.4f} f1"
@@ -309,6 +323,8 @@ def _rate(group: Sequence[_Job]) -> tuple[float, float]:
     if sum(rates) <= 0:
         raise LeftOutError("it wrote nothing")
     longest = max(seconds)
+    if 0 < longest < LEAST_S:
+        raise LeftOutError(f"it ran {longest * 1e3:.0f} ms, which is too short for a measurement")
     if longest <= 0:
         return longest, sum(rates)
     return longest, sum(rate * one for rate, one in zip(rates, seconds, strict=True)) / longest
@@ -392,4 +408,4 @@ def _bytes_per_s(way: Mapping[str, Any]) -> float:
 
 
 def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ ASYNCHRONOUS = ("libaio", "io_uring", "posixaio", "windowsaio", "solarisaio")
 PAST_THE_KERNEL = ("io_uring_cmd", "sg", "xnvme", "libblkio", "spdk", "spdk_nvme", "libzbc")
 """Engines that give a drive its own commands: no page cache, whatever `direct` is."""
 MEMORY = re.compile(r"/dev/(null|zero|shm/.*|ram\d+|nullb\d+|zram\d+)$")
+MOST = 1e9
+"""Above what any job, depth, share or count is."""
 OFF = ("", "0", "none", "off", "false", "no")
 FLUSHES = "it waits for flushes, and rows are of writes without them"
 PAUSES = "its rate is limited, so that it does not show what the drive can do"
@@ -64,6 +67,8 @@ class Region:
     """The device or the files; "" where none is named."""
     used: float
     """Bytes."""
+    is_shared: bool = False
+    """Whether several write to the same places."""
 
 
 def merged(shared: Any, own: Any) -> dict[str, str]:
@@ -97,9 +102,12 @@ class Options:
     def number(self, key: str, default: float) -> float:
         """Give a number without a unit."""
         try:
-            return float(self.given.get(key, default))
+            value = float(self.given.get(key, default))
         except ValueError:
-            raise LeftOutError(f"{key}={self.given[key]} is no number") from None
+            value = math.nan
+        if not 0 <= value < MOST:
+            raise LeftOutError(f"{key}={self.given[key]} is no number from 0 on")
+        return value
 
     def is_on(self, key: str) -> bool:
         """Tell whether an option is there and not off."""
@@ -140,7 +148,7 @@ class Options:
         for key in ("write_mode", "sg_write_mode"):
             if self.given.get(key, "write") != "write":
                 raise LeftOutError(f"{key}={self.given[key]}: its commands are not writes")
-        for name in self.given.get("filename", "").split(":"):
+        for name in self.files:
             if MEMORY.match(name):
                 raise LeftOutError(f"filename={name} is memory, and no drive")
         self._check_engine()
@@ -154,6 +162,11 @@ class Options:
         if not self.is_on("direct"):
             said = f"direct={self.given['direct']}" if "direct" in self.given else "no direct=1"
             raise LeftOutError(f"{said}: what was measured is the page cache, and not the drive")
+
+    @property
+    def files(self) -> list[str]:
+        """What `filename` names; a colon within a name has a backslash before it."""
+        return [one for one in re.split(r"(?<!\\):", self.given.get("filename", "")) if one]
 
     @property
     def engine(self) -> str:
@@ -195,8 +208,11 @@ class Options:
                 percent = 100 - self.number(key, 50)
         return percent
 
-    def pattern(self) -> tuple[str, str]:
+    def pattern(self, region: Region) -> tuple[str, str]:
         """Give pattern and parameters of a row.
+
+        fio reaches each place once before any again, unless it was asked not to keep a map. Each
+        of several jobs has a map of its own: to the same places they write nearly as without.
 
         Raises:
             LeftOutError: what no row is of.
@@ -206,7 +222,8 @@ class Options:
         given = self.given.get("random_distribution", "random")
         name, _, parameters = _for_writes(given, "random").partition(":")
         if name == "random":
-            return "uniform", ""
+            mapless = region.is_shared or self.is_on("norandommap") or self.is_on("ba")
+            return "uniform", "" if mapless else "each_once"
         exponent = parameters.split(":")[0].split("/")[0]
         if name != "zipf" or not re.fullmatch(r"\d*\.?\d+", exponent):
             raise LeftOutError(f"random_distribution={given} is no pattern of rows")
@@ -252,7 +269,7 @@ class Options:
         Raises:
             LeftOutError: what that is, is not known.
         """
-        names = [one for one in self.given.get("filename", "").split(":") if one]
+        names = self.files
         devices = [one for one in names if one.startswith(("/dev/", "\\\\.\\"))]
         if len(devices) > 1:
             raise LeftOutError(
@@ -270,10 +287,10 @@ class Options:
                 raise LeftOutError(
                     f"no size: how long {names[0]} is, and so what is used, is not known"
                 )
-            return Region(target, capacity - offset)
+            return Region(target, capacity - offset, jobs > 1)
         apart = not names or self.is_on("offset_increment")
         target = target or f"{self.given.get('directory', '.')}/{name}"
-        return Region(target, used * (jobs if apart else 1))
+        return Region(target, used * (jobs if apart else 1), jobs > 1 and not apart)
 
     def _share(self, key: str, capacity: float, whole: bool) -> float | None:
         """Give a size in bytes, or of a share of the drive; None for none."""
@@ -284,4 +301,6 @@ class Options:
             return self.bytes(text, key)
         if not whole:
             raise LeftOutError(f"{key}={text} is of a file, whose size is not known")
+        if not re.fullmatch(r"\d+(\.\d+)?%", text):
+            raise LeftOutError(f"{key}={text} is no share")
         return float(text[:-1]) / 100 * capacity

@@ -24,7 +24,14 @@ import numpy as np
 
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright.measured.rows import LatencyRow, WriteRow, exponent_of, sets_of, zones_of
+from flashwright.measured.rows import (
+    LatencyRow,
+    WriteRow,
+    exponent_of,
+    is_each_once,
+    sets_of,
+    zones_of,
+)
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -114,7 +121,8 @@ def _source(row: WriteRow, drive: Drive, used: int, requests: int) -> tuple[_cor
     places = used * drive.page_bytes // size
     whole = places * size
     if row.pattern == "uniform":
-        return _requests(f"io:random(size={size},range={whole})", 1), DEPTH
+        order = "shuffled" if is_each_once(row) else "random"
+        return _requests(f"io:{order}(size={size},range={whole})", 1), DEPTH
     if row.pattern == "zipf":
         source = f"synth:zipf?s={exponent_of(row)}&pages={places}&updates={requests}"
         return _requests(source, 1, size), DEPTH

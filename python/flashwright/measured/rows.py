@@ -124,7 +124,7 @@ def _write_row(line: _Line) -> WriteRow:
         depth=line.count("depth"),
     )
     try:
-        sets_of(row), zones_of(row), exponent_of(row)
+        sets_of(row), zones_of(row), exponent_of(row), is_each_once(row)
     except ValueError as error:
         raise line.wrong("parameters", row.parameters, str(error)) from None
     return row
@@ -180,6 +180,15 @@ def exponent_of(row: WriteRow) -> float:
         return float(row.parameters)
     except ValueError:
         raise ValueError("the exponent, such as 0.8") from None
+
+
+def is_each_once(row: WriteRow) -> bool:
+    """Tell whether a `uniform` row is of writes that reach each place once before any again."""
+    if row.pattern != "uniform" or not row.parameters:
+        return False
+    if row.parameters != "each_once":
+        raise ValueError("empty, or each_once")
+    return True
 
 
 def sets_of(row: WriteRow) -> list[tuple[float, float]]:

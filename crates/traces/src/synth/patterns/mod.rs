@@ -15,6 +15,7 @@ mod ordered;
 mod partitioned;
 mod random;
 mod sequential;
+mod shuffled;
 mod stride;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ pub struct Entry {
 pub static REGISTRY: &[Entry] = &[
     sequential::ENTRY,
     random::ENTRY,
+    shuffled::ENTRY,
     stride::ENTRY,
     focused::ENTRY,
     partitioned::ENTRY,

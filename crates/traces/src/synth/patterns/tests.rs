@@ -63,6 +63,17 @@ fn random_requests_reach_every_place_and_no_other() {
 }
 
 #[test]
+fn shuffled_requests_reach_every_place_before_any_again() {
+    let found = pages("shuffled(range=64Ki,offset=64Ki)", 16 * 50);
+    let orders: BTreeSet<&[u64]> = found.chunks(16).collect();
+    assert_eq!(orders.len(), 50);
+    for order in orders {
+        assert_eq!(order.iter().copied().collect::<BTreeSet<_>>(), (16..32).collect());
+    }
+    assert_eq!(pages("shuffled(range=4Ki)", 3), [0, 0, 0]);
+}
+
+#[test]
 fn a_focused_area_stays_or_moves() {
     assert!(pages("focused(area=32Ki)", 100).iter().all(|&page| page < 8));
     let moving = pages("focused(area=32Ki,hold=50)", 50 * 40);

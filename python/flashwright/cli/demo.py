@@ -86,13 +86,12 @@ def demo(
     more.
     """
     from flashwright.cli.compare import fail_if_any_failed, run_plan
-    from flashwright.lifetime import Wear
     from flashwright.progress import StoppedError
     from flashwright.sweeps.policies import choose
     from flashwright.trace_statistics import statistics
 
     policies = choose(split_policies(placements, "--placements"), None)
-    wear = Wear(**{**vars(life), "capacity": life.capacity or CAPACITY_BYTES})
+    wear = replace(life, capacity=life.capacity or CAPACITY_BYTES).wear()
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
     scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
     plan = _plan(chosen, over_provisionings, policies, wear)

@@ -48,7 +48,7 @@ def _mounted() -> dict[str, str]:
         if source.startswith("/dev/"):
             # btrfs gives each subvolume a number of its own.
             try:
-                number = os.stat(source).st_rdev
+                number = Path(source).stat().st_rdev
             except OSError:
                 continue
             found.setdefault(f"{os.major(number)}:{os.minor(number)}", point)

@@ -8,6 +8,7 @@ from typing import Any
 
 from flashwright import _core, devices
 from flashwright._core import InputError
+from flashwright._text import size
 from flashwright.devices import PAGE_MAPPED, Device, Load
 
 LEAST_BLOCKS = 512
@@ -19,7 +20,8 @@ LEAST_PAGES = 16
 MOST_BLOCKS, MOST_PAGES, MOST_SLICES = 65_536, 32_768, 65_536
 LEAST_FILL = 0.05
 """Below that a drive has so much spare space that more makes no difference."""
-_TRIES, _STEP = 80, 1.04
+_STEP = 1.04
+_SMALL_BYTES = 16 << 30
 OWN_GEOMETRY = (
     "media.channels",
     "media.packages_per_channel",
@@ -57,18 +59,17 @@ def drive_of(own: Device, capacity_bytes: float, fill: float = 1.0, slices: int 
     Raises InputError if none can be built.
     """
     wanted = capacity_bytes
-    error = InputError(f"{own.name}: no drive of {capacity_bytes:,.0f} bytes can be built of it")
-    for _ in range(_TRIES):
+    while True:
         try:
             made = _built(own, wanted, fill, slices)
-        except InputError as refused:
-            error = refused
-            wanted *= _STEP
-            continue
-        if made.capacity_bytes >= capacity_bytes * max(fill, LEAST_FILL) * 0.999:
-            return made
+        except InputError:
+            # Small ones lack room for what a mapping needs beside the data.
+            if wanted > max(capacity_bytes * _STEP**4, _SMALL_BYTES):
+                raise
+        else:
+            if made.capacity_bytes >= capacity_bytes * max(fill, LEAST_FILL) * 0.999:
+                return made
         wanted *= _STEP
-    raise error
 
 
 def _built(own: Device, capacity_bytes: float, fill: float, slices: int) -> Device:
@@ -87,7 +88,13 @@ def _built(own: Device, capacity_bytes: float, fill: float, slices: int) -> Devi
 def _blocks(own: Device, capacity_bytes: float) -> int:
     media = own.profile["media"]
     wanted: int = math.ceil(media["erase_blocks_per_plane"] * capacity_bytes / own.capacity_bytes)
-    return min(MOST_BLOCKS, max(4, wanted))
+    if wanted > MOST_BLOCKS:
+        most = own.capacity_bytes * MOST_BLOCKS / media["erase_blocks_per_plane"]
+        raise InputError(
+            f"{own.name}: a drive of {size(capacity_bytes)} is too large for it: it has "
+            f"{size(most)} at most"
+        )
+    return max(4, wanted)
 
 
 def _page_mapped(own: Device, capacity_bytes: float, fill: float, slices: int) -> dict[str, Any]:

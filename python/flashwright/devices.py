@@ -333,8 +333,8 @@ def check_load(device: Device, requests: Requests, load: Load) -> None:
     if footprint is not None and footprint > capacity and not load.fold:
         raise InputError(
             f"{requests.name}: it touches {size(footprint)} ({footprint} bytes), and {device.name} "
-            f"has {size(capacity)} ({capacity} bytes); take a larger drive, or --fold to let "
-            "addresses begin again at the start of this one"
+            f"has {size(capacity)} ({capacity} bytes); take --capacity to give it "
+            "another size, or --fold to let addresses begin again at its start"
         )
     untimed = load.untimed_requests(requests)
     if untimed and load.handle is not None:

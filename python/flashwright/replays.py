@@ -255,7 +255,8 @@ def region_of(trace: ReplayTrace, device: Device, plan: ReplayPlan) -> Region:
         "take a larger device"
         if plan.remap == "dense"
         else "choose --remap fold (addresses begin again at the start), --remap scale (all are "
-        "shrunk onto it), or --remap dense (what is touched is moved together)"
+        "shrunk onto it), --remap dense (what is touched is moved together), or --capacity (a "
+        "simulated drive of another size)"
     )
     raise InputError(
         f"the trace goes up to byte {end} ({size(end)}), and {where} has {length} "

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from flashwright import devices
+from flashwright import _core, devices
 from flashwright._core import InputError
 from flashwright.devices import Device
 from flashwright.progress import follow
@@ -201,6 +201,8 @@ def take(
     if known is None or asked.capacity == OWN or (has_own_geometry(own) and not is_asked):
         return Sized(own, source, part=part)
     disk_bytes = int(known)
+    if disk is None:
+        _check_one_disk(source, reading)
     used = None if disk is None or is_asked else disk.used_share
     fill = asked.fill if asked.fill is not None else 1.0 if used is None else used
     said: dict[str, Any] = {
@@ -214,6 +216,24 @@ def take(
         else "the file system",
     }
     return _Taking(own, source, reading, asked, effort, part, disk_bytes, said).sized()
+
+
+def _check_one_disk(source: str, reading: Reading) -> None:
+    """Raise InputError for a trace of several volumes: the same address is several places there."""
+    found = follow(
+        f"Reading {Path(source).name}",
+        "bytes",
+        following := _core.Progress(),
+        lambda: _core.load_replay(
+            source, format=reading.format, skip_bad=reading.skip_bad, progress=following
+        ),
+    )
+    volumes = found.totals["volumes"]
+    if volumes > 1:
+        raise InputError(
+            f"{source}: it is of {volumes} volumes, and a drive of one size is one; leave out "
+            "--capacity"
+        )
 
 
 @dataclass(frozen=True)

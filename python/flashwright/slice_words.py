@@ -32,7 +32,7 @@ def _drive(found: Mapping[str, Any]) -> str:
     text = f"The drive has {size(found['disk_bytes'])}, from {found['size_from']}"
     if found["way"] == "packed":
         return f"{text}."
-    text += f", and {percent(found['fill'])} of it hold data"
+    text += f", and {percent(found['fill'])} of it holds data"
     if found["fill_from"] == "the file system":
         return f"{text}, as the file system said: this is right if it trims what it frees."
     if found["fill_from"] == "--fill":

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flashwright import InputError, devices, slice_words, slices
+from flashwright import Cancelled, InputError, devices, slice_words, slices
 from flashwright.devices import Device, Load
 from flashwright.slices import Effort, Part, SizeAsked
 from flashwright.slices import cut as cutting
@@ -228,6 +228,21 @@ def test_what_would_take_too_long_is_cut_short_and_said(
     assert sized.device.slice["taken_of"] == 5000
 
 
+def test_the_reading_of_a_trace_can_be_stopped(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", some(9))
+    stopper = cutting.Stopper()
+    stopper.cancel()
+    with pytest.raises(Cancelled):
+        cutting.survey(str(path), Reading(), Part(), STRIPE_BYTES, stopper.check)
+
+
+def test_a_trace_of_several_volumes_is_no_disk(tmp_path: Path) -> None:
+    lines = [f"{128166372000000000 + 1000 * n},prxy,{n % 2},Write,0,4096,100" for n in range(9)]
+    (tmp_path / "prxy.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match="it is of 2 volumes"):
+        slices.take(Device.load("a16"), str(tmp_path / "prxy.csv"), Reading(), SizeAsked(8 * GIB))
+
+
 def test_only_a_recording_knows_its_disk(tmp_path: Path) -> None:
     folder = recording(tmp_path / "rec", some(9), 256 * GIB, 64 * GIB)
     assert disk_of(str(folder / "requests.parquet")) == Disk(256 * GIB, 0.25)
@@ -293,7 +308,7 @@ def test_a_slice_is_said_in_words_and_can_be_chosen(tmp_path: Path, cli: Cli) ->
     on = ("simulate", "rec", "--device", "samsung-pm9a3")
     printed = cli(*on, "--slices", "32", "--fill", "50%").stdout
     assert "one of 32 slices, 8 GiB" in printed
-    assert "50.0 % of it hold data, from --fill" in printed
+    assert "50.0 % of it holds data, from --fill" in printed
     printed = cli(*on, "--capacity", "128Gi").stdout
     assert "128 GiB, from --capacity" in printed
     own = cli(*on, "--capacity", "own").stdout

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from flashwright import _core, steady
+from flashwright import _core, slice_words, steady
 from flashwright._core import InputError
 from flashwright._text import percent, size, span
 from flashwright.lifetime import SECONDS_IN_DAY, Lifetime
@@ -44,6 +44,8 @@ class Device:
     overrides: tuple[str, ...]
     toml: str
     """The profile with its overrides, and every key that had been left out."""
+    slice: Mapping[str, Any] | None = field(default=None, compare=False)
+    """What part it is of which disk, if it has the size of one; see `flashwright.slices`."""
 
     @staticmethod
     def load(given: str, overrides: Sequence[str] = ()) -> Device:
@@ -120,7 +122,13 @@ class Device:
             # Only what the profile names; empty leaves it to the placement.
             "victim": ftl["victim"] or None,
             "limits": self.limits(),
+            **({} if self.slice is None else {"slice": dict(self.slice)}),
         }
+
+    @property
+    def slices(self) -> int:
+        """Of how many slices of a disk it is one."""
+        return 1 if self.slice is None else int(self.slice["slices"])
 
     def limits(self) -> dict[str, float]:
         """Give what each part of the drive could do by itself.
@@ -325,8 +333,8 @@ def check_load(device: Device, requests: Requests, load: Load) -> None:
     if footprint is not None and footprint > capacity and not load.fold:
         raise InputError(
             f"{requests.name}: it touches {size(footprint)} ({footprint} bytes), and {device.name} "
-            f"has {size(capacity)} ({capacity} bytes); take a larger drive, or --fold to let "
-            "addresses begin again at the start of this one"
+            f"has {size(capacity)} ({capacity} bytes); take --capacity to give it "
+            "another size, or --fold to let addresses begin again at its start"
         )
     untimed = load.untimed_requests(requests)
     if untimed and load.handle is not None:
@@ -432,9 +440,9 @@ def writes_per_day_of(device: Device, requests: Requests, asked: float | str | N
     counts, duration_ns = requests.counts, requests.duration_ns
     if counts is None or not duration_ns:
         raise InputError(f"--writes-per-day trace: {requests.name} has no times, so give a number")
-    return float(
-        counts["written_bytes"] / device.capacity_bytes * SECONDS_IN_DAY / (duration_ns / 1e9)
-    )
+    # Of a slice's trace the time is divided, too.
+    seconds = duration_ns / 1e9 * device.slices
+    return float(counts["written_bytes"] / device.capacity_bytes * SECONDS_IN_DAY / seconds)
 
 
 def caveats(result: Mapping[str, Any]) -> list[str]:
@@ -460,6 +468,7 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
             f"The placement policy has {result['streams_left_out']} streams fewer than it would: "
             "each needs an open erase block on every plane, and the spare space does not hold more."
         )
+    said += slice_words.lines(result["device"].get("slice"))
     said += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
     said += _unsteadiness(result)
     return said

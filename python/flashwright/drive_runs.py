@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flashwright import devices, flows
+from flashwright import devices, flows, slices
 from flashwright._core import InputError
 from flashwright.progress import work
 from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Job, Run, peak_rss_bytes, table
+from flashwright.slices import Effort, SizeAsked
 
 if TYPE_CHECKING:
     from flashwright._core import Requests
     from flashwright.devices import Device, Load
+    from flashwright.slices import Sized
     from flashwright.sources import Reading
 
 COMMAND = "simulate"
@@ -36,6 +38,7 @@ class DriveRun:
     audit: bool = False
     endurance: float | None = None
     writes_per_day: float | str | None = None
+    size: SizeAsked = field(default_factory=SizeAsked)
     requests_to: Path | None = None
     """The Parquet file that each request is written to while the run goes on; None for no such
     table. It is a table of the run, and goes where the run is written.
@@ -77,17 +80,37 @@ def preparing(load: Load, what: str) -> str | None:
     )
 
 
-def play(device: Device, asked: DriveRun) -> Run:
-    """Play the source on the drive.
+def effort_of(load: Load, reading: Reading, runs: int = 1, at_once: int = 1) -> Effort:
+    """Give what such runs cost, for the slice that is taken."""
+    return Effort(
+        reading.repeat,
+        load.state,
+        load.overwrites,
+        runs=runs,
+        at_once=at_once,
+        most_requests=load.most_requests,
+    )
+
+
+def read_sized(sized: Sized, source: str, load: Load, reading: Reading) -> Requests:
+    """Read the requests that a drive of its size gets."""
+    if sized.is_cut:
+        reading = replace(reading, format=None, skip_bad=0)
+    return work(
+        f"Reading {devices.name_of(source)}",
+        "bytes",
+        lambda progress: devices.load_requests(sized.source, load, reading, progress),
+    )
+
+
+def play(own: Device, asked: DriveRun) -> Run:
+    """Play the source on the drive, at the size of the disk that the source is from.
 
     Raises InputError if it cannot be read, or cannot be sent to the drive in this way; Cancelled.
     """
     source, load = asked.source, asked.load
-    requests = work(
-        f"Reading {source}",
-        "bytes",
-        lambda progress: devices.load_requests(source, load, asked.reading, progress),
-    )
+    sized = slices.take(own, source, asked.reading, asked.size, effort_of(load, asked.reading))
+    device, requests = sized.device, read_sized(sized, source, load, asked.reading)
     devices.check_load(device, requests, load)
     beside = work(
         "Reading what is played beside it",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from flashwright import _core
+from flashwright import _core, devices, slices
 from flashwright._core import InputError
 from flashwright._text import count, size
 from flashwright.outputs import RECORDING
 from flashwright.probing import safety
 from flashwright.probing.targets import Region
 from flashwright.runs import Job, Run, table
+from flashwright.slices import CUT_FILE, Effort, Part, SizeAsked
 from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading, check_source, file_name
 
 if TYPE_CHECKING:
     from flashwright._core import Device, Progress, ReplayTrace
     from flashwright.flows import Flow
     from flashwright.probing.targets import Target
+    from flashwright.slices import Sized
 
 COMMAND = "replay"
 OPERATIONS = ("read", "write", "trim", "flush")
@@ -85,6 +87,57 @@ class ReplayPlan:
     keep_going: bool = False
     beside: tuple[Flow, ...] = ()
     priority: int = 0
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A trace and a device as they are played: a simulated drive has the size of the disk."""
+
+    target: Target
+    path: Path
+    reading: Reading
+    plan: ReplayPlan
+    sized: Sized | None = None
+    """None if the device is no simulated drive."""
+
+    @property
+    def slices(self) -> int:
+        """Of how many slices of a drive it is one."""
+        return 1 if self.sized is None else self.sized.slices
+
+
+def placed(
+    target: Target,
+    path: Path,
+    reading: Reading,
+    plan: ReplayPlan,
+    asked: SizeAsked | None = None,
+    effort: Effort | None = None,
+) -> Placed:
+    """Give a simulated drive the size of the disk that the trace is from; see `slices.take`.
+
+    Raises InputError if a size is asked for, and it is no simulated drive; StoppedError.
+    """
+    asked = asked or SizeAsked()
+    if target.drive is None or target.array is not None:
+        if asked != SizeAsked():
+            what = "a single simulated drive" if target.array else "a simulated drive"
+            raise InputError(
+                f"{target.given}: --capacity, --fill and --slices are for {what}; leave them out"
+            )
+        return Placed(target, path, reading, plan)
+    effort = replace(effort or Effort(), state=target.state, overwrites=target.overwrites)
+    part = Part(plan.part.skip_seconds, plan.part.seconds, plan.part.limit)
+    sized = slices.take(target.drive, str(path), reading, asked, effort, part)
+    if not sized.is_cut:
+        return Placed(target, path, reading, plan, sized)
+    return Placed(
+        replace(target, drive=sized.device),
+        Path(sized.source),
+        replace(reading, format=None, skip_bad=0),
+        replace(plan, part=TracePart(ops=plan.part.ops)),
+        sized,
+    )
 
 
 def trace_path(given: str) -> Path:
@@ -202,7 +255,8 @@ def region_of(trace: ReplayTrace, device: Device, plan: ReplayPlan) -> Region:
         "take a larger device"
         if plan.remap == "dense"
         else "choose --remap fold (addresses begin again at the start), --remap scale (all are "
-        "shrunk onto it), or --remap dense (what is touched is moved together)"
+        "shrunk onto it), --remap dense (what is touched is moved together), or --capacity (a "
+        "simulated drive of another size)"
     )
     raise InputError(
         f"the trace goes up to byte {end} ({size(end)}), and {where} has {length} "
@@ -274,7 +328,9 @@ def trace_document(path: Path, trace: ReplayTrace, plan: ReplayPlan) -> dict[str
 
 
 def inputs(path: Path, trace: ReplayTrace) -> list[dict[str, Any]]:
-    """Tell the files of a trace for the provenance."""
+    """Tell the files of a trace for the provenance; `path` is as it was given."""
+    if [one["name"] for one in trace.sources] == [CUT_FILE]:
+        return [devices.describe(str(path))]
     return [
         {"source": str(path.with_name(one["name"])), "sha256": one["sha256"], "content_hash": None}
         for one in trace.sources

@@ -33,6 +33,7 @@ TRACED = frozenset(
     (
         "test_cli_path",
         "test_cli_record",
+        "test_next",
         "test_cli_replay::test_a_layer_of_ours_records_where_the_kernel_cannot",
         "test_cli_replay::test_a_recorded_replay_that_is_killed_leaves_nothing",
         "test_cli_replay::test_the_device_gets_exactly_what_was_recorded",

@@ -552,7 +552,7 @@ def small_comparison(path: Path, stacks: tuple[str, ...]) -> comparison.LayersCo
     trace = replays.load(path, Reading(), plan.plan)
     device = comparison.describing(target).open()
     place = comparison.place("the drive", target, facts.Facts(), device, trace, plan)
-    return comparison.LayersComparison(plan, trace, [place])
+    return comparison.LayersComparison(plan, [place])
 
 
 def test_stopping_keeps_the_stacks_that_are_done(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from flashwright.devices import Load
 from flashwright.drive_runs import DriveRun, play
 from flashwright.flows import Flow
 from flashwright.outputs import TABLE, check
+from flashwright.slices import SizeAsked
 from flashwright.sources import Reading
 from flashwright.sweeps.policies import own_victim
 
@@ -90,6 +91,9 @@ class Drive:
         page_size: int = 4096,
         repeat: int = 1,
         fold: bool = False,
+        capacity: int | str | None = None,
+        fill: float | None = None,
+        slices: int | None = None,
         handle: int | None = None,
         beside: Sequence[Flow] = (),
         seed: int = 1,
@@ -112,6 +116,10 @@ class Drive:
         the dies are kept for ui.perfetto.dev. `requests_to` is a Parquet file to write: a row for
         each request, with what its latency consists of. It is the table `requests` of the result,
         and moves with it into a run folder.
+
+        The drive has the size of the disk of a recording, or `capacity` bytes ("own" for the
+        profile's); of it the share `fill` holds data, what the file system said if it is None. One
+        of `slices` is simulated, as few as two minutes and 2 GiB allow.
 
         The result has throughput, latency_ns by operation with percentiles, what delayed requests,
         what the dies did, write_amplification, life_years; each figure is judged steady or not in
@@ -146,6 +154,7 @@ class Drive:
             load,
             timeline,
             audit,
+            size=SizeAsked(capacity, fill, slices),
             requests_to=file,
         )
         return Result(play(self.device, asked))

@@ -16,6 +16,7 @@ from flashwright.layering.comparison import (
     LayersComparison,
     LayersPlan,
     describing,
+    effort_of,
     has_layers,
     stacks_of,
     target_for,
@@ -30,6 +31,7 @@ from flashwright.probing.targets import Region, Target
 from flashwright.progress import follow, work
 from flashwright.replays import OPERATIONS, Pace, ReplayPlan, TracePart
 from flashwright.runs import PROFILE_FILE, Job
+from flashwright.slices import SizeAsked
 from flashwright.sources import Reading
 
 Where = str | os.PathLike[str] | Drive
@@ -172,6 +174,9 @@ def replay(
     region: tuple[int, int] | None = None,
     state: str | None = None,
     overwrites: float | None = None,
+    capacity: int | str | None = None,
+    fill: float | None = None,
+    slices: int | None = None,
     seed: int = 1,
     progress: bool = True,
 ) -> Result:
@@ -180,7 +185,9 @@ def replay(
     `pace` is open (at the trace's times, `factor` times as fast) or closed (`depth` outstanding;
     `waiting` keeps the trace's intervals). `remap` says what becomes of addresses that the device
     does not have: refuse, fold, scale or dense. `limit` requests, `seconds` of the trace and `ops`
-    choose a part. A block device or file is only read unless `write` is given.
+    choose a part. A block device or file is only read unless `write` is given. A simulated drive
+    has the size of the disk of a recording, or `capacity` bytes ("own" for its profile's); of it
+    the share `fill` holds data, and one of `slices` is simulated, as few as time and memory allow.
 
     The result has throughput, latency_ns by operation with percentiles, and lateness.
 
@@ -207,12 +214,15 @@ def replay(
         region=region,
     )
     path = replays.trace_path(str(trace))
+    placed = replays.placed(
+        target, path, Reading(seed=seed), plan, SizeAsked(capacity, fill, slices)
+    )
     loaded = work(
         f"Reading {path}",
         "bytes",
-        lambda following: replays.load(path, Reading(seed=seed), plan, following),
+        lambda following: replays.load(placed.path, placed.reading, placed.plan, following),
     )
-    target = replays.target_for(target, loaded, plan)
+    target = replays.target_for(placed.target, loaded, plan)
     opened = work(*target.opening, target.open)
     part = replays.region_of(loaded, opened, plan)
     about_trace = replays.trace_document(path, loaded, plan)
@@ -254,6 +264,9 @@ def layers(
     region: tuple[int, int] | None = None,
     state: str | None = None,
     overwrites: float | None = None,
+    capacity: int | str | None = None,
+    fill: float | None = None,
+    slices: int | None = None,
     threads: int | None = None,
     seed: int = 1,
     progress: bool = True,
@@ -294,24 +307,32 @@ def layers(
     )
     path = replays.trace_path(str(trace))
     played = stacks_of(stacks, with_direct=True)
+    at_once = threads or os.cpu_count() or 1
+    placed = replays.placed(
+        target,
+        path,
+        Reading(seed=seed),
+        replayed,
+        SizeAsked(capacity, fill, slices),
+        effort_of(played, 1, at_once),
+    )
     loaded = work(
         f"Reading {path}",
         "bytes",
-        lambda following: replays.load(path, Reading(seed=seed), replayed, following),
+        lambda following: replays.load(placed.path, placed.reading, placed.plan, following),
     )
     due = (
         checkpoints.Checkpoints()
         if checkpoint_every is None
-        else checkpoints.every(checkpoint_every, loaded)
+        else checkpoints.every(checkpoint_every, loaded, slices=placed.slices)
     )
     due.check(played)
-    plan = LayersPlan(path, played, replayed, due, drain, threads or os.cpu_count() or 1, data)
-    target = target_for(target, loaded, plan)
+    plan = LayersPlan(path, played, replayed, due, drain, at_once, data)
+    target = target_for(placed.target, loaded, plan)
     opened = work(*target.opening, describing(target).open)
     known = facts_for(target, None if facts is None else str(facts), needed=has_layers(played))
-    comparison = LayersComparison(
-        plan, loaded, [place_on(target.name, target, known, opened, loaded, plan)]
-    )
+    found = place_on(target.name, target, known, opened, loaded, plan, placed.slices)
+    comparison = LayersComparison(plan, [found])
     ended = follow(
         f"Playing {comparison.planned} stacks",
         "requests",

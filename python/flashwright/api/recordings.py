@@ -12,14 +12,14 @@ from flashwright._core import InputError
 from flashwright.api.calls import public
 from flashwright.api.drives import Drive
 from flashwright.api.results import Result
-from flashwright.path.drive import DrivePlan
 from flashwright.recording import device as devices
 from flashwright.recording.block import BUFFER_KIB
 from flashwright.recording.of_running import RunningRecorder
 from flashwright.recording.recorder import Recorder
 from flashwright.recording.running import Running
-from flashwright.recording.side_by_side import side_by_side
+from flashwright.recording.side_by_side import FlashPlan, side_by_side
 from flashwright.recording.tools import need_root
+from flashwright.slices import SizeAsked
 from flashwright.workloads.supervisor import Supervisor
 
 _PATIENCE_S = 60.0
@@ -94,7 +94,9 @@ def waterfall(
     folder: str | os.PathLike[str],
     drive: Drive | str | None = None,
     *,
-    whole_drive: bool = False,
+    capacity: int | str | None = None,
+    fill: float | None = None,
+    slices: int | None = None,
     state: str = "filled",
     seed: int = 1,
     progress: bool = True,
@@ -102,8 +104,10 @@ def waterfall(
     """Lay the layers of a recording side by side: calls, file system, device, flash.
 
     `folder` is that of a recording with the calls of a database. With a `drive` also what its flash
-    programs for it; the drive has so many erase blocks as hold the device that was recorded, or
-    with `whole_drive` its own. `state` is fresh, loaded, filled or aged.
+    programs for it. The drive has the size of the disk that was recorded, or `capacity` bytes
+    ("own" for the profile's); of that the share `fill` holds data, which is what the file system
+    said if it is None. One of `slices` is simulated, as few as two minutes and 2 GiB allow if that
+    is None; the result says which, and why. `state` is fresh, loaded, filled or aged.
 
     The rows of the result are bytes and requests by layer, operation and purpose.
 
@@ -112,5 +116,5 @@ def waterfall(
     plan = None
     if drive is not None:
         chosen = drive if isinstance(drive, Drive) else Drive(drive)
-        plan = DrivePlan(chosen.device, whole_drive, state, seed)
+        plan = FlashPlan(chosen.device, SizeAsked(capacity, fill, slices), state, seed)
     return Result(side_by_side(Path(folder), plan))

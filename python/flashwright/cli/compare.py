@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.drive import DriveOptions, check_patterns, check_use, is_given
+from flashwright.cli.drive import DriveOptions, check_patterns, check_use, is_given, size_asked
 from flashwright.cli.drive_comparison import compare_drives
 from flashwright.cli.layers import stack_option
 from flashwright.cli.options import (
@@ -103,7 +103,6 @@ def compare(
     Ctrl-C stops it and keeps what is finished.
     """
     from flashwright import sources
-    from flashwright.lifetime import Wear
     from flashwright.progress import StoppedError
     from flashwright.sweeps.comparison import SweepPlan
     from flashwright.sweeps.grid import Device
@@ -121,14 +120,12 @@ def compare(
         check_patterns(source_names)
         over = over_provisionings if is_given("over_provisionings") else (None,)
         changes = _policy_changes(named, chosen_victims)
-        reading = how.reading()
+        reading, asked = how.reading(), size_asked(drive, life)
         if stacks:
             compare_stacks_on_drives(
-                drive, profiles, source_names, stacks, changes, over, reading, jobs, output
+                drive, profiles, source_names, stacks, changes, over, reading, asked, jobs, output
             )
             return
-        if life.capacity is not None:
-            raise InputError("--capacity: the drive of --device has its own")
         cycles = life.endurance if is_given("endurance") else None
         compare_drives(
             drive,
@@ -139,6 +136,7 @@ def compare(
             reading,
             cycles,
             life.writes_per_day,
+            asked,
             jobs,
             output,
         )
@@ -150,7 +148,7 @@ def compare(
         over_provisionings=list(over_provisionings),
         reading=how.reading(),
         device=Device(**vars(flash), seed=how.seed),
-        wear=Wear(**vars(life)),
+        wear=life.wear(),
         threads=jobs or os.cpu_count() or 1,
     )
     comparison, stopped = run_plan(plan)

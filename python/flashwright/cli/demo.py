@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flashwright._core import InputError, RunError
+from flashwright.cli.following import propose
 from flashwright.cli.options import (
     Duration,
     Life,
@@ -86,13 +86,12 @@ def demo(
     more.
     """
     from flashwright.cli.compare import fail_if_any_failed, run_plan
-    from flashwright.lifetime import Wear
     from flashwright.progress import StoppedError
     from flashwright.sweeps.policies import choose
     from flashwright.trace_statistics import statistics
 
     policies = choose(split_policies(placements, "--placements"), None)
-    wear = Wear(**{**vars(life), "capacity": life.capacity or CAPACITY_BYTES})
+    wear = replace(life, capacity=life.capacity or CAPACITY_BYTES).wear()
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
     scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
     plan = _plan(chosen, over_provisionings, policies, wear)
@@ -113,10 +112,8 @@ def demo(
     if stopped is not None:
         raise StoppedError(stopped.done, stopped.total, stopped.unit, None)
     if folder is not None:
-        output.say(
-            f"Next:   flashwright compare {shlex.quote(chosen.source)} --op 0.1,0.2,0.3, or your "
-            "own trace"
-        )
+        propose(output, "compare", chosen.source)
+        output.say("Or the same with a trace of your own.")
     fail_if_any_failed(comparison)
 
 

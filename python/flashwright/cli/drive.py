@@ -15,9 +15,12 @@ import click
 from flashwright._core import InputError
 from flashwright.cli.flow_options import MOST_HANDLE, FlowOptions
 from flashwright.cli.options import (
+    SLICES,
+    SLICES_HELP,
     Count,
     CountOrShare,
     Duration,
+    Life,
     Number,
     Overrides,
     at_most_one,
@@ -29,6 +32,7 @@ from flashwright.runs import RUNS
 if TYPE_CHECKING:
     from flashwright.devices import Load
     from flashwright.drive_runs import DriveRun
+    from flashwright.slices import SizeAsked
 
 INSTEAD_OF = {
     "pages_per_erase_block": "--set media.pages_per_erase_block=N",
@@ -97,6 +101,7 @@ class DriveOptions(Overrides):
         type=click.IntRange(0, MOST_HANDLE),
         metavar="N",
     )
+    slices: int | None = option(SLICES_HELP, **SLICES)
     fold: bool = option(
         "Let a trace that is larger than the drive begin again at its start (addresses modulo "
         "capacity)."
@@ -146,6 +151,13 @@ class DriveOptions(Overrides):
             fold=self.fold,
             handle=self.handle,
         )
+
+
+def size_asked(drive: DriveOptions, life: Life) -> SizeAsked:
+    """Give what is asked of the drive's size: --capacity and --fill speak of the drive here."""
+    from flashwright.slices import SizeAsked
+
+    return SizeAsked(life.capacity, life.fill if is_given("fill") else None, drive.slices)
 
 
 ONLY_WITH_DEVICE = (

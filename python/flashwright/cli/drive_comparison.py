@@ -11,6 +11,7 @@ from flashwright.cli.drive import DriveOptions, policy_overrides
 from flashwright.cli.output import Output, print_table, say
 
 if TYPE_CHECKING:
+    from flashwright.slices import SizeAsked
     from flashwright.sources import Reading
 
 
@@ -23,13 +24,14 @@ def compare_drives(
     reading: Reading,
     endurance: float | None,
     writes_per_day: float | str | None,
+    size: SizeAsked,
     jobs: int | None,
     output: Output,
 ) -> None:
     """Play each source on each drive, print the figures side by side, and write the run folder."""
     from flashwright import devices
     from flashwright.drive_runs import preparing
-    from flashwright.progress import StoppedError, follow, work
+    from flashwright.progress import StoppedError, follow
     from flashwright.sweeps.drives import Change, DriveComparison, DrivePlan, variants
 
     def overrides_of(change: Change) -> tuple[str, ...]:
@@ -46,11 +48,9 @@ def compare_drives(
         endurance=endurance,
         writes_per_day=writes_per_day,
         threads=jobs or os.cpu_count() or 1,
+        size=size,
     )
-    requests = plan.read(
-        lambda source, load: work(f"Reading {devices.name_of(source)}", "bytes", load)
-    )
-    comparison = DriveComparison(plan, requests)
+    comparison = DriveComparison(plan, plan.read())
     stopped = None
     try:
         ended = follow(

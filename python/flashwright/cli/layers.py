@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import RunError
-from flashwright.cli.options import Duration, TraceReading, option, takes
+from flashwright.cli.options import DriveSize, Duration, TraceReading, option, takes
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.target_options import TargetOptions
 from flashwright.cli.trace_options import DEFAULT, ONE_BY_ONE, TraceOptions
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from flashwright.layering.checkpoints import Checkpoints
     from flashwright.layering.comparison import LayersComparison, LayersPlan, Place
     from flashwright.probing.targets import Target
-    from flashwright.replays import ReplayPlan
+    from flashwright.replays import Placed, ReplayPlan
     from flashwright.runs import Run
+    from flashwright.slices import Effort, SizeAsked
     from flashwright.sources import Reading
 
 stack_option = click.option(
@@ -90,6 +91,7 @@ class Layering:
 @takes(Layering, "layering")
 @takes(TraceOptions, "playing", DEFAULT[ONE_BY_ONE])
 @takes(TargetOptions, "on")
+@takes(DriveSize, "size")
 @takes(TraceReading, "how")
 @takes(Output, "output")
 def layers(
@@ -100,6 +102,7 @@ def layers(
     layering: Layering,
     playing: TraceOptions,
     on: TargetOptions,
+    size: DriveSize,
     how: TraceReading,
     output: Output,
 ) -> None:
@@ -141,7 +144,7 @@ def layers(
         )
     played = stacks_of(stacks, with_direct=not layering.no_direct)
     plan = playing.plan(ONE_BY_ONE, on.region, drop_flushes=layering.drop_flushes)
-    asked = AskedStacks(played, plan, how.reading(), layering, on.endurance_tbw)
+    asked = AskedStacks(played, plan, how.reading(), layering, on.endurance_tbw, size.asked())
     on.check(device)
     path = replays.trace_path(trace)
     target = on.target(device)
@@ -157,6 +160,7 @@ class AskedStacks:
     reading: Reading
     layering: Layering
     endurance_tbw: float | None = None
+    size: SizeAsked | None = None
 
 
 def compare_stacks(
@@ -170,27 +174,28 @@ def compare_stacks(
 
     Prints what came of it, and writes the run folder.
     """
-    from flashwright import _core, replays
-    from flashwright.layering.comparison import LayersComparison, LayersPlan
-    from flashwright.progress import StoppedError, follow, work
+    from flashwright import _core
+    from flashwright.layering.comparison import LayersComparison, LayersPlan, effort_of
+    from flashwright.progress import StoppedError, follow
 
     for text in asked.stacks:
         # Before a trace is read, which may take long.
         _core.check_stack(text)
-    trace = work(
-        f"Reading {path}",
-        "bytes",
-        lambda progress: replays.load(path, asked.reading, asked.plan, progress),
-    )
     threads = asked.layering.threads or os.cpu_count() or 1
-    checkpoints = _checkpoints(asked, path, trace)
+    effort = effort_of(asked.stacks, len(targets), threads)
+    read = [_read(target, asked, path, effort) for _, target in targets]
+    checkpoints = _checkpoints(asked, path, *read[0])
     checkpoints.check(asked.stacks)
     how = asked.layering
     plan = LayersPlan(
         path, asked.stacks, asked.plan, checkpoints, not how.no_drain, threads, how.data
     )
     comparison = LayersComparison(
-        plan, trace, [_place(label, target, asked, trace, plan) for label, target in targets]
+        plan,
+        [
+            _place(label, asked, placed, trace, plan)
+            for (label, _), (placed, trace) in zip(targets, read, strict=True)
+        ],
     )
     stopped: StoppedError[Any] | None = None
     try:
@@ -218,30 +223,45 @@ def compare_stacks(
     _fail_if_any_failed(comparison)
 
 
-def _checkpoints(asked: AskedStacks, path: Path, trace: ReplayTrace) -> Checkpoints:
+def _read(
+    target: Target, asked: AskedStacks, path: Path, effort: Effort
+) -> tuple[Placed, ReplayTrace]:
+    """Read the trace as it falls on a device."""
+    from flashwright import replays
+    from flashwright.progress import work
+
+    placed = replays.placed(target, path, asked.reading, asked.plan, asked.size, effort)
+    return placed, work(
+        f"Reading {path}",
+        "bytes",
+        lambda progress: replays.load(placed.path, placed.reading, placed.plan, progress),
+    )
+
+
+def _checkpoints(asked: AskedStacks, path: Path, placed: Placed, trace: ReplayTrace) -> Checkpoints:
     from flashwright.layering import checkpoints
 
     how = asked.layering
     if how.checkpoint_every is not None:
-        return checkpoints.every(how.checkpoint_every, trace, how.checkpoints_as)
+        return checkpoints.every(how.checkpoint_every, trace, how.checkpoints_as, placed.slices)
     if how.checkpoints is not None:
         return checkpoints.marked(path, asked.plan.part, how.checkpoints_as)
     return checkpoints.Checkpoints(told_as=how.checkpoints_as)
 
 
 def _place(
-    label: str, target: Target, asked: AskedStacks, trace: ReplayTrace, plan: LayersPlan
+    label: str, asked: AskedStacks, placed: Placed, trace: ReplayTrace, plan: LayersPlan
 ) -> Place:
     from flashwright.layering import comparison
     from flashwright.layering.known import facts_for
     from flashwright.progress import work
 
-    target = comparison.target_for(target, trace, plan)
+    target = comparison.target_for(placed.target, trace, plan)
     device = work(*target.opening, comparison.describing(target).open)
     known = facts_for(
         target, asked.layering.facts_given, needed=comparison.has_layers(asked.stacks)
     )
-    found = comparison.place(label, target, known, device, trace, plan)
+    found = comparison.place(label, target, known, device, trace, plan, placed.slices)
     if target.is_real and target.may_write:
         # Standard output may belong to the JSON alone.
         click.echo(_warning(target, trace, found, asked), err=True)

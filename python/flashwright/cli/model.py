@@ -51,7 +51,6 @@ def bound(
     """  # noqa: D205
     from flashwright import sources
     from flashwright._text import alpha, percent, significant
-    from flashwright.lifetime import Wear
     from flashwright.progress import work
     from flashwright.runs import Job, table
 
@@ -61,7 +60,7 @@ def bound(
         f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
     [name] = sources.names([source])
-    lifetime = sources.lifetime(name, workload, reading, Wear(**vars(life)))
+    lifetime = sources.lifetime(name, workload, reading, life.wear())
     found = work(
         "Finding the frequency bound",
         "pages",

@@ -14,6 +14,8 @@ import click
 from flashwright import _core
 
 if TYPE_CHECKING:
+    from flashwright.lifetime import Wear
+    from flashwright.slices import SizeAsked
     from flashwright.sources import Reading
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -118,6 +120,18 @@ class Size(click.ParamType[int]):
         if not found:
             self.fail(f"{value!r} is not a size in bytes: write 4096, 4k or 4KiB", param, ctx)
         return found
+
+
+class Capacity(click.ParamType["int | str"]):
+    """The capacity of a drive in bytes; `own` is that of its profile."""
+
+    name = "SIZE|own"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Read a size, or `own`."""
+        return "own" if value == "own" else Size().convert(value, param, ctx)
 
 
 class PageSize(Size):
@@ -364,9 +378,74 @@ class Flash:
     )
 
 
+class Share(click.ParamType[float]):
+    """A share: `0.4` or `40%`."""
+
+    name = "SHARE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read a share above 0 and at most 1."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            number = math.nan
+        if not 0 < number <= 1:
+            self.fail(f"{text!r} is no share: write more than 0 and at most 1, or 40%", param, ctx)
+        return number
+
+
+SLICES: dict[str, Any] = {"type": click.IntRange(1), "metavar": "N"}
+"""Of the option of that name."""
+SLICES_HELP = (
+    "Simulate one of N slices of the drive; 1 is all of it.  [default: as few as two minutes and "
+    "2 GiB of memory allow]"
+)
+
+
+@dataclass(frozen=True)
+class DriveSize:
+    """How large the drive of a profile is, and how much of it is simulated."""
+
+    capacity: int | str | None = option(
+        "Give the simulated drive this size; `own` is that of the profile.  [default: that of the "
+        "disk, of a recording; else the profile's]",
+        type=Capacity(),
+    )
+    fill: float | None = option(
+        "Share of the simulated drive that holds data.  [default: what the file system said, of a "
+        "recording; else all]",
+        type=Share(),
+    )
+    slices: int | None = option(SLICES_HELP, **SLICES)
+
+    def asked(self) -> SizeAsked:
+        """Give it as those who simulate take it."""
+        from flashwright.slices import SizeAsked
+
+        return SizeAsked(self.capacity, self.fill, self.slices)
+
+
 @dataclass(frozen=True)
 class Life:
     """What a flash device has to stand."""
+
+    def wear(self) -> Wear:
+        """Give it as those who count take it.
+
+        Raises click.UsageError for the size of a profile, where there is none.
+        """
+        from flashwright.lifetime import Wear
+
+        if isinstance(self.capacity, str):
+            raise click.UsageError(
+                f"--capacity {self.capacity}: it is that of a profile, so give --device too"
+            )
+        return Wear(self.endurance, self.writes_per_day, self.capacity, self.fill)
 
     endurance: float = option(
         "Times that an erase block can be erased.", type=Number(1), default=3000, metavar="CYCLES"
@@ -378,18 +457,19 @@ class Life:
         default=None,
         metavar="N|trace",
     )
-    capacity: int | None = option(
+    capacity: int | str | None = option(
         "Bytes that the host can store on the drive whose life is computed. Its data are taken to "
-        "be written as the SOURCE is.  [default: as many as SOURCE touches]",
-        type=Size(),
-        metavar="SIZE",
+        "be written as the SOURCE is. With --device the size of that drive; `own` is its "
+        "profile's.  [default: as many as SOURCE touches; with --device those of the disk, of a "
+        "recording, else the profile's]",
+        type=Capacity(),
     )
     fill: float = option(
         "Share of that capacity that holds data. --op is all flash beyond the data, relative to "
-        "them: a drive that is half full has more of it than one that is full.",
-        type=Number(0, 1, min_open=True),
+        "them: a drive that is half full has more of it than one that is full.  [default: 1; with "
+        "--device what the file system said, of a recording]",
+        type=Share(),
         default=1.0,
-        metavar="SHARE",
     )
 
 

@@ -58,8 +58,7 @@ class StudyOptions:
         metavar="PROFILE",
     )
     whole_drive: bool = option(
-        "With --device: the profile at its own size. Without, it has so many erase blocks as hold "
-        "the volume."
+        "With --device: the profile at its own size. Without, it has that of the volume."
     )
     drive_state: str = option(
         "With --device: the drive before the first request.",

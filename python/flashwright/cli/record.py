@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
+from flashwright.cli.following import propose
 from flashwright.cli.options import Duration, Size, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.cli.outputs import OutFolder
@@ -393,10 +394,7 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, to: Json) -> Run:
         raise RunError(f"{differs}; the stream is kept in {folder / RAW}")
     if not keep_raw:
         drop_raw(folder)
-    following = f"waterfall {shlex.quote(str(folder))}"
-    if "path" not in run.result:
-        following = f"simulate {shlex.quote(str(folder))}"
-    to.say(f"Next:   flashwright {following} --device nvme-tlc")
+    propose(to, "waterfall" if "path" in run.result else "simulate", folder)
     return run
 
 

@@ -13,7 +13,7 @@ import click
 from flashwright._core import RunError
 from flashwright.cli import replay_recorded
 from flashwright.cli.flow_options import FlowOptions
-from flashwright.cli.options import Size, TraceReading, option, takes
+from flashwright.cli.options import DriveSize, Size, TraceReading, option, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.cli.outputs import OutFolder
 from flashwright.cli.target_options import TargetOptions
@@ -60,6 +60,7 @@ class ReplayOptions:
 @takes(ReplayOptions, "options")
 @takes(FlowOptions, "flows")
 @takes(TargetOptions, "on")
+@takes(DriveSize, "size")
 @takes(TraceReading, "how")
 @takes(Output, "output")
 def replay(
@@ -70,6 +71,7 @@ def replay(
     options: ReplayOptions,
     flows: FlowOptions,
     on: TargetOptions,
+    size: DriveSize,
     how: TraceReading,
     output: Output,
 ) -> None:
@@ -111,15 +113,18 @@ def replay(
     on.check(device)
     path = replays.trace_path(trace)
     target = on.target(device)
+    placed = replays.placed(target, path, how.reading(), plan, size.asked())
+    target = placed.target
     asked = AskedReplay(
-        path,
-        how.reading(),
-        plan,
+        placed.path,
+        placed.reading,
+        placed.plan,
         target,
         on.endurance_tbw,
         options.dry_run,
         output,
         against=options.against,
+        given=(path, plan),
     )
     recording = None
     record_to = options.record_to
@@ -184,6 +189,8 @@ class AskedReplay:
     """Where a layer of ours writes what the device is sent."""
     against: Path | None = None
     """What it is to be laid beside."""
+    given: tuple[Path, ReplayPlan] | None = None
+    """The trace and the plan as they were asked for, if a slice of them is played."""
 
 
 def replay_on(
@@ -199,8 +206,9 @@ def replay_on(
     from flashwright.runs import Job
 
     plan = asked.plan
+    given = asked.given or (asked.path, plan)
     trace = work(
-        f"Reading {asked.path}",
+        f"Reading {given[0]}",
         "bytes",
         lambda progress: replays.load(asked.path, asked.reading, plan, progress),
     )
@@ -208,7 +216,7 @@ def replay_on(
     device = work(*target.opening, target.open)
     region = replays.region_of(trace, device, plan)
     about_trace, about_device = (
-        replays.trace_document(asked.path, trace, plan),
+        replays.trace_document(given[0], trace, given[1]),
         target.document(device.info),
     )
     if target.is_real and replays.changes(trace) and not asked.is_silent:
@@ -238,7 +246,7 @@ def replay_on(
     with recording or nullcontext():
         try:
             outcome = work(
-                f"Replaying {asked.path.name} on {target.name}",
+                f"Replaying {given[0].name} on {target.name}",
                 "requests",
                 lambda progress: replays.play(
                     device, trace, region, plan, progress, asked.record_to, beside
@@ -258,7 +266,7 @@ def replay_on(
     job = Job(
         replays.COMMAND,
         [identity, str(asked.against)],
-        replays.inputs(asked.path, trace),
+        replays.inputs(given[0], trace),
         target.seed,
     )
     return replays.make_run(about_trace, about_device, region, plan, outcome, job), ended

@@ -14,6 +14,7 @@ from flashwright.cli.drive import (
     is_given,
     policy_overrides,
     simulate_drive,
+    size_asked,
 )
 from flashwright.cli.flow_options import FlowOptions
 from flashwright.cli.options import Count, Flash, Fraction, Life, WorkloadReading, takes
@@ -127,7 +128,6 @@ def simulate(
     check_use(with_device=device is not None)
     from flashwright import sources
     from flashwright.drive_runs import DriveRun
-    from flashwright.lifetime import Wear
     from flashwright.progress import work
     from flashwright.simulations import Simulation, simulate_workload
     from flashwright.sweeps.policies import check_victim, own_victim
@@ -143,7 +143,14 @@ def simulate(
         known_endurance = life.endurance if is_given("endurance") else None
         load = replace(drive.load(how.seed), **vars(flows))
         asked = DriveRun(
-            source, reading, load, timeline_spans, audit, known_endurance, life.writes_per_day
+            source,
+            reading,
+            load,
+            timeline_spans,
+            audit,
+            known_endurance,
+            life.writes_per_day,
+            size_asked(drive, life),
         )
         check_patterns([source])
         simulate_drive(device, overrides, asked, output, per_request=per_request)
@@ -160,7 +167,7 @@ def simulate(
     workload = work(
         f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
-    simulation = Simulation(source, workload, reading, settings, Wear(**vars(life)), audit)
+    simulation = Simulation(source, workload, reading, settings, life.wear(), audit)
     run = simulate_workload(simulation)
     if not output.is_only_json:
         _print(run.result)

@@ -16,6 +16,7 @@ from flashwright.cli.layers import AskedStacks, Layering, compare_stacks
 from flashwright.cli.output import Output
 
 if TYPE_CHECKING:
+    from flashwright.slices import SizeAsked
     from flashwright.sources import Reading
 
 NOT_HERE = (
@@ -39,6 +40,7 @@ def compare_stacks_on_drives(
     policies: Sequence[tuple[str | None, str | None]],
     over_provisionings: Sequence[float | None],
     reading: Reading,
+    size: SizeAsked,
     jobs: int | None,
     output: Output,
 ) -> None:
@@ -90,5 +92,6 @@ def compare_stacks_on_drives(
         )
         for one in found
     ]
-    asked = AskedStacks(stacks_of(stacks, with_direct=True), plan, reading, Layering(threads=jobs))
+    played = stacks_of(stacks, with_direct=True)
+    asked = AskedStacks(played, plan, reading, Layering(threads=jobs), size=size)
     compare_stacks(asked, path, targets, "compare", output)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import Overrides, takes
+from flashwright.cli.options import DriveSize, Overrides, takes
 from flashwright.cli.output import Output, print_table, say
 
 
@@ -22,12 +22,7 @@ from flashwright.cli.output import Output, print_table, say
     "or the path of a TOML file.",
 )
 @takes(Overrides, "changes")
-@click.option(
-    "--whole-drive",
-    is_flag=True,
-    help="The profile at its own size. Without, it has so many erase blocks as hold the device "
-    "that was recorded.",
-)
+@takes(DriveSize, "size")
 @click.option(
     "--state",
     type=click.Choice(["fresh", "loaded", "filled", "aged"]),
@@ -49,17 +44,16 @@ def waterfall(
     recording: Path,
     profiles: tuple[str, ...],
     changes: Overrides,
+    size: DriveSize,
     state: str,
     seed: int,
     output: Output,
-    *,
-    whole_drive: bool,
 ) -> None:
     """Lay the layers of RECORDING side by side.
 
     What the database wrote by its calls, the same in whole pages, what the file system queued, what
     the device got, and with --device what flash programs for that: bytes by purpose, rates, sizes,
-    over time.
+    over time. The drive has the size of the disk that was recorded.
 
     RECORDING is the folder of `flashwright run ... --record DIR`.
 
@@ -67,21 +61,21 @@ def waterfall(
     Examples:
       flashwright waterfall runs/tpcc
       flashwright waterfall runs/tpcc --device samsung-mcbqe32g
-      flashwright waterfall runs/tpcc --device nvme-tlc --whole-drive --state aged
+      flashwright waterfall runs/tpcc --device nvme-tlc --slices 4 --state aged
     """
-    from flashwright import devices
-    from flashwright.path.drive import DrivePlan
-    from flashwright.recording.side_by_side import side_by_side
+    from flashwright import devices, slice_words
+    from flashwright.recording.side_by_side import FlashPlan, side_by_side
     from flashwright.reports.waterfall import HEADINGS, headline, remarks, rows
 
     if len(profiles) > 1:
         raise InputError(f"--device {profiles[1]}: one drive at a time; run it again for the other")
-    if not profiles and (changes.overrides or whole_drive):
-        raise InputError("--set and --whole-drive are for --device")
+    asked = size.asked()
+    if not profiles and (changes.overrides or asked != type(asked)()):
+        raise InputError("--set, --capacity, --fill and --slices are for --device")
     plan = None
     if profiles:
         drive = devices.Device.load(profiles[0], changes.overrides)
-        plan = DrivePlan(drive, whole_drive, state, seed)
+        plan = FlashPlan(drive, asked, state, seed)
     run = side_by_side(recording, plan)
     if not output.is_only_json:
         found = run.result["waterfall"]
@@ -92,4 +86,6 @@ def waterfall(
         say(headline(found))
         for remark in remarks(run.result["path"]):
             say(remark)
+        for line in slice_words.lines((found["device"] or {}).get("slice")):
+            say(line)
     output.finish(run)

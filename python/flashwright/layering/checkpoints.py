@@ -6,7 +6,7 @@ Assumed at even intervals, or as a recording marked them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,16 @@ class Checkpoints:
     begins_ns: tuple[int, ...] = ()
     """When they begin, as far as that is known: layers hear of them beside the requests."""
 
+    def on_slice(self, slices: int) -> Checkpoints:
+        """Give them on the clock of one of so many slices of a drive."""
+        if slices == 1:
+            return self
+        return replace(
+            self,
+            times_ns=tuple(one // slices for one in self.times_ns),
+            begins_ns=tuple(one // slices for one in self.begins_ns),
+        )
+
     def document(self) -> dict[str, Any]:
         """Tell them for a result."""
         return {
@@ -70,15 +80,19 @@ class Checkpoints:
                 )
 
 
-def every(seconds: float, trace: ReplayTrace, told_as: str = TOLD_AS[0]) -> Checkpoints:
+def every(
+    seconds: float, trace: ReplayTrace, told_as: str = TOLD_AS[0], slices: int = 1
+) -> Checkpoints:
     """Assume a checkpoint that ends each `seconds` of the trace.
+
+    `trace` is as it falls on one of so many slices. They are on the clock of the whole trace.
 
     Raises InputError if the trace has no times, or so many checkpoints would be more than a
     million.
     """
     if not trace.has_times:
         raise InputError("--checkpoint-every: the trace has no times; leave it out")
-    step, duration_ns = round(seconds * 1e9), int(trace.totals["duration_ns"])
+    step, duration_ns = round(seconds * 1e9), int(trace.totals["duration_ns"]) * slices
     if step < 1 or duration_ns // step > _MOST:
         raise InputError(
             f"--checkpoint-every {seconds:g}: more than {_MOST} checkpoints in "

@@ -19,6 +19,7 @@ from flashwright.layering.measure import DIRECT, Measured, measure, measure_on
 from flashwright.layering.verdict import verdict
 from flashwright.probing.targets import Region
 from flashwright.runs import Job, Run, stack, table
+from flashwright.slices import Effort
 from flashwright.sweeps.pool import Ended, Pool
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 COMMAND = "layers"
 OUTSTANDING = 64
 """Requests that layers may have outstanding on a real device, whatever the pace above them."""
+ROOM = 1.25
 _MIB = 1 << 20
 
 
@@ -48,6 +50,10 @@ class Place:
     as each stack gets a new one.
     """
     region: Region
+    trace: ReplayTrace
+    """As it falls on this drive."""
+    slices: int = 1
+    """Of how many slices the drive is one: the trace's clock is so much faster."""
 
 
 @dataclass(frozen=True)
@@ -101,32 +107,50 @@ def target_for(target: Target, trace: ReplayTrace, plan: LayersPlan) -> Target:
     return replace(taking, holds_data=plan.data is not None)
 
 
+def effort_of(stacks: Sequence[str], drives: int, threads: int) -> Effort:
+    """Give what a comparison costs, for the slice of each drive that is taken.
+
+    A stack needs space of its own beside what the trace touches.
+    """
+    # One more drive may be measured for what layers know of it.
+    runs = len(stacks) * drives + 1
+    return Effort(runs=runs, at_once=threads, room=ROOM if has_layers(stacks) else 1.0)
+
+
 def describing(target: Target) -> Target:
     """Give the same device for asking what it is: a simulated drive that takes no time to make."""
     return replace(target, state="fresh", overwrites=None) if target.is_simulated else target
 
 
 def place(
-    name: str, target: Target, facts: Facts, device: Device, trace: ReplayTrace, plan: LayersPlan
+    name: str,
+    target: Target,
+    facts: Facts,
+    device: Device,
+    trace: ReplayTrace,
+    plan: LayersPlan,
+    slices: int = 1,
 ) -> Place:
     """Find out where stacks lie on a device.
 
     Raises InputError if the region is none of the device, or the trace does not fit.
     """
-    return Place(name, target, facts, device, replays.region_of(trace, device, plan.plan))
+    region = replays.region_of(trace, device, plan.plan)
+    return Place(name, target, facts, device, region, trace, slices)
 
 
 class LayersComparison:
     """The runs of a plan, and what came of them."""
 
-    def __init__(self, plan: LayersPlan, trace: ReplayTrace, places: Sequence[Place]) -> None:
-        self.plan, self._trace, self.places = plan, trace, list(places)
+    def __init__(self, plan: LayersPlan, places: Sequence[Place]) -> None:
+        self.plan, self.places = plan, list(places)
         self._above = [self._above_bytes(place) for place in self.places]
         self._jobs = [(number, text) for number in range(len(self.places)) for text in plan.stacks]
         tasks = [partial(self._measure, number, text) for number, text in self._jobs]
         # Stacks on a real device come one after another.
         threads = 1 if any(not place.target.is_simulated for place in self.places) else plan.threads
-        self.pool: Pool[Measured] = Pool(tasks, [trace.totals["requests"]] * len(tasks), threads)
+        totals = [self.places[number].trace.totals["requests"] for number, _ in self._jobs]
+        self.pool: Pool[Measured] = Pool(tasks, totals, threads)
         self._ended: list[Ended[Measured]] = []
         self.rows: list[dict[str, Any]] = []
 
@@ -157,7 +181,7 @@ class LayersComparison:
         least = min(offered, key=lambda text: offered[text])
         if self.plan.plan.remap in ("fold", "scale"):
             return offered[least] // _MIB * _MIB or offered[least]
-        end = self._trace.totals["end_bytes"]
+        end = place.trace.totals["end_bytes"]
         if end > offered[least]:
             raise InputError(
                 f"{least} offers {size(offered[least])} ({offered[least]} bytes) of {place.name}, "
@@ -171,7 +195,7 @@ class LayersComparison:
         more: dict[str, Any] = {
             "facts": place.facts.values,
             "pace": plan.plan.pace,
-            "checkpoints": plan.checkpoints,
+            "checkpoints": plan.checkpoints.on_slice(place.slices),
             "remap": plan.plan.remap,
             "region": None
             if place.region.length == place.device.info["capacity_bytes"]
@@ -182,9 +206,9 @@ class LayersComparison:
             "progress": progress,
         }
         if place.target.is_simulated:
-            found = measure(place.target, self._trace, text, **more)
+            found = measure(place.target, place.trace, text, **more)
         else:
-            found = measure_on(place.device, self._trace, text, seed=place.target.seed, **more)
+            found = measure_on(place.device, place.trace, text, seed=place.target.seed, **more)
         if found.outcome["ended"] == "cancelled":
             # A part of a trace beside the whole of it would be compared as if they were the same.
             raise Cancelled("stopped")
@@ -240,7 +264,7 @@ class LayersComparison:
         regions = [place.region.document() for place in self.places]
         # The content of a trace, and not the path, decides on the figures.
         return [
-            self._trace.sources,
+            [place.trace.sources for place in self.places],
             devices,
             facts,
             regions,
@@ -256,7 +280,7 @@ class LayersComparison:
         plan = self.plan
         result = {
             "complete": len(self.rows) == self.planned and not self.failures,
-            "trace": replays.trace_document(plan.path, self._trace, plan.plan),
+            "trace": replays.trace_document(plan.path, self.places[0].trace, plan.plan),
             "devices": [
                 {
                     **place.target.document(place.device.info),
@@ -276,7 +300,7 @@ class LayersComparison:
             "results": self.rows,
             "remarks": self._remarks(),
         }
-        inputs = replays.inputs(plan.path, self._trace)
+        inputs = replays.inputs(plan.path, self.places[0].trace)
         return Job(command, self._identity(), inputs, self.places[0].target.seed).run(
             result, self._tables()
         )

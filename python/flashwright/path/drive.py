@@ -14,13 +14,13 @@ from typing import Any
 from flashwright import _core, devices
 from flashwright._core import InputError
 from flashwright.devices import Device, Load
+from flashwright.slices.geometry import drive_of
 
 _MOST_PLAYS = 40
 _CAPACITIES_WRITTEN = 3.0
 """A recording is played over until it has written the drive so often, as one alone may never make
 it clean.
 """
-_ERASE_BLOCKS = "media.erase_blocks_per_plane"
 _CAUSES = ("host_page_writes", "relocated_pages", "wear_moved_pages", "mapping_page_writes")
 
 
@@ -28,7 +28,7 @@ _CAUSES = ("host_page_writes", "relocated_pages", "wear_moved_pages", "mapping_p
 class DrivePlan:
     """A profile, and the drive of it that is used.
 
-    `is_whole`, or with as many erase blocks as hold the volume. `state` is the drive's before the
+    `is_whole`, or of the size of the volume. `state` is the drive's before the
     first request (see `devices.Load`).
     """
 
@@ -38,32 +38,20 @@ class DrivePlan:
     seed: int = 1
 
     def drive_for(self, volume_bytes: int) -> Device:
-        """Give the drive for a volume of this size.
+        """Give the drive for a volume of this size: that of the profile, if it is the whole.
 
-        The same dies, so that speed is the profile's, with fewer erase blocks.
+        The same dies, so that speed is the profile's.
 
         Raises:
-            InputError: the volume is larger than the drive.
+            InputError: the volume is larger than the whole drive, or none of its size can be built.
         """
         own = self.own
-        if volume_bytes > own.capacity_bytes:
+        if self.is_whole and volume_bytes > own.capacity_bytes:
             raise InputError(
                 f"{own.name} has {own.capacity_bytes:,} bytes, and the volume {volume_bytes:,}: "
-                "take a larger drive, or a smaller --volume"
+                "leave out --whole-drive, or take a smaller --volume"
             )
-        return own if self.is_whole else _fitted(self, volume_bytes)
-
-    def with_blocks(self, erase_blocks: int) -> Device | None:
-        """Give the drive with so many erase blocks a plane; None if it cannot be built of them."""
-        try:
-            fitted = Device.load(
-                self.own.given, (*self.own.overrides, f"{_ERASE_BLOCKS}={erase_blocks}")
-            )
-            requests = _core.load_requests("io:random(reads=1)", seed=1)
-            devices.run(fitted, requests, Load(state="fresh", most_requests=1))
-        except InputError:
-            return None
-        return fitted
+        return own if self.is_whole else _fitted(own, volume_bytes)
 
     def document(self, drive: Device) -> dict[str, Any]:
         """Tell what was simulated, for the result."""
@@ -75,18 +63,8 @@ class DrivePlan:
 
 
 @cache
-def _fitted(plan: DrivePlan, volume_bytes: int) -> Device:
-    """Give the smallest drive that can be built of the plan's profile and holds the volume."""
-    own = plan.own
-    most = int(own.profile["media"]["erase_blocks_per_plane"])
-    number = max(1, math.ceil(most * volume_bytes / own.capacity_bytes))
-    while number < most:
-        fitted = plan.with_blocks(number)
-        if fitted is not None and fitted.capacity_bytes >= volume_bytes:
-            return fitted
-        # The smaller a drive, the larger what a mapping needs of it beside the data.
-        number = max(number + 1, round(number * 1.03))
-    return own
+def _fitted(own: Device, volume_bytes: int) -> Device:
+    return drive_of(own, volume_bytes)
 
 
 def drive_figures(

@@ -273,6 +273,8 @@ class Target:
             document["summary"] = self.drive.profile["summary"]
             document["profile_hash"] = self.drive.profile_hash
             document["overrides"] = list(self.drive.overrides)
+            if self.drive.slice is not None:
+                document["slice"] = dict(self.drive.slice)
             document["state"] = {"kind": self.state}
             if self.overwrites is not None:
                 document["state"]["overwrites"] = self.overwrites

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashwright._core import InputError
+from flashwright.recording.fill import used_bytes
 
 _SECTOR_BYTES = 512
 
@@ -61,6 +62,7 @@ class BlockDevice:
             "name": self.name,
             "size_bytes": self.size_bytes,
             "start_bytes": self.start_bytes,
+            "used_bytes": used_bytes(self),
         }
         for name in (
             "scheduler",

@@ -219,7 +219,6 @@ def program_flash(
             for name, key in _FLASH_PARTS.items()
         },
         "page_bytes": page_bytes,
-        "erases": outcome["erases"] / measured,
         "write_amplification": outcome["write_amplification"],
         "steady": outcome["steady"],
         "plays": plays,
@@ -228,6 +227,7 @@ def program_flash(
             "profile_hash": device.profile_hash,
             "capacity_bytes": device.capacity_bytes,
             "state": load.state_document(),
+            "slice": device.slice,
         },
     }
 

@@ -346,7 +346,7 @@ def _drive_intro(result: dict[str, Any]) -> str:
     whole = (
         "at its own size"
         if drive["is_whole"]
-        else f"with erase blocks for {size(drive['capacity_bytes'])}, which hold the volume"
+        else f"of {size(drive['capacity_bytes'])}, the size of the volume"
     )
     return (
         f"Each recording is played on {drive['name']} {whole}, which is {drive['state']} at the "

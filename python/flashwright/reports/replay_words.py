@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from flashwright import slice_words
 from flashwright._text import count, percent, short_time, significant, size, span
 from flashwright.reports.drive_words import iops, rate, several
 
@@ -130,7 +131,8 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
         (fitted["trims_without_device"], "trims were left out, as the device has none"),
         (fitted["trims_too_short"], "trims were left out, as they hold no whole sector"),
     )
-    lines = [f"{count(number)} {what}." for number, what in counted if number]
+    lines = slice_words.lines(result.get("device", {}).get("slice"))
+    lines += [f"{count(number)} {what}." for number, what in counted if number]
     lines += [
         f"{several(one['requests'], 'request')} failed: {one['first']}"
         for one in result["failures"]

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flashwright import slice_words
 from flashwright._text import count, short_count, significant, size
 from flashwright.reports.drive_words import several
 from flashwright.reports.figures import Colours, Windows, axes, line, size_unit, title
@@ -53,7 +54,7 @@ def page(run: Run) -> Page:
         if "write" in ops
     ]
     flash = result["device"]
-    lines = [] if flash is None else [_of_drive(flash)]
+    lines = [] if flash is None else [_of_drive(flash), *slice_words.lines(flash.get("slice"))]
     return Page(
         kind="waterfall",
         title=f"Recorded by {shlex.join(run.result['recorded'])}",

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from flashwright import devices
+from flashwright import devices, slices
 from flashwright._core import InputError, Progress
 from flashwright._text import alpha
 from flashwright.devices import Device, Load
+from flashwright.drive_runs import effort_of, read_sized
 from flashwright.runs import Job, Run, peak_rss_bytes, stack, table
+from flashwright.slices import SizeAsked
 from flashwright.sources import Reading
 from flashwright.sweeps.pool import Ended, Pool
 
 if TYPE_CHECKING:
     from flashwright._core import Requests
-
-LoadOne: TypeAlias = "Callable[[str, Callable[[Progress], Requests]], Requests]"
+    from flashwright.slices import Sized
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,19 @@ def variants(
 
 
 @dataclass(frozen=True)
+class Played:
+    """A drive at its size, and what it gets."""
+
+    sized: Sized
+    requests: Requests
+
+    @property
+    def device(self) -> Device:
+        """The drive."""
+        return self.sized.device
+
+
+@dataclass(frozen=True)
 class DrivePlan:
     """All that goes into a comparison of drives."""
 
@@ -86,22 +100,30 @@ class DrivePlan:
     endurance: float | None
     writes_per_day: float | str | None
     threads: int
+    size: SizeAsked = field(default_factory=SizeAsked)
 
-    def read(self, load_one: LoadOne) -> dict[str, Requests]:
-        """Read every source; `load_one` is given each with its loader, and may follow its progress.
+    def read(self) -> dict[tuple[str, str], Played]:
+        """Read every source for every drive, which has the size of the disk that it is from.
+
+        By source and label. Drives of their profile's own size share the requests.
 
         Raises InputError if one of the drives cannot take one of them.
         """
         found = {}
+        effort = effort_of(self.load, self.reading, len(self.jobs()), self.threads)
         for source in map(devices.check_load_source, self.sources):
-            found[source] = load_one(source, partial(self._read, source))
+            shared: Requests | None = None
             for variant in self.variants:
-                devices.check_load(variant.device, found[source], self.load)
-                devices.writes_per_day_of(variant.device, found[source], self.writes_per_day)
+                sized = slices.take(variant.device, source, self.reading, self.size, effort)
+                if sized.is_cut:
+                    requests = read_sized(sized, source, self.load, self.reading)
+                else:
+                    shared = shared or read_sized(sized, source, self.load, self.reading)
+                    requests = shared
+                devices.check_load(sized.device, requests, self.load)
+                devices.writes_per_day_of(sized.device, requests, self.writes_per_day)
+                found[source, variant.label] = Played(sized, requests)
         return found
-
-    def _read(self, source: str, progress: Progress) -> Requests:
-        return devices.load_requests(source, self.load, self.reading, progress)
 
     def jobs(self) -> list[tuple[str, Variant]]:
         """Give all runs."""
@@ -111,27 +133,25 @@ class DrivePlan:
 class DriveComparison:
     """The runs of a plan, and what came of them."""
 
-    def __init__(self, plan: DrivePlan, requests: dict[str, Requests]) -> None:
+    def __init__(self, plan: DrivePlan, played: Mapping[tuple[str, str], Played]) -> None:
         self.plan = plan
-        self._requests = requests
         self._jobs = plan.jobs()
-        tasks = [partial(self._simulate, source, variant) for source, variant in self._jobs]
-        self.pool = Pool(tasks, [self._total(source) for source, _ in self._jobs], plan.threads)
+        self._played = [played[source, variant.label] for source, variant in self._jobs]
+        tasks = [partial(self._simulate, one) for one in self._played]
+        self.pool = Pool(tasks, [self._total(one) for one in self._played], plan.threads)
         self._ended: list[Ended[dict[str, Any]]] = []
         self.rows: list[dict[str, Any]] = []
 
-    def _total(self, source: str) -> int:
-        load, known = self.plan.load, self._requests[source].requests
+    def _total(self, played: Played) -> int:
+        load, known = self.plan.load, played.requests.requests
         if load.most_seconds is not None:
             return 0
-        left = None if known is None else known - load.untimed_requests(self._requests[source])
+        left = None if known is None else known - load.untimed_requests(played.requests)
         limits = [limit for limit in (load.most_requests, left) if limit is not None]
         return min(limits) if limits else devices.ENDLESS_REQUESTS
 
-    def _simulate(self, source: str, variant: Variant, progress: Progress) -> dict[str, Any]:
-        return devices.run(
-            variant.device, self._requests[source], self.plan.load, progress=progress
-        )
+    def _simulate(self, played: Played, progress: Progress) -> dict[str, Any]:
+        return devices.run(played.device, played.requests, self.plan.load, progress=progress)
 
     @property
     def planned(self) -> int:
@@ -150,20 +170,19 @@ class DriveComparison:
 
     def _row(self, ended: Ended[dict[str, Any]]) -> dict[str, Any]:
         source, variant = self._jobs[ended.number]
+        played = self._played[ended.number]
         row = {
             "workload": devices.name_of(source),
             "drive": variant.label,
-            "device": variant.device.document(),
+            "device": played.device.document(),
         }
         if ended.result is None:
             return {**row, "error": ended.error}
         result = {
             key: value for key, value in ended.result.items() if key not in ("tables", "timeline")
         }
-        rate = devices.writes_per_day_of(
-            variant.device, self._requests[source], self.plan.writes_per_day
-        )
-        life, lifetime = devices.life_of(variant.device, result, self.plan.endurance, rate)
+        rate = devices.writes_per_day_of(played.device, played.requests, self.plan.writes_per_day)
+        life, lifetime = devices.life_of(played.device, result, self.plan.endurance, rate)
         load = self.plan.load
         begun = {"state": load.state_document(), "pace": load.pace_document()}
         return {**row, **result, **begun, "life_years": life, "lifetime": lifetime}
@@ -171,11 +190,15 @@ class DriveComparison:
     def _identity(self) -> Any:
         """Give what decides on the numbers: the same identity, the same numbers."""
         plan = self.plan
-        runs = [
-            devices.identity(variant.device, self._requests[source], plan.load)
-            for source, variant in self._jobs
-        ]
+        runs = [devices.identity(one.device, one.requests, plan.load) for one in self._played]
         return ["drives", runs, plan.endurance, plan.writes_per_day]
+
+    def _by_source(self) -> dict[str, Requests]:
+        """Give what the first drive gets of each source."""
+        found: dict[str, Requests] = {}
+        for (source, _), played in zip(self._jobs, self._played, strict=True):
+            found.setdefault(source, played.requests)
+        return found
 
     def run(self) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
@@ -186,7 +209,7 @@ class DriveComparison:
             "results": self.rows,
             "workloads": [
                 devices.summary(devices.name_of(source), requests)
-                for source, requests in self._requests.items()
+                for source, requests in self._by_source().items()
             ],
             "pace": plan.load.pace_document(),
             "state": plan.load.state_document(),
@@ -194,7 +217,9 @@ class DriveComparison:
             "seed": plan.load.seed,
             "peak_rss_bytes": peak_rss_bytes(),
         }
-        inputs = [devices.describe(source, requests) for source, requests in self._requests.items()]
+        inputs = [
+            devices.describe(source, requests) for source, requests in self._by_source().items()
+        ]
         return Job("compare", self._identity(), inputs, plan.load.seed).run(result, self._tables())
 
     def _tables(self) -> dict[str, Any]:

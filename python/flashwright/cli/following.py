@@ -1,0 +1,29 @@
+"""What commands propose to do next.
+
+Every such line stands here: `tests/python/test_next.py` runs each of them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flashwright.cli.output import Json
+
+_DRIVE = ("--device", "samsung-pm9a3")
+"""One that was fitted to measurements: no kind of a modern drive is known better."""
+NEXT: dict[str, tuple[str, ...]] = {
+    "waterfall": _DRIVE,
+    "simulate": _DRIVE,
+    "compare": ("--op", "0.1,0.2,0.3"),
+}
+"""The commands that are proposed, each with its options."""
+
+
+def propose(to: Json, command: str, source: str | Path) -> None:
+    """Print a command that goes on with what is there now."""
+    words = ("flashwright", command, str(source), *NEXT[command])
+    to.say(f"Next:   {shlex.join(words)}")

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -179,11 +179,12 @@ def record(
             raise InputError("--finish takes a recording that is there: give no TARGET")
         conclude(to_finish, keep_raw=keep_raw, check=check, to=to)
         return
-    running = _running(database, pids)
-    if running is not None:
+    if database is not None and target is not None:
         # Without a TARGET what follows is the command.
-        command = command if target is None else (str(target), *command)
-        target = running.path
+        command = (str(target), *command)
+    running = _running(database, pids, command)
+    if running is not None:
+        target = running.place
     if target is None:
         raise InputError(
             "what is to be recorded? Give a block device or a folder; see `flashwright record "
@@ -200,14 +201,31 @@ def record(
         is_quiet=to.is_only_json,
     )
     conclude(folder, keep_raw=keep_raw, check=check, to=to)
+    warn_if_never_made(running)
     if code:
-        raise RunError(
-            f"`{shlex.join(command)}` ended with exit code {code}; what it did is recorded in "
-            f"{folder}"
-        )
+        leave_as(command, code, folder)
 
 
-def _running(database: tuple[str, Path] | None, pids: tuple[int, ...]) -> Running | None:
+def warn_if_never_made(running: Running | None) -> None:
+    """Say that the database that was to be made is not there."""
+    if running is not None and not running.path.exists():
+        click.echo(f"flashwright: warning: {running.path} was never made", err=True)
+
+
+def leave_as(command: Sequence[str], code: int, folder: Path | None) -> NoReturn:
+    """Leave with the exit code of the command, as a shell gives it: 128 + N after signal N."""
+    how = f"exit code {code}" if code > 0 else f"by {signal.Signals(-code).name}"
+    where = "" if folder is None else f"; what it did is recorded in {folder}"
+    click.echo(
+        f"flashwright: `{shlex.join(command)}` ended {'with ' if code > 0 else ''}{how}{where}",
+        err=True,
+    )
+    click.get_current_context().exit(code if code > 0 else 128 - code)
+
+
+def _running(
+    database: tuple[str, Path] | None, pids: tuple[int, ...], command: Sequence[str]
+) -> Running | None:
     """Give the database that is to be recorded, if one is."""
     if database is None:
         if pids:
@@ -217,7 +235,7 @@ def _running(database: tuple[str, Path] | None, pids: tuple[int, ...]) -> Runnin
     from flashwright.recording.tools import need_root
 
     need_root("recording what the kernel does")
-    return Running.find(*database, pids)
+    return Running.find(*database, pids, is_made_by_command=bool(command))
 
 
 def _record(

@@ -23,11 +23,6 @@ _WORK_SHARE = 0.05
 """Looking takes no more of a processor than this."""
 
 
-def place_of(running: Running) -> Path:
-    """Give a place on the file system whose device is to be recorded."""
-    return running.path
-
-
 class RunningRecorder:
     """Records calls and places of files: `prepare`, `start`, `stop`.
 
@@ -51,7 +46,7 @@ class RunningRecorder:
             InputError: this kernel, or this user, cannot.
             RunError: a helper did not start.
         """
-        place = place_of(self._running)
+        place = self._running.place
         point, _, kind, options = devices.mount_of(place)
         self._recorder.add(
             file_system={"type": kind, "options": options, "mount_point": str(point)},
@@ -120,6 +115,8 @@ class RunningRecorder:
                 f"calls of processes before they had a file open for {LOOK_S} s, unless they were "
                 "started by the recording or named by --pid"
             )
+        if not self._running.path.exists():
+            self._running.not_told.append(f"anything of {self._running.path}: it was never made")
         self._path.stop()
         self._path.tell(self._running.names())
 

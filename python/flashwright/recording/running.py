@@ -36,24 +36,33 @@ class Running:
     """What is not known of its files, in words."""
 
     @staticmethod
-    def find(kind: str, path: Path, pids: tuple[int, ...] = ()) -> Running:
+    def find(
+        kind: str, path: Path, pids: tuple[int, ...] = (), *, is_made_by_command: bool = False
+    ) -> Running:
         """Find the database.
+
+        `is_made_by_command`: a command is recorded, which may make the file or folder itself.
 
         Raises InputError if there is none, or a process is not there.
         """
         if kind not in KINDS:
             raise InputError(f"--database {kind}: it must be one of {', '.join(KINDS)}")
         if not path.exists():
-            raise InputError(f"--database {kind} {path}: no such file or folder")
+            _check_may_be_made(kind, path, is_made_by_command=is_made_by_command)
         for pid in pids:
             if not Path(f"/proc/{pid}").exists():
                 raise InputError(f"--pid {pid}: there is no such process")
         resolved = path.resolve()
         if kind == "postgres":
             pids = (_postmaster(resolved), *pids)
-        elif kind == "sqlite":
+        elif kind == "sqlite" and resolved.exists():
             _check_sqlite(resolved)
         return Running(kind, resolved, pids)
+
+    @property
+    def place(self) -> Path:
+        """Where it is, or its folder if it is not made yet."""
+        return self.path if self.path.exists() else self.path.parent
 
     @property
     def roots(self) -> list[Path]:
@@ -117,6 +126,19 @@ class Running:
             # Ourselves, as what we start is traced as our child.
             known |= {pid for pid in _having_open(self.roots) if pid != os.getpid()}
         return sorted(known)
+
+
+def _check_may_be_made(kind: str, path: Path, *, is_made_by_command: bool) -> None:
+    what = f"--database {kind} {path}"
+    if kind == "postgres":
+        raise InputError(f"{what}: no such folder; `SHOW data_directory` says where it is")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"{what}: no such folder as {path.resolve().parent}")
+    if not is_made_by_command:
+        raise InputError(
+            f"{what}: no such file or folder; if it is to be made, give the command that makes it, "
+            "after --"
+        )
 
 
 def _having_open(roots: list[Path]) -> Iterator[int]:

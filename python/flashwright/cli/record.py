@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,18 +26,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 _PATIENCE_S = 10.0
-_GATE = """
-import os, sys
-ready, program, *arguments = sys.argv[1:]
-if not os.read(int(ready), 1):
-    sys.exit(1)
-os.close(int(ready))
-try:
-    os.execv(program, [program, *arguments])
-except OSError as error:
-    sys.exit(f"{program}: cannot be started: {error.strerror}")
-"""
-"""Becomes a program as soon as a byte comes, and ends if none comes any more."""
 
 
 def default_folder() -> Path:
@@ -75,9 +59,11 @@ def _folder_for(target: Path, to: Json) -> Path:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--seconds",
+    "--for",
+    "seconds",
     type=Duration(least_open=True),
     metavar="S",
-    help="Stop after so long.  [default: Ctrl-C stops]",
+    help="Stop after this time, such as 90s or 2m.  [default: Ctrl-C stops]",
 )
 @click.option(
     "--out",
@@ -114,7 +100,10 @@ def _folder_for(target: Path, to: Json) -> Path:
 )
 @click.option(
     "--database",
-    type=(click.Choice(["postgres", "sqlite", "files"]), click.Path(path_type=Path)),
+    type=(
+        click.Choice(["postgres", "sqlite", "files"]),
+        click.Path(path_type=Path, readable=False),
+    ),
     metavar="KIND PATH",
     help="Record also the calls of a database that runs already, and where its files lie: "
     "`postgres` and its data directory, `sqlite` and its file, or `files` and a folder or file of "
@@ -127,6 +116,13 @@ def _folder_for(target: Path, to: Json) -> Path:
     multiple=True,
     metavar="PID",
     help="With --database: record this process, too, with its children. Again for each.",
+)
+@click.option(
+    "--light",
+    is_flag=True,
+    help="With --database: a first look, without root and without tracing. Counters of the kernel, "
+    "of the server and of the drive: what the database wrote, what its device got, and which share "
+    "of that may be others'.",
 )
 @click.option(
     "--finish",
@@ -148,6 +144,7 @@ def record(
     check: bool,
     database: tuple[str, Path] | None,
     pids: tuple[int, ...],
+    light: bool,
     to_finish: Path | None,
     to: Json,
 ) -> None:
@@ -163,8 +160,17 @@ def record(
     system calls of its processes, also of those that come to its files later. `waterfall` then says
     who amplifies what, as for `run --record`.
 
+    With --light nothing is traced, and no root is needed: /proc says what processes write and what
+    the disk got, the server what it counts itself (pg_stat_wal, pg_stat_io), and the drive's SMART,
+    where it may be read (root, and smartctl or nvme), what it has written to flash, its endurance,
+    and the mean volume of a day. Whose each byte is, only tracing says: there is a range instead.
+
+    With COMMAND its exit code is this command's, too; the database's file may be one that it makes.
+
     \b
     Examples:
+      flashwright record --database postgres /var/lib/postgresql/15/main --light --for 2m
+      flashwright record --database sqlite new.db --light -- ./app
       flashwright record /dev/sdb --seconds 60
       flashwright record --database postgres /var/lib/postgresql/15/main --seconds 60
       flashwright record --database sqlite app.db --out /dev/shm/app -- ./app --once
@@ -182,7 +188,14 @@ def record(
     if database is not None and target is not None:
         # Without a TARGET what follows is the command.
         command = (str(target), *command)
-    running = _running(database, pids, command)
+    if light:
+        _check_light(database, is_traced=keep_raw or check)
+    running = _running(database, pids, command, needs_root=not light)
+    if light and running is not None:
+        from flashwright.cli.record_light import record_light
+
+        record_light(running, command, seconds, out, to)
+        return
     if running is not None:
         target = running.place
     if target is None:
@@ -223,8 +236,21 @@ def leave_as(command: Sequence[str], code: int, folder: Path | None) -> NoReturn
     click.get_current_context().exit(code if code > 0 else 128 - code)
 
 
+def _check_light(database: tuple[str, Path] | None, *, is_traced: bool) -> None:
+    if database is None:
+        raise click.UsageError(
+            "--light: it counts what a database writes: name it by --database KIND PATH"
+        )
+    if is_traced:
+        raise click.UsageError("--light: nothing is traced, so there is no --keep-raw and --check")
+
+
 def _running(
-    database: tuple[str, Path] | None, pids: tuple[int, ...], command: Sequence[str]
+    database: tuple[str, Path] | None,
+    pids: tuple[int, ...],
+    command: Sequence[str],
+    *,
+    needs_root: bool,
 ) -> Running | None:
     """Give the database that is to be recorded, if one is."""
     if database is None:
@@ -234,7 +260,8 @@ def _running(
     from flashwright.recording.running import Running
     from flashwright.recording.tools import need_root
 
-    need_root("recording what the kernel does")
+    if needs_root:
+        need_root("recording what the kernel does (a first look without root: --light)")
     return Running.find(*database, pids, is_made_by_command=bool(command))
 
 
@@ -336,48 +363,19 @@ class _Watch:
         return self._seconds is not None and self._recorder.seconds >= self._seconds
 
     def _run_command(self) -> None:
-        program = shutil.which(self._command[0])
-        if program is None:
-            raise InputError(f"{self._command[0]}: cannot be started: no such program")
-        ready, tell = os.pipe()
-        # It begins when the supervisor knows of it, and never if we are killed before that.
-        gate = [sys.executable, "-I", "-c", _GATE, str(ready), program]
-        # A session of its own: Ctrl-C is for us, and we tell the command.
-        process = subprocess.Popen(
-            [*gate, *self._command[1:]],
-            start_new_session=True,
-            pass_fds=[ready],
-            # With `--json -` standard output is for the JSON alone.
-            stdout=sys.stderr if self._is_quiet else None,
-        )
-        os.close(ready)
-        with os.fdopen(tell, "w") as begin:
-            number = self._supervisor.undo("kill", "-TERM", "--", f"-{process.pid}")
-            if self._way is not None:
-                self._way.add(process.pid)
-            begin.write("\n")
-        try:
-            self._wait(process)
-        finally:
-            self._supervisor.forget(number)
+        from flashwright.recording.command import Command
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        while process.poll() is None and not self._is_over():
-            time.sleep(_POLL_S)
-        is_over = self._is_over()
-        for number, patience in (
-            (signal.SIGINT, 5.0),
-            (signal.SIGTERM, 5.0),
-            (signal.SIGKILL, 5.0),
-        ):
-            if process.poll() is not None:
-                break
-            os.killpg(process.pid, number)
-            try:
-                process.wait(patience)
-            except subprocess.TimeoutExpired:
-                continue
-        self.code = 0 if is_over else process.returncode
+        command = Command(self._supervisor, self._command, is_quiet=self._is_quiet)
+        try:
+            if self._way is not None:
+                self._way.add(command.pid)
+            command.begin()
+            while not self._is_over() and not command.has_ended(_POLL_S):
+                pass
+        finally:
+            is_over = self._is_over()
+            code = command.close()
+        self.code = 0 if is_over else code
 
     def state(self) -> tuple[int, int]:
         total = 0 if self._seconds is None else round(self._seconds * 1000)

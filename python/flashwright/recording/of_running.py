@@ -11,8 +11,6 @@ from .path import PathRecorder
 from .recorder import RAW, Recorder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from flashwright.workloads.supervisor import Program, Supervisor
 
     from .running import Running

@@ -14,7 +14,7 @@ from flashwright._core import InputError, RunError, __version__
 from flashwright._paths import check_trusted, make_folder, write_whole
 from flashwright.outputs import RESULT_FILE
 from flashwright.runs import dump_json
-from flashwright.sources import REQUESTS_FILE
+from flashwright.sources import REQUESTS_FILE, SAMPLES_FILE
 from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
@@ -236,7 +236,8 @@ def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | No
         check_trusted(folder)
         if folder.exists() and any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
             raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
-        if not may_replace and (folder / REQUESTS_FILE).exists():
+        is_one = any((folder / name).exists() for name in (REQUESTS_FILE, SAMPLES_FILE))
+        if not may_replace and is_one:
             raise InputError(
                 f"{folder} holds a recording, which would be lost: choose another folder, or "
                 "remove it"

@@ -7,8 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from . import device as devices
+from .own_counts import OwnCounts
 from .path import PathRecorder
-from .recorder import RAW, Recorder
+from .recorder import OWN_COUNTS, RAW, Recorder
 
 if TYPE_CHECKING:
     from flashwright.workloads.supervisor import Program, Supervisor
@@ -32,6 +33,7 @@ class RunningRecorder:
         self._supervisor, self._recorder, self._running = supervisor, recorder, running
         self._names = running.names()
         self._path = PathRecorder(supervisor, recorder.folder / RAW, self._names)
+        self._own = OwnCounts(running) if running.kind == "postgres" else None
         self._known: set[int] = set()
         self._has_ended = threading.Event()
         self._looking: threading.Thread | None = None
@@ -60,6 +62,8 @@ class RunningRecorder:
             for root in elsewhere
         )
         self._names.not_told = list(self._running.not_told)
+        if self._own is not None:
+            self._own.prepare()
         self._path.prepare(kind, self._recorder.device.path, point)
 
     def start(self) -> None:
@@ -76,6 +80,8 @@ class RunningRecorder:
             stop=((15, 2.0), (9, 2.0)),
         )
         self._path.start([self._idle.pid, *sorted(self._known)])
+        if self._own is not None:
+            self._own.begin()
         if self._running.kind != "postgres":
             self._looking = threading.Thread(target=self._look, name="processes", daemon=True)
             self._looking.start()
@@ -113,6 +119,10 @@ class RunningRecorder:
                 f"calls of processes before they had a file open for {LOOK_S} s, unless they were "
                 "started by the recording or named by --pid"
             )
+        if self._own is not None:
+            self._recorder.add(**{OWN_COUNTS: self._own.end()})
+            if self._own.why is not None:
+                self._running.not_told.append(f"what the server itself counts: {self._own.why}")
         if not self._running.path.exists():
             self._running.not_told.append(f"anything of {self._running.path}: it was never made")
         self._path.stop()
@@ -121,6 +131,8 @@ class RunningRecorder:
     def close(self) -> None:
         """End, whatever state it is in."""
         self._has_ended.set()
+        if self._own is not None:
+            self._own.close()
         self._path.close()
         if self._idle is not None:
             self._idle.stop()

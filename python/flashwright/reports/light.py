@@ -117,7 +117,7 @@ def rows(result: dict[str, Any]) -> list[list[str]]:
             ]
         )
     if own is not None:
-        found += _own_rows(own)
+        found += own_rows(own)
     for name, label in (("device", "got"), ("disks", "disks below")):
         got = counters[name]
         if name == "disks" and got["names"] == counters["device"]["names"]:
@@ -148,7 +148,8 @@ def rows(result: dict[str, Any]) -> list[list[str]]:
     return found + drive_rows(result["drive_counters"])
 
 
-def _own_rows(own: dict[str, Any]) -> list[list[str]]:
+def own_rows(own: dict[str, Any]) -> list[list[str]]:
+    """Give what a server counts itself, line by line."""
     found = []
     if own["wal_bytes"] is not None:
         syncs = "" if own["wal_syncs"] is None else f", {count(own['wal_syncs'])} syncs"

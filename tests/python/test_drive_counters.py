@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from flashwright.recording import drive_counters, smart
+from flashwright.recording import disks, drive_counters, smart
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.drive_counters import Answer, Reader, daily_bytes, delta, read
 
@@ -235,7 +235,7 @@ def said(document: Any, code: int = 0) -> Answer:
 
 
 def test_before_and_after_of_a_drive_of_nvme(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive_counters.os, "access", lambda *_: True)
+    monkeypatch.setattr(os, "access", lambda *_: True)
     later = {**SMART_LOG, "data_units_written": str(464403132 + 7)}
     media = [{"Physical media units written": {"hi": 0, "lo": 3 * 10**14 + n}} for n in (0, 900)]
     programs = Programs(nvme=[said(SMART_LOG), said(later)], ocp=[said(one) for one in media])
@@ -305,8 +305,8 @@ def test_a_field_that_is_no_counter_is_none(value: Any) -> None:
 def test_a_counter_below_what_this_machine_has_sent_is_of_another_unit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sent = drive_counters.disks.Traffic(written_bytes=10**12)
-    monkeypatch.setattr(drive_counters.disks, "traffic", lambda: {SATA.number: sent})
+    sent = disks.Traffic(written_bytes=10**12)
+    monkeypatch.setattr(disks, "traffic", lambda: {SATA.number: sent})
     found = read(SATA, Programs(smartctl=[said(NOT_VALID)]), is_openable=True)
     assert found.counters is not None
     assert found.counters.host_written_bytes is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -151,6 +153,20 @@ def test_a_database_that_the_program_makes_itself(volume: Path, cli: Cli, tmp_pa
     assert result["recording"]["database"] == {"kind": "sqlite", "path": str(new)}
 
 
+def test_the_next_command_of_a_light_recording_works(
+    volume: Path, cli: Cli, tmp_path: Path
+) -> None:
+    new = volume / "new.db"
+    command = [sys.executable, "-c", MAKES.replace("100", "50"), str(new)]
+    done = cli("record", "--database", "sqlite", new, "--light", "--out", "light", "--", *command)
+    found = re.search(r"^Next:   flashwright (.*)", done.stdout, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    new.unlink()
+    name, *words = shlex.split(found[1])
+    cli(name, "--out", "rec", *words)
+    assert written(waterfall(cli), "calls")["by_purpose"]["wal"] > 50 * 4096
+
+
 def test_a_database_that_nobody_makes_is_recorded_as_nothing(volume: Path, cli: Cli) -> None:
     command = ["dd", "if=/dev/zero", f"of={volume / 'other'}", "bs=4k", "count=9", "oflag=direct"]
     done = cli("record", "--database", "sqlite", volume / "no.db", "--out", "rec", "--", *command)
@@ -206,7 +222,15 @@ def test_a_server_of_ones_own(
     purposes = written(found, "calls")["by_purpose"]
     assert purposes["wal"] > 100 * 4096
     assert written(found, "device")["by_purpose"]["wal"] > 100 * 4096
-    about = json.loads((tmp_path / "rec" / "result.json").read_text())["path"]
+    result = json.loads((tmp_path / "rec" / "result.json").read_text())
+    about = result["path"]
+    assert [one["drive"] for one in result["drive_counters"]["drives"]]
+    if may_ask:
+        assert result["own_counts"]["wal_bytes"] > 0
+        assert 0 < result["own_counts"]["seconds"] < 60
+    else:
+        assert "own_counts" not in result
+        assert any("what the server itself counts" in one for one in about["not_told"])
     refused = [one for one in about["not_told"] if "which files are of tables" in one]
     files = pl.read_parquet(tmp_path / "rec" / "files.parquet")
     if may_ask:

@@ -64,7 +64,7 @@ def page_of(run: Run) -> Page:
         else {"drives", "stacks"} & run.result.keys()
     ):
         builders |= of_drives
-    if run.command == "record" and run.result["recording"].get("form") == "light":
+    if run.command == "record" and run.result.get("recording", {}).get("form") == "light":
         builders["record"] = light.page
     if run.command not in builders:
         raise InputError(

@@ -24,6 +24,8 @@ PATTERN = "io:"
 STANDARD_INPUT = "-"
 REQUESTS_FILE = "requests.parquet"
 """What a recording calls the requests that its device got."""
+SAMPLES_FILE = "samples.parquet"
+"""What a light recording has instead: counters over time."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ def check_source(source: str) -> str:
         )
     if Path(source).is_dir():
         requests = Path(source) / REQUESTS_FILE
+        if (Path(source) / SAMPLES_FILE).is_file():
+            raise InputError(
+                f"{source}: a light recording, which has counters and no requests; right would be "
+                "one without --light"
+            )
         if not requests.is_file():
             raise InputError(
                 f"{source}: a folder without a {REQUESTS_FILE}; name a trace file, or the folder "

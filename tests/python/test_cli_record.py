@@ -130,13 +130,19 @@ def test_a_command_that_fails_is_recorded_and_told(
     volume: Volume, cli: Cli, tmp_path: Path
 ) -> None:
     command = f"{' '.join(dd(volume.mount_point / 'file'))}; exit 3"
-    done = cli("record", volume.device.path, "--out", "rec", "--", "sh", "-c", command, code=1)
+    done = cli("record", volume.device.path, "--out", "rec", "--", "sh", "-c", command, code=3)
     assert "exit code 3" in done.stderr
+    assert "error" not in done.stderr
+    assert "Next:" in done.stdout
     assert (tmp_path / "rec" / "requests.parquet").exists()
     assert (
         "cannot be started"
         in cli("record", volume.device.path, "--out", "b", "--", "no-such-program", code=2).stderr
     )
+    # As a shell gives the end by a signal.
+    killed = f"{' '.join(dd(volume.mount_point / 'file'))}; kill -TERM $$"
+    done = cli("record", volume.device.path, "--out", "c", "--", "sh", "-c", killed, code=143)
+    assert "ended by SIGTERM" in done.stderr
 
 
 def test_ctrl_c_is_the_end_of_a_recording(volume: Volume, tmp_path: Path) -> None:

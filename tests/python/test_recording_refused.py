@@ -21,8 +21,8 @@ import pyarrow as pa
 import pytest
 
 from flashwright import InputError, RunError
-from flashwright.cli.record import _GATE
 from flashwright.recording import file_systems
+from flashwright.recording.command import _KEEPER
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.finish import finish
 from flashwright.recording.recorder import BLOCK_STREAM, MARKS, RAW, Mark, Recorder, check_folder
@@ -224,23 +224,28 @@ def test_a_recording_that_fails_ends_the_run(
 def test_a_command_begins_when_it_is_let_and_never_otherwise(tmp_path: Path) -> None:
     for said, code in ((b"1", 0), (b"", 1)):
         ready, tell = os.pipe()
+        watched, ended = os.pipe()
         made = tmp_path / f"made{code}"
         command = [
             sys.executable,
             "-I",
             "-c",
-            _GATE,
+            _KEEPER,
             str(ready),
+            str(ended),
             "/bin/sh",
             "-c",
             'echo "$1" > "$0"',
             str(made),
             "a b",
         ]
-        with subprocess.Popen(command, pass_fds=[ready]) as process:
+        with subprocess.Popen(command, pass_fds=[ready, ended]) as process:
             os.close(ready)
+            os.close(ended)
             os.write(tell, said)
             os.close(tell)
+            assert os.read(watched, 1) == b""
+            os.close(watched)
             assert process.wait(20) == code
         assert (made.read_text() if made.exists() else None) == (None if code else "a b\n")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -128,6 +130,50 @@ def test_sqlite_with_its_log_and_its_pages(volume: Path, cli: Cli, tmp_path: Pat
     assert result["recording"]["database"] == {"kind": "sqlite", "path": str(database)}
 
 
+MAKES = """
+import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+c.execute("PRAGMA journal_mode=WAL")
+c.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT)")
+for n in range(100):
+    c.execute("INSERT INTO t VALUES (?, ?)", (n, "x" * 3000))
+    c.commit()
+"""
+
+
+def test_a_database_that_the_program_makes_itself(volume: Path, cli: Cli, tmp_path: Path) -> None:
+    new = volume / "new.db"
+    command = [sys.executable, "-c", MAKES, str(new)]
+    cli("record", "--database", "sqlite", str(new), "--out", "rec", "--", *command)
+    assert new.is_file()
+    found = waterfall(cli)
+    assert written(found, "calls")["by_purpose"]["wal"] > 100 * 4096
+    assert written(found, "device")["by_purpose"]["wal"] > 100 * 4096
+    result = json.loads((tmp_path / "rec" / "result.json").read_text())
+    assert result["recording"]["database"] == {"kind": "sqlite", "path": str(new)}
+
+
+def test_the_next_command_of_a_light_recording_works(
+    volume: Path, cli: Cli, tmp_path: Path
+) -> None:
+    new = volume / "new.db"
+    command = [sys.executable, "-c", MAKES.replace("100", "50"), str(new)]
+    done = cli("record", "--database", "sqlite", new, "--light", "--out", "light", "--", *command)
+    found = re.search(r"^Next:   flashwright (.*)", done.stdout, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    new.unlink()
+    name, *words = shlex.split(found[1])
+    cli(name, "--out", "rec", *words)
+    assert written(waterfall(cli), "calls")["by_purpose"]["wal"] > 50 * 4096
+
+
+def test_a_database_that_nobody_makes_is_recorded_as_nothing(volume: Path, cli: Cli) -> None:
+    command = ["dd", "if=/dev/zero", f"of={volume / 'other'}", "bs=4k", "count=9", "oflag=direct"]
+    done = cli("record", "--database", "sqlite", volume / "no.db", "--out", "rec", "--", *command)
+    assert "no.db" in done.stderr
+    assert not (volume / "no.db").exists()
+
+
 @pytest.fixture
 def server(volume: Path) -> Iterator[Server]:
     """Give a server that this program did not start for itself, with a table of its own."""
@@ -176,7 +222,15 @@ def test_a_server_of_ones_own(
     purposes = written(found, "calls")["by_purpose"]
     assert purposes["wal"] > 100 * 4096
     assert written(found, "device")["by_purpose"]["wal"] > 100 * 4096
-    about = json.loads((tmp_path / "rec" / "result.json").read_text())["path"]
+    result = json.loads((tmp_path / "rec" / "result.json").read_text())
+    about = result["path"]
+    assert [one["drive"] for one in result["drive_counters"]["drives"]]
+    if may_ask:
+        assert result["own_counts"]["wal_bytes"] > 0
+        assert 0 < result["own_counts"]["seconds"] < 60
+    else:
+        assert "own_counts" not in result
+        assert any("what the server itself counts" in one for one in about["not_told"])
     refused = [one for one in about["not_told"] if "which files are of tables" in one]
     files = pl.read_parquet(tmp_path / "rec" / "files.parquet")
     if may_ask:
@@ -199,7 +253,8 @@ def test_a_server_of_ones_own(
     [
         (["postgres", "."], "no data directory of PostgreSQL, which has a PG_VERSION"),
         (["sqlite", "text"], "no database of SQLite, which begins with `SQLite format 3`"),
-        (["sqlite", "none.db"], "no such file or folder"),
+        (["sqlite", "none.db"], "give the command that makes it, after --"),
+        (["sqlite", "none/none.db", "--", "true"], "no such folder"),
         (["files", "none"], "no such file or folder"),
         (["files", ".", "--pid", "4194304"], "--pid 4194304: there is no such process"),
         (["redis", "."], "is not one of"),

@@ -148,7 +148,7 @@ class PageSize(Size):
 
 
 class Duration(click.ParamType[float]):
-    """A duration: a number of a unit, or with one of its own, as in `90s`, `1.5min`, `200us`."""
+    """A duration: a number of a unit, or with one of its own, as in `90s`, `2m`, `200us`."""
 
     name = "DURATION"
 
@@ -164,10 +164,11 @@ class Duration(click.ParamType[float]):
         try:
             found = float(value)
         except ValueError:
-            seconds = _core.parse_duration(str(value))
+            # A minute is `m` for sleep(1) and most people, and `min` for the core.
+            seconds = _core.parse_duration(re.sub(r"(?<=\d)\s*m$", "min", str(value).strip()))
             found = None if seconds is None else seconds / self._unit
         if found is None or not math.isfinite(found):
-            self.fail(f"{value!r} is not a duration: write 90, 90s or 1.5min", param, ctx)
+            self.fail(f"{value!r} is not a duration: write 90, 90s or 2m", param, ctx)
         if found < self._least or (self._open and found == self._least):
             above = "above" if self._open else "at least"
             self.fail(f"{value!r} is too short: it has to be {above} {self._least:g}", param, ctx)

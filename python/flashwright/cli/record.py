@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -31,18 +27,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 _PATIENCE_S = 10.0
-_GATE = """
-import os, sys
-ready, program, *arguments = sys.argv[1:]
-if not os.read(int(ready), 1):
-    sys.exit(1)
-os.close(int(ready))
-try:
-    os.execv(program, [program, *arguments])
-except OSError as error:
-    sys.exit(f"{program}: cannot be started: {error.strerror}")
-"""
-"""Becomes a program as soon as a byte comes, and ends if none comes any more."""
 
 
 def default_folder() -> Path:
@@ -76,9 +60,11 @@ def _folder_for(target: Path, to: Json) -> Path:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--seconds",
+    "--for",
+    "seconds",
     type=Duration(least_open=True),
     metavar="S",
-    help="Stop after so long.  [default: Ctrl-C stops]",
+    help="Stop after this time, such as 90s or 2m.  [default: Ctrl-C stops]",
 )
 @click.option(
     "--out",
@@ -115,7 +101,10 @@ def _folder_for(target: Path, to: Json) -> Path:
 )
 @click.option(
     "--database",
-    type=(click.Choice(["postgres", "sqlite", "files"]), click.Path(path_type=Path)),
+    type=(
+        click.Choice(["postgres", "sqlite", "files"]),
+        click.Path(path_type=Path, readable=False),
+    ),
     metavar="KIND PATH",
     help="Record also the calls of a database that runs already, and where its files lie: "
     "`postgres` and its data directory, `sqlite` and its file, or `files` and a folder or file of "
@@ -128,6 +117,13 @@ def _folder_for(target: Path, to: Json) -> Path:
     multiple=True,
     metavar="PID",
     help="With --database: record this process, too, with its children. Again for each.",
+)
+@click.option(
+    "--light",
+    is_flag=True,
+    help="With --database: a first look, without root and without tracing. Counters of the kernel, "
+    "of the server and of the drive: what the database wrote, what its device got, and which share "
+    "of that may be others'.",
 )
 @click.option(
     "--finish",
@@ -149,6 +145,7 @@ def record(
     check: bool,
     database: tuple[str, Path] | None,
     pids: tuple[int, ...],
+    light: bool,
     to_finish: Path | None,
     to: Json,
 ) -> None:
@@ -164,8 +161,17 @@ def record(
     system calls of its processes, also of those that come to its files later. `waterfall` then says
     who amplifies what, as for `run --record`.
 
+    With --light nothing is traced, and no root is needed: /proc says what processes write and what
+    the disk got, the server what it counts itself (pg_stat_wal, pg_stat_io), and the drive's SMART,
+    where it may be read (root, and smartctl or nvme), what it has written to flash, its endurance,
+    and the mean volume of a day. Whose each byte is, only tracing says: there is a range instead.
+
+    With COMMAND its exit code is this command's, too; the database's file may be one that it makes.
+
     \b
     Examples:
+      flashwright record --database postgres /var/lib/postgresql/15/main --light --for 2m
+      flashwright record --database sqlite new.db --light -- ./app
       flashwright record /dev/sdb --seconds 60
       flashwright record --database postgres /var/lib/postgresql/15/main --seconds 60
       flashwright record --database sqlite app.db --out /dev/shm/app -- ./app --once
@@ -180,11 +186,19 @@ def record(
             raise InputError("--finish takes a recording that is there: give no TARGET")
         conclude(to_finish, keep_raw=keep_raw, check=check, to=to)
         return
-    running = _running(database, pids)
-    if running is not None:
+    if database is not None and target is not None:
         # Without a TARGET what follows is the command.
-        command = command if target is None else (str(target), *command)
-        target = running.path
+        command = (str(target), *command)
+    if light:
+        _check_light(database, is_traced=keep_raw or check)
+    running = _running(database, pids, command, needs_root=not light)
+    if light and running is not None:
+        from flashwright.cli.record_light import record_light
+
+        record_light(running, command, seconds, out, to)
+        return
+    if running is not None:
+        target = running.place
     if target is None:
         raise InputError(
             "what is to be recorded? Give a block device or a folder; see `flashwright record "
@@ -201,14 +215,44 @@ def record(
         is_quiet=to.is_only_json,
     )
     conclude(folder, keep_raw=keep_raw, check=check, to=to)
+    warn_if_never_made(running)
     if code:
-        raise RunError(
-            f"`{shlex.join(command)}` ended with exit code {code}; what it did is recorded in "
-            f"{folder}"
+        leave_as(command, code, folder)
+
+
+def warn_if_never_made(running: Running | None) -> None:
+    """Say that the database that was to be made is not there."""
+    if running is not None and not running.path.exists():
+        click.echo(f"flashwright: warning: {running.path} was never made", err=True)
+
+
+def leave_as(command: Sequence[str], code: int, folder: Path | None) -> NoReturn:
+    """Leave with the exit code of the command, as a shell gives it: 128 + N after signal N."""
+    how = f"exit code {code}" if code > 0 else f"by {signal.Signals(-code).name}"
+    where = "" if folder is None else f"; what it did is recorded in {folder}"
+    click.echo(
+        f"flashwright: `{shlex.join(command)}` ended {'with ' if code > 0 else ''}{how}{where}",
+        err=True,
+    )
+    click.get_current_context().exit(code if code > 0 else 128 - code)
+
+
+def _check_light(database: tuple[str, Path] | None, *, is_traced: bool) -> None:
+    if database is None:
+        raise click.UsageError(
+            "--light: it counts what a database writes: name it by --database KIND PATH"
         )
+    if is_traced:
+        raise click.UsageError("--light: nothing is traced, so there is no --keep-raw and --check")
 
 
-def _running(database: tuple[str, Path] | None, pids: tuple[int, ...]) -> Running | None:
+def _running(
+    database: tuple[str, Path] | None,
+    pids: tuple[int, ...],
+    command: Sequence[str],
+    *,
+    needs_root: bool,
+) -> Running | None:
     """Give the database that is to be recorded, if one is."""
     if database is None:
         if pids:
@@ -217,8 +261,9 @@ def _running(database: tuple[str, Path] | None, pids: tuple[int, ...]) -> Runnin
     from flashwright.recording.running import Running
     from flashwright.recording.tools import need_root
 
-    need_root("recording what the kernel does")
-    return Running.find(*database, pids)
+    if needs_root:
+        need_root("recording what the kernel does (a first look without root: --light)")
+    return Running.find(*database, pids, is_made_by_command=bool(command))
 
 
 def _record(
@@ -319,48 +364,19 @@ class _Watch:
         return self._seconds is not None and self._recorder.seconds >= self._seconds
 
     def _run_command(self) -> None:
-        program = shutil.which(self._command[0])
-        if program is None:
-            raise InputError(f"{self._command[0]}: cannot be started: no such program")
-        ready, tell = os.pipe()
-        # It begins when the supervisor knows of it, and never if we are killed before that.
-        gate = [sys.executable, "-I", "-c", _GATE, str(ready), program]
-        # A session of its own: Ctrl-C is for us, and we tell the command.
-        process = subprocess.Popen(
-            [*gate, *self._command[1:]],
-            start_new_session=True,
-            pass_fds=[ready],
-            # With `--json -` standard output is for the JSON alone.
-            stdout=sys.stderr if self._is_quiet else None,
-        )
-        os.close(ready)
-        with os.fdopen(tell, "w") as begin:
-            number = self._supervisor.undo("kill", "-TERM", "--", f"-{process.pid}")
-            if self._way is not None:
-                self._way.add(process.pid)
-            begin.write("\n")
-        try:
-            self._wait(process)
-        finally:
-            self._supervisor.forget(number)
+        from flashwright.recording.command import Command
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        while process.poll() is None and not self._is_over():
-            time.sleep(_POLL_S)
-        is_over = self._is_over()
-        for number, patience in (
-            (signal.SIGINT, 5.0),
-            (signal.SIGTERM, 5.0),
-            (signal.SIGKILL, 5.0),
-        ):
-            if process.poll() is not None:
-                break
-            os.killpg(process.pid, number)
-            try:
-                process.wait(patience)
-            except subprocess.TimeoutExpired:
-                continue
-        self.code = 0 if is_over else process.returncode
+        command = Command(self._supervisor, self._command, is_quiet=self._is_quiet)
+        try:
+            if self._way is not None:
+                self._way.add(command.pid)
+            command.begin()
+            while not self._is_over() and not command.has_ended(_POLL_S):
+                pass
+        finally:
+            is_over = self._is_over()
+            code = command.close()
+        self.code = 0 if is_over else code
 
     def state(self) -> tuple[int, int]:
         total = 0 if self._seconds is None else round(self._seconds * 1000)

@@ -7,12 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from . import device as devices
+from .own_counts import OwnCounts
 from .path import PathRecorder
-from .recorder import RAW, Recorder
+from .recorder import OWN_COUNTS, RAW, Recorder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from flashwright.workloads.supervisor import Program, Supervisor
 
     from .running import Running
@@ -21,11 +20,6 @@ LOOK_S = 0.25
 """Processes that come to the files are looked for so often."""
 _WORK_SHARE = 0.05
 """Looking takes no more of a processor than this."""
-
-
-def place_of(running: Running) -> Path:
-    """Give a place on the file system whose device is to be recorded."""
-    return running.path
 
 
 class RunningRecorder:
@@ -39,6 +33,7 @@ class RunningRecorder:
         self._supervisor, self._recorder, self._running = supervisor, recorder, running
         self._names = running.names()
         self._path = PathRecorder(supervisor, recorder.folder / RAW, self._names)
+        self._own = OwnCounts(running) if running.kind == "postgres" else None
         self._known: set[int] = set()
         self._has_ended = threading.Event()
         self._looking: threading.Thread | None = None
@@ -51,7 +46,7 @@ class RunningRecorder:
             InputError: this kernel, or this user, cannot.
             RunError: a helper did not start.
         """
-        place = place_of(self._running)
+        place = self._running.place
         point, _, kind, options = devices.mount_of(place)
         self._recorder.add(
             file_system={"type": kind, "options": options, "mount_point": str(point)},
@@ -67,6 +62,8 @@ class RunningRecorder:
             for root in elsewhere
         )
         self._names.not_told = list(self._running.not_told)
+        if self._own is not None:
+            self._own.prepare()
         self._path.prepare(kind, self._recorder.device.path, point)
 
     def start(self) -> None:
@@ -83,6 +80,8 @@ class RunningRecorder:
             stop=((15, 2.0), (9, 2.0)),
         )
         self._path.start([self._idle.pid, *sorted(self._known)])
+        if self._own is not None:
+            self._own.begin()
         if self._running.kind != "postgres":
             self._looking = threading.Thread(target=self._look, name="processes", daemon=True)
             self._looking.start()
@@ -120,12 +119,20 @@ class RunningRecorder:
                 f"calls of processes before they had a file open for {LOOK_S} s, unless they were "
                 "started by the recording or named by --pid"
             )
+        if self._own is not None:
+            self._recorder.add(**{OWN_COUNTS: self._own.end()})
+            if self._own.why is not None:
+                self._running.not_told.append(f"what the server itself counts: {self._own.why}")
+        if not self._running.path.exists():
+            self._running.not_told.append(f"anything of {self._running.path}: it was never made")
         self._path.stop()
         self._path.tell(self._running.names())
 
     def close(self) -> None:
         """End, whatever state it is in."""
         self._has_ended.set()
+        if self._own is not None:
+            self._own.close()
         self._path.close()
         if self._idle is not None:
             self._idle.stop()

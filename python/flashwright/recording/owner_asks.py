@@ -1,8 +1,9 @@
 """Asks a database of somebody else's what its files hold, as the user that it belongs to.
 
 A program of its own: it begins as we are, loads what it needs, and gives up all rights but the
-owner's before it reads anything of the owner's. A question comes as JSON on standard input, the
-answer goes as JSON to standard output. Bytes that are no UTF-8 are surrogates in both.
+owner's before it reads anything of the owner's. A question comes as a line of JSON on standard
+input, the answer goes as one to standard output; each further line asks the same again. Bytes that
+are no UTF-8 are surrogates in both.
 """
 
 from __future__ import annotations
@@ -87,21 +88,29 @@ def rows(connection: Any, sql: bytes) -> Iterator[dict[str, str | None]]:
         }
 
 
-def of_postgres(asked: dict[str, Any]) -> dict[str, Any]:
-    """Answer which relations are in all databases that may be asked.
+def keywords_of(asked: dict[str, Any]) -> dict[str, bytes]:
+    """Give how to connect to a server, but for the name of the database.
 
-    Raises SaidError if the server does not answer at all.
+    Raises SaidError if the driver is missing.
     """
     if pq is None:
         raise SaidError(
             "the Python package psycopg is missing: pip install 'flashwright[postgres]'"
         )
-    keywords = {
+    return {
         **{name: raw(value) for name, value in asked["keywords"].items()},
         "client_encoding": b"UTF8",
         "connect_timeout": b"10",
         "options": _SETTINGS.encode(),
     }
+
+
+def of_postgres(asked: dict[str, Any]) -> dict[str, Any]:
+    """Answer which relations are in all databases that may be asked.
+
+    Raises SaidError if the server does not answer at all.
+    """
+    keywords = keywords_of(asked)
     with connected(keywords | {"dbname": _FIRST}) as connection:
         databases = [row["datname"] or "" for row in rows(connection, _DATABASES)]
     found, not_told = [], []
@@ -112,6 +121,34 @@ def of_postgres(asked: dict[str, Any]) -> dict[str, Any]:
         except SaidError as error:
             not_told.append(f"database {name!r}: {error}")
     return {"rows": found, "not_told": not_told}
+
+
+def of_postgres_statistics(asked: dict[str, Any]) -> dict[str, Any]:
+    """Answer what a server counts of itself: `sql`, and the views that this version has.
+
+    Raises SaidError if the server does not answer.
+    """
+    with connected(keywords_of(asked) | {"dbname": _FIRST}) as connection:
+        found = {"server": next(rows(connection, raw(asked["sql"])))["all"]}
+        server = parent_of(connection.backend_pid)
+        for name, sql in asked["views"].items():
+            exists = f"SELECT to_regclass('pg_catalog.{name}')::text AS there"
+            if next(rows(connection, exists.encode()))["there"] is not None:
+                found[name] = next(rows(connection, raw(sql)))["all"]
+    return {"found": found, "server": server}
+
+
+def parent_of(pid: int) -> int | None:
+    """Give the parent of a process; None if there is no such process here.
+
+    Of a backend that is the server: over a socket another one than was meant may have answered.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", errors="replace") as file:  # noqa: PTH123
+            # The name stands in brackets and may hold anything.
+            return int(file.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
 
 
 def of_sqlite(asked: dict[str, Any]) -> dict[str, Any]:
@@ -172,21 +209,26 @@ def one_line(said: bytes) -> str:
 
 ASKED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "postgres": of_postgres,
+    "postgres_statistics": of_postgres_statistics,
     "sqlite": of_sqlite,
 }
 
 
 def main() -> None:
-    """Read a question, become the owner, and answer."""
-    asked = json.load(sys.stdin)
+    """Read a question, become the owner, and answer as often as it is asked."""
+    asked = json.loads(sys.stdin.readline())
     become(asked["uid"], asked["gid"])
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    try:
-        answer = ASKED[asked["of"]](asked)
-    except SaidError as error:
-        answer = {"error": str(error)}
-    json.dump(answer, sys.stdout)
+    while True:
+        try:
+            answer = ASKED[asked["of"]](asked)
+        except SaidError as error:
+            answer = {"error": str(error)}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+        if not sys.stdin.readline():
+            break
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from flashwright._core import InputError, RunError, __version__
 from flashwright._paths import check_trusted, make_folder, write_whole
 from flashwright.outputs import RESULT_FILE
 from flashwright.runs import dump_json
-from flashwright.sources import REQUESTS_FILE
+from flashwright.sources import REQUESTS_FILE, SAMPLES_FILE
 from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
@@ -22,6 +22,7 @@ from .blktrace import Blktrace
 from .block import BUFFER_KIB, BlockTracer, is_there
 from .block_pages import pages_in
 from .device import BlockDevice
+from .drive_counters import Reader
 from .tracefs import Tracefs
 
 AUTO = "auto"
@@ -29,6 +30,7 @@ TRACERS = (AUTO, BlockTracer.name, Blktrace.name)
 RAW = "raw"
 BLOCK_STREAM = "block.blktrace"
 MARKS = "marks.jsonl"
+DRIVE_COUNTERS, OWN_COUNTS = "drive_counters", "own_counts"
 MARKS_OF_RUN = "marks_of_run.parquet"
 
 
@@ -75,6 +77,7 @@ class Recorder:
         self._may_replace = may_replace
         self._tracefs: Tracefs | None = None
         self._block: BlockTracer | Blktrace | None = None
+        self._drives = Reader([device])
         self._about: dict[str, Any] = {}
         self._begun_ns = 0
 
@@ -115,6 +118,7 @@ class Recorder:
             "buffer_kib": self._buffer_kib,
         }
         self._write_about()
+        self._drives.begin()
         self._block.prepare()
 
     def start(self) -> None:
@@ -153,6 +157,7 @@ class Recorder:
             "seconds": (ended_ns - self._begun_ns) / 1e9,
             "lost_events": self._block.lost,
             "commands": self._block.commands,
+            DRIVE_COUNTERS: self._drives.end(),
         }
         self._begun_ns = 0
         self._write_about()
@@ -236,7 +241,8 @@ def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | No
         check_trusted(folder)
         if folder.exists() and any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
             raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
-        if not may_replace and (folder / REQUESTS_FILE).exists():
+        is_one = any((folder / name).exists() for name in (REQUESTS_FILE, SAMPLES_FILE))
+        if not may_replace and is_one:
             raise InputError(
                 f"{folder} holds a recording, which would be lost: choose another folder, or "
                 "remove it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,24 +37,33 @@ class Running:
     """What is not known of its files, in words."""
 
     @staticmethod
-    def find(kind: str, path: Path, pids: tuple[int, ...] = ()) -> Running:
+    def find(
+        kind: str, path: Path, pids: tuple[int, ...] = (), *, is_made_by_command: bool = False
+    ) -> Running:
         """Find the database.
+
+        `is_made_by_command`: a command is recorded, which may make the file or folder itself.
 
         Raises InputError if there is none, or a process is not there.
         """
         if kind not in KINDS:
             raise InputError(f"--database {kind}: it must be one of {', '.join(KINDS)}")
         if not path.exists():
-            raise InputError(f"--database {kind} {path}: no such file or folder")
+            _check_may_be_made(kind, path, is_made_by_command=is_made_by_command)
         for pid in pids:
             if not Path(f"/proc/{pid}").exists():
                 raise InputError(f"--pid {pid}: there is no such process")
         resolved = path.resolve()
         if kind == "postgres":
             pids = (_postmaster(resolved), *pids)
-        elif kind == "sqlite":
+        elif kind == "sqlite" and resolved.exists():
             _check_sqlite(resolved)
         return Running(kind, resolved, pids)
+
+    @property
+    def place(self) -> Path:
+        """Where it is, or its folder if it is not made yet."""
+        return self.path if self.path.exists() else self.path.parent
 
     @property
     def roots(self) -> list[Path]:
@@ -70,6 +80,9 @@ class Running:
         The links are the owner's, who could have root look through anybody's files.
         """
         owner = self.path.stat().st_uid
+        if not os.access(self.path, os.R_OK | os.X_OK):
+            self._note(f"where the log and tablespaces are: {self.path} is closed to us")
+            return
         for link in (self.path / "pg_wal", *sorted((self.path / "pg_tblspc").glob("*"))):
             if not link.is_symlink():
                 continue
@@ -119,6 +132,19 @@ class Running:
         return sorted(known)
 
 
+def _check_may_be_made(kind: str, path: Path, *, is_made_by_command: bool) -> None:
+    what = f"--database {kind} {path}"
+    if kind == "postgres":
+        raise InputError(f"{what}: no such folder; `SHOW data_directory` says where it is")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"{what}: no such folder as {path.resolve().parent}")
+    if not is_made_by_command:
+        raise InputError(
+            f"{what}: no such file or folder; if it is to be made, give the command that makes it, "
+            "after --"
+        )
+
+
 def _having_open(roots: list[Path]) -> Iterator[int]:
     whole = {str(root) for root in roots}
     below = tuple(f"{root}/" for root in roots)
@@ -154,6 +180,8 @@ def _pid_lines(data: Path) -> list[str]:
 
 def _postmaster(data: Path) -> int:
     """Give the server's first process, of which all others are children."""
+    if not os.access(data, os.X_OK):
+        return _by_command_line(data)
     first = _pid_lines(data)[:1]
     if not first or not (first[0].isascii() and first[0].strip().isdecimal()):
         raise InputError(
@@ -161,10 +189,15 @@ def _postmaster(data: Path) -> int:
             "that runs"
         )
     pid = int(first[0])
+    place: Path | None = None
     try:
         place = Path(f"/proc/{pid}/cwd").resolve(strict=True)
+    except PermissionError:
+        # Only its own user and root see it: others take the word of who owns the folder.
+        is_owners = Path(f"/proc/{pid}").stat().st_uid == data.stat().st_uid
+        place = data if is_owners else None
     except OSError:
-        place = None
+        pass
     # It changes into its data directory; a process of that number that is elsewhere is another's.
     if place != data:
         raise InputError(
@@ -172,6 +205,28 @@ def _postmaster(data: Path) -> int:
             "is gone; start it first"
         )
     return pid
+
+
+def _by_command_line(data: Path) -> int:
+    """Give the server of a folder that is closed to us: its first process names it."""
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            words = (process / "cmdline").read_bytes().decode(errors="surrogateescape").split("\0")
+        except OSError:
+            continue
+        named = [
+            word.removeprefix("-D") or following
+            for word, following in itertools.pairwise(words)
+            if word.startswith("-D")
+        ]
+        if named and Path(named[0]).resolve() == data:
+            return int(process.name)
+    raise InputError(
+        f"--database postgres {data}: it is closed to this user, and no server that runs names it "
+        f"by -D; right would be to run as {user_name(data.stat().st_uid)} or with sudo"
+    )
 
 
 def _check_sqlite(path: Path) -> None:
@@ -201,7 +256,7 @@ def _relations(data: Path) -> tuple[dict[str, Named], list[str]]:
     if owner == 0:
         raise RunError(f"{data} belongs to root, and no server of PostgreSQL runs as root")
     name = user_name(owner)
-    port, sockets = _address(data)
+    port, sockets = address(data)
     keywords = {
         "host": sockets,
         "port": port,
@@ -226,7 +281,7 @@ def _plain(value: object) -> object:
     )
 
 
-def _address(data: Path) -> tuple[str, str]:
+def address(data: Path) -> tuple[str, str]:
     """Give port and folder of a server's socket, as its owner says.
 
     Raises RunError if it has none.

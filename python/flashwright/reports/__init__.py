@@ -24,6 +24,7 @@ def page_of(run: Run) -> Page:
         drive,
         drive_comparison,
         layers,
+        light,
         model,
         path,
         probe,
@@ -63,6 +64,8 @@ def page_of(run: Run) -> Page:
         else {"drives", "stacks"} & run.result.keys()
     ):
         builders |= of_drives
+    if run.command == "record" and run.result.get("recording", {}).get("form") == "light":
+        builders["record"] = light.page
     if run.command not in builders:
         raise InputError(
             f"a run of `{run.command}`, which has no report; known are: {', '.join(builders)}"

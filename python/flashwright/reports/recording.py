@@ -7,6 +7,7 @@ from typing import Any
 
 from flashwright._text import count, percent, significant, size, span
 from flashwright.reports import trace, waterfall
+from flashwright.reports.light import drive_rows, own_rows
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -34,6 +35,7 @@ def page(run: Run) -> Page:
                 _with_checkpoints(section, run)
                 for section in trace.sections(figures, run.tables, "trace_")
             ),
+            *_drives(result),
             Section("All figures", [trace.scalars_table(figures), _about_table(about)]),
         ],
         provenance=result["provenance"],
@@ -116,7 +118,7 @@ def rows(result: dict[str, Any]) -> list[list[str]]:
     if "checked" in result:
         found.append(["checked", result["checked"]])
     found.append(["events lost", _lost(about)])
-    return found
+    return found + _counted(result)
 
 
 def _lost(about: dict[str, Any]) -> str:
@@ -201,6 +203,23 @@ def _processes(result: dict[str, Any]) -> list[Table]:
             note="Threads that the kernel remembered; writing back is its own.",
         )
     ]
+
+
+def _drives(result: dict[str, Any]) -> list[Section]:
+    """Give what the server and the drive count themselves, where that may be read."""
+    lines = _counted(result)
+    table = Table(
+        "By how much counters grew, and what those of the drive are",
+        (("", "left"), ("", "left")),
+        lines,
+        note="The drive's are of all programs, from before the recording to after it.",
+    )
+    return [Section("What server and drive count themselves", [table])] if lines else []
+
+
+def _counted(result: dict[str, Any]) -> list[list[str]]:
+    own = own_rows(result["own_counts"]) if "own_counts" in result else []
+    return own + drive_rows(result.get("drive_counters", {}))
 
 
 def _about_table(about: dict[str, Any]) -> Table:

@@ -67,7 +67,7 @@ class RunningRecorder:
             for root in elsewhere
         )
         self._names.not_told = list(self._running.not_told)
-        self._path.prepare(kind, self._recorder.device.path, point)
+        self._path.prepare(kind, self._recorder.device, point)
 
     def start(self) -> None:
         """Record from now on, also processes that come to the files later.

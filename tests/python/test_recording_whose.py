@@ -6,21 +6,15 @@ Against plain maps of streams of events made at random, and of known writers on 
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 
-from flashwright.recording import file_systems
 from flashwright.recording.attribution import attribution
 from flashwright.recording.extents import ExtentHistory, Extents
 from flashwright.recording.files import FileTable, Named, sqlite_namer
@@ -37,10 +31,11 @@ from flashwright.recording.places import (
     Timeline,
 )
 from flashwright.recording.placing import EVENTS, OWN_WRITES, Event, Placing, _is_own
-from flashwright.recording.volume import Volume
+from flashwright.recording.tracefs import Tracefs
 from flashwright.reports.recording import remarks as recording_remarks
 from flashwright.reports.waterfall import headline
 from flashwright.workloads.supervisor import Supervisor
+from neighbours import pair
 from recordings import require
 from support import Cli
 
@@ -55,12 +50,12 @@ def test_whose_a_place_was_is_as_by_a_plain_map(seed: int) -> None:
     owners = [0, 1, 2, NOBODY, OTHERS, OWN_SHARED, OWN_DATABASE, GIVEN_OTHERS]
     changes = []
     for _ in range(int(random.integers(0, 40))):
-        begin, length = (int(one) for one in random.integers(0, 12, 2))
+        place, length = (int(one) for one in random.integers(0, 12, 2))
         owner = int(random.choice(owners))
         keeps = owner < OTHERS and bool(random.integers(0, 2))
         at = int(random.integers(0, 5)) if owner >= 0 else 0
         time_ns = int(random.choice([FIRST, *range(0, 40, 3)]))
-        changes.append(Change(time_ns, begin, begin + length, owner, at, keeps))
+        changes.append(Change(time_ns, place, place + length, owner, at, keeps))
     asked = random.integers(0, [45, 24, 10], (50, 3))
     times, begin, end = asked[:, 0] - 2, asked[:, 1], asked[:, 1] + asked[:, 2]
     found = Timeline(changes).pieces(times, begin, end)
@@ -316,6 +311,24 @@ def test_a_transaction_of_ext4_is_for_those_whose_inodes_it_changes(tmp_path: Pa
     assert own_shares(disk, tmp_path) == ["shared", "own", "others", "shared", "own", "shared"]
 
 
+def test_a_folder_of_whoever_is_in_it_changes_for_them(tmp_path: Path) -> None:
+    disk = Disk("ext4", 1)
+    mine = disk.make(3)
+    disk.look()
+    history = disk.history()
+    history.shared_folders = [2]
+    disk.history = lambda: history  # type: ignore[method-assign]
+    for transaction, inodes in ((1, [2]), (2, [2, mine]), (3, [2])):
+        disk.note("jbd2/jbd2_handle_start", transaction)
+        for inode in inodes:
+            disk.note("ext4/ext4_mark_inode_dirty", inode)
+        disk.note("jbd2/jbd2_handle_stats", transaction, 1)
+        disk.note("jbd2/jbd2_start_commit", transaction)
+        own(disk, 3000 + transaction)
+        disk.note("jbd2/jbd2_end_commit", transaction)
+    assert own_shares(disk, tmp_path) == ["shared", "own", "shared"]
+
+
 def test_the_log_of_xfs_is_for_those_who_wait_for_it(tmp_path: Path) -> None:
     disk = Disk("xfs", 1)
     mine, theirs = disk.make(3), disk.make(2)
@@ -346,7 +359,7 @@ def test_the_trees_of_btrfs_are_for_those_who_sync_them(tmp_path: Path) -> None:
     own(disk, 2001, thread=99)
     found = own_shares(disk, tmp_path)
     # A log may have what another began to sync before the last one was written.
-    assert found == ["others"] * 2 + ["shared"] * 4 + ["own"] * 4 + ["shared"]
+    assert found == ["others"] * 2 + ["shared"] * 2 + ["own"] * 6 + ["shared"]
 
 
 def test_a_write_is_the_file_systems_own_by_its_letters_alone() -> None:
@@ -446,3 +459,28 @@ def test_what_was_recorded_is_held_against_the_kernels_counter(recorded: int, sa
         "queued": nothing,
     }
     assert recording_remarks(result)[-1].endswith(said)
+
+
+@pytest.fixture
+def recordable() -> None:
+    there = os.geteuid() == 0 and TRACERS.exists() and "blk" in TRACERS.read_text()
+    require(there, "recording needs root, and a kernel with the blk tracer")
+    with Supervisor() as supervisor:
+        # Whoever records beside us may take longer than a recording waits.
+        Tracefs(supervisor, 400.0).close()
+
+
+@pytest.mark.usefixtures("recordable")
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("ext4", "delete"), ("xfs", "delete"), ("btrfs", "wal")]
+)
+def test_a_neighbour_is_not_the_database(kind: str, mode: str, cli: Cli, tmp_path: Path) -> None:
+    require(shutil.which(f"mkfs.{kind}") is not None, f"mkfs.{kind} is not installed")
+    alone, beside = pair(kind, mode, 100, tmp_path, cli)
+    assert alone.whose["others"] == 0
+    assert beside.whose["data"] == pytest.approx(alone.whose["data"], rel=0.03)
+    for one in (alone, beside):
+        assert one.total == pytest.approx(one.counted, rel=0.01)
+    # Of the neighbour is at least what its files got, three times as much.
+    most = sum(alone.whose[name] for name in ("data", "own", "shared"))
+    assert beside.whose["others"] >= 2 * most

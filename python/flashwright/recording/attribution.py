@@ -155,7 +155,7 @@ def _inodes(
         seen,
         history.looks,
         history.shared_folders,
-        files.own(_UNNAMED),
+        lambda: files.own(_UNNAMED),
         last_known,
     )
 

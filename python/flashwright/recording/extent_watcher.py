@@ -273,7 +273,9 @@ class Watcher:
         if device not in self._trees:
             buffer = array.array("B", bytes(_LOOKUP_BYTES))
             _LOOKUP.pack_into(buffer, 0, 0, _FIRST_INODE)
-            fcntl.ioctl(handle, _INODE_LOOKUP, buffer)
+            # Others have none.
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(handle, _INODE_LOOKUP, buffer)
             self._trees[device] = _LOOKUP.unpack_from(buffer)[0]
         return self._trees[device]
 

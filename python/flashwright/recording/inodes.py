@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from .places import I64, OTHERS, UNKNOWN
+from .places import I64, NOBODY, OTHERS, UNKNOWN
 
 
 @dataclass
@@ -36,17 +36,17 @@ class Inodes:
         seen: Iterable[tuple[int, int, int]],
         looks: Sequence[tuple[int, int]],
         shared_folders: Iterable[int] = (),
-        unnamed: int = UNKNOWN,
+        unnamed: Callable[[], int] = lambda: UNKNOWN,
         last_known: Iterable[tuple[int, int]] = (),
     ) -> None:
         """Take all that was seen, with times in nanoseconds, in any order.
 
         `deaths`: time and inode of each that was freed. `births`: time, inode, and the inode of the
-        folder, None if that is not known. `seen`: time, inode, and number of a file, or `OTHERS`. `looks`: begin and end of
-        each look at all the database's folders. `shared_folders`: inodes of folders in which only
-        some files are the database's. `unnamed`: number of a file of the database's of which only
-        the folder is known. `last_known`: time and inode of each that may be gone from then on,
-        whose number is never given again.
+        folder, None if that is not known. `seen`: time, inode, and number of a file, or `OTHERS`.
+        `looks`: begin and end of each look at all the database's folders. `shared_folders`: inodes
+        of folders in which only some files are the database's. `unnamed`: gives the number of a
+        file of the database's of which only the folder is known. `last_known`: time and inode of
+        each that may be gone from then on, whose number is never given again.
         """
         self._unnamed = unnamed
         self._ends: dict[int, list[int]] = defaultdict(list)
@@ -77,7 +77,13 @@ class Inodes:
         return life
 
     def owner(self, inode: int, time_ns: int) -> int:
-        """Give the number of the database's file that had an inode, or `OTHERS`, or `UNKNOWN`."""
+        """Give the number of the database's file that had an inode, or `OTHERS`, or `UNKNOWN`.
+
+        `NOBODY` for a folder in which some files are the database's: it changes for whoever makes
+        or removes one in it.
+        """
+        if inode in self._shared:
+            return NOBODY
         life = self._life(inode, time_ns)
         if life.seen:
             number = bisect.bisect_right(life.seen, (time_ns, 2**62))
@@ -87,7 +93,7 @@ class Inodes:
         for born_ns, folder in life.parents:
             if folder not in self._shared:
                 above = self.owner(folder, born_ns)
-                return self._unnamed if above >= 0 else above
+                return self._unnamed() if above >= 0 else above
         return UNKNOWN
 
     def owners(self, inode: I64, time_ns: I64) -> I64:

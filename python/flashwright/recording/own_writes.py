@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .extents import Extents, inode_number
 from .inodes import Inodes
-from .places import FIRST, I64, OTHERS, OWN_DATABASE, OWN_OTHERS, OWN_SHARED
+from .places import FIRST, I64, NOBODY, OTHERS, OWN_DATABASE, OWN_OTHERS, OWN_SHARED
 from .placing import OWN_WRITES, Event, Placing
 
 _DATABASE, _OTHERS, _UNKNOWN = 1, 2, 4
@@ -48,7 +48,8 @@ def for_whom(placing: Placing, inodes: Inodes, journal: Extents) -> I64:
 
 
 def _bits(owner: I64) -> I64:
-    return np.where(owner >= 0, _DATABASE, np.where(owner == OTHERS, _OTHERS, _UNKNOWN))
+    known = [owner >= 0, owner == OTHERS, owner == NOBODY]
+    return np.select(known, [_DATABASE, _OTHERS, 0], _UNKNOWN)
 
 
 def _so_far(time_ns: I64, bits: I64, at_ns: I64) -> I64:
@@ -148,18 +149,21 @@ def _of_xfs(
 
 def _waiting(pins: Event, bits: I64, unpins: Event) -> list[tuple[int, int]]:
     """Give the bits of all inodes that wait for the log, at each time at which they change."""
-    steps = sorted(
+    steps: list[tuple[int, int, int | None]] = sorted(
         [
             *zip(pins.time_ns.tolist(), pins["ino"].tolist(), bits.tolist(), strict=True),
-            *zip(unpins.time_ns.tolist(), unpins["ino"].tolist(), [0] * len(unpins), strict=True),
-        ]
+            *zip(
+                unpins.time_ns.tolist(), unpins["ino"].tolist(), [None] * len(unpins), strict=True
+            ),
+        ],
+        key=lambda step: step[0],
     )
     # What each inode has waiting, oldest first: one that goes out may be changed again meanwhile.
     of_inode: dict[int, list[int]] = {}
-    counts = dict.fromkeys((_DATABASE, _OTHERS, _UNKNOWN), 0)
+    counts = dict.fromkeys((0, _DATABASE, _OTHERS, _UNKNOWN), 0)
     found: list[tuple[int, int]] = []
     for time_ns, inode, bit in steps:
-        if bit:
+        if bit is not None:
             of_inode.setdefault(inode, []).append(bit)
             counts[bit] += 1
         elif of_inode.get(inode):

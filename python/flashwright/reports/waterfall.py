@@ -180,7 +180,7 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
     if owners["mixed"]:
         lines.append(
             f"{several(owners['mixed'], 'request')} of more than one owner: each byte counts for "
-            "its own, and the request for the first of the database's."
+            "whose it is; what it is for is said of the first of the database's."
         )
     lines += [f"Not known: {one}." for one in about["not_told"]]
     lines.append(

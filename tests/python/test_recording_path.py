@@ -330,7 +330,7 @@ def test_the_report_shows_every_layer() -> None:
     found = waterfall(by_hand(), ABOUT)
     about: dict[str, Any] = {
         "calls": {"calls": 9, "lost_events": 4, "unresolved_calls": 1},
-        "owners": {"unknown": 2, "mixed": 1},
+        "owners": {"mixed": 1},
         "whose": {"data": 3 * MIB, "own": MIB, "shared": 0, "others": 4 * MIB},
         "not_told": ["where the log is"],
     }

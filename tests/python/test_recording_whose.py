@@ -311,6 +311,23 @@ def test_a_transaction_of_ext4_is_for_those_whose_inodes_it_changes(tmp_path: Pa
     assert own_shares(disk, tmp_path) == ["shared", "own", "others", "shared", "own", "shared"]
 
 
+def test_the_journal_of_ext4_is_known_by_its_thread(tmp_path: Path) -> None:
+    """Where its place may not be asked for."""
+    disk = Disk("ext4", 1)
+    theirs, mine = disk.make(2), disk.make(3)
+    disk.look()
+    for transaction, inode in enumerate([theirs, theirs, mine]):
+        disk.note("jbd2/jbd2_handle_start", transaction)
+        disk.note("ext4/ext4_mark_inode_dirty", inode)
+        disk.note("jbd2/jbd2_handle_stats", transaction, 1)
+        disk.note("jbd2/jbd2_start_commit", transaction, thread=99)
+        own(disk, 3000 + transaction, thread=99)
+        own(disk, 100, thread=7)
+        disk.note("jbd2/jbd2_end_commit", transaction, thread=99)
+    found = own_shares(disk, tmp_path, (0, 0))
+    assert found == ["shared", "shared", "others", "shared", "own", "shared"]
+
+
 def test_a_folder_of_whoever_is_in_it_changes_for_them(tmp_path: Path) -> None:
     disk = Disk("ext4", 1)
     mine = disk.make(3)
@@ -396,7 +413,7 @@ def layers(
     }
 
 
-FLASH = {"write": {"to_previous": 1.2}}
+FLASH = {"write": {"to_previous": 1.2, "to_first": None}}
 
 
 @pytest.mark.parametrize(
@@ -421,7 +438,17 @@ FLASH = {"write": {"to_previous": 1.2}}
             layers(8, 8, 0, 0, 1968, flash=FLASH),
             "For every byte the database wrote, the device received 1.00 for it. 99.6 % of what "
             "this disk wrote was not your database's; the flash of nvme-tlc programmed 1.20 for "
-            "each byte received.",
+            "each received.",
+        ),
+        (
+            layers(8, 8, 0, 0, 0, flash={"write": {"to_previous": 1.2, "to_first": 1.3}}),
+            "For every byte the database wrote, the device received 1.00 for it. The flash of "
+            "nvme-tlc programmed 1.30 for it.",
+        ),
+        (
+            layers(8, 8, 0, 0, 80_000),
+            "For every byte the database wrote, the device received 1.00 for it. Over 99.9 % of "
+            "what this disk wrote was not your database's.",
         ),
         (
             layers(0, 0, 0, 0, 1968),

@@ -74,7 +74,9 @@ def _of_ext4(
         return bits
     latest = np.searchsorted(begins.time_ns, writes.time_ns, side="right") - 1
     latest_bits = commit_bits[np.maximum(latest, 0)]
-    is_commit = in_journal & (latest >= 0) & (writes.time_ns <= commit_ends[latest])
+    # Only the journal's own thread commits: it is known where nobody may ask where the journal is.
+    is_its = in_journal | np.isin(writes.thread, begins.thread)
+    is_commit = is_its & (latest >= 0) & (writes.time_ns <= commit_ends[latest])
     return np.where(is_commit, latest_bits, bits)
 
 

@@ -121,7 +121,8 @@ def headline(result: Mapping[str, Any]) -> str:
         else:
             text += "."
     parts = [one for one in (_of_others(device["whose"]), _of_flash(result)) if one]
-    return " ".join([text, *([f"{'; '.join(parts)}."] if parts else [])])
+    second = "; ".join(parts)
+    return f"{text} {second[:1].upper()}{second[1:]}." if parts else text
 
 
 _NOTHING = "The database wrote nothing by its calls while it was recorded"
@@ -138,19 +139,28 @@ def _of_others(whose: Mapping[str, int]) -> str:
     if not total or not whose["others"]:
         return ""
     least, most = whose["others"] / total, (whose["others"] + whose["shared"]) / total
-    shares = [percent(one, 2 if one < 0.995 else 3) for one in (least, most)]
+    shares = [_share(one) for one in (least, most)]
     share = shares[0]
     if shares[0] != shares[1]:
         share = f"{shares[0].removesuffix(' %')} to {shares[1]}"
     return f"{share} of what this disk wrote was not your database's"
 
 
+def _share(fraction: float) -> str:
+    """Give a share of which no part is rounded away."""
+    if 0.9995 <= fraction < 1:
+        return "over 99.9 %"
+    return percent(fraction, 2 if fraction < 0.995 else 3)
+
+
 def _of_flash(result: Mapping[str, Any]) -> str:
     flash = result["layers"].get("flash")
     if flash is None:
         return ""
-    times = significant(flash["write"]["to_previous"])
-    return f"the flash of {result['device']['name']} programmed {times} for each byte received"
+    name, write = result["device"]["name"], flash["write"]
+    if write["to_first"] is not None:
+        return f"the flash of {name} programmed {significant(write['to_first'])} for it"
+    return f"the flash of {name} programmed {significant(write['to_previous'])} for each received"
 
 
 def remarks(about: Mapping[str, Any]) -> list[str]:
@@ -172,11 +182,6 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
     if counted:
         lines.append(f"Of {count(calls['calls'])} calls: {'; '.join(counted)}.")
     lines.append(_whose(about["whose"]))
-    if owners["unknown"]:
-        lines.append(
-            f"{count(owners['unknown'])} requests were at places of which is not known whose they "
-            "were."
-        )
     if owners["mixed"]:
         lines.append(
             f"{several(owners['mixed'], 'request')} of more than one owner: each byte counts for "

@@ -164,6 +164,9 @@ def test_layers_are_what_was_written_by_hand() -> None:
     assert (layers["queued"]["write"]["requests"], layers["device"]["write"]["requests"]) == (4, 3)
     assert layers["queued"]["write"]["to_previous"] == pytest.approx(1.0)
     assert layers["device"]["write"]["to_first"] == pytest.approx(6 * PAGE / (3 * PAGE + 34))
+    # What was written to a file that nobody has seen may be another's.
+    most = layers["device"]["write"]["to_first_most"]
+    assert most == pytest.approx(6 * PAGE / (3 * PAGE + 24))
     assert layers["flash"]["write"]["to_previous"] == pytest.approx(1.5)
     assert layers["flash"]["write"]["requests"] == 9
     assert found.result["absorbed"] == {"read": 2 * PAGE, "write": 3 * PAGE}

@@ -406,7 +406,7 @@ def layers(
         "to_first": (data + own) / calls if calls else None,
         "to_first_most": (data + own + shared) / calls if calls else None,
     }
-    found = {"calls": {"write": {"bytes": calls}}, "queued": {"write": device}}
+    found = {"calls": {"write": {"bytes": calls, "by_purpose": {}}}, "queued": {"write": device}}
     return {
         "layers": {**found, "device": {"write": device}, **flash},
         "device": {"name": "nvme-tlc"},
@@ -430,9 +430,8 @@ FLASH = {"write": {"to_previous": 1.2, "to_first": None}}
         ),
         (
             layers(1000, 1000, 500, 500, 6000),
-            "For every byte the database wrote, the device received 1.50 to 2.00 for it, as it is "
-            "not known whose the rest of the file system's own data is. 75 to 81 % of what this "
-            "disk wrote was not your database's.",
+            "For every byte the database wrote, the device received 1.50 to 2.00 for it, as not "
+            "all can be told apart. 75 to 81 % of what this disk wrote was not your database's.",
         ),
         (
             layers(8, 8, 0, 0, 1968, flash=FLASH),

@@ -372,28 +372,34 @@ def _flash_figures(flash: Mapping[str, Any], seconds: float) -> dict[str, Any]:
 def _ratios(figures: dict[str, dict[str, dict[str, Any]]]) -> None:
     """Add to each layer its bytes as a multiple of those of the layer above, and of the calls.
 
-    Of the calls only what is the database's is a multiple: `to_first` is what is known to be, and
-    `to_first_most` has what may be, too. Where a part of what a drive got is not the database's,
-    nobody knows for whom its flash programs more.
+    Of the calls only what is the database's is a multiple: `to_first` is what is known to be,
+    `to_first_most` has what may be, too. Calls on files that nobody has seen may be on others'.
+    Where a part of what a drive got is not the database's, nobody knows for whom its flash programs
+    more.
     """
     for op in ("read", "write"):
-        first = previous = None
-        is_all = True
+        calls = figures["calls"][op]
+        first = calls["bytes"]
+        seen = first - calls["by_purpose"].get("unknown", 0)
+        previous, is_all = None, True
         for name in LAYERS:
             if name not in figures or op not in figures[name]:
                 continue
             found = figures[name][op]
-            known = most = found["bytes"]
-            if "whose" in found and op == "write":
-                whose = found["whose"]
-                known = whose["data"] + whose["own"]
-                most = known + whose["shared"]
-                is_all = most == found["bytes"] == known
+            ratio = found["bytes"] / first if first else None
             found["to_previous"] = found["bytes"] / previous if previous else None
-            is_known = bool(first) and (name != "flash" or is_all)
-            found["to_first"] = known / first if is_known else None
-            found["to_first_most"] = most / first if is_known else None
-            first, previous = first if first is not None else found["bytes"], found["bytes"]
+            found["to_first"] = found["to_first_most"] = ratio
+            if op == "write" and "whose" in found:
+                whose = found["whose"]
+                least = whose["data"] + whose["own"]
+                most = least + whose["shared"]
+                is_all = least == found["bytes"]
+                found["to_first"] = least / first if seen else None
+                found["to_first_most"] = most / seen if seen else None
+            elif name == "flash" and not is_all:
+                found["to_first"] = found["to_first_most"] = None
+            previous = found["bytes"]
+        calls["to_first"] = calls["to_first_most"] = None
 
 
 def _absorbed(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, int]:

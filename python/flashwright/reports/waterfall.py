@@ -103,7 +103,8 @@ def headline(result: Mapping[str, Any]) -> str:
     """Say what became of a byte that the database wrote, and how much was of others."""
     layers = result["layers"]
     device, queued = layers["device"]["write"], layers["queued"]["write"]
-    written = layers["calls"]["write"]["bytes"]
+    calls = layers["calls"]["write"]
+    written = calls["bytes"] - calls["by_purpose"].get("unknown", 0)
     if queued["bytes"] and not device["bytes"]:
         asked = f"For every byte the database wrote, the file system queued {_times(queued)} for it"
         return (
@@ -115,9 +116,9 @@ def headline(result: Mapping[str, Any]) -> str:
         text = f"For every byte the database wrote, the device received {_times(device)} for it"
         own, most = device["whose"]["own"], device["to_first_most"]
         if _times(device) != significant(most):
-            text += ", as it is not known whose the rest of the file system's own data is."
+            text += ", as not all can be told apart."
         elif own:
-            text += f", {significant(own / written)} of that the file system's own data."
+            text += f", {significant(own / calls['bytes'])} of that the file system's own data."
         else:
             text += "."
     parts = [one for one in (_of_others(device["whose"]), _of_flash(result)) if one]

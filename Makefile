@@ -70,6 +70,9 @@ $(SETS): build
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50
 
+neighbours: build ## Record databases alone and beside a writer of three times their volume, on three file systems (root, minutes)
+	@$(BIN)/python tests/python/neighbours.py $(ARGS)
+
 mount-interrupts: build ## Interrupt mount and umount of a volume at each of their lines by three signals (root, an hour)
 	@$(BIN)/python tests/python/mount_interrupts.py
 

@@ -125,6 +125,18 @@ def decode_calls(
     The calls on files as columns, and counts.
     """
 
+def decode_fields(
+    paths: Sequence[_Path],
+    header_page: str,
+    wanted: Sequence[tuple[str, Sequence[str]]],
+    progress: Progress | None = None,
+) -> tuple[list[list[Any]], dict[str, int]]:
+    """Read numbers of any events in the pages of `trace_pipe_raw`, a file for each processor.
+
+    `wanted`: formats of events with names of fields. Gives for each a list of columns: time_ns,
+    thread, the fields; then counts.
+    """
+
 def write_blk_stream(
     paths: Sequence[_Path],
     header_page: str,

@@ -45,6 +45,7 @@ TRACED = frozenset(
         "test_recording_path",
         "test_recording_refused",
         "test_recording_running",
+        "test_recording_whose::test_a_neighbour_is_not_the_database",
     )
 )
 """Files of such tests, and single ones of other files.

@@ -21,11 +21,22 @@ import pytest
 
 from flashwright import InputError
 from flashwright.recording import file_systems
+from flashwright.recording.attribution import Attribution, attribution
 from flashwright.recording.extent_watcher import _MOST_LOOKS, _TIMES_APART_NS, Watcher
 from flashwright.recording.extents import ExtentHistory, Extents, ExtentWatcher, read_extents
 from flashwright.recording.files import PURPOSES, FileTable, Named, sqlite_namer
 from flashwright.recording.own_areas import own_areas
-from flashwright.recording.owners import owners_of, sqlite_pages
+from flashwright.recording.owners import SHARES, owners_of, sqlite_pages
+from flashwright.recording.places import (
+    FIRST,
+    NOBODY,
+    OWN_DATABASE,
+    OWN_SHARED,
+    UNKNOWN,
+    Change,
+    Timeline,
+)
+from flashwright.recording.placing import PlaceTracer, Placing, read_placing
 from flashwright.recording.volume import Volume
 from flashwright.workloads.supervisor import Supervisor
 from processes import until
@@ -40,6 +51,7 @@ def requests(places: list[int], *, time_ns: int | list[int] = 0, length: int = P
     return pa.table(
         {
             "time_ns": times,
+            "op": pa.array(["write"] * len(places), pa.string()).dictionary_encode(),
             "offset": np.array(places, np.uint64),
             "length": np.full(len(places), length, np.uint32),
         }
@@ -77,71 +89,77 @@ def test_ranges_are_found_as_by_a_plain_search(seed: int) -> None:
             assert int(extents.file[number]) == owners[0][2]
 
 
-def test_a_place_is_of_who_has_it_at_the_next_look() -> None:
-    def at(*rows: tuple[int, int, int, int]) -> Extents:
-        return Extents.of(np.array(rows, np.uint64))
+def at(*rows: tuple[int, int, int, int, int]) -> Attribution:
+    """Tell that ranges (device offset, length, file, offset in it) were a file's from a time on."""
+    changes = [
+        Change(time_ns, begin, begin + length, file, offset)
+        for time_ns, begin, length, file, offset in rows
+    ]
+    return Attribution(Timeline(changes), is_whole=True, not_told=[])
 
+
+NOTHING = Extents.of(np.array([], np.uint64))
+
+
+def test_each_byte_of_a_request_is_of_its_owner() -> None:
     files = FileTable([Path("/d")], lambda path: Named("wal" if path.name == "w" else "heap"))
     assert [files.number(1, inode, f"/d/{name}") for inode, name in enumerate("awb")] == [0, 1, 2]
-    maps = [at((0, PAGE, 0, 0)), at((0, PAGE, 1, 8192)), at((PAGE, PAGE, 2, 0))]
-    history = ExtentHistory(np.array([10, 20, 30]), maps, at(), pa.table({}), "ext4")
-    said = owners_of(
-        requests([0, 0, 0, 0, PAGE, 3 * PAGE], time_ns=[5, 15, 25, 35, 0, 0]), history, files
+    tables = files.own(Named("metadata", "tables"))
+    whose = at(
+        (FIRST, 0, PAGE, 0, 0),
+        (10, 0, PAGE, 1, 8192),
+        (FIRST, PAGE, PAGE, 2, 0),
+        (FIRST, 2 * PAGE, PAGE, UNKNOWN, 0),
+        (FIRST, 3 * PAGE, PAGE, OWN_SHARED, 0),
+        (FIRST, 8 * PAGE, PAGE, OWN_DATABASE, 0),
     )
-    # After the second look, the place is nobody's: the one before knows whose it was.
-    assert said.table["file"].to_pylist() == [0, 1, 1, 1, 2, None]
-    assert said.table["file_offset"].to_pylist() == [0, 8192, 8192, 8192, 0, None]
-    assert said.table["purpose"].to_pylist() == ["heap", "wal", "wal", "wal", "heap", "metadata"]
-    assert said.counts == {
-        "owned": 5,
-        "by_sync": 0,
-        "own": 0,
-        "unowned": 1,
-        "mixed": 0,
-        "flushes": 0,
-    }
-    # Two files in one request, and a flush.
-    said = owners_of(requests([0], length=2 * PAGE, time_ns=[35]), history, files)
-    assert (said.table["file"].to_pylist(), said.counts["mixed"]) == ([1], 1)
-    assert owners_of(requests([0], length=0), history, files).counts["flushes"] == 1
+    own = Extents.of(np.array([(3 * PAGE, PAGE, tables, 0)], np.uint64))
+    table = requests([0, 0, PAGE, 2 * PAGE, 3 * PAGE, 4 * PAGE, 8 * PAGE], time_ns=[5] + [15] * 6)
+    said = owners_of(table, whose, own, files)
+    assert said.table["file"].to_pylist() == [0, 1, 2, None, tables, None, None]
+    assert said.table["file_offset"].to_pylist() == [0, 8192, 0, None, None, None, None]
+    purposes = ["heap", "wal", "heap", "unknown", "metadata", "others", "metadata"]
+    assert said.table["purpose"].to_pylist() == purposes
+    amounts = [said.table[f"{name}_bytes"].to_pylist() for name in SHARES]
+    data, for_it, shared, others = (np.array(one) // PAGE for one in amounts)
+    assert data.tolist() == [1, 1, 1, 0, 0, 0, 0]
+    assert for_it.tolist() == [0, 0, 0, 0, 0, 0, 1]
+    assert shared.tolist() == [0, 0, 0, 1, 1, 0, 0]
+    assert others.tolist() == [0, 0, 0, 0, 0, 1, 0]
+    counts = {"owned": 3, "own": 2, "others": 1, "unknown": 1, "mixed": 0, "flushes": 0}
+    assert said.counts == counts
+    # All of it at once: the first of the database's gives its name, each byte counts for its own.
+    said = owners_of(requests([2 * PAGE], length=3 * PAGE, time_ns=15), whose, own, files)
+    assert said.table["file"].to_pylist() == [None]
+    said = owners_of(requests([0], length=5 * PAGE, time_ns=15), whose, own, files)
+    assert said.table["file"].to_pylist() == [1]
+    assert [said.table[f"{name}_bytes"][0].as_py() // PAGE for name in SHARES] == [2, 0, 2, 1]
+    assert said.counts["mixed"] == 1
+    assert owners_of(requests([0], length=0), whose, own, files).counts["flushes"] == 1
+    # Where events were lost, or there are none, nobody's place may be anybody's.
+    part = Attribution(whose.places, is_whole=False, not_told=[])
+    table = requests([4 * PAGE])
+    assert owners_of(table, part, own, files).table["purpose"].to_pylist() == ["unknown"]
 
 
-def test_where_data_move_a_write_is_of_the_file_that_is_synced_meanwhile() -> None:
-    files = FileTable([Path("/d")], lambda path: Named("wal" if path.name == "w" else "heap"))
-    for inode, name in enumerate("wh"):
-        files.number(1, inode, f"/d/{name}")
-    calls = pa.table(
-        {
-            # The last one writes, and syncs nothing.
-            "time_ns": [10, 15, 30, 32, 50],
-            "duration_ns": [10, 3, 10, 2, 10],
-            "op": ["sync", "sync", "sync", "sync", "write"],
-            "file": pa.array([0, 0, 1, 0, 1], pa.uint32()),
-        }
+def test_without_events_a_place_is_of_who_has_it_at_the_next_look(tmp_path: Path) -> None:
+    files = FileTable([Path("/d")])
+    numbers = [files.number(1, inode, f"/d/{inode}") for inode in range(2)]
+    assert numbers == [0, 1]
+    history = ExtentHistory(
+        [Change(12, 0, PAGE, 0), Change(31, 0, PAGE, 1)],
+        [Change(31, 0, PAGE, NOBODY)],
+        [],
+        [(10, 15), (20, 25), (30, 35)],
+        NOTHING,
+        pa.table({}),
+        "f2fs",
     )
-    nothing = Extents.of(np.array([], np.uint64))
-    trees = Extents.of(np.array([(0, PAGE, files.own(Named("metadata", "trees")), 0)], np.uint64))
-    history = ExtentHistory(np.array([0]), [nothing], trees, pa.table({}), "btrfs")
-    times = [9, 10, 17, 19, 21, 30, 33, 35, 55, 17, 17]
-    table = requests([PAGE] * 9 + [PAGE, 0], time_ns=times)
-    table = table.append_column(
-        "op", pa.array(["write"] * 9 + ["read", "write"]).dictionary_encode()
-    )
-    said = owners_of(table, history, files, calls=calls)
-    assert said.table["file"].to_pylist() == [None, 0, 0, 0, None, 1, None, 1, None, None, 2]
-    assert said.table["file_offset"].to_pylist() == [None] * 10 + [0]
-    assert said.table["purpose"].to_pylist()[1:6] == ["wal", "wal", "wal", "other", "heap"]
-    assert said.counts == {
-        "owned": 0,
-        "by_sync": 5,
-        "own": 1,
-        "unowned": 5,
-        "mixed": 0,
-        "flushes": 0,
-    }
-    # In place, what is in no file is the file system's own, whoever syncs.
-    history = ExtentHistory(np.array([0]), [nothing], trees, pa.table({}), "ext4")
-    assert owners_of(table, history, files, calls=calls).counts["by_sync"] == 0
+    whose = attribution(tmp_path, history, Placing("f2fs", not_told="it has none"), files, 0)
+    assert not whose.is_whole
+    assert "it has none" in whose.not_told[0]
+    table = requests([0] * 3, time_ns=[5, 15, 22])
+    assert owners_of(table, whose, NOTHING, files).table["file"].to_pylist() == [0, 0, 1]
 
 
 @pytest.fixture
@@ -180,6 +198,8 @@ def test_each_page_on_the_device_is_of_the_file_that_is_named_in_it(
     data.mkdir()
     watcher = ExtentWatcher(supervisor, tmp_path, [data], interval_s=0.2)
     watcher.prepare(kind, volume.device.path, volume.mount_point)
+    tracer = PlaceTracer(supervisor, tmp_path)
+    tracer.start(kind, volume.device)
     watcher.start()
     paths = [data / f"file{number}" for number in range(4)]
     handles = [os.open(path, os.O_RDWR | os.O_CREAT) for path in paths]
@@ -195,9 +215,14 @@ def test_each_page_on_the_device_is_of_the_file_that_is_named_in_it(
         os.close(handle)
     os.sync()
     watcher.stop()
+    tracer.stop()
+    tracer.close()
 
     files = FileTable([data])
-    history = read_extents(tmp_path, files, time.monotonic_ns())
+    history = read_extents(tmp_path, files, 0)
+    placing = read_placing(tmp_path)
+    assert (placing.not_told, placing.lost) == (None, 0)
+    whose = attribution(tmp_path, history, placing, files, 0)
     image = image_of(volume).read_bytes()
     expected = {}
     for place in range(0, len(image), PAGE):
@@ -207,7 +232,8 @@ def test_each_page_on_the_device_is_of_the_file_that_is_named_in_it(
         ):
             expected[place] = (int(words[4]), int(words[1]) * PAGE)
     assert len(expected) >= 4 * 300
-    said = owners_of(requests(list(expected)), history, files)
+    table = requests(list(expected), time_ns=time.monotonic_ns())
+    said = owners_of(table, whose, history.own, files)
     names = [Path(path).name for path in files.paths()]
     wanted = ["file0", "file1", "renamed", "file3"]
     found = [
@@ -220,10 +246,8 @@ def test_each_page_on_the_device_is_of_the_file_that_is_named_in_it(
         (wanted[file], offset) == one
         for (file, offset), one in zip(expected.values(), found, strict=True)
     ]
-    # btrfs writes what is synced early again elsewhere: the old copies are of no file any more.
-    assert sum(right) >= 4 * 300
-    if kind != "btrfs":
-        assert all(right)
+    # Also of copies that btrfs has written again elsewhere: nobody else had their places since.
+    assert all(right)
     # Some of what is no file of ours is known to be the file system's.
     own = {one["purpose"] for one in files.table().to_pylist() if one["path"].startswith("<")}
     assert own == (
@@ -286,10 +310,15 @@ def test_files_that_come_and_go_are_seen_and_a_killed_watcher_can_be_read(
     number = [Path(path).name for path in files.paths()].index("gone")
     rows = [row for row in history.table.to_pylist() if row["file"] == number]
     assert len(rows) == 1
+    whose = attribution(tmp_path, history, Placing("f2fs"), files, 0)
+    gone_ns = history.ends[-1].time_ns
     said = owners_of(
-        requests([rows[0]["device_offset"]], time_ns=time.monotonic_ns()), history, files
+        requests([rows[0]["device_offset"]] * 2, time_ns=[gone_ns - 1, gone_ns]),
+        whose,
+        history.own,
+        files,
     )
-    assert said.table["file"].to_pylist() == [number]
+    assert said.table["file"].to_pylist() == [number, None]
     directories = [one for one in files.table().to_pylist() if one["name"] == "directory"]
     assert [one["purpose"] for one in directories] == ["metadata"] * len(directories)
     # A line that is damaged elsewhere is told.
@@ -335,34 +364,24 @@ def test_pages_of_sqlite_are_told_apart(tmp_path: Path) -> None:
     files = FileTable([tmp_path], sqlite_namer(path))
     number = files.number(1, 1, str(path))
     assert number == 0
-    whole = Extents.of(np.array([(MIB, len(data), 0, 0)], np.uint64))
-    history = ExtentHistory(
-        np.array([0]), [whole], Extents.of(np.array([], np.uint64)), pa.table({}), "ext4"
-    )
+    whose = at((FIRST, MIB, len(data), 0, 0))
     places = [MIB + page * pages.page_bytes for page in range(len(said))]
-    found = (
-        owners_of(requests(places), history, files, pages={0: pages}).table["purpose"].to_pylist()
-    )
-    assert found == said
+    found = owners_of(requests(places), whose, NOTHING, files, pages={0: pages}).table["purpose"]
+    assert found.to_pylist() == said
 
 
 def test_a_million_requests_are_told() -> None:
     random = np.random.default_rng(1)
-    rows = [(n * 64 * PAGE, 60 * PAGE, n % 50, n * 64 * PAGE) for n in range(20_000)]
-    maps = [Extents.of(np.array(rows[n * 100 :], np.uint64)) for n in range(20)]
+    rows = [(n % 20, n * 64 * PAGE, 60 * PAGE, n % 50, n * 64 * PAGE) for n in range(20_000)]
     files = FileTable([Path("/d")])
     for inode in range(50):
         files.number(1, inode, f"/d/{inode}")
-    history = ExtentHistory(
-        np.arange(20), maps, Extents.of(np.array([], np.uint64)), pa.table({}), "ext4"
-    )
     places = random.integers(0, 20_000 * 64, 1_000_000) * PAGE
-    said = owners_of(
-        requests(places.tolist(), time_ns=random.integers(0, 20, 1_000_000).tolist()),
-        history,
-        files,
-    )
-    assert said.counts["owned"] == int((places // PAGE % 64 < 60).sum())
+    times = random.integers(0, 20, 1_000_000)
+    table = requests(places.tolist(), time_ns=times.tolist())
+    said = owners_of(table, at(*rows), NOTHING, files)
+    has_come = places // PAGE // 64 % 20 <= times
+    assert said.counts["owned"] == int((has_come & (places // PAGE % 64 < 60)).sum())
 
 
 class Looks:

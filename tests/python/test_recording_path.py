@@ -27,6 +27,7 @@ from flashwright.recording.calls import ROOT
 from flashwright.recording.files import Named, dictionary
 from flashwright.recording.finish import _marks, finish
 from flashwright.recording.of_run import RunRecorder
+from flashwright.recording.owners import SHARES
 from flashwright.recording.path import Names, PathRecorder
 from flashwright.recording.recorder import MARKS, MARKS_OF_RUN, RAW, Recorder
 from flashwright.recording.tables import add_waterfall
@@ -98,7 +99,12 @@ def by_hand() -> dict[str, pa.Table]:
         table = pa.table(
             {"time_ns": times, "op": strings([row[1] for row in rows]), "length": lengths}
         )
-        return table, pa.table({"purpose": dictionary([row[3] for row in rows])})
+        purposes = [row[3] for row in rows]
+        owners = {"purpose": dictionary(purposes)}
+        for share in SHARES:
+            mine = [share == ("own" if one == "journal" else "data") for one in purposes]
+            owners[f"{share}_bytes"] = pa.array(np.where(mine, lengths, 0), pa.uint32())
+        return table, pa.table(owners)
 
     # Of the queued ones, times count from the first.
     queued_table, queued_owners = requests(queued, 0.3)
@@ -158,6 +164,9 @@ def test_layers_are_what_was_written_by_hand() -> None:
     assert (layers["queued"]["write"]["requests"], layers["device"]["write"]["requests"]) == (4, 3)
     assert layers["queued"]["write"]["to_previous"] == pytest.approx(1.0)
     assert layers["device"]["write"]["to_first"] == pytest.approx(6 * PAGE / (3 * PAGE + 34))
+    # What was written to a file that nobody has seen may be another's.
+    most = layers["device"]["write"]["to_first_most"]
+    assert most == pytest.approx(6 * PAGE / (3 * PAGE + 24))
     assert layers["flash"]["write"]["to_previous"] == pytest.approx(1.5)
     assert layers["flash"]["write"]["requests"] == 9
     assert found.result["absorbed"] == {"read": 2 * PAGE, "write": 3 * PAGE}
@@ -323,12 +332,17 @@ def test_the_report_shows_every_layer() -> None:
     found = waterfall(by_hand(), ABOUT)
     about: dict[str, Any] = {
         "calls": {"calls": 9, "lost_events": 4, "unresolved_calls": 1},
-        "owners": {"unowned": 2, "mixed": 1, "unowned_is": "metadata"},
+        "owners": {"mixed": 1},
+        "whose": {"data": 3 * MIB, "own": MIB, "shared": 0, "others": 4 * MIB},
         "not_told": ["where the log is"],
     }
     remarks = report.remarks(about)
     assert remarks[0].startswith("4 events of calls were LOST")
     assert "1 on files that nobody has seen" in remarks[1]
+    assert remarks[2] == (
+        "Of the 8 MiB that the device was written in all: 3 MiB the database's files, 1 MiB the "
+        "file system's own data for it, 0 B not known whose, 4 MiB others'."
+    )
     assert "Not known: where the log is." in remarks
     page = Page(
         "recording", "title", report.headline(found.result), [],
@@ -431,7 +445,7 @@ def test_known_writes_come_through_every_layer(supervisor: Supervisor, tmp_path:
     recorder.prepare()
     path = PathRecorder(supervisor, folder / RAW, Names([data], "sqlite", data / "d"))
     try:
-        path.prepare("ext4", volume.device.path, volume.mount_point)
+        path.prepare("ext4", volume.device, volume.mount_point)
         path.start([child.pid])
         recorder.start()
         for _ in range(2):
@@ -472,7 +486,7 @@ def test_known_writes_come_through_every_layer(supervisor: Supervisor, tmp_path:
         purposes = result["layers"][layer]["write"]["by_purpose"]
         assert {name: purposes[name] for name in expected} == expected
     assert result["layers"]["device"]["read"]["by_purpose"]["heap"] == PAGE
-    assert about["owners"]["unowned"] == 0
+    assert (about["owners"]["others"], about["owners"]["unknown"]) == (0, 0)
     # It is no database that could be asked what its pages hold.
     assert [one.partition(":")[0] for one in about["not_told"]] == [
         "which pages of the database are of tables and which of indexes"

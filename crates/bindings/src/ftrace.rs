@@ -145,6 +145,43 @@ fn write_blk_stream<'py>(
     Ok(dict)
 }
 
+/// Reads numbers of any events out of the pages that `trace_pipe_raw` of tracefs gave, one file for
+/// each processor.
+///
+/// `header_page` is the kernel's text of that name; `wanted` has for each kind of event its `format`
+/// and the names of fields. Gives for each kind, as asked for, a list of arrays: time_ns (uint64,
+/// the trace's clock), thread (uint32), and the fields (uint64; what has a sign is extended), by
+/// time. Then counts: other_events, gaps, missed_events, cut_bytes. Progress counts events. Raises
+/// InputError, Cancelled.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
+#[pyo3(signature = (paths, header_page, wanted, progress=None))]
+fn decode_fields<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    header_page: &str,
+    wanted: Vec<(String, Vec<String>)>,
+    progress: Option<&Bound<'py, Progress>>,
+) -> PyResult<(Vec<Vec<Bound<'py, PyAny>>>, Bound<'py, PyDict>)> {
+    let layout = PageLayout::parse(header_page).map_err(errors::input_error)?;
+    let progress = progress::shared(progress);
+    let found = py
+        .detach(move || ftrace::read_fields(&paths, layout, &wanted, &progress))
+        .map_err(trace_error)?;
+    let counts = PyDict::new(py);
+    counts.set_item("other_events", found.other_events)?;
+    counts.set_item("gaps", found.losses.gaps)?;
+    counts.set_item("missed_events", found.losses.missed_events)?;
+    counts.set_item("cut_bytes", found.losses.cut_bytes)?;
+    let kinds = found.kinds.into_iter().map(|kind| {
+        let mut columns =
+            vec![kind.time_ns.into_pyarray(py).into_any(), kind.thread.into_pyarray(py).into_any()];
+        columns.extend(kind.columns.into_iter().map(|column| column.into_pyarray(py).into_any()));
+        columns
+    });
+    Ok((kinds.collect(), counts))
+}
+
 /// Adds the functions to the module.
 ///
 /// # Errors
@@ -152,5 +189,6 @@ fn write_blk_stream<'py>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NOT_WANTED_FILE", NOT_WANTED)?;
     module.add_function(wrap_pyfunction!(decode_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_fields, module)?)?;
     module.add_function(wrap_pyfunction!(write_blk_stream, module)?)
 }

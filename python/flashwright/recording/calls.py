@@ -29,8 +29,8 @@ from flashwright.workloads.supervisor import Program, Supervisor
 from . import call_copier
 from .files import FileTable
 from .tools import need_root, tool
+from .tracefs import INSTANCE_OPTIONS, REMOVE_INSTANCE, ROOT
 
-ROOT = Path("/sys/kernel/tracing")
 BUFFER_KIB = 8192
 """For each processor: some 90,000 calls, of which the copier takes what there is four times a
 second.
@@ -69,9 +69,7 @@ _EVENTS = (
     "sched/sched_process_fork",
 )
 _OPENS = tuple(f"syscalls/sys_exit_{name}" for name in ("open", "openat", "openat2", "creat"))
-_TEXT_OPTIONS = ("event-fork", "context-info", "bin", "raw", "hex")
 _NEEDED = "syscalls/sys_enter_pwrite64"
-_REMOVE = 'for _ in $(seq 50); do [ -d "$1" ] || exit 0; rmdir "$1" && exit 0; sleep 0.1; done'
 _START_S = 10.0
 _TOLD_AT_END = ("lost_events", "lost_opens")
 _HEADER, _STARTED, _END = "calls.header.json", "calls.copier.json", "calls.end.json"
@@ -252,17 +250,13 @@ class CallRecorder:
     def _make(
         self, instance: Path, events: Iterable[str], *, buffer_kib: int, watch: str | None = None
     ) -> None:
-        self._supervisor.undo("sh", "-c", _REMOVE, "sh", instance)
+        self._supervisor.undo("sh", "-c", REMOVE_INSTANCE, "sh", instance)
         instance.mkdir()
         (instance / "tracing_on").write_text("0")
         (instance / "trace_clock").write_text("mono")
         (instance / "buffer_size_kb").write_text(str(buffer_kib))
-        # An instance begins with the options of the tracer, which a recording of the block layer
-        # changes.
-        for option in _TEXT_OPTIONS:
-            (instance / "options" / option).write_text(
-                "1" if option in ("event-fork", "context-info") else "0"
-            )
+        for option, value in INSTANCE_OPTIONS.items():
+            (instance / "options" / option).write_text(value)
         # Nobody, until `start` tells whom: calls of all processes would cost them time before it.
         (instance / "set_event_pid").write_text(str(os.getpid()))
         for event in events:

@@ -55,6 +55,14 @@ class BlockDevice:
         """The folder of the settings of its queue: of a partition those of its disk."""
         return self.sys / "queue" if (self.sys / "queue").exists() else self.sys / ".." / "queue"
 
+    def received(self) -> dict[str, int]:
+        """Give the bytes that the kernel counts as read and written, since the device is there."""
+        counters = (self.sys / "stat").read_text().split()
+        return {
+            "read_bytes": int(counters[2]) * _SECTOR_BYTES,
+            "written_bytes": int(counters[6]) * _SECTOR_BYTES,
+        }
+
     def about(self) -> dict[str, object]:
         """Tell what of it a recording depends on."""
         queue = self.queue

@@ -49,6 +49,9 @@ _LAST = 0x1
 _NO_PLACE = 0x2 | 0x200
 """Unknown, or within the inode."""
 _DELAYED = 0x4
+_INODE_LOOKUP, _LOOKUP_BYTES, _FIRST_INODE = 0xD0009412, 4096, 256
+_LOOKUP = struct.Struct("=QQ")
+"""Of btrfs: in which subvolume an open file is."""
 _TIMES_APART_NS = 20_000_000
 """A file system's times may stand still for a tick of the kernel: two changes closer than this may
 have the same.
@@ -127,6 +130,7 @@ class Watcher:
         self._directories: dict[str, Directory] = {}
         self._known: dict[str, Known] = {}
         self._maps: dict[tuple[int, int], tuple[str, list[Extent]]] = {}
+        self._trees: dict[int, int] = {}
 
     def look(self, *, everything: bool = False) -> None:
         """Look at all files that may have changed, or at all."""
@@ -211,7 +215,7 @@ class Watcher:
             is_directory or stat.S_ISREG(status.st_mode)
         ):
             return None
-        key = (status.st_dev, status.st_ino)
+        key, asked_ns = (status.st_dev, status.st_ino), time.monotonic_ns()
         if (
             known is not None
             and (known.key, known.ctime_ns) == (key, status.st_ctime_ns)
@@ -223,17 +227,28 @@ class Watcher:
         found = self._extents_at(path, status)
         if found is None:
             return known
-        extents, is_delayed = found
+        extents, is_delayed, tree = found
         self._known[path] = known = Known(key, self._settled(status), extents, is_delayed)
         if self._maps.get(key) != (path, extents):
             self._maps[key] = (path, extents)
             self._write(
-                device=key[0], inode=key[1], path=path, is_directory=is_directory, extents=extents
+                device=key[0],
+                inode=key[1],
+                tree=tree,
+                asked_ns=asked_ns,
+                path=path,
+                is_directory=is_directory,
+                extents=extents,
             )
         return known
 
-    def _extents_at(self, path: str, status: os.stat_result) -> tuple[list[Extent], bool] | None:
-        """Give the extents of a file that was seen; None if it is gone, or does not tell."""
+    def _extents_at(
+        self, path: str, status: os.stat_result
+    ) -> tuple[list[Extent], bool, int] | None:
+        """Give the extents of a file that was seen, and on btrfs the number of its subvolume.
+
+        None if it is gone, or does not tell.
+        """
         try:
             # Neither waiting for a lease nor changing when the file was read.
             handle = open_plain(path, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK)
@@ -241,7 +256,7 @@ class Watcher:
             return None
         try:
             if os.path.samestat(os.fstat(handle), status):
-                return extents_of(handle)
+                return (*extents_of(handle), self._tree_of(handle, status.st_dev))
             # It is another one by now, of which the next look tells.
         except OSError as error:
             # Some file systems tell of files alone.
@@ -251,6 +266,18 @@ class Watcher:
         finally:
             os.close(handle)
         return None
+
+    def _tree_of(self, handle: int, device: int) -> int:
+        if self._device is not None:
+            return 0
+        if device not in self._trees:
+            buffer = array.array("B", bytes(_LOOKUP_BYTES))
+            _LOOKUP.pack_into(buffer, 0, 0, _FIRST_INODE)
+            # Others have none.
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(handle, _INODE_LOOKUP, buffer)
+            self._trees[device] = _LOOKUP.unpack_from(buffer)[0]
+        return self._trees[device]
 
     def _write(self, **line: Any) -> None:
         self._out.write(json.dumps(line, separators=(",", ":")) + "\n")

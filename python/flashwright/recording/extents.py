@@ -24,6 +24,7 @@ from flashwright.workloads.supervisor import Program, Supervisor
 from . import extent_watcher
 from .files import FileTable, Named
 from .own_areas import Area, Chunk, OwnAreas, own_areas
+from .places import FIRST, NOBODY, Change
 
 INTERVAL_S = 0.25
 _HEADER, _MAPS, _LOG, _READY = (
@@ -35,6 +36,8 @@ _HEADER, _MAPS, _LOG, _READY = (
 _START_S = 60.0
 
 _DIRECTORY = Named("metadata", "directory")
+_TREE_SHIFT = 44
+"""Above the numbers of inodes, which btrfs counts up from 256 on."""
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -63,6 +66,7 @@ class ExtentWatcher:
         self._roots = roots
         self._interval_s = interval_s
         self._mount_point, self._kind, self._node = Path("/"), "", Path()
+        self._own = OwnAreas("")
         self._program: Program | None = None
 
     def prepare(self, kind: str, node: Path, mount_point: Path) -> None:
@@ -71,7 +75,8 @@ class ExtentWatcher:
         It is read from the device. `kind`: its type, such as `ext4`; `node`: its block device.
         """
         self._kind, self._node, self._mount_point = kind, node, mount_point
-        self._write_header(own_areas(kind, node, mount_point))
+        self._own = own_areas(kind, node, mount_point)
+        self._write_header(self._own)
 
     def start(self) -> None:
         """Watch from now on, after a first look at everything.
@@ -125,7 +130,11 @@ class ExtentWatcher:
         if self._kind == "btrfs":
             # It makes chunks as it needs them. Asked of the kernel: nothing is read from the
             # device.
-            self._write_header(own_areas(self._kind, self._node, self._mount_point))
+            now = own_areas(self._kind, self._node, self._mount_point)
+            there = now.chunks or []
+            # Its own addresses are never given twice: what an old one was is still true.
+            now.chunks = [*there, *(one for one in self._own.chunks or [] if one not in there)]
+            self._write_header(now)
 
     def close(self) -> None:
         """End, whatever state it is in."""
@@ -141,6 +150,10 @@ class ExtentWatcher:
             if own.chunks is None
             else [list(vars(chunk).values()) for chunk in own.chunks],
             "not_told": own.not_told,
+            "geometry": own.geometry,
+            "shared_folders": [
+                root.parent.stat().st_ino for root in self._roots if not root.is_dir()
+            ],
         }
         write_whole(self._folder / _HEADER, json.dumps(about))
 
@@ -188,19 +201,34 @@ class Extents:
 
 @dataclass
 class ExtentHistory:
-    """The maps of all files.
+    """What was seen of where files lie.
 
-    `maps[n]` as it was seen last at `times_ns[n]`, and `table`, which is `extents.parquet`. `own`
-    is what the file system has for itself, the same all the time. `not_told` says in words what is
-    not known.
+    `changes`: ranges that files had at a look and not at the one before; `ends` those that they
+    have no more. `seen`: time, inode and number of each file that was seen; on btrfs the number of
+    the subvolume stands above the inode's, see `inode_number`. `looks`: begin and end of each.
+    `shared_folders`: inodes of those in which single files are the database's. `table` is
+    `extents.parquet`. `own` is what the file system has for itself, the same all the time; `chunks`
+    and `geometry` as in `OwnAreas`. `not_told` says in words what is not known.
     """
 
-    times_ns: I64
-    maps: list[Extents]
+    changes: list[Change]
+    ends: list[Change]
+    seen: list[tuple[int, int, int]]
+    looks: list[tuple[int, int]]
     own: Extents
     table: pa.Table
     file_system: str
+    chunks: list[Chunk] | None = None
+    geometry: dict[str, int] = field(default_factory=dict)
+    trees: dict[int, int] = field(default_factory=dict)
+    """The subvolume of each device number, on btrfs."""
+    shared_folders: list[int] = field(default_factory=list)
     not_told: list[str] = field(default_factory=list)
+
+
+def inode_number(tree: int, inode: int) -> int:
+    """Give a number that no two inodes of a file system share, whose subvolumes have their own."""
+    return tree << _TREE_SHIFT | inode
 
 
 def read_extents(folder: Path, files: FileTable, start_monotonic_ns: int) -> ExtentHistory:
@@ -218,54 +246,53 @@ def read_extents(folder: Path, files: FileTable, start_monotonic_ns: int) -> Ext
         lines = (folder / _MAPS).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: no recording of where files lie: {error}") from error
-    not_told: list[str] = list(about["not_told"])
     chunks = None if about["chunks"] is None else [Chunk(*values) for values in about["chunks"]]
-    # (device offset, length, file, offset in the file) of each file, by device and inode.
-    current: dict[tuple[int, int], U64] = {}
-    times, maps = list[int](), list[Extents]()
-    new, tables = list[U64](), [_table(np.zeros((0, 4), np.uint64), 0)]
-    is_changed = True
+    history = ExtentHistory([], [], [], [], Extents.of(np.array([], np.uint64)), pa.table({}), "")
+    history.file_system, history.chunks = about["file_system"], chunks
+    history.geometry, history.not_told = about["geometry"], list(about["not_told"])
+    history.shared_folders = about["shared_folders"]
+    # Each file's ranges (device offset, length, file, offset in the file), by device and inode.
+    current: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+    tables = [_table(np.zeros((0, 4), np.uint64), 0)]
     for said in _lines(lines):
         if "ns" in said:
-            at_ns = int(said["ns"][0]) - start_monotonic_ns
-            if is_changed:
-                times.append(at_ns)
-                maps.append(
-                    Extents.of(np.concatenate([np.zeros((0, 4), np.uint64), *current.values()]))
-                )
-                tables += [_table(rows, at_ns) for rows in new]
-            times[-1], is_changed = at_ns, False
-            new.clear()
+            begin_ns, end_ns = (int(one) - start_monotonic_ns for one in said["ns"])
+            history.looks.append((begin_ns, end_ns))
         elif "error" in said:
-            not_told.append(f"where {said['path']} lies: {said['error']}")
+            history.not_told.append(f"where {said['path']} lies: {said['error']}")
         elif "gone" in said:
-            is_changed |= current.pop((said["device"], said["inode"]), None) is not None
+            rows = current.pop((said["device"], said["inode"]), [])
+            at_ns = history.looks[-1][1] if history.looks else FIRST
+            history.ends += [_change(at_ns, row)._replace(owner=NOBODY) for row in rows]
         else:
             named = _DIRECTORY if said["is_directory"] else None
             file = files.number(said["device"], said["inode"], said["path"], named)
             if file is None:
                 continue
-            extents = [part for extent in said["extents"] for part in _on_device(extent, chunks)]
-            rows = np.array(
-                [(device, length, file, at) for at, device, length in extents], np.uint64
-            ).reshape(-1, 4)
+            at_ns = int(said["asked_ns"]) - start_monotonic_ns
+            history.trees[said["device"]] = said["tree"]
+            history.seen.append((at_ns, inode_number(said["tree"], said["inode"]), file))
+            extents = [part for extent in said["extents"] for part in on_device(extent, chunks)]
+            rows = [(device, length, file, at) for at, device, length in extents]
+            before = set(current.get((said["device"], said["inode"]), ()))
             current[said["device"], said["inode"]] = rows
-            new.append(rows)
-            is_changed = True
+            history.ends += [
+                _change(at_ns, row)._replace(owner=NOBODY) for row in before.difference(rows)
+            ]
+            history.changes += [_change(at_ns, row) for row in rows if row not in before]
+            tables.append(_table(np.array(rows, np.uint64).reshape(-1, 4), at_ns))
     areas = [Area(*values) for values in about["areas"]]
     own = [
         (area.device_offset, area.length, files.own(Named(area.purpose, area.name)), 0)
         for area in areas
     ]
-    history = ExtentHistory(
-        np.array(times, np.int64),
-        maps,
-        Extents.of(np.array(own, np.uint64)),
-        pa.concat_tables(tables),
-        about["file_system"],
-    )
-    history.not_told += not_told
+    history.own, history.table = Extents.of(np.array(own, np.uint64)), pa.concat_tables(tables)
     return history
+
+
+def _change(time_ns: int, row: tuple[int, int, int, int]) -> Change:
+    device, length, file, at = row
+    return Change(time_ns, device, device + length, file, at)
 
 
 def _table(rows: U64, seen_ns: int) -> pa.Table:
@@ -291,7 +318,7 @@ def _lines(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
                 ) from error
 
 
-def _on_device(
+def on_device(
     extent: Sequence[int], chunks: Sequence[Chunk] | None
 ) -> Iterator[tuple[int, int, int]]:
     """Give the places of an extent on the device.

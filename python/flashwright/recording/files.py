@@ -12,9 +12,13 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
-PURPOSES = ("heap", "index", "wal", "temp", "catalog", "journal", "metadata", "other")
+PURPOSES = (
+    *("heap", "index", "wal", "temp", "catalog", "journal", "metadata", "other"),
+    *("others", "unknown"),
+)
 """`wal`: the database's log, a rollback journal too. `journal`, `metadata`: the file system's own.
-`other`: commit status, free space maps, locks, configuration, and what is not known.
+`other`: the database's commit status, free space maps, locks, configuration. `others`: what is not
+the database's. `unknown`: what may be.
 """
 
 _DELETED = " (deleted)"
@@ -46,10 +50,11 @@ def sqlite_namer(database: Path) -> Namer:
         "-journal": Named("wal", "rollback journal"),
         "-shm": Named("other", "index of the log"),
     }
-    known = {f"{database.resolve()}{end}": named for end, named in ends.items()}
+    whole = database.resolve()
+    known = {f"{whole}{end}": named for end, named in ends.items()}
 
     def name(path: PurePosixPath) -> Named:
-        if path.name.startswith("etilqs_"):
+        if path.name.startswith("etilqs_") or str(path).startswith(f"{whole}-mj"):
             return Named("temp")
         return known.get(str(path), Named("other"))
 
@@ -135,7 +140,7 @@ class FileTable:
     """
 
     roots: Sequence[Path]
-    """Folders of the database, and files; what is outside of them does not matter."""
+    """Folders of the database, and files; outside of them only temporary files matter."""
     namer: Namer = field(default=lambda _path: Named("other"))
     _numbers: dict[tuple[int, int, str], int] = field(default_factory=dict)
     _files: list[tuple[str, Named]] = field(default_factory=list)
@@ -153,9 +158,11 @@ class FileTable:
         `named`: what it is, where that does not go by its name.
         """
         clean = PurePosixPath(path.removesuffix(_DELETED))
-        if not any(clean.is_relative_to(root) for root in self._resolved):
-            return None
+        is_within = any(clean.is_relative_to(root) for root in self._resolved)
         named = self.namer(clean) if named is None else named
+        # Temporary files are wherever the system has room for them.
+        if not is_within and named.purpose != "temp":
+            return None
         number = self._numbers.setdefault((device, inode, named.purpose), len(self._files))
         if number == len(self._files):
             self._files.append((str(clean), named))

@@ -75,7 +75,7 @@ class RunRecorder(Unobserved):
         self._place = place
         if self._with_path:
             self._path = PathRecorder(supervisor, self.folder / RAW, Names.of(place))
-            self._path.prepare(kind, device.path, point)
+            self._path.prepare(kind, device, point)
 
     def warming_up(self, windows: Windows) -> None:  # noqa: ARG002  (an observer's)
         """See `Observer`."""

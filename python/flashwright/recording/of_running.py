@@ -64,7 +64,7 @@ class RunningRecorder:
         self._names.not_told = list(self._running.not_told)
         if self._own is not None:
             self._own.prepare()
-        self._path.prepare(kind, self._recorder.device.path, point)
+        self._path.prepare(kind, self._recorder.device, point)
 
     def start(self) -> None:
         """Record from now on, also processes that come to the files later.

@@ -48,12 +48,16 @@ class OwnAreas:
     """What is known of a file system.
 
     `chunks`: None where addresses are the device's. `not_told`: what is not known, in words.
+    `geometry`: what the kernel's events of it need to be understood: `block_bytes`; of XFS
+    `group_blocks`, `group_shift` and `inode_shift` (bits of a block's and an inode's number within
+    its group); of btrfs `fsid`, the first half of its UUID.
     """
 
     kind: str
     areas: list[Area] = field(default_factory=list)
     chunks: list[Chunk] | None = None
     not_told: list[str] = field(default_factory=list)
+    geometry: dict[str, int] = field(default_factory=dict)
 
 
 def own_areas(kind: str, node: Path, mount_point: Path) -> OwnAreas:
@@ -73,7 +77,9 @@ def own_areas(kind: str, node: Path, mount_point: Path) -> OwnAreas:
     return found
 
 
-def _ext(found: OwnAreas, node: Path, _mount_point: Path) -> None:
+def _ext(found: OwnAreas, node: Path, mount_point: Path) -> None:
+    # Asked of the kernel: the programs below need not be there.
+    found.geometry["block_bytes"] = os.statvfs(mount_point).f_bsize
     said = tool("dumpe2fs", node)
     size = int(_after(said, "Block size:"))
     for match in _RANGE.finditer(said[said.index("\nGroup 0:") :]):
@@ -118,18 +124,22 @@ def _xfs(found: OwnAreas, node: Path, _mount_point: Path) -> None:
     (log_start,) = struct.unpack_from(">Q", head, 48)
     group_blocks, _, _, log_blocks = struct.unpack_from(">LLLL", head, 84)
     shift = head[124]
+    found.geometry = {
+        "block_bytes": size,
+        "group_blocks": group_blocks,
+        "group_shift": shift,
+        "inode_shift": shift + head[123],
+    }
     if log_start == 0:
         found.not_told.append("the log, which is on another device")
         return
     # A block's number has its group in the upper bits; groups are not of a power of two.
     block = (log_start >> shift) * group_blocks + (log_start & ((1 << shift) - 1))
     found.areas.append(Area("journal", "log", block * size, log_blocks * size))
-    found.not_told.append(
-        "which of XFS's own data lie where: what is in no file counts as metadata"
-    )
 
 
 _TREE_SEARCH = 0xD0009411
+_FS_INFO, _ABOUT_BYTES = 0x8400941F, 1024
 _SEARCH_KEY = struct.Struct("=QQQQQQQLLLLQQQQ")
 _ITEM_HEAD = struct.Struct("=QQQLL")
 _CHUNK = struct.Struct("=QQQQLLLHH")
@@ -144,6 +154,9 @@ def _btrfs(found: OwnAreas, _node: Path, mount_point: Path) -> None:
     found.chunks = []
     handle = os.open(mount_point, os.O_RDONLY)
     try:
+        about = array.array("B", bytes(_ABOUT_BYTES))
+        fcntl.ioctl(handle, _FS_INFO, about)
+        found.geometry["fsid"] = struct.unpack_from("=q", about, 16)[0]
         begin = 0
         while True:
             items = _search(handle, begin)

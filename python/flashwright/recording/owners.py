@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +14,30 @@ import pyarrow.compute as pc
 from flashwright._core import RunError
 
 from .asking import ask
-from .extents import I64, U64, ExtentHistory, Extents
+from .attribution import Attribution
+from .extents import U64, Extents
 from .files import PURPOSES, FileTable
+from .places import (
+    GIVEN_DATABASE,
+    GIVEN_OTHERS,
+    I64,
+    IS_OWN,
+    NOBODY,
+    OTHERS,
+    OWN_DATABASE,
+    OWN_OTHERS,
+)
 
 _NONE = np.uint32(2**32 - 1)
-_COPIES_DATA = ("btrfs",)
-"""File systems that write changed data elsewhere, and of which we know what is not data."""
-_OTHER = PURPOSES.index("other")
-_METADATA = PURPOSES.index("metadata")
+_OTHER, _OTHERS, _UNKNOWN, _METADATA = (
+    PURPOSES.index(name) for name in ("other", "others", "unknown", "metadata")
+)
+_OWN_PURPOSES = [_METADATA, PURPOSES.index("journal")]
+SHARES = ("data", "own", "shared", "others")
+"""Whose bytes are: of the database's files; the file system's own, for the database; not known
+whether for the database; for others. Together they are all.
+"""
+_DATA, _OWN, _SHARED, _OF_OTHERS = range(4)
 _SQLITE_S = 3600.0
 """All pages of a large database are read."""
 U8 = npt.NDArray[np.uint8]
@@ -30,152 +45,128 @@ U8 = npt.NDArray[np.uint8]
 
 @dataclass
 class Owners:
-    """`owners.parquet`, a row for each request: file, file_offset, purpose.
+    """`owners.parquet`, a row for each request: file, file_offset, purpose, and bytes by `SHARES`.
 
-    And what it does not tell. `counts`, in requests of reads, writes and trims: `owned`, by a file;
-    `own`, the file system's, at a place that is known to be; `by_sync`, by a file that was being
-    synced, with no offset; `unowned`, at places of no file that we know of; `mixed`, whose last
-    byte is of another owner than the first, which stands in the table; `flushes` have no place.
-    `unowned_is`: the purpose that the unowned ones have.
+    File, offset and purpose are those of the first part that is the database's, else of the first.
+    `counts`, in requests of reads, writes and trims: `owned`, with a part of the database's files;
+    `own`, of the file system's own, and nothing of its files; `others`; `unknown`; `mixed`, which
+    have parts of more than one owner. `flushes` have no place.
     """
 
     table: pa.Table
     counts: dict[str, int]
-    unowned_is: str
 
 
 def owners_of(
     requests: pa.Table,
-    history: ExtentHistory,
+    whose: Attribution,
+    own: Extents,
     files: FileTable,
     *,
     pages: dict[int, SqlitePages] | None = None,
-    calls: pa.Table | None = None,
 ) -> Owners:
     """Tell whose each request is.
 
-    `requests`: with time_ns, offset, length as in `requests.parquet`. `pages`: by file, what the
-    pages of a SQLite database hold. `calls`: with time_ns, duration_ns, op, file as in
-    `calls.parquet`.
-
-    A place belongs to who had it at the look after the request, as files get their places just
-    before they are written; else to who had it at the look before, or at any other. Where changed
-    data are written elsewhere each time, places come and go between two looks: a write to one that
-    nobody had, while calls sync one file and no other, is of that file.
+    `requests`: with time_ns, op, offset, length as in `requests.parquet`. `own`: where the file
+    system has its own data, as far as that never changes. `pages`: by file, what the pages of a
+    SQLite database hold.
     """
     time_ns = requests["time_ns"].to_numpy().astype(np.int64)
-    offset = requests["offset"].to_numpy().astype(np.uint64)
-    length = requests["length"].to_numpy().astype(np.uint64)
-    has_place = length > 0
-    first, file_offset = _find(time_ns, offset, has_place, history)
-    file = first.copy()
-    last, _ = _find(time_ns, offset + np.maximum(length, 1) - np.uint64(1), has_place, history)
+    offset = requests["offset"].to_numpy().astype(np.int64)
+    length = requests["length"].to_numpy().astype(np.int64)
+    is_write = pc.equal(requests["op"].cast(pa.string()), "write").to_numpy(zero_copy_only=False)
+    pieces = whose.places.pieces(time_ns, offset, offset + length)
     of_file = np.array(
-        [PURPOSES.index(purpose) for purpose in files.purposes()] or [_OTHER], np.uint8
+        [PURPOSES.index(purpose) for purpose in files.purposes()] or [_OTHER], np.int64
     )
-    # Where we know what a file system has for itself, what is in no file may be anything: of a file
-    # that came and went.
-    unowned = _OTHER if _METADATA in of_file[history.own.file] else _METADATA
-    has_offset = file != _NONE
-    by_sync = 0
-    if calls is not None and history.file_system in _COPIES_DATA:
-        is_open = np.flatnonzero(
-            ~has_offset
-            & (length > 0)
-            & pc.equal(requests["op"].cast(pa.string()), "write").to_numpy()
-        )
-        synced = file_being_synced(time_ns[is_open], calls)
-        file[is_open] = synced
-        by_sync = int((synced != _NONE).sum())
-    is_owned = file != _NONE
-    purpose = np.where(is_owned, of_file[np.where(is_owned, file, 0)], unowned).astype(np.uint8)
+    area = own.find(pieces.begin.astype(np.uint64))
+    is_file = pieces.owner >= 0
+    # Whoever writes to a place that no file of the database's had is somebody else; a read may be
+    # of the file system's own.
+    is_elses = is_write[pieces.row] if whose.is_whole else np.zeros(len(area), bool)
+    share = _shares(pieces.owner, is_elses & (area < 0))
+    purpose = np.select(
+        [is_file, area >= 0, np.isin(pieces.owner, IS_OWN), share == _OF_OTHERS],
+        [
+            of_file[np.where(is_file, pieces.owner, 0)],
+            of_file[own.file[np.maximum(area, 0)]] if len(own.file) else _METADATA,
+            _METADATA,
+            _OTHERS,
+        ],
+        _UNKNOWN,
+    )
+    # Folders of the database's are the file system's own, for the database.
+    share[is_file & np.isin(purpose, _OWN_PURPOSES)] = _OWN
+    purpose[share == _OF_OTHERS] = _OTHERS
     for number, known in (pages or {}).items():
-        mine = (file == number) & has_offset
-        purpose[mine] = known.purpose_at(file_offset[mine])
-    # A flush has no place; it is for all that was written before it.
-    purpose[length == 0] = _OTHER
-    is_own = is_owned & np.isin(
-        of_file[np.where(is_owned, file, 0)], [_METADATA, PURPOSES.index("journal")]
-    )
+        mine = pieces.owner == number
+        purpose[mine] = known.purpose_at(pieces.file_offset[mine].astype(np.uint64))
+    count = len(requests)
+    amounts = [
+        np.bincount(pieces.row[share == one], pieces.length[share == one], count).astype(np.uint32)
+        for one in range(len(SHARES))
+    ]
+    file = np.where(is_file, pieces.owner, own.file[np.maximum(area, 0)] if len(own.file) else 0)
+    is_known = (is_file | (area >= 0)) & (share != _OF_OTHERS)
+    # What has no place, as a flush, is given the last: it is for all that was written before it.
+    first = _first(pieces.row, share, count)
+    at_first = [
+        np.append(column, last)[first]
+        for column, last in (
+            (file, 0),
+            (is_known, False),
+            (is_file, False),
+            (pieces.file_offset, 0),
+            (purpose, _OTHER),
+            (share, -1),
+        )
+    ]
+    row_file, has_file, has_offset, row_offset, row_purpose, row_share = at_first
+    kinds = sum((amount > 0).astype(np.int64) for amount in amounts)
+    files_of = np.unique(np.stack([pieces.row[is_file], pieces.owner[is_file]]), axis=1)[0]
+    is_mixed = (kinds > 1) | (np.bincount(files_of, minlength=count) > 1)
+    is_unknown = (row_share == _SHARED) & (row_purpose == _UNKNOWN)
     counts = {
-        "owned": int((has_offset & ~is_own).sum()),
-        "by_sync": by_sync,
-        "own": int(is_own.sum()),
-        "unowned": int((~is_owned & (length > 0)).sum()),
-        "mixed": int((has_place & (last != first)).sum()),
+        "owned": int((row_share == _DATA).sum()),
+        "own": int((np.isin(row_share, [_OWN, _SHARED]) & ~is_unknown).sum()),
+        "others": int((row_share == _OF_OTHERS).sum()),
+        "unknown": int(is_unknown.sum()),
+        "mixed": int(is_mixed.sum()),
         "flushes": int((length == 0).sum()),
     }
     table = pa.table(
         {
-            "file": pa.array(file, mask=~is_owned),
-            "file_offset": pa.array(file_offset, mask=~has_offset),
-            "purpose": pa.DictionaryArray.from_arrays(pa.array(purpose), pa.array(PURPOSES)),
+            "file": pa.array(row_file.astype(np.uint32), mask=~has_file.astype(bool)),
+            "file_offset": pa.array(row_offset.astype(np.uint64), mask=~has_offset.astype(bool)),
+            "purpose": pa.DictionaryArray.from_arrays(
+                pa.array(row_purpose.astype(np.uint8)), pa.array(PURPOSES)
+            ),
+            **{f"{name}_bytes": one for name, one in zip(SHARES, amounts, strict=True)},
         }
     )
-    return Owners(table, counts, PURPOSES[unowned])
+    return Owners(table, counts)
 
 
-def file_being_synced(time_ns: I64, calls: pa.Table) -> npt.NDArray[np.uint32]:
-    """Give the file that calls were syncing at each time, if it was one and no other.
-
-    All bits set if not.
-    """
-    syncs = calls.filter(
-        pc.and_(pc.equal(calls["op"].cast(pa.string()), "sync"), calls["file"].is_valid())
+def _shares(owner: I64, is_elses: npt.NDArray[np.bool_]) -> I64:
+    """Give the share of each piece; `is_elses`: what nobody had is of others."""
+    return np.select(
+        [
+            owner >= 0,
+            np.isin(owner, [OWN_DATABASE, GIVEN_DATABASE]),
+            np.isin(owner, [OTHERS, OWN_OTHERS, GIVEN_OTHERS]) | ((owner == NOBODY) & is_elses),
+        ],
+        [_DATA, _OWN, _OF_OTHERS],
+        _SHARED,
     )
-    begin, number = syncs["time_ns"].to_numpy(), syncs["file"].to_numpy()
-    end = begin + syncs["duration_ns"].to_numpy().astype(np.int64)
-    file, others = np.full(len(time_ns), _NONE, np.uint32), np.zeros(len(time_ns), np.int64)
-    for one in np.unique(number):
-        mine = number == one
-        # Those that have begun, less those that have ended.
-        running = np.searchsorted(np.sort(begin[mine]), time_ns, side="right")
-        is_synced = running > np.searchsorted(np.sort(end[mine]), time_ns, side="left")
-        file[is_synced] = one
-        others += is_synced
-    file[others != 1] = _NONE
-    return file
 
 
-def _find(
-    time_ns: I64, place: U64, has_place: npt.NDArray[np.bool_], history: ExtentHistory
-) -> tuple[npt.NDArray[np.uint32], U64]:
-    """Give file and offset in it of each place, at its time; all bits set for no file."""
-    file = np.full(len(place), _NONE, np.uint32)
-    file_offset = np.zeros(len(place), np.uint64)
-
-    def look(extents: Extents, among: I64) -> None:
-        number = extents.find(place[among])
-        found = number >= 0
-        rows, number = among[found], number[found]
-        file[rows] = extents.file[number]
-        file_offset[rows] = extents.file_offset[number] + place[rows] - extents.begin[number]
-
-    open_rows = np.flatnonzero(has_place)
-    look(history.own, open_rows)
-    if not len(history.times_ns):
-        return file, file_offset
-    after = np.searchsorted(history.times_ns, time_ns, side="left")
-    for step in _steps(len(history.maps)):
-        open_rows = np.flatnonzero(has_place & (file == _NONE))
-        if not len(open_rows):
-            break
-        chosen = after[open_rows] + step
-        for number in np.unique(chosen):
-            if 0 <= number < len(history.maps):
-                look(history.maps[number], open_rows[chosen == number])
-    return file, file_offset
-
-
-def _steps(maps: int) -> Iterator[int]:
-    """Give the order of looks to try, counted from the first one after the request.
-
-    It, the one before, the next, and so on.
-    """
-    yield 0
-    for distance in range(1, maps + 1):
-        yield -distance
-        yield distance
+def _first(row: I64, share: I64, rows: int) -> I64:
+    """Give the number of each row's first piece of the database's, else its first; -1 for none."""
+    first = np.full(rows, -1)
+    order = np.lexsort((np.arange(len(row)), share != _DATA, row))
+    starts = np.flatnonzero(np.diff(row[order], prepend=-1))
+    first[row[order][starts]] = order[starts]
+    return first
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flashwright._core import InputError, Progress, RunError
@@ -22,7 +22,9 @@ from flashwright.workloads.databases.embedded import Embedded
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.supervisor import Supervisor
 
+from .attribution import attribution
 from .calls import BUFFER_KIB, CallRecorder, read_calls
+from .device import BlockDevice
 from .extents import ExtentWatcher, read_extents
 from .files import (
     POSTGRES_RELATIONS,
@@ -34,7 +36,8 @@ from .files import (
     postgres_relations,
     sqlite_namer,
 )
-from .owners import Owners, SqlitePages, owners_of, sqlite_pages
+from .owners import SHARES, SqlitePages, owners_of, sqlite_pages
+from .placing import PlaceTracer, read_placing
 
 NAMES = "names.json"
 """Is there if a `PathRecorder` wrote into a folder."""
@@ -132,19 +135,22 @@ class PathRecorder:
         self._folder, self._names = folder, names
         self._calls = CallRecorder(supervisor, folder, buffer_kib)
         self._extents = ExtentWatcher(supervisor, folder, names.roots)
+        self._places = PlaceTracer(supervisor, folder)
         self._next_look, self._is_dead = 0.0, False
 
-    def prepare(self, kind: str, node: Path, mount_point: Path) -> None:
+    def prepare(self, kind: str, device: BlockDevice, mount_point: Path) -> None:
         """Set everything up before the device is recorded, since this reads from it.
 
-        `kind` is the file system's on `node`.
+        `kind` is the file system's on `device`.
 
         Raises:
             InputError: this kernel, or this user, cannot.
             RunError: a helper did not start.
         """
         self._names.write(self._folder)
-        self._extents.prepare(kind, node, mount_point)
+        self._extents.prepare(kind, device.path, mount_point)
+        # Before the first look at files: what changes after it is seen.
+        self._places.start(kind, device)
         self._extents.start()
         self._calls.prepare()
 
@@ -170,7 +176,8 @@ class PathRecorder:
         now = time.monotonic()
         if not self._is_dead and now >= self._next_look:
             self._next_look = now + _LOOK_S
-            self._is_dead = self._calls.has_failed or self._extents.has_failed
+            parts = (self._calls, self._extents, self._places)
+            self._is_dead = any(part.has_failed for part in parts)
         return self._is_dead
 
     def stop(self) -> None:
@@ -181,6 +188,7 @@ class PathRecorder:
         """
         self._calls.stop()
         self._extents.stop()
+        self._places.stop()
 
     def tell(self, names: Names) -> None:
         """Take what the database says again of its files, when all recording is over.
@@ -209,6 +217,7 @@ class PathRecorder:
         """End, whatever state it is in."""
         self._calls.close()
         self._extents.close()
+        self._places.close()
 
 
 def processes_of(place: Place) -> list[int]:
@@ -256,13 +265,15 @@ def finish_path(
     files = names.table()
     calls = read_calls(folder, files, start_monotonic_ns, progress)
     history = read_extents(folder, files, start_monotonic_ns)
+    placing = read_placing(folder, progress)
     pages = _pages(folder / _PAGES, files, names)
     known = {} if pages is None else {pages[0]: pages[1]}
-    owners = owners_of(requests, history, files, pages=known, calls=calls.table)
+    whose = attribution(folder, history, placing, files, start_monotonic_ns)
+    owners = owners_of(requests, whose, history.own, files, pages=known)
     shift = queued_start_monotonic_ns - start_monotonic_ns
     time_ns = pa.array(queued["time_ns"].to_numpy().astype(np.int64) + shift)
     queued = queued.set_column(queued.schema.get_field_index("time_ns"), "time_ns", time_ns)
-    queued_owners = owners_of(queued, history, files, pages=known, calls=calls.table)
+    queued_owners = owners_of(queued, whose, history.own, files, pages=known)
     tables = {
         "calls": calls.table,
         "files": files.table(),
@@ -270,7 +281,7 @@ def finish_path(
         "owners": owners.table,
         "queued_owners": queued_owners.table,
     }
-    not_told = [*history.not_told, *names.not_told]
+    not_told = [*history.not_told, *whose.not_told, *names.not_told]
     if pages is not None:
         tables["pages"] = _pages_table(*pages)
     elif names.database == "sqlite":
@@ -283,15 +294,18 @@ def finish_path(
         "file_system": history.file_system,
         "queued_shift_ns": shift,
         "calls": {**calls.counts, "from_ns": calls.from_ns, "to_ns": calls.to_ns},
-        "owners": _counts(owners),
-        "queued_owners": _counts(queued_owners),
+        "owners": owners.counts,
+        "queued_owners": queued_owners.counts,
+        "whose": _whose(requests, owners.table),
         "not_told": not_told,
     }
     return PathFound(tables, about)
 
 
-def _counts(owners: Owners) -> Mapping[str, Any]:
-    return {**owners.counts, "unowned_is": owners.unowned_is}
+def _whose(requests: pa.Table, owners: pa.Table) -> dict[str, int]:
+    """Give bytes by whose they are, of all that was written while the device was recorded."""
+    writes = owners.filter(pc.equal(requests["op"].cast(pa.string()), "write"))
+    return {name: int(pc.sum(writes[f"{name}_bytes"]).as_py() or 0) for name in SHARES}
 
 
 def _pages(path: Path, files: FileTable, names: Names) -> tuple[int, SqlitePages] | None:

@@ -80,6 +80,7 @@ class Recorder:
         self._drives = Reader([device])
         self._about: dict[str, Any] = {}
         self._begun_ns = 0
+        self._received: dict[str, int] = {}
 
     @property
     def events(self) -> int:
@@ -126,6 +127,7 @@ class Recorder:
         if self._block is None:
             raise AssertionError("prepare comes before start")
         self._begun_ns = time.monotonic_ns()
+        self._received = self.device.received()
         self._block.start()
 
     def mark(self, mark: Mark) -> None:
@@ -151,11 +153,13 @@ class Recorder:
             return
         ended_ns = time.monotonic_ns()
         self._block.stop()
+        received = self.device.received()
         self.mark(Mark("recording", self._begun_ns, ended_ns))
         self._about |= {
             "state": "stopped",
             "seconds": (ended_ns - self._begun_ns) / 1e9,
             "lost_events": self._block.lost,
+            "received": {name: value - self._received[name] for name, value in received.items()},
             "commands": self._block.commands,
             DRIVE_COUNTERS: self._drives.end(),
         }

@@ -24,6 +24,18 @@ LOCK = Path("/run/flashwright-tracing")
 """Whoever records holds it (flock). Not in /run/lock, where every user may make files."""
 _LOSSES = ("overrun", "commit overrun", "dropped events")
 _WAIT_S = 0.1
+INSTANCE_OPTIONS = {
+    "event-fork": "1",
+    "context-info": "1",
+    **dict.fromkeys(("bin", "raw", "hex"), "0"),
+}
+"""Of an instance of our own: it begins with those of the tracer, which a recording of the block
+layer changes.
+"""
+REMOVE_INSTANCE = (
+    'for _ in $(seq 50); do [ -d "$1" ] || exit 0; rmdir "$1" && exit 0; sleep 0.1; done'
+)
+"""For a shell: removes the instance that is its argument, which others may hold for a moment."""
 
 
 @contextlib.contextmanager

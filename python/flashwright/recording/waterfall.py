@@ -25,16 +25,15 @@ from flashwright._core import InputError, Progress
 from flashwright.sources import Reading
 
 from .files import PURPOSES
-from .owners import SqlitePages
+from .owners import SHARES, SqlitePages
 
 LAYERS = ("calls", "pages", "queued", "device", "flash")
 CACHE_PAGE_BYTES = 4096
 """Of the page cache on nearly all machines; a smaller write makes a whole one dirty."""
-UNKNOWN = "unknown"
-"""The purpose of calls on files that nobody has seen."""
 
 _SECOND_NS = 1_000_000_000
-_OWN = ("journal", "metadata")
+_NOT_DATA = ("journal", "metadata", "others", "unknown")
+_OWN_SHARES = [SHARES.index(name) for name in ("own", "shared")]
 _FLASH_PARTS = {
     "host": "host_page_writes",
     "relocated": "relocated_pages",
@@ -47,8 +46,8 @@ _OF_DRIVE = ("plays", "write_amplification", "steady")
 NEEDED: dict[str, list[str] | None] = {
     "requests": ["time_ns", "op", "length"],
     "queued": ["time_ns", "op", "length"],
-    "owners": ["purpose"],
-    "queued_owners": ["purpose"],
+    "owners": ["purpose", *(f"{name}_bytes" for name in SHARES)],
+    "queued_owners": ["purpose", *(f"{name}_bytes" for name in SHARES)],
     "calls": ["time_ns", "op", "file", "offset", "result"],
     "files": ["file", "purpose"],
     "marks": ["kind", "time_ns", "end_ns"],
@@ -64,24 +63,46 @@ I64 = npt.NDArray[np.int64]
 class Traffic:
     """Reads or writes at one layer.
 
-    Begin (time in ns), bytes and purpose (number in `names`) of each.
+    Begin (time in ns), bytes and purpose (number in `PURPOSES`) of each, or of each part of it that
+    is of one owner: `is_first` is true for one part of each. `share`: number in `SHARES`, where
+    that is of interest.
     """
 
     time_ns: I64
     length: I64
     purpose: I64
-    names: tuple[str, ...] = (*PURPOSES, UNKNOWN)
+    is_first: npt.NDArray[np.bool_] | None = None
+    share: I64 | None = None
 
     def within(self, begin_ns: int, end_ns: int) -> Traffic:
         """Give what began in this time."""
         kept = (self.time_ns >= begin_ns) & (self.time_ns < end_ns)
-        return Traffic(self.time_ns[kept], self.length[kept], self.purpose[kept], self.names)
+        return Traffic(
+            self.time_ns[kept],
+            self.length[kept],
+            self.purpose[kept],
+            None if self.is_first is None else self.is_first[kept],
+            None if self.share is None else self.share[kept],
+        )
+
+    @property
+    def firsts(self) -> I64:
+        """1 for what counts as a request, 0 for further parts of it."""
+        return (
+            np.ones(len(self.length), np.int64)
+            if self.is_first is None
+            else self.is_first.astype(np.int64)
+        )
 
     def figures(self, seconds: float) -> dict[str, Any]:
         """Give requests, bytes, mean size, rates, and bytes and requests by purpose."""
-        count, total = len(self.length), int(self.length.sum())
-        sums = np.bincount(self.purpose, self.length, len(self.names))
-        counts = np.bincount(self.purpose, minlength=len(self.names))
+        count, total = int(self.firsts.sum()), int(self.length.sum())
+        sums = np.bincount(self.purpose, self.length, len(PURPOSES))
+        counts = np.bincount(self.purpose, self.firsts, len(PURPOSES))
+        whose = {}
+        if self.share is not None:
+            shares = np.bincount(self.share, self.length, len(SHARES))
+            whose["whose"] = {name: int(one) for name, one in zip(SHARES, shares, strict=True)}
         return {
             "requests": count,
             "bytes": total,
@@ -89,11 +110,14 @@ class Traffic:
             "requests_per_second": count / seconds,
             "bytes_per_second": total / seconds,
             "by_purpose": {
-                name: round(value) for name, value in zip(self.names, sums, strict=True) if value
+                name: round(value) for name, value in zip(PURPOSES, sums, strict=True) if value
             },
             "requests_by_purpose": {
-                name: int(value) for name, value in zip(self.names, counts, strict=True) if value
+                name: int(count)
+                for name, value, count in zip(PURPOSES, sums, counts, strict=True)
+                if value
             },
+            **whose,
         }
 
 
@@ -272,7 +296,9 @@ def _known_pages(table: pa.Table | None) -> dict[int, SqlitePages]:
 
 def _purposes_of_files(files: pa.Table) -> I64:
     return np.array(
-        [PURPOSES.index(name) for name in files["purpose"].to_pylist()] + [len(PURPOSES)], np.int64
+        [PURPOSES.index(name) for name in files["purpose"].to_pylist()]
+        + [PURPOSES.index("unknown")],
+        np.int64,
     )
 
 
@@ -308,14 +334,23 @@ def _cached(tables: Mapping[str, pa.Table], pages: Mapping[int, SqlitePages]) ->
 
 
 def _of_requests(requests: pa.Table, owners: pa.Table, op: str, shift_ns: int) -> Traffic:
+    """Give the requests by parts, so that each byte counts for who it is of."""
     kept = pc.equal(requests["op"].cast(pa.string()), op).to_numpy(zero_copy_only=False)
     purpose = owners["purpose"].combine_chunks()
     order = np.array([PURPOSES.index(name) for name in purpose.dictionary.to_pylist()], np.int64)
-    return Traffic(
-        requests["time_ns"].to_numpy().astype(np.int64)[kept] + shift_ns,
-        requests["length"].to_numpy().astype(np.int64)[kept],
-        order[purpose.indices.to_numpy()][kept],
+    of_row = order[purpose.indices.to_numpy()][kept]
+    amounts = np.stack(
+        [owners[f"{name}_bytes"].to_numpy().astype(np.int64)[kept] for name in SHARES]
     )
+    time_ns = requests["time_ns"].to_numpy().astype(np.int64)[kept] + shift_ns
+    row, share = np.nonzero(amounts.T)
+    # A row's purpose is that of its part of the database's files, if it has one.
+    has_data = amounts[0][row] > 0
+    found = np.where(
+        np.isin(share, _OWN_SHARES) & has_data, PURPOSES.index("metadata"), of_row[row]
+    )
+    found = np.where(share == SHARES.index("others"), PURPOSES.index("others"), found)
+    return Traffic(time_ns[row], amounts[share, row], found, np.diff(row, prepend=-1) > 0, share)
 
 
 def _flash_figures(flash: Mapping[str, Any], seconds: float) -> dict[str, Any]:
@@ -335,16 +370,36 @@ def _flash_figures(flash: Mapping[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def _ratios(figures: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Add to each layer its bytes as a multiple of those of the layer above, and of the calls."""
+    """Add to each layer its bytes as a multiple of those of the layer above, and of the calls.
+
+    Of the calls only what is the database's is a multiple: `to_first` is what is known to be,
+    `to_first_most` has what may be, too. Calls on files that nobody has seen may be on others'.
+    Where a part of what a drive got is not the database's, nobody knows for whom its flash programs
+    more.
+    """
     for op in ("read", "write"):
-        first = previous = None
+        calls = figures["calls"][op]
+        first = calls["bytes"]
+        seen = first - calls["by_purpose"].get("unknown", 0)
+        previous, is_all = None, True
         for name in LAYERS:
             if name not in figures or op not in figures[name]:
                 continue
             found = figures[name][op]
+            ratio = found["bytes"] / first if first else None
             found["to_previous"] = found["bytes"] / previous if previous else None
-            found["to_first"] = found["bytes"] / first if first else None
-            first, previous = first if first is not None else found["bytes"], found["bytes"]
+            found["to_first"] = found["to_first_most"] = ratio
+            if op == "write" and "whose" in found:
+                whose = found["whose"]
+                least = whose["data"] + whose["own"]
+                most = least + whose["shared"]
+                is_all = least == found["bytes"]
+                found["to_first"] = least / first if seen else None
+                found["to_first_most"] = most / seen if seen else None
+            elif name == "flash" and not is_all:
+                found["to_first"] = found["to_first_most"] = None
+            previous = found["bytes"]
+        calls["to_first"] = calls["to_first_most"] = None
 
 
 def _absorbed(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, int]:
@@ -356,7 +411,7 @@ def _absorbed(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[st
     found = {}
     for op, above in (("read", "calls"), ("write", "pages")):
         queued = figures["queued"][op]
-        data = queued["bytes"] - sum(queued["by_purpose"].get(name, 0) for name in _OWN)
+        data = queued["bytes"] - sum(queued["by_purpose"].get(name, 0) for name in _NOT_DATA)
         found[op] = figures[above][op]["bytes"] - data
     return found
 
@@ -416,7 +471,7 @@ def _rates(layers: Mapping[str, Mapping[str, Traffic]], begin_ns: int, end_ns: i
                         "op": [op] * seconds,
                         "second": np.arange(seconds, dtype=np.int64),
                         "seconds": lengths,
-                        "requests": np.bincount(second, minlength=seconds),
+                        "requests": np.bincount(second, traffic.firsts, seconds).astype(np.int64),
                         "bytes": np.bincount(second, traffic.length, seconds).astype(np.int64),
                     }
                 )

@@ -12,6 +12,8 @@ from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
 KINDS = ("reads", "writes", "trims", "flushes")
+_MOST_APART = 0.01
+"""Of what the kernel counts, so much may be missing or more: it counts at the end of a request."""
 _HEADINGS = ("got", "a second", "bytes", "mean size", "queued", "queued bytes", "queued mean size")
 
 
@@ -47,7 +49,9 @@ def headline(result: dict[str, Any]) -> str:
     """Give the recording in a few sentences."""
     figures, queued = result["requests"], result["queued"]
     text = trace.headline(figures)
-    if queued["write_bytes"] and figures["writes"]:
+    if "waterfall" in result:
+        text = waterfall.headline(result["waterfall"])
+    elif queued["write_bytes"] and figures["writes"]:
         ratio = queued["writes"] / figures["writes"]
         text += f" The file system queued {significant(ratio)} writes for each that the device got."
     warning = losses(result)
@@ -100,8 +104,19 @@ def remarks(result: dict[str, Any]) -> list[str]:
         lines.append(f"Checked: {result['checked']}.")
     if "path" in result:
         lines += waterfall.remarks(result["path"])
+    if "received" in about:
+        lines.append(_received(result["requests"], about))
     warning = losses(result)
     return [warning, *lines] if warning else lines
+
+
+def _received(figures: dict[str, Any], about: dict[str, Any]) -> str:
+    """Hold what was recorded against what the kernel counts itself."""
+    counted, recorded = about["received"]["written_bytes"], figures["write_bytes"]
+    text = f"The kernel's own counter says that {size(counted)} were written meanwhile"
+    if abs(counted - recorded) <= _MOST_APART * counted:
+        return f"{text}, as was recorded."
+    return f"{text}, and {size(recorded)} were recorded."
 
 
 def rows(result: dict[str, Any]) -> list[list[str]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flashwright import slice_words
-from flashwright._text import count, short_count, significant, size
+from flashwright._text import count, percent, short_count, significant, size
 from flashwright.reports.drive_words import several
 from flashwright.reports.figures import Colours, Windows, axes, line, size_unit, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
@@ -28,6 +28,13 @@ LAYERS = {
 }
 """What each layer is called, in order; see `recording.waterfall`."""
 
+WHOSE = {
+    "data": "the database's files",
+    "own": "the file system's own data for it",
+    "shared": "not known whose",
+    "others": "others'",
+}
+"""What each share of what was written is called; see `recording.owners.SHARES`."""
 _OPS = ("read", "write")
 _HEADINGS = ("requests", "a second", "bytes", "bytes a second", "mean size", "x above", "x calls")
 _COUNTS = {
@@ -48,7 +55,7 @@ def page(run: Run) -> Page:
         Fact(
             f"written: {LAYERS[name]}",
             size(ops["write"]["bytes"]),
-            f"{significant(ops['write']['to_first'])} of the calls",
+            f"{_times(ops['write'])} of the calls",
         )
         for name, ops in layers.items()
         if "write" in ops
@@ -63,14 +70,6 @@ def page(run: Run) -> Page:
         sections=sections(result, run.tables),
         provenance=run.result["provenance"],
         remarks=[*lines, *remarks(run.result["path"])],
-    )
-
-
-def _of_calls(writes: Mapping[str, Any]) -> str:
-    return (
-        f"{significant(writes['to_first'])} x the calls"
-        if writes["to_first"] is not None
-        else "its system calls"
     )
 
 
@@ -95,43 +94,75 @@ def sections(result: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> list[
     return [
         Section(
             "From the database to the flash",
-            [*writes, _layers_table(result), _purposes_table(result)],
+            [*writes, _whose_table(result), _layers_table(result), _purposes_table(result)],
             intro=headline(result),
         )
     ]
 
 
 def headline(result: Mapping[str, Any]) -> str:
-    """Say what became of a byte that the database wrote."""
+    """Say what became of a byte that the database wrote, and how much was of others."""
     layers = result["layers"]
-    written = layers["calls"]["write"]["bytes"]
-    if not written:
-        return "The database wrote nothing by its calls while it was recorded."
     device, queued = layers["device"]["write"], layers["queued"]["write"]
+    calls = layers["calls"]["write"]
+    written = calls["bytes"] - calls["by_purpose"].get("unknown", 0)
     if queued["bytes"] and not device["bytes"]:
+        asked = f"For every byte the database wrote, the file system queued {_times(queued)} for it"
         return (
-            f"For every byte the database wrote, the file system queued "
-            f"{significant(queued['to_first'])}. The device's own queue issued no write: it "
-            "passes them on, or the recording ended before."
+            f"{asked if written else _NOTHING}. The device's own queue issued no write: it passes "
+            "them on, or the recording ended before."
         )
-    own = sum(device["by_purpose"].get(name, 0) for name in ("journal", "metadata"))
-    text = (
-        f"For every byte the database wrote, the device received {significant(device['to_first'])}"
-    )
-    text += f" ({significant(own / written)} of it for the file system itself)" if own else ""
-    flash = layers.get("flash")
-    if flash is not None:
-        text += (
-            f" and the flash of {result['device']['name']} programmed "
-            f"{significant(flash['write']['to_first'])}"
-        )
-    read = layers["calls"]["read"]["bytes"]
-    if read:
-        text += (
-            ". For every byte it read, "
-            f"{significant(layers['device']['read']['to_first'])} came from the device"
-        )
-    return text + "."
+    text = _NOTHING + "."
+    if written:
+        text = f"For every byte the database wrote, the device received {_times(device)} for it"
+        own, most = device["whose"]["own"], device["to_first_most"]
+        if _times(device) != significant(most):
+            text += ", as not all can be told apart."
+        elif own:
+            text += f", {significant(own / calls['bytes'])} of that the file system's own data."
+        else:
+            text += "."
+    parts = [one for one in (_of_others(device["whose"]), _of_flash(result)) if one]
+    second = "; ".join(parts)
+    return f"{text} {second[:1].upper()}{second[1:]}." if parts else text
+
+
+_NOTHING = "The database wrote nothing by its calls while it was recorded"
+
+
+def _times(one: Mapping[str, Any]) -> str:
+    """Give bytes for the database as a multiple of its calls: a range, where they may be more."""
+    least, most = (significant(one[name]) for name in ("to_first", "to_first_most"))
+    return least if least == most else f"{least} to {most}"
+
+
+def _of_others(whose: Mapping[str, int]) -> str:
+    total = sum(whose.values())
+    if not total or not whose["others"]:
+        return ""
+    least, most = whose["others"] / total, (whose["others"] + whose["shared"]) / total
+    shares = [_share(one) for one in (least, most)]
+    share = shares[0]
+    if shares[0] != shares[1]:
+        share = f"{shares[0].removesuffix(' %')} to {shares[1]}"
+    return f"{share} of what this disk wrote was not your database's"
+
+
+def _share(fraction: float) -> str:
+    """Give a share of which no part is rounded away."""
+    if 0.9995 <= fraction < 1:
+        return "over 99.9 %"
+    return percent(fraction, 2 if fraction < 0.995 else 3)
+
+
+def _of_flash(result: Mapping[str, Any]) -> str:
+    flash = result["layers"].get("flash")
+    if flash is None:
+        return ""
+    name, write = result["device"]["name"], flash["write"]
+    if write["to_first"] is not None:
+        return f"the flash of {name} programmed {significant(write['to_first'])} for it"
+    return f"the flash of {name} programmed {significant(write['to_previous'])} for each received"
 
 
 def remarks(about: Mapping[str, Any]) -> list[str]:
@@ -152,20 +183,11 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
     ]
     if counted:
         lines.append(f"Of {count(calls['calls'])} calls: {'; '.join(counted)}.")
-    if owners["unowned"]:
-        lines.append(
-            f"{count(owners['unowned'])} requests were at places of no file that was seen: they "
-            f"count as {owners['unowned_is']}. Files are looked at four times a second, less often "
-            "if there are many."
-        )
-    if owners.get("by_sync"):
-        lines.append(
-            f"{count(owners['by_sync'])} requests were at places that no file had when it was "
-            "looked at; they count for the one file that was being synced meanwhile."
-        )
+    lines.append(_whose(about["whose"]))
     if owners["mixed"]:
         lines.append(
-            f"{several(owners['mixed'], 'request')} over several files: attributed to the first."
+            f"{several(owners['mixed'], 'request')} of more than one owner: each byte counts for "
+            "whose it is; what it is for is said of the first of the database's."
         )
     lines += [f"Not known: {one}." for one in about["not_told"]]
     lines.append(
@@ -173,6 +195,12 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
         "counts below the calls alone, what was not written at the end in the calls alone."
     )
     return lines
+
+
+def _whose(whose: Mapping[str, int]) -> str:
+    """Say whose all was that the device received."""
+    parts = ", ".join(f"{size(whose[name])} {words}" for name, words in WHOSE.items())
+    return f"Of the {size(sum(whose.values()))} that the device was written in all: {parts}."
 
 
 def rows(result: Mapping[str, Any]) -> list[list[str]]:
@@ -193,7 +221,7 @@ def rows(result: Mapping[str, Any]) -> list[list[str]]:
                     size(one["bytes_per_second"]),
                     size(one["mean_bytes"]),
                     significant(one["to_previous"]),
-                    significant(one["to_first"]),
+                    _times(one),
                 ]
             )
     return found
@@ -228,11 +256,7 @@ def _writes(result: Mapping[str, Any]) -> Figure:
             "x": LAYERS[name],
             "y": one["bytes"] / scale,
             "text": f"{size(one['bytes'])}"
-            + (
-                f"<br>{significant(one['to_first'])} x"
-                if one["to_first"] is not None and name != "calls"
-                else ""
-            ),
+            + (f"<br>{_times(one)} x" if one["to_first"] is not None and name != "calls" else ""),
             "showarrow": False,
             "yanchor": "bottom",
         }
@@ -247,8 +271,9 @@ def _writes(result: Mapping[str, Any]) -> Figure:
     )
     reading = (
         "Bytes written at each layer, by what they are for; x is the multiple of what the database "
-        "wrote. From the calls to whole pages: writes smaller than a page of the cache. To what "
-        "was queued: what a later write replaced in the cache, and the file system's own."
+        "wrote, without what is others'. From the calls to whole pages: writes smaller than a page "
+        "of the cache. To what was queued: what a later write replaced in the cache, and the file "
+        "system's own."
     )
     return Figure("waterfall-writes", "Bytes written, layer by layer", reading, data, layout)
 
@@ -340,6 +365,21 @@ def _over_time(rates: pa.Table) -> Figure:
         f"at a checkpoint or when the kernel writes back.{windows.note}"
     )
     return Figure("path-over-time", "Writes over time", reading, data, layout)
+
+
+def _whose_table(result: Mapping[str, Any]) -> Table:
+    whose = result["layers"]["device"]["write"]["whose"]
+    total = sum(whose.values())
+    lines = [
+        [words, size(whose[name]), percent(whose[name] / total if total else None)]
+        for name, words in WHOSE.items()
+    ]
+    return Table(
+        "Whose writes the device received",
+        (("", "left"), ("bytes", "right"), ("share", "right")),
+        lines,
+        note="Each byte is in one row; together they are all that was recorded in this time.",
+    )
 
 
 def _layers_table(result: Mapping[str, Any]) -> Table:

@@ -105,8 +105,9 @@ impl EventFormat {
         };
         let id = id.parse().map_err(|_| bad())?;
         let fields: Vec<(String, Field)> = fields(text)
-            .filter(|(_, f)| matches!(f.size, 1 | 2 | 4 | 8))
-            .map(|(n, f)| (n.to_owned(), f))
+            .filter(|(_, f)| f.size > 0)
+            // Of a UUID, or a text, the beginning.
+            .map(|(n, f)| (n.to_owned(), Field { size: f.size.min(8), ..f }))
             .collect();
         Ok(Self { name, id, fields })
     }

@@ -1,12 +1,14 @@
 //! System calls, and events of the block layer, out of the kernel's trace buffer: what
 //! `trace_pipe_raw` of tracefs gives, one file for each processor.
 //!
-//! Events of the block layer become a stream as blktrace writes it (`blk_stream`). Those of system
+//! Events of the block layer become a stream as blktrace writes it (`blk_stream`), and numbers of
+//! any others are read as they stand (`fields`). Those of system
 //! calls are those of `syscalls:sys_enter_*` and `sys_exit_*` on files, and of `io_uring`; numbers
 //! of open files become files by what was seen in `/proc/PID/fd`. Written on a little-endian
 //! machine: the kernel's bit fields lie otherwise on others.
 
 mod blk_stream;
+mod fields;
 mod format;
 mod open_files;
 mod pages;
@@ -22,6 +24,7 @@ use rustc_hash::FxHashMap;
 use units::Progress;
 
 pub use blk_stream::{BlkStream, write_blk_stream};
+pub use fields::{Fields, Kind, read_fields};
 pub use format::PageLayout;
 pub use open_files::{NOT_WANTED, Sighting};
 pub use pages::Losses;

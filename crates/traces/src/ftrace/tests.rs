@@ -474,3 +474,29 @@ proptest! {
         let _ = Shapes::parse(&[text]);
     }
 }
+
+#[test]
+fn numbers_of_any_events_are_read_by_time_over_all_processors() {
+    let wanted = |number: usize, names: &[&str]| {
+        (formats()[number].clone(), names.iter().map(|name| (*name).to_owned()).collect())
+    };
+    let cpus = [
+        pages(&[(10, 7, EXIT_PWRITE, vec![-5]), (30, 7, ENTER_WRITE, vec![3, 4096])], 1, false),
+        pages(&[(20, 8, EXIT_PWRITE, vec![9]), (40, 8, FORK, vec![1])], 2, true),
+    ];
+    let read = |wanted: &[(String, Vec<String>)]| {
+        let inputs = cpus.iter().map(|bytes| -> (PathBuf, Box<dyn Read + Send>) {
+            (PathBuf::from("cpu"), Box::new(Cursor::new(bytes.clone())))
+        });
+        let layout = PageLayout::parse(PAGE).unwrap();
+        fields::fields_of(inputs.collect(), layout, wanted, &Progress::default())
+    };
+    let found = read(&[wanted(1, &["ret"]), wanted(5, &["count"])]).unwrap();
+    let exits =
+        Kind { time_ns: vec![10, 20], thread: vec![7, 8], columns: vec![vec![-5i64 as u64, 9]] };
+    let writes = Kind { time_ns: vec![30], thread: vec![7], columns: vec![vec![4096]] };
+    assert_eq!(found.kinds, [exits, writes]);
+    assert_eq!(found.other_events, 1);
+    let said = read(&[wanted(1, &["count"])]).unwrap_err().to_string();
+    assert!(said.contains("sys_exit_pwrite64 has no field `count`"), "{said}");
+}

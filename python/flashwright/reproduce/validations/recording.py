@@ -86,7 +86,7 @@ class Toggling(Unobserved):
             if kind != "device":
                 path = PathRecorder(supervisor, folder / RAW, Names.of(place))
                 point, _, file_system, _ = devices.mount_of(first)
-                path.prepare(file_system, recorder.device.path, point)
+                path.prepare(file_system, recorder.device, point)
                 path.start(processes_of(place))
             recorder.start()
             self._measure(kind)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright._core import RunError
 from flashwright.cli.drive import DriveOptions, policy_overrides
-from flashwright.cli.output import Output, print_table, say
+from flashwright.cli.output import Output, kept_of, print_table, say
 
 if TYPE_CHECKING:
     from flashwright.sources import Reading
@@ -31,13 +31,19 @@ def compare_drives(
     from flashwright.drive_runs import preparing
     from flashwright.progress import StoppedError, follow, work
     from flashwright.sweeps.drives import Change, DriveComparison, DrivePlan, variants
+    from flashwright.sweeps.kept import Kept
 
     def overrides_of(change: Change) -> tuple[str, ...]:
         return policy_overrides(
             change.placement, change.victim, change.over_provisioning, options.overrides
         )
 
-    changes = [Change(*policy, over) for over in over_provisionings for policy in policies]
+    changes = [
+        Change(*policy, over, depth)
+        for depth in options.depths
+        for over in over_provisionings
+        for policy in policies
+    ]
     plan = DrivePlan(
         sources=[devices.check_load_source(source) for source in source_names],
         variants=variants(profiles, changes, overrides_of),
@@ -50,11 +56,13 @@ def compare_drives(
     requests = plan.read(
         lambda source, load: work(f"Reading {devices.name_of(source)}", "bytes", load)
     )
-    comparison = DriveComparison(plan, requests)
+    folder = output.folder(plan.job(requests))
+    comparison = DriveComparison(plan, requests, Kept(folder))
+    output.say_known(comparison.known, comparison.planned, "simulations")
     stopped = None
     try:
         ended = follow(
-            f"Simulating {comparison.planned} runs",
+            f"Simulating {comparison.planned - comparison.known} runs",
             "requests",
             comparison.pool,
             comparison.pool.run,
@@ -70,9 +78,7 @@ def compare_drives(
         print_drives(run.result)
     folder = output.finish(run)
     if stopped is not None:
-        kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (
-            f" in {folder}" if folder else ""
-        )
+        kept = kept_of(len(comparison.rows), comparison.planned, "simulations", folder)
         raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
     _fail_if_any_failed(comparison.failures)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from flashwright import _core
+from flashwright.cli.lists import Listed, Named, split_assignments, split_names
 
 if TYPE_CHECKING:
     from flashwright.sources import Reading
@@ -240,11 +240,6 @@ class WritesPerDay(click.ParamType["float | str"]):
         return number
 
 
-def split_names(text: str) -> list[str]:
-    """Split `a,b(x=1,y=2),c` at the commas outside of brackets."""
-    return [name for name in (part.strip() for part in re.split(r",(?![^(]*\))", text)) if name]
-
-
 SEED: dict[str, Any] = {"type": click.IntRange(0, 2**64 - 1), "default": 1}
 """Of the option of a seed."""
 
@@ -267,8 +262,9 @@ def placements_option() -> Callable[[Command], Command]:
         "--placements",
         default="all",
         show_default=True,
+        type=Named("placement", others=["all"]),
         metavar="a,b|all",
-        help="Placement policies.",
+        help="Placement policies; FILE.py:CLASS for one of your own (docs/python.md).",
     )
 
 
@@ -398,8 +394,10 @@ class Overrides:
     """Changes of a profile."""
 
     overrides: tuple[str, ...] = option(
-        "Change a key of the profile, such as ftl.over_provisioning=28%. Again for each key.",
+        "Change a key of the profile, such as ftl.over_provisioning=28%. a=1,b=2 or again for "
+        "each key.",
         "--set",
-        multiple=True,
+        cls=Listed,
+        split=split_assignments,
         metavar="KEY=VALUE",
     )

@@ -101,20 +101,38 @@ class Output(Json):
         return folder
 
     def keep(self, run: Run) -> Path | None:
-        """Write the run folder with its report; give it, if one was written."""
+        """Write the run folder with its report; give it, if one was written.
+
+        The complete result of the same work stays where this run was stopped.
+        """
         from flashwright.reports import write_report
 
         folder = self.folder(run.job)
+        was_stopped = not run.result.get("complete", True)
+        if was_stopped and folder and run.job and run.job.is_complete_in(folder):
+            self.say(f"{folder}: the complete result of an earlier run stays there.")
+            return None
         if folder is not None:
             run.write(folder)
             write_report(folder)
         return folder
+
+    def say_known(self, known: int, planned: int, what: str) -> None:
+        """Say how many of the simulations that are to be an earlier run has finished."""
+        if known:
+            self.say(f"{known} of {planned} {what} were finished by an earlier run, and are taken.")
 
     def tell_finished(self, run: Run, folder: Path | None) -> None:
         """Write the JSON, and say where the report is."""
         self.write(run.document())
         if folder is not None:
             self.say(f"\nReport: {folder / REPORT_FILE}")
+
+
+def kept_of(finished: int, planned: int, what: str, folder: Path | None) -> str:
+    """Say what a comparison that was stopped has finished, and what becomes of it."""
+    of_all = f"{finished} of {planned} {what} are finished"
+    return of_all if folder is None else f"{of_all}, and are not done again in {folder}"
 
 
 def say(line: str = "") -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
+from flashwright.cli.lists import Listed, Named
 from flashwright.cli.options import Duration, option
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.target_options import TargetOptions
@@ -44,8 +45,9 @@ class ProbeOptions:
     )
     full: bool = option("All experiments: half an hour of a fast device, hours of a slow card.")
     only: tuple[str, ...] = option(
-        "This experiment alone, of `flashwright list experiment`. Again for each.",
-        multiple=True,
+        "This experiment alone, of `flashwright list experiment`. a,b or again for each.",
+        cls=Listed,
+        type=Named("experiment"),
         metavar="NAME[(KEY=VALUE,...)]",
     )
     minutes: float | None = option(

@@ -13,6 +13,7 @@ import click
 from flashwright._core import RunError
 from flashwright.cli import replay_recorded
 from flashwright.cli.flow_options import FlowOptions
+from flashwright.cli.lists import ANY_DEVICE, Named
 from flashwright.cli.options import Size, TraceReading, option, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.cli.outputs import OutFolder
@@ -54,8 +55,10 @@ class ReplayOptions:
 
 
 @click.command(short_help="Play a recorded trace on any device, and measure its answers.")
-@click.argument("trace")
-@click.option("--device", metavar="DEVICE", required=True, help="What it is played on.")
+@click.argument("trace", type=Named(or_file=True))
+@click.option(
+    "--device", type=ANY_DEVICE, metavar="DEVICE", required=True, help="What it is played on."
+)
 @takes(TraceOptions, "playing", DEFAULT[OPEN_LOOP])
 @takes(ReplayOptions, "options")
 @takes(FlowOptions, "flows")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from flashwright.cli.lists import Listed
 from flashwright.cli.options import Size, takes
 from flashwright.cli.output import Json, print_table, say
 from flashwright.cli.volume_headers import destroy, new_uuid
@@ -97,7 +98,7 @@ for upkeep in (check, destroy, new_uuid, resize, restage, salvage, scrub):
 )
 @click.option(
     "--destroy-data",
-    multiple=True,
+    cls=Listed,
     metavar="DEVICE",
     help="Confirm that what the device holds is lost, by repeating its path. Again for DEVICE2.",
 )

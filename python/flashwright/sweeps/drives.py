@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,6 +13,7 @@ from flashwright._text import alpha
 from flashwright.devices import Device, Load
 from flashwright.runs import Job, Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
+from flashwright.sweeps.kept import Kept, key_of
 from flashwright.sweeps.pool import Ended, Pool
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Variant:
 
     label: str
     device: Device
+    depth: int | None = None
+    """Requests outstanding at it, if that is not as for all."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,16 @@ class Change:
     placement: str | None = None
     victim: str | None = None
     over_provisioning: float | None = None
+    depth: int | None = None
 
     def label(self, name: str) -> str:
         """Name a drive of that name with this change."""
         said = ", ".join(
             [name, *(policy for policy in (self.placement, self.victim) if policy is not None)]
         )
-        return (
-            said if self.over_provisioning is None else f"{said} at {alpha(self.over_provisioning)}"
-        )
+        if self.over_provisioning is not None:
+            said += f" at {alpha(self.over_provisioning)}"
+        return said if self.depth is None else f"{said} at depth {self.depth}"
 
 
 def variants(
@@ -63,7 +67,7 @@ def variants(
     for profile in profiles:
         for change in changes:
             device = Device.load(profile, overrides_of(change))
-            found.append(Variant(change.label(device.name), device))
+            found.append(Variant(change.label(device.name), device, change.depth))
     given: dict[str, str] = {}
     for variant in found:
         other = given.setdefault(variant.device.name, variant.device.given)
@@ -103,40 +107,83 @@ class DrivePlan:
     def _read(self, source: str, progress: Progress) -> Requests:
         return devices.load_requests(source, self.load, self.reading, progress)
 
-    def jobs(self) -> list[tuple[str, Variant]]:
+    def runs(self) -> list[tuple[str, Variant]]:
         """Give all runs."""
         return [(source, variant) for source in self.sources for variant in self.variants]
+
+    def load_of(self, variant: Variant) -> Load:
+        """Give how a drive is loaded."""
+        return self.load if variant.depth is None else replace(self.load, depth=variant.depth)
+
+    def pace_document(self) -> dict[str, Any]:
+        """Tell the pace for a result: with all depths, if drives differ in that."""
+        found = self.load.pace_document()
+        depths = list(dict.fromkeys(self.load_of(variant).depth for variant in self.variants))
+        return found if len(depths) < 2 else {**found, "kind": "closed_loop", "depth": depths}
+
+    def job(self, requests: dict[str, Requests]) -> Job:
+        """Give the work that is asked for, by which its run folder is named."""
+        runs = [
+            devices.identity(variant.device, requests[source], self.load_of(variant))
+            for source, variant in self.runs()
+        ]
+        identity = ["drives", runs, self.endurance, self.writes_per_day]
+        inputs = [devices.describe(source, found) for source, found in requests.items()]
+        return Job("compare", identity, inputs, self.load.seed)
 
 
 class DriveComparison:
     """The runs of a plan, and what came of them."""
 
-    def __init__(self, plan: DrivePlan, requests: dict[str, Requests]) -> None:
+    def __init__(
+        self, plan: DrivePlan, requests: dict[str, Requests], kept: Kept | None = None
+    ) -> None:
         self.plan = plan
         self._requests = requests
-        self._jobs = plan.jobs()
-        tasks = [partial(self._simulate, source, variant) for source, variant in self._jobs]
-        self.pool = Pool(tasks, [self._total(source) for source, _ in self._jobs], plan.threads)
+        self._runs = plan.runs()
+        self._kept = kept or Kept(None)
+        self._keys = [self._key(*run) for run in self._runs]
+        self.known = sum(map(self._kept.has, self._keys))
+        """Runs that an earlier comparison has finished."""
+        tasks = [
+            partial(self._simulate, *run, key)
+            for run, key in zip(self._runs, self._keys, strict=True)
+        ]
+        totals = [
+            0 if self._kept.has(key) else self._total(source)
+            for (source, _), key in zip(self._runs, self._keys, strict=True)
+        ]
+        self.pool = Pool(tasks, totals, plan.threads)
         self._ended: list[Ended[dict[str, Any]]] = []
         self.rows: list[dict[str, Any]] = []
 
-    def _total(self, source: str) -> int:
+    def _key(self, source: str, variant: Variant) -> str | None:
+        if not self._kept.is_on:
+            return None
+        load = self.plan.load_of(variant)
+        return key_of(devices.identity(variant.device, self._requests[source], load))
+
+    def _total(self, source: str) -> int | None:
         load, known = self.plan.load, self._requests[source].requests
         if load.most_seconds is not None:
-            return 0
+            return None
         left = None if known is None else known - load.untimed_requests(self._requests[source])
         limits = [limit for limit in (load.most_requests, left) if limit is not None]
         return min(limits) if limits else devices.ENDLESS_REQUESTS
 
-    def _simulate(self, source: str, variant: Variant, progress: Progress) -> dict[str, Any]:
-        return devices.run(
-            variant.device, self._requests[source], self.plan.load, progress=progress
+    def _simulate(
+        self, source: str, variant: Variant, key: str | None, progress: Progress
+    ) -> dict[str, Any]:
+        load = self.plan.load_of(variant)
+        return self._kept.remember(
+            key,
+            lambda: devices.run(variant.device, self._requests[source], load, progress=progress),
         )
 
     @property
     def planned(self) -> int:
         """Runs that there are to be."""
-        return len(self._jobs)
+        return len(self._runs)
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -146,10 +193,12 @@ class DriveComparison:
     def take(self, ended: list[Ended[dict[str, Any]]]) -> None:
         """Take what came of the runs."""
         self._ended = ended
+        if len(ended) == self.planned:
+            self._kept.drop_all_but(self._keys)
         self.rows = [self._row(one) for one in ended]
 
     def _row(self, ended: Ended[dict[str, Any]]) -> dict[str, Any]:
-        source, variant = self._jobs[ended.number]
+        source, variant = self._runs[ended.number]
         row = {
             "workload": devices.name_of(source),
             "drive": variant.label,
@@ -164,18 +213,9 @@ class DriveComparison:
             variant.device, self._requests[source], self.plan.writes_per_day
         )
         life, lifetime = devices.life_of(variant.device, result, self.plan.endurance, rate)
-        load = self.plan.load
+        load = self.plan.load_of(variant)
         begun = {"state": load.state_document(), "pace": load.pace_document()}
         return {**row, **result, **begun, "life_years": life, "lifetime": lifetime}
-
-    def _identity(self) -> Any:
-        """Give what decides on the numbers: the same identity, the same numbers."""
-        plan = self.plan
-        runs = [
-            devices.identity(variant.device, self._requests[source], plan.load)
-            for source, variant in self._jobs
-        ]
-        return ["drives", runs, plan.endurance, plan.writes_per_day]
 
     def run(self) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
@@ -188,14 +228,13 @@ class DriveComparison:
                 devices.summary(devices.name_of(source), requests)
                 for source, requests in self._requests.items()
             ],
-            "pace": plan.load.pace_document(),
+            "pace": plan.pace_document(),
             "state": plan.load.state_document(),
             "limits": plan.load.limits_document(),
             "seed": plan.load.seed,
             "peak_rss_bytes": peak_rss_bytes(),
         }
-        inputs = [devices.describe(source, requests) for source, requests in self._requests.items()]
-        return Job("compare", self._identity(), inputs, plan.load.seed).run(result, self._tables())
+        return plan.job(self._requests).run(result, self._tables())
 
     def _tables(self) -> dict[str, Any]:
         rows = [_flat(row) for row in self.rows]

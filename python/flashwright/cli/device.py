@@ -50,7 +50,8 @@ def device(profile: str, changes: Overrides, out: Path | None, to: Json) -> None
     if to.is_only_json:
         return
     if out is None:
-        say(text.rstrip())
+        # A file as it is: its comments are broken into lines already.
+        click.echo(text.rstrip())
     print_table(
         [("", "left"), ("", "right")],
         device_rows(found.document()),

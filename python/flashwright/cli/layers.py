@@ -248,7 +248,7 @@ def _place(
     found = comparison.place(label, target, known, device, trace, plan)
     if target.is_real and target.may_write:
         # Standard output may belong to the JSON alone.
-        click.echo(_warning(target, trace, found, asked), err=True)
+        say(_warning(target, trace, found, asked), err=True)
     return found
 
 

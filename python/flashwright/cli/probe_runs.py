@@ -5,8 +5,6 @@ The device opened, the experiments followed, the run folder, the tables for peop
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -304,7 +302,7 @@ def _tell_before(
 def _tell(line: str) -> None:
     # Standard output may belong to the JSON alone. Who does not read it loses nothing of the run.
     with suppress(BrokenPipeError):
-        click.echo(line, err=True)
+        say(line, err=True)
 
 
 def _size(value: float) -> str:
@@ -346,16 +344,8 @@ def print_run(run: Run) -> None:
         rows, headings = words.comparison_rows(run), words.comparison_headings(result)
     else:
         rows, headings = words.value_rows(result), words.HEADINGS
-    left_out = _too_wide(headings)
     if rows:
-        kept = [number for number, (heading, _) in enumerate(headings) if heading not in left_out]
-        print_table(
-            [headings[number] for number in kept],
-            [tuple(row[number] for number in kept) for row in _shortened(rows)],
-            words.title(result),
-        )
-    if rows and left_out:
-        say(f"Not shown on so narrow a terminal, but in the report: {' and '.join(left_out)}.")
+        print_table(headings, _shortened(rows), words.title(result))
     for line in (
         *words.remarks(result),
         *words.profile_lines(result),
@@ -366,20 +356,6 @@ def print_run(run: Run) -> None:
 
 MOST_VALUES = 6
 """Values of one experiment that are printed."""
-
-
-NARROW = {"why": 150, "95 % interval": 110}
-"""Columns of a terminal below which a column of the table is left out: names cut to nothing tell
-less.
-"""
-
-
-def _too_wide(headings: Sequence[tuple[str, str]]) -> list[str]:
-    """Give the columns that the terminal has no room for; none if there is no terminal."""
-    if not sys.stdout.isatty():
-        return []
-    width = shutil.get_terminal_size().columns
-    return [heading for heading, _ in headings if width < NARROW.get(heading, 0)]
 
 
 def _shortened(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -216,9 +216,7 @@ def replay_on(
     )
     if target.is_real and replays.changes(trace) and not asked.is_silent:
         # Standard output may belong to the JSON alone.
-        click.echo(
-            replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True
-        )
+        say(replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True)
     if asked.dry_run:
         _tell_dry(
             {

@@ -19,7 +19,7 @@ from flashwright import _core
 from flashwright.outputs import SIMULATIONS
 from flashwright.runs import plain, table
 
-_SCALARS = "result.json"
+_SCALARS = "figures.json"
 _SUFFIX = ".parquet"
 _TABLES = "tables"
 

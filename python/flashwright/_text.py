@@ -23,6 +23,11 @@ def significant(value: float | None, digits: int = 3) -> str:
     return f"{value:,.{decimals}f}".replace(",", "\u202f")
 
 
+def brief(value: float) -> str:
+    """Give a number of a headline: three significant digits, before the point, too."""
+    return significant(float(f"{value:.3g}"))
+
+
 def count(value: float | None) -> str:
     """Give a count with thousands set apart; a dash if there is none."""
     return "–" if value is None else f"{round(value):,}".replace(",", "\u202f")  # noqa: RUF001

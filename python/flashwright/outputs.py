@@ -29,6 +29,8 @@ _HEADER_BYTES = 4096
 _MAGIC = slice(8, 16)
 _VOLUME = b"FWVOLUME"
 RESULT_FILE = "result.json"
+SIMULATIONS = "simulations"
+"""In a run folder: the folder of what is finished of a comparison."""
 RECORDING = "record"
 """The command of a recording: what was measured once, and cannot be made again from its inputs."""
 _PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
@@ -200,8 +202,10 @@ def check_folder(folder: Path, *, is_recording: bool = False) -> None:
         raise InputError(f"{folder}: '{existing}' is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(f"{folder}: no permission to write into '{existing}'")
-    # What a run that was killed has left beside its files is nobody's.
-    if existing != folder or all(_PART.fullmatch(path.name) for path in folder.iterdir()):
+    # What a run that was killed has left is nobody's, or for the same run to go on from.
+    if existing != folder or all(
+        _PART.fullmatch(path.name) or path.name == SIMULATIONS for path in folder.iterdir()
+    ):
         return
     command = command_of(folder)
     if command is None:

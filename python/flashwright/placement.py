@@ -73,6 +73,9 @@ class Placement:
     """Operations of the host that are asked about together, 1 to 65,536. Where the pages lay is
     as it was before the first of them; with 1 a policy sees just what one in Rust sees."""
 
+    content: str | None = None
+    """SHA-256 of the file that `FILE.py:CLASS` named, if it was loaded so."""
+
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         if "name" not in cls.__dict__:

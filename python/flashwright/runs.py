@@ -164,7 +164,12 @@ def table(columns: Columns) -> pa.Table:
     """Make an Arrow table of columns."""
     import pyarrow as pa
 
-    return pa.table({name: pa.array(values) for name, values in columns.items()})
+    return pa.table(
+        {
+            name: values if isinstance(values, pa.ChunkedArray) else pa.array(values)
+            for name, values in columns.items()
+        }
+    )
 
 
 def stack(tables: Sequence[tuple[Mapping[str, Any], Columns]]) -> pa.Table:
@@ -311,12 +316,25 @@ class Job:
     seed: int | None = None
 
     @property
-    def folder(self) -> Path:
-        """The run folder, if no other is asked for."""
+    def name(self) -> str:
+        """What the same work, and no other, is called."""
         digest = hashlib.sha256(
             json.dumps(plain([__version__, self.identity]), sort_keys=True).encode()
         ).hexdigest()
-        return RUNS / f"{self.command.replace(' ', '-')}-{digest[:12]}"
+        return f"{self.command.replace(' ', '-')}-{digest[:12]}"
+
+    @property
+    def folder(self) -> Path:
+        """The run folder, if no other is asked for."""
+        return RUNS / self.name
+
+    def is_complete_in(self, folder: Path) -> bool:
+        """Tell whether the folder holds the complete result of this work."""
+        try:
+            found = Run.read_result(folder).result
+        except InputError:
+            return False
+        return bool(found.get("complete", True)) and found["provenance"].get("work") == self.name
 
     def run(
         self,
@@ -325,7 +343,7 @@ class Job:
         texts: Mapping[str, str] | None = None,
     ) -> Run:
         """Give what came of it as a run, with its provenance."""
-        came_from = provenance(command_line(), self.inputs, self.seed)
+        came_from = {**provenance(command_line(), self.inputs, self.seed), "work": self.name}
         return Run(
             self.command,
             {**result, "provenance": came_from},

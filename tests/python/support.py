@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 import time
@@ -13,11 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = "synth:zipf?s=0.99&pages=16Ki&updates=10x"
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+_MAY_BE_LONG = re.compile(r"\s*(\w[\w ]*:\s+)?((sudo |\$ )?flashwright |\S+$)|.*`[^`]{60,}`")
+"""A command, a path or a URL, which stays whole so that it can be copied."""
+
+
+def check_width(printed: str, columns: int) -> None:
+    """Each line fits into so many columns, but for what has to stay whole."""
+    wide = [
+        line
+        for line in printed.splitlines()
+        if cell_len(line.rstrip()) > columns and not _MAY_BE_LONG.match(line)
+    ]
+    assert wide == [], "\n".join(wide)
 
 
 def find_program(*names: str) -> str:

@@ -100,11 +100,15 @@ def test_a_command_of_docs_is_one(command: str) -> None:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Give a folder with what docs name: a trace, a recording, a device."""
+    """Give a folder with what docs name: a trace, a recording, a policy, a device."""
     excerpt = ROOT / "tests" / "data" / "tpcc_postgres_excerpt.blktrace.zst"
     _core.convert_trace(excerpt, tmp_path / "whole.parquet")
     shutil.copy(excerpt, tmp_path / "my.blktrace.0")
     shutil.copy(tmp_path / "whole.parquet", tmp_path / "my.parquet")
+    guide = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    own = re.search(r"```python\n(import numpy.*?)\n\n\nfw\.", guide, re.DOTALL)
+    assert own is not None
+    (tmp_path / "hot.py").write_text(own[1] + "\n")
     (tmp_path / "tpcc").mkdir()
     shutil.copy(data.TPCC_REQUESTS, tmp_path / "tpcc" / "requests.parquet")
     lines = [

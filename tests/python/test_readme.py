@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recordings import require
-from support import ROOT, Cli
+from support import ROOT, Cli, check_width
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MOST_LINES = 160
@@ -39,7 +39,9 @@ def test_every_command_of_readme_is_in_a_block_that_is_run() -> None:
     assert [line for line in left if line.startswith("flashwright")] == []
 
 
-def test_the_commands_that_record_work(cli: Cli, tmp_path: Path) -> None:
+def test_the_commands_that_record_work(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tracers = Path("/sys/kernel/tracing/available_tracers")
     is_there = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()
     require(is_there, "recording needs root, and a kernel with the blk tracer")
@@ -47,8 +49,9 @@ def test_the_commands_that_record_work(cli: Cli, tmp_path: Path) -> None:
     assert [words[1] for words in asked] == ["run", "waterfall", "compare"]
     # A folder of its own: other tests attach and detach loop devices meanwhile. And a short form.
     asked[0] += ["--on", str(tmp_path), "--volume", "2G", "--duration", "8"]
+    monkeypatch.setenv("COLUMNS", "80")
     for words in asked:
-        cli(*words[1:])
+        check_width(cli(*words[1:]).stdout, 80)
     loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
     assert str(tmp_path) not in loops, "no loop device is left"
     assert (tmp_path / "runs" / "tpcc" / "report.html").is_file()

@@ -33,7 +33,14 @@ def test_tables_open_everywhere_and_agree(cli: Cli, tmp_path: Path, name: str) -
     cli(*COMMANDS[name], "--out", "run")
     folder = tmp_path / "run"
     result = json.loads((folder / "result.json").read_text())
-    assert set(result["provenance"]) == {"flashwright", "revision", "command", "seed", "inputs"}
+    assert set(result["provenance"]) == {
+        "flashwright",
+        "revision",
+        "command",
+        "seed",
+        "inputs",
+        "work",
+    }
     assert result["tables"], "the run has no tables"
     for file in result["tables"].values():
         arrow = pq.read_table(folder / file)
@@ -41,7 +48,7 @@ def test_tables_open_everywhere_and_agree(cli: Cli, tmp_path: Path, name: str) -
         [(rows,)] = duckdb.connect().execute(f"SELECT count(*) FROM '{folder / file}'").fetchall()
         assert arrow.num_rows == polars.height == rows > 0
         assert polars.columns == arrow.column_names
-    assert {path.name for path in folder.iterdir()} == {
+    assert {path.name for path in folder.iterdir()} - {"simulations"} == {
         "result.json",
         "report.html",
         *result["tables"].values(),

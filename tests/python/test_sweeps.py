@@ -13,7 +13,7 @@ from flashwright.devices import Load
 from flashwright.lifetime import Wear
 from flashwright.sources import Reading
 from flashwright.sweeps.comparison import SweepPlan
-from flashwright.sweeps.drives import DriveComparison, DrivePlan
+from flashwright.sweeps.drives import DrivePlan
 from flashwright.sweeps.grid import Device, Grid, GridJob
 from flashwright.sweeps.policies import Policy
 
@@ -64,8 +64,8 @@ def test_what_decides_on_the_numbers_of_a_comparison_decides_on_its_folder(
 def test_lives_of_drives_that_differ_are_kept_apart() -> None:
     plan = DrivePlan([], [], Load(), Reading(), None, None, threads=1)
     found = [
-        DriveComparison(one, {})._identity()
+        one.job({}).identity
         for one in (plan, replace(plan, endurance=1000.0), replace(plan, writes_per_day=2.0))
     ]
-    assert found[0] == DriveComparison(replace(plan, threads=2), {})._identity()
+    assert found[0] == replace(plan, threads=2).job({}).identity
     assert all(one not in found[:number] for number, one in enumerate(found))

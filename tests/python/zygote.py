@@ -112,7 +112,8 @@ class Zygote:
         asked = {
             "command": command,
             "folder": str(folder),
-            "environment": dict(os.environ),
+            # Whole lines, unless a test wants them as a pipe of a given width has them.
+            "environment": {"COLUMNS": "1000", **os.environ},
             "out": str(out),
             "error": str(error),
         }

@@ -29,6 +29,7 @@ struct Settings {
     metrics: Option<PathBuf>,
     metrics_every: Option<Duration>,
     control: Option<PathBuf>,
+    ready: Option<String>,
     scrub_every: Option<Duration>,
     is_bare: bool,
 }
@@ -137,7 +138,8 @@ impl Server for Connection {
              metrics=FILE   what Prometheus' node exporter reads\n\
              metrics_every=S   seconds between two writes of it (10)\n\
              scrub_every=S  seconds from one scrub to the next (0: only when it is asked)\n\
-             control=SOCKET where it is asked, for `flashwright volume scrub` and others",
+             control=SOCKET where it is asked, for `flashwright volume scrub` and others\n\
+             ready=TEXT     what is written to the log when it is open",
         )
     }
 
@@ -186,6 +188,7 @@ impl Server for Connection {
                 let wrong = |error| wrong(format!("control={value}: {error}"));
                 settings.control = Some(path.map_err(wrong)?);
             }
+            "ready" => settings.ready = Some(value.to_owned()),
             "scrub_every" => {
                 let wrong = || wrong(format!("scrub_every={value}: it must be seconds, or 0"));
                 let seconds: u64 = value.parse().map_err(|_| wrong())?;
@@ -194,7 +197,7 @@ impl Server for Connection {
             other => {
                 return Err(wrong(format!(
                     "unknown parameter `{other}`; known are volume, stack, staging, depth, memory, \
-                     bare, metrics, metrics_every, scrub_every, control"
+                     bare, metrics, metrics_every, scrub_every, control, ready"
                 )));
             }
         }
@@ -250,6 +253,10 @@ impl Server for Connection {
             control,
         };
         *SERVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
+        #[allow(clippy::print_stderr, reason = "nbdkit's log")]
+        if let Some(text) = settings.ready {
+            eprintln!("{text}");
+        }
         Ok(())
     }
 

@@ -18,7 +18,7 @@ from flashwright.simulations import Simulation, simulate_workload
 from flashwright.sources import Reading
 from flashwright.sweeps.comparison import Comparison, SweepPlan
 from flashwright.sweeps.grid import Device, Grid
-from flashwright.sweeps.policies import check_victim, choose, own_victim
+from flashwright.sweeps.policies import check_victim, choose, own_victim, resolved
 
 
 def _workload(
@@ -64,8 +64,9 @@ def simulate(
     Raises InputError, RunError; KeyboardInterrupt after Ctrl-C.
     """
     source, loaded, reading = _workload(workload, Reading(seed=seed))
+    placement = resolved(placement)
     if victim is None:
-        victim = placement.victim if isinstance(placement, Placement) else own_victim(placement)
+        victim = own_victim(placement)
     elif victim != "own":
         check_victim(victim)
     settings: dict[str, Any] = {
@@ -84,7 +85,7 @@ def simulate(
 def compare(
     workloads: str | Sequence[str],
     *,
-    placements: Sequence[str] | None = None,
+    placements: Sequence[str | Placement] | None = None,
     victims: Sequence[str] | None = None,
     over_provisionings: Sequence[float] = (0.1, 0.2, 0.3),
     page_size: int = 4096,
@@ -102,9 +103,10 @@ def compare(
     """Compare placement policies on each workload at each over-provisioning.
 
     Workloads are trace files, folders of recordings, or `synth:...`. All policies are compared
-    unless some are named; each placement with Greedy, Cost-Benefit and its authors' victim policy
-    unless `victims` names some. Beside them stand the frequency bound and the offline minimum
-    found. `capacity` (bytes), `fill`, `endurance` (erases) and `writes_per_day` are for the life.
+    unless some are named, or given as a `Placement` of your own; each placement with Greedy,
+    Cost-Benefit and its authors' victim policy unless `victims` names some. Beside them stand the
+    frequency bound and the offline minimum found. `capacity` (bytes), `fill`, `endurance` (erases)
+    and `writes_per_day` are for the life.
 
     The rows of the result are the runs; further tables are bounds, over_time and so on.
 

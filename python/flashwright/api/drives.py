@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import devices
+from flashwright._core import InputError
 from flashwright.api.calls import public
 from flashwright.api.results import Result
 from flashwright.devices import Load
@@ -40,6 +41,11 @@ class Drive:
     ) -> None:
         keys = dict(changes or {})
         if placement is not None:
+            if not isinstance(placement, str):
+                raise InputError(
+                    f"{placement!r}: a drive takes the name of a built-in policy; `simulate` and "
+                    "`compare` take one in Python"
+                )
             keys["ftl.placement"] = placement
             keys.setdefault("ftl.victim", victim or own_victim(placement))
         if victim is not None:

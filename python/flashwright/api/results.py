@@ -151,22 +151,32 @@ class Result(Mapping[str, Any]):
         """Give its rows as a polars data frame. Raises ImportError without polars."""
         return self.rows.to_polars()
 
-    def plots(self) -> list[go.Figure]:
-        """Give the plots of its report, for a notebook. Raises InputError if it has no report."""
+    def plots(self, lines: Sequence[str] = ()) -> list[go.Figure]:
+        """Give the plots of its report, for a notebook.
+
+        With `lines` (names in the legend, or parts of them) the others wait in the legend.
+
+        Raises InputError if it has no report, or there is no such line.
+        """
         # They take a while to import, and most results are not plotted.
         from flashwright.reports import page_of
+        from flashwright.reports.page import check_lines
         from flashwright.reports.plots import plot
 
-        return [plot(figure) for figure in page_of(self._run).figures()]
+        page = page_of(self._run)
+        check_lines(page, lines)
+        return [plot(figure, lines) for figure in page.figures()]
 
-    def report(self, path: str | Path) -> Path:
+    def report(self, path: str | Path, lines: Sequence[str] = ()) -> Path:
         """Write its report, one HTML file that works offline, and give the path.
 
-        Raises InputError if it has no report, or the file cannot be written.
+        With `lines` figures show these alone, as `plots` does.
+
+        Raises InputError if it has no report, or no such line, or the file cannot be written.
         """
         from flashwright.reports import html_of
 
-        write_text(Path(path), html_of(self._run), REPORT)
+        write_text(Path(path), html_of(self._run, lines), REPORT)
         return Path(path)
 
     def save(self, folder: str | Path) -> Path:

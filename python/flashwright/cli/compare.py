@@ -12,6 +12,7 @@ from flashwright._core import InputError, RunError
 from flashwright.cli.drive import DriveOptions, check_patterns, check_use, is_given, size_asked
 from flashwright.cli.drive_comparison import compare_drives
 from flashwright.cli.layers import stack_option
+from flashwright.cli.lists import Listed, Named
 from flashwright.cli.options import (
     Flash,
     Life,
@@ -21,19 +22,22 @@ from flashwright.cli.options import (
     split_policies,
     takes,
 )
-from flashwright.cli.output import Output, print_table, say
+from flashwright.cli.output import Output, kept_of, print_table, say
 from flashwright.cli.stack_comparison import compare_stacks_on_drives
 
 if TYPE_CHECKING:
     from flashwright.runs import Run
-    from flashwright.sweeps.comparison import Comparison
+    from flashwright.sweeps.comparison import Comparison, SweepPlan
 
 
 @click.command(short_help="All policies beside what is attainable; or several drives.")
-@click.argument("source_names", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument(
+    "source_names", type=Named(or_file=True), metavar="SOURCE...", nargs=-1, required=True
+)
 @placements_option()
 @click.option(
     "--victims",
+    type=Named("victim", others=["all"]),
     metavar="a,b|all",
     help="Victim policies, each with each placement.  [default: greedy, "
     "cost_benefit(age=closed) and the one of the placement's authors; all for `none` if "
@@ -46,10 +50,11 @@ if TYPE_CHECKING:
 @click.option(
     "--device",
     "profiles",
-    multiple=True,
+    cls=Listed,
+    type=Named("profile", or_file=True),
     metavar="PROFILE",
     help="Compare simulated drives instead: a profile of `flashwright list profile`, or a TOML "
-    "file. Again for each drive.",
+    "file. a,b or again for each drive.",
 )
 @stack_option
 @takes(DriveOptions, "drive")
@@ -151,37 +156,41 @@ def compare(
         wear=life.wear(),
         threads=jobs or os.cpu_count() or 1,
     )
-    comparison, stopped = run_plan(plan)
+    comparison, stopped = run_plan(plan, output)
     run = comparison.run("compare")
     if not output.is_only_json:
         print_comparison(comparison, run)
     folder = output.finish(run)
     if stopped is not None:
-        kept = f"{comparison.finished} of {comparison.planned} simulations are kept" + (
-            f" in {folder}" if folder else ""
-        )
+        kept = kept_of(comparison.finished, comparison.planned, "simulations", folder)
         raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
     fail_if_any_failed(comparison)
 
 
-def run_plan(plan: Any) -> tuple[Comparison, Any]:
+def run_plan(plan: SweepPlan, output: Output | None = None) -> tuple[Comparison, Any]:
     """Load the workloads, simulate, find the bounds.
 
-    Gives what is there, and the stop if Ctrl-C came between.
+    Gives what is there, and the stop if Ctrl-C came between. What an earlier run has finished in
+    the run folder of the `output` is not simulated again.
     """
     from flashwright.progress import StoppedError, follow, work
     from flashwright.sweeps.comparison import Comparison
     from flashwright.sweeps.grid import Grid
+    from flashwright.sweeps.kept import Kept
 
     workloads = plan.load(
         lambda source, load: work(f"Reading {Path(source).name}", "page writes", load)
     )
     bounds = work("Finding the frequency bound", "pages", lambda _: plan.bounds(workloads))
     jobs = plan.jobs()
-    grid = Grid(workloads, jobs, plan.device, plan.threads)
+    folder = None if output is None else output.folder(plan.job("compare", workloads))
+    grid = Grid(workloads, jobs, plan.device, plan.threads, Kept(folder))
+    if output is not None:
+        output.say_known(grid.known, len(jobs), "simulations")
     stopped = None
     try:
-        outcomes = follow(f"Simulating {len(jobs)} runs", "page writes", grid, grid.run)
+        left = len(jobs) - grid.known
+        outcomes = follow(f"Simulating {left} runs", "page writes", grid, grid.run)
     except StoppedError as stop:
         stopped, outcomes = stop, stop.result or []
     return Comparison(plan, workloads, bounds, outcomes), stopped
@@ -263,6 +272,11 @@ def _policy_changes(
     None leaves what the profile has.
     """
     from flashwright.sweeps.policies import choose, own_victim
+    from flashwright.sweeps.python_policies import is_file
+
+    in_python = next((policy for policy in placements or [] if is_file(policy)), None)
+    if in_python is not None:
+        raise InputError(f"{in_python}: a policy in Python is for runs without --device")
 
     if not is_given("placements"):
         return [(None, None)] if victims is None else [(None, victim) for victim in victims]

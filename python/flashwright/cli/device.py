@@ -8,6 +8,7 @@ import click
 
 from flashwright.cli.groups import CommandWithMore
 from flashwright.cli.import_mqsim import import_mqsim
+from flashwright.cli.lists import Named
 from flashwright.cli.measured import fit, predict
 from flashwright.cli.options import Overrides, takes
 from flashwright.cli.output import Json, print_table, say
@@ -16,7 +17,7 @@ from flashwright.outputs import PROFILE, write_text
 
 
 @click.command(cls=CommandWithMore, short_help="A drive's profile, and what it comes to.")
-@click.argument("profile")
+@click.argument("profile", type=Named("profile", or_file=True))
 @takes(Overrides, "changes")
 @click.option(
     "--out",
@@ -49,7 +50,8 @@ def device(profile: str, changes: Overrides, out: Path | None, to: Json) -> None
     if to.is_only_json:
         return
     if out is None:
-        say(text.rstrip())
+        # A file as it is: its comments are broken into lines already.
+        click.echo(text.rstrip())
     print_table(
         [("", "left"), ("", "right")],
         device_rows(found.document()),

@@ -14,6 +14,7 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.flow_options import MOST_HANDLE, FlowOptions
+from flashwright.cli.lists import Listed
 from flashwright.cli.options import (
     SLICES,
     SLICES_HELP,
@@ -48,8 +49,13 @@ class DriveOptions(Overrides):
     Options of `simulate` and `compare` with `--device`.
     """
 
-    depth: int | None = option(
-        "Keep so many requests outstanding.  [default: 32]", type=click.IntRange(1, 65_535)
+    depth: tuple[int, ...] = option(
+        "Keep so many requests outstanding; `compare` takes several, as 1,8,32.  [default: 32]",
+        type=click.IntRange(1, 65_535),
+        cls=Listed,
+        default=(),
+        show_default=False,
+        metavar="N",
     )
     open_loop: bool = option(
         "Send each request at its time in the trace, however late the drive is."
@@ -107,8 +113,25 @@ class DriveOptions(Overrides):
         "capacity)."
     )
 
+    @property
+    def depths(self) -> tuple[int | None, ...]:
+        """What drives of a comparison differ in, if several depths were asked for."""
+        twice = next((one for one in self.depth if self.depth.count(one) > 1), None)
+        if twice is not None:
+            raise click.UsageError(f"--depth {twice}: it is given twice; name each depth once")
+        return self.depth if len(self.depth) > 1 else (None,)
+
+    def one_depth(self, why: str) -> int | None:
+        """Give the depth of a run that has one.
+
+        Raises click.UsageError with the reason if there are several.
+        """
+        if len(self.depth) > 1:
+            raise click.UsageError(f"--depth {','.join(map(str, self.depth))}: {why}")
+        return self.depth[0] if self.depth else None
+
     def load(self, seed: int) -> Load:
-        """Give the load that they ask for.
+        """Give the load that they ask for, with the first depth of several.
 
         Raises click.UsageError if they contradict each other.
         """
@@ -137,7 +160,7 @@ class DriveOptions(Overrides):
             )
         return Load(
             pace="open" if self.open_loop else "closed",
-            depth=1 if self.one_by_one or self.open_loop else self.depth or 32,
+            depth=1 if self.one_by_one or self.open_loop else next(iter(self.depth), 32),
             think_time_us=self.think_time_us,
             state=self.state,
             overwrites=(2.0 if self.overwrites is None else self.overwrites)

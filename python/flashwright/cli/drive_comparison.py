@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright._core import RunError
 from flashwright.cli.drive import DriveOptions, policy_overrides
-from flashwright.cli.output import Output, print_table, say
+from flashwright.cli.output import Output, kept_of, print_table, say
 
 if TYPE_CHECKING:
     from flashwright.slices import SizeAsked
@@ -33,13 +33,19 @@ def compare_drives(
     from flashwright.drive_runs import preparing
     from flashwright.progress import StoppedError, follow
     from flashwright.sweeps.drives import Change, DriveComparison, DrivePlan, variants
+    from flashwright.sweeps.kept import Kept
 
     def overrides_of(change: Change) -> tuple[str, ...]:
         return policy_overrides(
             change.placement, change.victim, change.over_provisioning, options.overrides
         )
 
-    changes = [Change(*policy, over) for over in over_provisionings for policy in policies]
+    changes = [
+        Change(*policy, over, depth)
+        for depth in options.depths
+        for over in over_provisionings
+        for policy in policies
+    ]
     plan = DrivePlan(
         sources=[devices.check_load_source(source) for source in source_names],
         variants=variants(profiles, changes, overrides_of),
@@ -50,11 +56,14 @@ def compare_drives(
         threads=jobs or os.cpu_count() or 1,
         size=size,
     )
-    comparison = DriveComparison(plan, plan.read())
+    played = plan.read()
+    folder = output.folder(plan.job(played))
+    comparison = DriveComparison(plan, played, Kept(folder))
+    output.say_known(comparison.known, comparison.planned, "simulations")
     stopped = None
     try:
         ended = follow(
-            f"Simulating {comparison.planned} runs",
+            f"Simulating {comparison.planned - comparison.known} runs",
             "requests",
             comparison.pool,
             comparison.pool.run,
@@ -70,9 +79,7 @@ def compare_drives(
         print_drives(run.result)
     folder = output.finish(run)
     if stopped is not None:
-        kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (
-            f" in {folder}" if folder else ""
-        )
+        kept = kept_of(len(comparison.rows), comparison.planned, "simulations", folder)
         raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
     _fail_if_any_failed(comparison.failures)
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from flashwright.cli.lists import Named
 from flashwright.cli.options import Size, takes
 from flashwright.cli.outputs import OutPlace
 from flashwright.cli.volume_options import Metrics, Ways, depth_option, serve_by
 
 
 @click.command(short_help="A simulated drive as a block device that answers in its own time.")
-@click.argument("profile")
+@click.argument("profile", type=Named("profile", or_file=True))
 @click.option(
     "--size",
     type=Size(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError
+from flashwright.cli.lists import Listed
 from flashwright.cli.options import Duration, option
 from flashwright.cli.target_options import RegionText
 
@@ -76,8 +77,8 @@ class FlowOptions:
     beside: tuple[Flow, ...] = option(
         "Play this too until that ends: a source as SOURCE is, one by one unless ;depth=N or "
         ";open-loop follows, also ;think-time=US, ;priority=0..255, ;region=[OFFSET+]LENGTH, "
-        ";handle=0..127 (of a simulated drive with fdp.handles). Again for each flow.",
-        multiple=True,
+        ";handle=0..127 (of a simulated drive with fdp.handles). a,b or again for each.",
+        cls=Listed,
         type=FlowText(),
         default=(),
         show_default=False,

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import RunError
+from flashwright.cli.lists import ANY_DEVICE, Listed, Named
 from flashwright.cli.options import DriveSize, Duration, TraceReading, option, takes
-from flashwright.cli.output import Output, print_table, say
+from flashwright.cli.output import Output, kept_of, print_table, say
 from flashwright.cli.target_options import TargetOptions
 from flashwright.cli.trace_options import DEFAULT, ONE_BY_ONE, TraceOptions
 
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 stack_option = click.option(
     "--stack",
     "stacks",
-    multiple=True,
+    cls=Listed,
+    type=Named("layer"),
     metavar="STACK",
     help="Layers from the top to the bottom with | between them, such as "
-    "'stable_buffer(size=4MiB)'; `flashwright list layer` has them. Again for each stack.",
+    "'stable_buffer(size=4MiB)'; `flashwright list layer` has them. a,b or again for each.",
 )
 
 
@@ -85,8 +87,10 @@ class Layering:
 
 
 @click.command(short_help="Play a trace on layers over any device, beside the device alone.")
-@click.argument("trace")
-@click.option("--device", metavar="DEVICE", required=True, help="What the layers lie on.")
+@click.argument("trace", type=Named(or_file=True))
+@click.option(
+    "--device", type=ANY_DEVICE, metavar="DEVICE", required=True, help="What the layers lie on."
+)
 @stack_option
 @takes(Layering, "layering")
 @takes(TraceOptions, "playing", DEFAULT[ONE_BY_ONE])
@@ -197,10 +201,12 @@ def compare_stacks(
             for (label, _), (placed, trace) in zip(targets, read, strict=True)
         ],
     )
+    comparison.keep_in(output.folder(comparison.job(command)))
+    output.say_known(comparison.known, comparison.planned, "stacks")
     stopped: StoppedError[Any] | None = None
     try:
         ended = follow(
-            f"Playing {comparison.planned} stacks",
+            f"Playing {comparison.planned - comparison.known} stacks",
             "requests",
             comparison.pool,
             comparison.pool.run,
@@ -216,9 +222,7 @@ def compare_stacks(
         print_run(run)
     folder = output.finish(run)
     if stopped is not None:
-        kept = f"{len(comparison.rows)} of {comparison.planned} stacks are kept" + (
-            f" in {folder}" if folder else ""
-        )
+        kept = kept_of(len(comparison.rows), comparison.planned, "stacks", folder)
         raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
     _fail_if_any_failed(comparison)
 
@@ -264,7 +268,7 @@ def _place(
     found = comparison.place(label, target, known, device, trace, plan, placed.slices)
     if target.is_real and target.may_write:
         # Standard output may belong to the JSON alone.
-        click.echo(_warning(target, trace, found, asked), err=True)
+        say(_warning(target, trace, found, asked), err=True)
     return found
 
 

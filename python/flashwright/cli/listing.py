@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from flashwright._core import InputError, experiments, registry, transaction_variants
+from flashwright.cli.lists import Named
 from flashwright.cli.options import takes
 from flashwright.cli.output import Json, print_table
 
@@ -40,7 +41,7 @@ IN_FULL = ("experiment", "layer")
 @click.command(
     "list", short_help="Policies, workloads, formats, drives, experiments: all that has a name."
 )
-@click.argument("kind", required=False)
+@click.argument("kind", type=Named(others=list(WORDS)), required=False)
 @click.option("--markdown", is_flag=True, help="As tables for the docs.")
 @takes(Json, "to")
 def listing(kind: str | None, *, markdown: bool, to: Json) -> None:

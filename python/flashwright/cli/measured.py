@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flashwright._core import InputError
+from flashwright.cli.lists import Listed, Named, split_assignments
 from flashwright.cli.options import takes
 from flashwright.cli.output import Json, print_table, say
 from flashwright.cli.outputs import OutFile
@@ -77,11 +78,12 @@ def _rows(
 @click.option(
     "--data-sheet",
     "keys",
-    multiple=True,
+    cls=Listed,
+    split=split_assignments,
     metavar="KEY=VALUE",
     help="What the data sheet says: capacity_gb, pcie, sequential_read_mb_s, "
     "sequential_write_mb_s, random_read_iops, random_write_iops, read_latency_us, "
-    "write_latency_us. As often as needed.",
+    "write_latency_us. a=1,b=2 or again for each.",
 )
 @click.option(
     "--slices",
@@ -170,7 +172,7 @@ def fit(
 
 
 @click.command("predict", short_help="Measurements beside what a profile gives.")
-@click.argument("profile")
+@click.argument("profile", type=Named("profile", or_file=True))
 @MEASUREMENTS
 @DRIVE
 @THREADS

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from flashwright.cli.lists import Named
 from flashwright.cli.options import Life, WorkloadReading, over_provisionings_option, takes
 from flashwright.cli.output import Output, print_table
 
@@ -26,7 +27,7 @@ def model() -> None:
 
 
 @model.command(short_help="The frequency bound: least write amplification for independent updates.")
-@click.argument("source")
+@click.argument("source", type=Named(or_file=True))
 @over_provisionings_option()
 @takes(WorkloadReading, "how")
 @takes(Life, "life")

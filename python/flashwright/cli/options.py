@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from flashwright import _core
+from flashwright.cli.lists import Listed, Named, split_assignments, split_names
 
 if TYPE_CHECKING:
     from flashwright.lifetime import Wear
@@ -255,11 +256,6 @@ class WritesPerDay(click.ParamType["float | str"]):
         return number
 
 
-def split_names(text: str) -> list[str]:
-    """Split `a,b(x=1,y=2),c` at the commas outside of brackets."""
-    return [name for name in (part.strip() for part in re.split(r",(?![^(]*\))", text)) if name]
-
-
 SEED: dict[str, Any] = {"type": click.IntRange(0, 2**64 - 1), "default": 1}
 """Of the option of a seed."""
 
@@ -282,8 +278,9 @@ def placements_option() -> Callable[[Command], Command]:
         "--placements",
         default="all",
         show_default=True,
+        type=Named("placement", others=["all"]),
         metavar="a,b|all",
-        help="Placement policies.",
+        help="Placement policies; FILE.py:CLASS for one of your own (docs/python.md).",
     )
 
 
@@ -479,8 +476,10 @@ class Overrides:
     """Changes of a profile."""
 
     overrides: tuple[str, ...] = option(
-        "Change a key of the profile, such as ftl.over_provisioning=28%. Again for each key.",
+        "Change a key of the profile, such as ftl.over_provisioning=28%. a=1,b=2 or again for "
+        "each key.",
         "--set",
-        multiple=True,
+        cls=Listed,
+        split=split_assignments,
         metavar="KEY=VALUE",
     )

@@ -10,18 +10,15 @@ from typing import Any
 
 import click
 from rich import box
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from flashwright._core import __version__
+from flashwright.cli.narrow import GAP, Column, parts_that_fit, width, wrapped
 from flashwright.cli.options import option
 from flashwright.cli.outputs import OutFile, OutFolder
 from flashwright.outputs import JSON, write_text
 from flashwright.runs import REPORT_FILE, Job, Run, dump_json
-
-_PADDING = 2
-"""Between two columns."""
 
 
 def write_json(document: Any, json_path: str | None) -> None:
@@ -66,7 +63,7 @@ class Json:
     def say(self, line: str = "") -> None:
         """Print a line for people, unless standard output belongs to the JSON."""
         if not self.is_only_json:
-            click.echo(line)
+            say(line)
 
     def write(self, document: Any) -> None:
         """Write the document where `--json` says, if it was given.
@@ -101,14 +98,26 @@ class Output(Json):
         return folder
 
     def keep(self, run: Run) -> Path | None:
-        """Write the run folder with its report; give it, if one was written."""
+        """Write the run folder with its report; give it, if one was written.
+
+        The complete result of the same work stays where this run was stopped.
+        """
         from flashwright.reports import write_report
 
         folder = self.folder(run.job)
+        was_stopped = not run.result.get("complete", True)
+        if was_stopped and folder and run.job and run.job.is_complete_in(folder):
+            self.say(f"{folder}: the complete result of an earlier run stays there.")
+            return None
         if folder is not None:
             run.write(folder)
             write_report(folder)
         return folder
+
+    def say_known(self, known: int, planned: int, what: str) -> None:
+        """Say how many of the simulations that are to be an earlier run has finished."""
+        if known:
+            self.say(f"{known} of {planned} {what} were finished by an earlier run, and are taken.")
 
     def tell_finished(self, run: Run, folder: Path | None) -> None:
         """Write the JSON, and say where the report is."""
@@ -117,9 +126,15 @@ class Output(Json):
             self.say(f"\nReport: {folder / REPORT_FILE}")
 
 
-def say(line: str = "") -> None:
-    """Print a line for people."""
-    click.echo(line)
+def kept_of(finished: int, planned: int, what: str, folder: Path | None) -> str:
+    """Say what a comparison that was stopped has finished, and what becomes of it."""
+    of_all = f"{finished} of {planned} {what} are finished"
+    return of_all if folder is None else f"{of_all}, and are not done again in {folder}"
+
+
+def say(line: str = "", *, err: bool = False) -> None:
+    """Print a line for people, broken into lines that fit; `err`: on standard error."""
+    click.echo(wrapped(line), err=err)
 
 
 def print_table(
@@ -127,54 +142,34 @@ def print_table(
 ) -> None:
     """Print a table on standard output: `columns` are (heading, "left" or "right").
 
-    Without a terminal nothing is cut to its width, so that a pipe gets everything.
+    It fits the terminal, or 80 columns where there is none; no cell is cut.
     """
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=10_000, color_system=None)
+    most = width()
+    known = [
+        Column(heading, [row[number] for row in rows], is_right=justify == "right")
+        for number, (heading, justify) in enumerate(columns)
+    ]
+    parts = parts_that_fit(known, rows, most)
+    widest = max(sum(wide + GAP for _, wide in part) for part in parts)
+    console = Console(highlight=False, width=max(most, widest))
     if title is not None:
-        console.print(f"\n{title}", style="bold", markup=False)
-    headed = any(heading for heading, _ in columns)
-    for part in parts_that_fit([heading for heading, _ in columns], rows, console.width):
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_header=headed)
-        for number in part:
-            heading, justify = columns[number]
+        console.print(f"\n{wrapped(title, most)}", style="bold", markup=False)
+    for part in parts:
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            padding=(0, GAP - 1, 0, 0),
+            pad_edge=False,
+            show_edge=False,
+            header_style="bold",
+            show_header=any(heading for heading, _ in columns),
+        )
+        for number, wide in part:
             table.add_column(
-                heading,
-                justify="right" if justify == "right" else "left",
-                no_wrap=not console.is_terminal,
+                known[number].heading_in(wide),
+                justify="right" if columns[number][1] == "right" else "left",
+                width=wide,
             )
         for row in rows:
-            table.add_row(*(row[number] for number in part))
+            table.add_row(*(known[number].cell_in(row[number], wide) for number, wide in part))
         console.print(table)
-
-
-def parts_that_fit(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], width: int
-) -> list[list[int]]:
-    """Tell which columns of a table to print together.
-
-    No cell of it wraps in so many characters then. Columns that name the rows (all on the left
-    without which two rows would look the same) stand in every part. What does not fit even so is
-    left to wrap.
-    """
-    widths = [
-        max(cell_len(row[number]) for row in (headings, *rows)) + _PADDING
-        for number in range(len(headings))
-    ]
-    if sum(widths) <= width or len(headings) == 1:
-        return [list(range(len(headings)))]
-    keys = next(
-        (n for n in range(1, len(headings)) if len({tuple(row[:n]) for row in rows}) == len(rows)),
-        1,
-    )
-    room = width - sum(widths[:keys])
-    parts: list[list[int]] = []
-    left = 0
-    for number in range(keys, len(headings)):
-        if not parts or widths[number] > left:
-            parts.append(list(range(keys)))
-            left = room
-        parts[-1].append(number)
-        left -= widths[number]
-    return parts
+        console.print()

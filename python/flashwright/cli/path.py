@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Number, option, split_names, takes
+from flashwright.cli.lists import Named, split_names
+from flashwright.cli.options import Number, option, takes
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.run_plan import BenchOptions, RunOptions, document_of, lasting, plan_of
 from flashwright.cli.run_recorded import RecordOptions, VolumeOptions
@@ -55,6 +56,7 @@ class StudyOptions:
         "Play each recording on a simulated drive: a profile of `flashwright list profile`, or the "
         "path of a TOML file.",
         "--device",
+        type=Named("profile", or_file=True),
         metavar="PROFILE",
     )
     whole_drive: bool = option(
@@ -81,8 +83,8 @@ class StudyOptions:
 @click.command(
     short_help="File systems, buffers, mixes, schedulers: what of the path amplifies writes."
 )
-@click.argument("study")
-@click.argument("workload", default="tpcc")
+@click.argument("study", type=Named("study"))
+@click.argument("workload", type=Named("benchmark"), default="tpcc")
 @takes(StudyOptions, "options")
 @takes(BenchOptions, "bench", lasting(DEFAULT_SECONDS))
 @takes(VolumeOptions, "volume")

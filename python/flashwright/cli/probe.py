@@ -7,6 +7,7 @@ from dataclasses import replace
 import click
 
 from flashwright.cli import probe_runs
+from flashwright.cli.lists import ANY_DEVICE
 from flashwright.cli.options import at_most_one, takes
 from flashwright.cli.output import Output
 from flashwright.cli.probe_runs import ProbeOptions
@@ -14,7 +15,7 @@ from flashwright.cli.target_options import TargetOptions
 
 
 @click.command(short_help="Measure any drive from outside, and find its inside.")
-@click.argument("device", required=False)
+@click.argument("device", type=ANY_DEVICE, required=False)
 @takes(ProbeOptions, "options")
 @click.option(
     "--list", "list_them", is_flag=True, help="List the experiments, and do nothing else."

@@ -5,8 +5,6 @@ The device opened, the experiments followed, the run folder, the tables for peop
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
+from flashwright.cli.lists import Listed, Named
 from flashwright.cli.options import Duration, option
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.target_options import TargetOptions
@@ -44,8 +43,9 @@ class ProbeOptions:
     )
     full: bool = option("All experiments: half an hour of a fast device, hours of a slow card.")
     only: tuple[str, ...] = option(
-        "This experiment alone, of `flashwright list experiment`. Again for each.",
-        multiple=True,
+        "This experiment alone, of `flashwright list experiment`. a,b or again for each.",
+        cls=Listed,
+        type=Named("experiment"),
         metavar="NAME[(KEY=VALUE,...)]",
     )
     minutes: float | None = option(
@@ -302,7 +302,7 @@ def _tell_before(
 def _tell(line: str) -> None:
     # Standard output may belong to the JSON alone. Who does not read it loses nothing of the run.
     with suppress(BrokenPipeError):
-        click.echo(line, err=True)
+        say(line, err=True)
 
 
 def _size(value: float) -> str:
@@ -344,16 +344,8 @@ def print_run(run: Run) -> None:
         rows, headings = words.comparison_rows(run), words.comparison_headings(result)
     else:
         rows, headings = words.value_rows(result), words.HEADINGS
-    left_out = _too_wide(headings)
     if rows:
-        kept = [number for number, (heading, _) in enumerate(headings) if heading not in left_out]
-        print_table(
-            [headings[number] for number in kept],
-            [tuple(row[number] for number in kept) for row in _shortened(rows)],
-            words.title(result),
-        )
-    if rows and left_out:
-        say(f"Not shown on so narrow a terminal, but in the report: {' and '.join(left_out)}.")
+        print_table(headings, _shortened(rows), words.title(result))
     for line in (
         *words.remarks(result),
         *words.profile_lines(result),
@@ -364,20 +356,6 @@ def print_run(run: Run) -> None:
 
 MOST_VALUES = 6
 """Values of one experiment that are printed."""
-
-
-NARROW = {"why": 150, "95 % interval": 110}
-"""Columns of a terminal below which a column of the table is left out: names cut to nothing tell
-less.
-"""
-
-
-def _too_wide(headings: Sequence[tuple[str, str]]) -> list[str]:
-    """Give the columns that the terminal has no room for; none if there is no terminal."""
-    if not sys.stdout.isatty():
-        return []
-    width = shutil.get_terminal_size().columns
-    return [heading for heading, _ in headings if width < NARROW.get(heading, 0)]
 
 
 def _shortened(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

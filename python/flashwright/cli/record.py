@@ -13,6 +13,7 @@ import click
 
 from flashwright._core import InputError, RunError
 from flashwright.cli.following import propose
+from flashwright.cli.lists import Listed
 from flashwright.cli.options import Duration, Size, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.cli.outputs import OutFolder
@@ -114,9 +115,9 @@ def _folder_for(target: Path, to: Json) -> Path:
     "--pid",
     "pids",
     type=click.IntRange(1),
-    multiple=True,
+    cls=Listed,
     metavar="PID",
-    help="With --database: record this process, too, with its children. Again for each.",
+    help="With --database: record this process, too, with its children. a,b or again for each.",
 )
 @click.option(
     "--light",

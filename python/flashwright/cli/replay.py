@@ -13,6 +13,7 @@ import click
 from flashwright._core import RunError
 from flashwright.cli import replay_recorded
 from flashwright.cli.flow_options import FlowOptions
+from flashwright.cli.lists import ANY_DEVICE, Named
 from flashwright.cli.options import DriveSize, Size, TraceReading, option, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.cli.outputs import OutFolder
@@ -54,8 +55,10 @@ class ReplayOptions:
 
 
 @click.command(short_help="Play a recorded trace on any device, and measure its answers.")
-@click.argument("trace")
-@click.option("--device", metavar="DEVICE", required=True, help="What it is played on.")
+@click.argument("trace", type=Named(or_file=True))
+@click.option(
+    "--device", type=ANY_DEVICE, metavar="DEVICE", required=True, help="What it is played on."
+)
 @takes(TraceOptions, "playing", DEFAULT[OPEN_LOOP])
 @takes(ReplayOptions, "options")
 @takes(FlowOptions, "flows")
@@ -221,9 +224,7 @@ def replay_on(
     )
     if target.is_real and replays.changes(trace) and not asked.is_silent:
         # Standard output may belong to the JSON alone.
-        click.echo(
-            replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True
-        )
+        say(replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True)
     if asked.dry_run:
         _tell_dry(
             {

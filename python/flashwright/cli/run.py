@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import RunError
+from flashwright.cli.lists import Named
 from flashwright.cli.options import takes
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.run_plan import RunOptions, document_of, lasting, plan_of
@@ -21,7 +22,7 @@ DEFAULT_SECONDS = 60.0
 
 
 @click.command(short_help="A benchmark on a real database: TPC-C, TPC-B, TATP, YCSB.")
-@click.argument("workload")
+@click.argument("workload", type=Named("benchmark"))
 @takes(RunOptions, "options", lasting(DEFAULT_SECONDS))
 @takes(RecordOptions, "recording")
 @takes(Output, "output")

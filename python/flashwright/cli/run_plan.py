@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError
+from flashwright.cli.lists import Listed, Named, split_assignments
 from flashwright.cli.options import Count, Duration, Number, Size, option
 from flashwright.cli.run_recorded import RecordOptions, volume_of
 
@@ -126,14 +127,17 @@ class BenchOptions:
     )
     page_bytes: int | None = option("SQLite: bytes of a page.", "--page-size", type=Size())
     extra: dict[str, str] = option(
-        "Any other setting of PostgreSQL, or pragma of SQLite. Again for each.",
+        "Any other setting of PostgreSQL, or pragma of SQLite. a=1,b=2 or again for each.",
         "--set",
-        multiple=True,
+        cls=Listed,
+        split=split_assignments,
         callback=_assignments,
         metavar="NAME=VALUE",
     )
     preset: str | None = option(
-        "A paper's set-up (see `flashwright list preset`); other options change it.", metavar="NAME"
+        "A paper's set-up (see `flashwright list preset`); other options change it.",
+        type=Named("preset"),
+        metavar="NAME",
     )
     scale_down: float = option(
         "Divide the preset's sizes and times by F alike.", type=Number(1), default=1.0, metavar="F"

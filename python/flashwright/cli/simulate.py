@@ -17,6 +17,7 @@ from flashwright.cli.drive import (
     size_asked,
 )
 from flashwright.cli.flow_options import FlowOptions
+from flashwright.cli.lists import Listed, Named
 from flashwright.cli.options import Count, Flash, Fraction, Life, WorkloadReading, takes
 from flashwright.cli.output import Output, print_table, say
 
@@ -35,16 +36,18 @@ def _one_device(
 
 
 @click.command(short_help="Write amplification of one policy, or latencies on a drive.")
-@click.argument("source")
+@click.argument("source", type=Named(or_file=True))
 @click.option(
     "--placement",
     default="none",
     show_default=True,
+    type=Named("placement"),
     metavar="NAME",
-    help="Which stream a page goes to.",
+    help="Which stream a page goes to; FILE.py:CLASS for one of your own (docs/python.md).",
 )
 @click.option(
     "--victim",
+    type=Named("victim"),
     metavar="NAME",
     help="Which erase block is cleaned.  [default: the one that the placement's authors use]",
 )
@@ -61,7 +64,8 @@ def _one_device(
 @takes(Life, "life")
 @click.option(
     "--device",
-    multiple=True,
+    cls=Listed,
+    type=Named("profile", or_file=True),
     callback=_one_device,
     metavar="PROFILE",
     help="Play SOURCE on a simulated drive with a clock: a profile of `flashwright list profile`, "
@@ -130,10 +134,14 @@ def simulate(
     from flashwright.drive_runs import DriveRun
     from flashwright.progress import work
     from flashwright.simulations import Simulation, simulate_workload
-    from flashwright.sweeps.policies import check_victim, own_victim
+    from flashwright.sweeps.policies import check_victim, own_victim, resolved
 
     reading = how.reading()
     if device is not None:
+        drive.one_depth(
+            "a run has one; compare several with `flashwright compare SOURCE --device "
+            f"{device} --depth ...`"
+        )
         overrides = policy_overrides(
             placement if is_given("placement") else None,
             victim,
@@ -155,10 +163,11 @@ def simulate(
         check_patterns([source])
         simulate_drive(device, overrides, asked, output, per_request=per_request)
         return
-    own = own_victim(placement)
+    policy = resolved(placement)
+    own = own_victim(policy)
     settings: dict[str, Any] = {
-        "placement": placement,
-        "victim": own if victim is None else check_victim(victim),
+        "placement": policy,
+        "victim": own if victim in (None, own) else check_victim(str(victim)),
         "over_provisioning": over_provisioning,
         **vars(flash),
         "seed": how.seed,

@@ -69,8 +69,9 @@ def compare_stacks_on_drives(
             f"{' '.join(source_names)}: with --stack one trace is played; give one SOURCE"
         )
     path = replays.trace_path(source_names[0])
+    depth = options.one_depth("with --stack a trace is played at one; run it again for each")
     load = options.load(reading.seed)
-    one_by_one = load.pace == "closed" and (load.depth == 1 or options.depth is None)
+    one_by_one = load.pace == "closed" and (load.depth == 1 or depth is None)
     kind = "open_loop" if load.pace == "open" else "one_by_one" if one_by_one else "closed_loop"
     plan = replays.ReplayPlan(
         replays.Pace(kind, 1 if kind != "closed_loop" else load.depth),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright import _core
+from flashwright.cli.lists import Listed
 from flashwright.cli.options import Number, Overrides, Size, option
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class TargetOptions(Overrides):
     destroy_data: tuple[str, ...] = option(
         "Confirm overwriting a device that holds a file system, partitions or other data, by "
         "repeating its path.",
-        multiple=True,
+        cls=Listed,
         metavar="DEVICE",
     )
     create: int | None = option(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from flashwright._core import InputError
+from flashwright.cli.lists import Named
 from flashwright.cli.options import Size, SkipBad, TraceReading, seed_option, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.cli.outputs import OutFile
@@ -36,7 +37,7 @@ def trace() -> None:
 
 
 @trace.command(short_help="What a trace holds.")
-@click.argument("source")
+@click.argument("source", type=Named(or_file=True))
 @click.option(
     "--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page."
 )
@@ -168,7 +169,7 @@ def _lost(done: dict[str, Any]) -> str:
 
 
 @trace.command(short_help="Write a synthetic workload to a file.")
-@click.argument("workload")
+@click.argument("workload", type=Named("workload"))
 @click.argument("target", type=OutFile(TRACE, is_dash_allowed=True))
 @to_option
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")

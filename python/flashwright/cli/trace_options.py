@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flashwright.cli.lists import OneDepth
 from flashwright.cli.options import Count, Duration, Number, at_most_one, option
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class TraceOptions:
     open_loop: bool = option(
         "Send each request at its time in the trace, however late the device is."
     )
-    depth: int | None = option("Keep so many requests outstanding.", type=click.IntRange(1, 4096))
+    depth: int | None = option("Keep so many requests outstanding.", type=OneDepth(1, 4096))
     one_by_one: bool = option("Send a request when the one before it is done: --depth 1.")
     waiting: bool = option(
         "With --depth or --one-by-one: not before the trace's interval since the request before "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flashwright.cli.lists import ANY_DEVICE, Named
 from flashwright.cli.options import Count, Duration, Size, option, takes
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.target_options import TargetOptions
@@ -26,7 +27,10 @@ class ClientOptions:
         "Pages of the buffer pool.", "--pool", type=Count(), default="1024", metavar="N"
     )
     buffer: str = option(
-        "How the pool chooses victims: `flashwright list buffer`.", default="lru", metavar="NAME"
+        "How the pool chooses victims: `flashwright list buffer`.",
+        type=Named("buffer"),
+        default="lru",
+        metavar="NAME",
     )
     locks: str | None = option(
         "What a transaction locks until it ends.  [default: row, or page if the trace has no rows]",
@@ -132,8 +136,10 @@ class ClientOptions:
 
 
 @click.command(short_help="What a device does to transactions: throughput, response, restarts.")
-@click.argument("source")
-@click.option("--device", metavar="DEVICE", required=True, help="What they run on.")
+@click.argument("source", type=Named("load", or_file=True))
+@click.option(
+    "--device", type=ANY_DEVICE, metavar="DEVICE", required=True, help="What they run on."
+)
 @takes(ClientOptions, "clients")
 @takes(TargetOptions, "on")
 @takes(Output, "output")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from flashwright.cli.lists import Listed
 from flashwright.cli.options import Size, takes
 from flashwright.cli.output import Json, print_table, say
 from flashwright.cli.volume_headers import destroy, new_uuid
@@ -48,6 +49,19 @@ def volume() -> None:
 
     A volume knows what it is made of: nothing but the device has to be named again. What it
     promises is in docs/volumes.md.
+
+    \b
+    To uninstall, and leave nothing on the machine:
+      flashwright volume list                      what is still in use
+      sudo flashwright volume umount DIRECTORY     each of them; Ctrl-C ends `serve`
+      sudo systemctl disable --now NAME            units that you made with `volume unit`,
+      sudo rm /etc/systemd/system/NAME.service     and their files
+      flashwright volume destroy DEVICE            or copy its files away first: without
+                                                   flashwright nothing can read them
+      sudo rm -r /run/flashwright                  notes of volumes that are gone
+      pip uninstall flashwright
+
+    docs/volumes.md has all places, under "Uninstalling".
     """
 
 
@@ -97,7 +111,7 @@ for upkeep in (check, destroy, new_uuid, resize, restage, salvage, scrub):
 )
 @click.option(
     "--destroy-data",
-    multiple=True,
+    cls=Listed,
     metavar="DEVICE",
     help="Confirm that what the device holds is lost, by repeating its path. Again for DEVICE2.",
 )
@@ -381,9 +395,9 @@ def unit(
     from flashwright.volumes import units
 
     if directory is not None and nbd is None:
-        say(units.of_mount(device, directory, staging, memory).rstrip())
+        click.echo(units.of_mount(device, directory, staging, memory).rstrip())
     elif nbd is not None and directory is None:
-        say(units.of_nbd(device, nbd, staging, memory).rstrip())
+        click.echo(units.of_nbd(device, nbd, staging, memory).rstrip())
     else:
         raise click.UsageError("give either --mount or --nbd")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from flashwright._core import InputError
+from flashwright.cli.lists import Listed, Named
 from flashwright.cli.options import DriveSize, Overrides, takes
 from flashwright.cli.output import Output, print_table, say
 
@@ -16,7 +17,8 @@ from flashwright.cli.output import Output, print_table, say
 @click.option(
     "--device",
     "profiles",
-    multiple=True,
+    cls=Listed,
+    type=Named("profile", or_file=True),
     metavar="PROFILE",
     help="What the flash of this drive programs for it: a profile of `flashwright list profile`, "
     "or the path of a TOML file.",

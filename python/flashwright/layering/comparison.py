@@ -5,9 +5,9 @@ Each played on a device of its own, and judged against the device alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from flashwright import _core, replays
@@ -20,10 +20,13 @@ from flashwright.layering.verdict import verdict
 from flashwright.probing.targets import Region
 from flashwright.runs import Job, Run, stack, table
 from flashwright.slices import Effort
+from flashwright.sweeps.kept import Kept, key_of
 from flashwright.sweeps.pool import Ended, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pyarrow as pa
 
     from flashwright._core import Device, Progress, ReplayTrace
     from flashwright.layering.facts import Facts
@@ -35,6 +38,8 @@ OUTSTANDING = 64
 """Requests that layers may have outstanding on a real device, whatever the pace above them."""
 ROOM = 1.25
 _MIB = 1 << 20
+_PARTS = ("stack", "outcome", "device_info")
+"""What of a `Measured` is no table."""
 
 
 @dataclass(frozen=True)
@@ -146,13 +151,42 @@ class LayersComparison:
         self.plan, self.places = plan, list(places)
         self._above = [self._above_bytes(place) for place in self.places]
         self._jobs = [(number, text) for number in range(len(self.places)) for text in plan.stacks]
-        tasks = [partial(self._measure, number, text) for number, text in self._jobs]
-        # Stacks on a real device come one after another.
-        threads = 1 if any(not place.target.is_simulated for place in self.places) else plan.threads
-        totals = [self.places[number].trace.totals["requests"] for number, _ in self._jobs]
-        self.pool: Pool[Measured] = Pool(tasks, totals, threads)
+        self._kept = Kept(None)
         self._ended: list[Ended[Measured]] = []
         self.rows: list[dict[str, Any]] = []
+
+    def keep_in(self, run_folder: Path | None) -> None:
+        """Keep each stack in the run folder as it ends, and take those that are finished there.
+
+        On a real device none is: its answers are not the same again.
+        """
+        if all(place.target.is_simulated for place in self.places):
+            self._kept = Kept(run_folder)
+
+    @cached_property
+    def pool(self) -> Pool[Measured]:
+        """The runs; stacks on a real device come one after another."""
+        keys = [self._key(*job) for job in self._jobs]
+        tasks = [
+            partial(self._measure, *job, key) for job, key in zip(self._jobs, keys, strict=True)
+        ]
+        totals = [
+            0 if self._kept.has(key) else self.places[number].trace.totals["requests"]
+            for key, (number, _) in zip(keys, self._jobs, strict=True)
+        ]
+        is_real = any(not place.target.is_simulated for place in self.places)
+        return Pool(tasks, totals, 1 if is_real else self.plan.threads)
+
+    @property
+    def known(self) -> int:
+        """Runs that an earlier one has finished."""
+        return sum(self._kept.has(self._key(*job)) for job in self._jobs)
+
+    def _key(self, number: int, text: str) -> str | None:
+        if not self._kept.is_on:
+            return None
+        one = replace(self.plan, stacks=(text,))
+        return key_of(self._identity_of(one, [self.places[number]]), self._above[number])
 
     @property
     def planned(self) -> int:
@@ -190,7 +224,18 @@ class LayersComparison:
             )
         return None
 
-    def _measure(self, number: int, text: str, progress: Progress) -> Measured:
+    def _measure(self, number: int, text: str, key: str | None, progress: Progress) -> Measured:
+        def measured() -> dict[str, Any]:
+            found = self._play(number, text, progress)
+            return {name: getattr(found, name) for name in _PARTS} | {
+                "tables": {name: dict(_columns(one)) for name, one in found.tables.items()}
+            }
+
+        found = self._kept.remember(key, measured)
+        tables = {name: table(columns) for name, columns in found["tables"].items()}
+        return Measured(**{name: found[name] for name in _PARTS}, tables=tables)
+
+    def _play(self, number: int, text: str, progress: Progress) -> Measured:
         place, plan = self.places[number], self.plan
         more: dict[str, Any] = {
             "facts": place.facts.values,
@@ -217,6 +262,8 @@ class LayersComparison:
     def take(self, ended: Sequence[Ended[Measured]]) -> None:
         """Take what came of the runs, and judge each against the device alone."""
         self._ended = list(ended)
+        if len(ended) == self.planned:
+            self._kept.drop_all_but([self._key(*job) for job in self._jobs])
         self.rows = [self._row(one) for one in ended]
         direct = {
             row["drive"]: row
@@ -256,12 +303,11 @@ class LayersComparison:
             "kept": layers["kept"],
         }
 
-    def _identity(self) -> list[Any]:
-        """Give what goes into the comparison."""
-        plan = self.plan
-        devices = [place.target.document(place.device.info) for place in self.places]
-        facts = [place.facts.values for place in self.places]
-        regions = [place.region.document() for place in self.places]
+    def _identity_of(self, plan: LayersPlan, places: Sequence[Place]) -> list[Any]:
+        """Give what goes into a comparison."""
+        devices = [place.target.document(place.device.info) for place in places]
+        facts = [place.facts.values for place in places]
+        regions = [place.region.document() for place in places]
         # The content of a trace, and not the path, decides on the figures.
         return [
             [place.trace.sources for place in self.places],
@@ -274,6 +320,12 @@ class LayersComparison:
             plan.drain,
             *([plan.data] if plan.data else []),
         ]
+
+    def job(self, command: str = COMMAND) -> Job:
+        """Give the work that is asked for, by which its run folder is named."""
+        inputs = replays.inputs(self.plan.path, self.places[0].trace)
+        identity = self._identity_of(self.plan, self.places)
+        return Job(command, identity, inputs, self.places[0].target.seed)
 
     def run(self, command: str = COMMAND) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
@@ -300,10 +352,7 @@ class LayersComparison:
             "results": self.rows,
             "remarks": self._remarks(),
         }
-        inputs = replays.inputs(plan.path, self.places[0].trace)
-        return Job(command, self._identity(), inputs, self.places[0].target.seed).run(
-            result, self._tables()
-        )
+        return self.job(command).run(result, self._tables())
 
     def _remarks(self) -> list[str]:
         said = []
@@ -331,6 +380,10 @@ class LayersComparison:
         keys = dict.fromkeys(key for row in rows for key in row)
         tables = {"stacks": table({key: [row.get(key) for row in rows] for key in keys})}
         return tables | {name: stack(found) for name, found in parts.items()}
+
+
+def _columns(found: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    yield from zip(found.column_names, found.columns, strict=True)
 
 
 def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,25 +74,27 @@ def page_of(run: Run) -> Page:
     return builders[run.command](run)
 
 
-def html_of(run: Run) -> str:
-    """Give the report of a run as one HTML document.
+def html_of(run: Run, lines: Sequence[str] = ()) -> str:
+    """Give the report of a run as one HTML document, with these lines of its figures alone.
 
-    Raises InputError if it is of a command that has no report.
+    Raises InputError if it is of a command that has no report, or there is no such line.
     """
     from flashwright.reports.page import render
 
-    return render(page_of(run))
+    return render(page_of(run), lines)
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: Path, lines: Sequence[str] = ()) -> Path:
     """Make the report of a run folder from the files in it, and give its path.
+
+    Of figures these lines are shown alone; the others wait in the legend.
 
     Raises InputError if the folder is no run folder, or of a command that has no report.
     """
     run = Run.read(folder)
     file = folder / REPORT_FILE
     try:
-        html = html_of(run)
+        html = html_of(run, lines)
     except InputError as error:
         raise InputError(f"{folder}: {error}") from None
     except (KeyError, IndexError, TypeError, ValueError, StopIteration) as error:

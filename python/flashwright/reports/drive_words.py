@@ -85,7 +85,11 @@ def pace(result: Mapping[str, Any]) -> str:
     found = result["pace"]
     if found["kind"] == "open_loop":
         return "at the times of the trace"
-    text = "one by one" if found["depth"] == 1 else f"{found['depth']} outstanding"
+    depth = found["depth"]
+    if isinstance(depth, list):
+        text = f"{', '.join(map(str, depth))} outstanding"
+    else:
+        text = "one by one" if depth == 1 else f"{depth} outstanding"
     if found["think_time_us"]:
         text += f", {significant(found['think_time_us'])} µs to think"
     return text

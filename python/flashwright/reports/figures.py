@@ -144,7 +144,11 @@ def bars(
     colours: Sequence[str],
     x_title: str,
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Give horizontal bars, the first label on top, each with its value as text."""
+    """Give horizontal bars, the first label on top, each with its value as text.
+
+    On a logarithmic scale if one is so long that others would have no length.
+    """
+    is_log, ends = bar_scale(values)
     data = [
         {
             "type": "bar",
@@ -167,17 +171,45 @@ def bars(
     }
     layout = {
         "annotations": [
-            {"x": value, "y": label, "text": text, **beside}
+            {"x": _on_axis(value, ends, is_log=is_log), "y": label, "text": text, **beside}
             for value, label, text in zip(values, labels, texts, strict=True)
         ],
         # Room for the text beside the longest bar.
-        "xaxis": {"title": {"text": x_title}, "range": [0, max(values) * 1.25]},
-        "meta": {"phoneRange": [0, max(values) * 2]},
+        "xaxis": {
+            **(log_axis(x_title, values) if is_log else title(x_title)),
+            "range": [ends[0], ends[0] + (ends[1] - ends[0]) * 1.25],
+        },
+        "meta": {"phoneRange": list(ends), **({"note": LOG_NOTE} if is_log else {})},
         "yaxis": {"autorange": "reversed", "showgrid": False, "ticks": "", "dtick": 1},
         "bargap": 0.35,
         "showlegend": False,
     }
     return data, layout
+
+
+MOST_TIMES = 100
+"""One bar may be so many times as long as another: in a narrow window that is still to be seen."""
+LOG_NOTE = "The scale is logarithmic: some values are more than a hundred times others."
+
+
+def bar_scale(values: Sequence[float]) -> tuple[bool, tuple[float, float]]:
+    """Tell whether bars need a logarithmic scale, and where their axis begins and ends.
+
+    The ends are exponents of ten then, and the axis begins below the least value.
+    """
+    positive = [value for value in values if value > 0]
+    most = max(values, default=0.0)
+    if not positive or most <= MOST_TIMES * min(positive):
+        return False, (0.0, most * 1.02 or 1.0)
+    low, high = math.log10(min(positive)), math.log10(most)
+    return True, (low - (high - low) * 0.08, high + (high - low) * 0.02)
+
+
+def _on_axis(value: float, ends: tuple[float, float], *, is_log: bool) -> float:
+    """Give where a value is, as annotations have it: exponents on a logarithmic axis."""
+    if not is_log:
+        return value
+    return math.log10(value) if value > 0 else ends[0]
 
 
 LEFT_OUT = " The last window is left out: the end cuts it short."

@@ -18,7 +18,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from flashwright._core import InputError
+from flashwright.reports.headlines import answer
 from flashwright.runs import plain, said_command
+
+MOST_ROWS = 8
+"""Of a table that is open in a narrow window."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,12 @@ class Figure:
     layout: dict[str, Any] = field(default_factory=dict)
     height_px: int = 440
 
+    @property
+    def caption(self) -> str:
+        """What to read in it, with what its layout adds to that."""
+        note = self.layout.get("meta", {}).get("note", "")
+        return f"{self.reading} {note}".strip()
+
 
 @dataclass(frozen=True)
 class Table:
@@ -50,6 +61,16 @@ class Table:
     note: str = ""
     emphasised: frozenset[int] = frozenset()
     folded: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a narrow window shows it folded."""
+        return len(self.rows) > MOST_ROWS
+
+    @property
+    def has_prose(self) -> bool:
+        """Whether a narrow window shows its cells below each other."""
+        return any(kind == "prose" for _, kind in self.columns)
 
 
 @dataclass(frozen=True)
@@ -79,8 +100,8 @@ class Section:
 class Page:
     """A report.
 
-    The answer first, a paragraph for each line of `headline`, then plots, tables, and what produced
-    it.
+    The answer first: of `headline` two short sentences, large, and the rest below them. Then plots,
+    tables, and what produced it. `remarks` are folded.
     """
 
     kind: str
@@ -101,10 +122,56 @@ class Page:
         ]
 
 
-def render(page: Page) -> str:
-    """Give the report as one HTML document that needs nothing else."""
+def shown(data: Sequence[dict[str, Any]], lines: Sequence[str]) -> list[dict[str, Any]]:
+    """Leave those whose name has one of `lines` in it; the others wait in the legend.
+
+    All of them stay if none is named so, or none is asked for.
+    """
+    wanted = [line.casefold() for line in lines]
+
+    def is_wanted(trace: dict[str, Any]) -> bool:
+        return any(line in str(trace.get("name", "")).casefold() for line in wanted)
+
+    if not any(map(is_wanted, data)):
+        return list(data)
+    return [
+        {key: value for key, value in trace.items() if key != "visible"}
+        if is_wanted(trace)
+        else {**trace, "visible": "legendonly"}
+        for trace in data
+    ]
+
+
+def check_lines(page: Page, lines: Sequence[str]) -> None:
+    """Raise InputError if no figure has a line of one of these names."""
+    names = dict.fromkeys(
+        str(trace["name"])
+        for figure in page.figures()
+        for trace in figure.data
+        if trace.get("name")
+    )
+    for line in lines:
+        if not any(line.casefold() in name.casefold() for name in names):
+            known = ", ".join(names) or "none"
+            raise InputError(
+                f"--lines {line}: no figure has a line of that name; there is: {known}"
+            )
+
+
+def render(page: Page, lines: Sequence[str] = ()) -> str:
+    """Give the report as one HTML document that needs nothing else.
+
+    Figures show these `lines` alone, as `shown` chooses them.
+
+    Raises InputError if there is none of such a name.
+    """
+    check_lines(page, lines)
     figures = {
-        figure.id: {"data": figure.data, "layout": figure.layout, "height": figure.height_px}
+        figure.id: {
+            "data": shown(figure.data, lines),
+            "layout": figure.layout,
+            "height": figure.height_px,
+        }
         for figure in page.figures()
     }
     if len(figures) != len(page.figures()):
@@ -115,6 +182,7 @@ def render(page: Page) -> str:
     environment.tests["figure"] = lambda block: isinstance(block, Figure)
     return environment.from_string(_asset("report.html.j2")).render(
         page=page,
+        answer=answer(page.headline),
         command=said_command(page.provenance["command"]),
         style=Markup(_asset("report.css")),  # noqa: S704  (our own file)
         script=Markup(_asset("report.js")),  # noqa: S704

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import plotly.graph_objects as go
 
-from flashwright.reports.page import Figure
+from flashwright.reports.page import Figure, shown
 
 TEMPLATE = "plotly_white"
 
@@ -32,12 +33,12 @@ def _themed(value: Any) -> Any:
     return value
 
 
-def plot(figure: Figure) -> go.Figure:
-    """Give a figure of a report, with its title, in the light theme."""
+def plot(figure: Figure, lines: Sequence[str] = ()) -> go.Figure:
+    """Give a figure of a report, with its title, in the light theme; of lines these alone."""
     layout = {
         "template": TEMPLATE,
-        "title": {"text": figure.title, "subtitle": {"text": figure.reading}},
+        "title": {"text": figure.title, "subtitle": {"text": figure.caption}},
         "height": figure.height_px,
         **{key: value for key, value in figure.layout.items() if key != "meta"},
     }
-    return go.Figure(data=_themed(figure.data), layout=_themed(layout))
+    return go.Figure(data=_themed(shown(figure.data, lines)), layout=_themed(layout))

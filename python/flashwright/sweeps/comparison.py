@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flashwright import runs, sources
+from flashwright import sources
 from flashwright.lifetime import Wear
-from flashwright.runs import Run, peak_rss_bytes, stack, table
+from flashwright.runs import Job, Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
 from flashwright.sweeps.grid import Device, GridJob, GridOutcome
 from flashwright.sweeps.policies import OFFLINE, Policy, own_victim
@@ -68,12 +68,20 @@ class SweepPlan:
         """Give what decides on the numbers: the same identity, the same numbers."""
         return [
             [workload.content_hash for workload in workloads],
-            [asdict(policy) for policy in self.policies],
+            [policy.identity() for policy in self.policies],
             self.over_provisionings,
             asdict(self.reading),
             asdict(self.device),
             asdict(self.wear),
         ]
+
+    def job(self, command: str, workloads: Sequence[Workload]) -> Job:
+        """Give the work that is asked for, by which its run folder is named."""
+        inputs = [
+            sources.describe(source, workload)
+            for source, workload in zip(self.sources, workloads, strict=True)
+        ]
+        return Job(command, self.identity(workloads), inputs, self.reading.seed)
 
 
 OFFLINE_POLICY = Policy(OFFLINE, own_victim(OFFLINE))
@@ -180,10 +188,6 @@ class Comparison:
 
     def run(self, command: str) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
-        inputs = [
-            sources.describe(source, workload)
-            for source, workload in zip(self.plan.sources, self.workloads, strict=True)
-        ]
         summaries = [
             {**sources.summary(name, workload, self.plan.reading), "lifetime": lifetime.document()}
             for name, workload, lifetime in zip(
@@ -199,8 +203,7 @@ class Comparison:
             "repeat": self.plan.reading.repeat,
             "peak_rss_bytes": peak_rss_bytes(),
         }
-        job = runs.Job(command, self.plan.identity(self.workloads), inputs, self.plan.reading.seed)
-        return job.run(result, self._tables())
+        return self.plan.job(command, self.workloads).run(result, self._tables())
 
     def _tables(self) -> dict[str, Any]:
         keys = dict.fromkeys(key for row in self.rows for key in row)

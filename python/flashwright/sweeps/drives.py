@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from flashwright.drive_runs import effort_of, read_sized
 from flashwright.runs import Job, Run, peak_rss_bytes, stack, table
 from flashwright.slices import SizeAsked
 from flashwright.sources import Reading
+from flashwright.sweeps.kept import Kept, key_of
 from flashwright.sweeps.pool import Ended, Pool
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Variant:
 
     label: str
     device: Device
+    depth: int | None = None
+    """Requests outstanding at it, if that is not as for all."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +40,16 @@ class Change:
     placement: str | None = None
     victim: str | None = None
     over_provisioning: float | None = None
+    depth: int | None = None
 
     def label(self, name: str) -> str:
         """Name a drive of that name with this change."""
         said = ", ".join(
             [name, *(policy for policy in (self.placement, self.victim) if policy is not None)]
         )
-        return (
-            said if self.over_provisioning is None else f"{said} at {alpha(self.over_provisioning)}"
-        )
+        if self.over_provisioning is not None:
+            said += f" at {alpha(self.over_provisioning)}"
+        return said if self.depth is None else f"{said} at depth {self.depth}"
 
 
 def variants(
@@ -64,7 +68,7 @@ def variants(
     for profile in profiles:
         for change in changes:
             device = Device.load(profile, overrides_of(change))
-            found.append(Variant(change.label(device.name), device))
+            found.append(Variant(change.label(device.name), device, change.depth))
     given: dict[str, str] = {}
     for variant in found:
         other = given.setdefault(variant.device.name, variant.device.given)
@@ -110,7 +114,7 @@ class DrivePlan:
         Raises InputError if one of the drives cannot take one of them.
         """
         found = {}
-        effort = effort_of(self.load, self.reading, len(self.jobs()), self.threads)
+        effort = effort_of(self.load, self.reading, len(self.runs()), self.threads)
         for source in map(devices.check_load_source, self.sources):
             shared: Requests | None = None
             for variant in self.variants:
@@ -125,38 +129,102 @@ class DrivePlan:
                 found[source, variant.label] = Played(sized, requests)
         return found
 
-    def jobs(self) -> list[tuple[str, Variant]]:
+    def runs(self) -> list[tuple[str, Variant]]:
         """Give all runs."""
         return [(source, variant) for source in self.sources for variant in self.variants]
+
+    def load_of(self, variant: Variant) -> Load:
+        """Give how a drive is loaded."""
+        return self.load if variant.depth is None else replace(self.load, depth=variant.depth)
+
+    def pace_document(self) -> dict[str, Any]:
+        """Tell the pace for a result: with all depths, if drives differ in that."""
+        found = self.load.pace_document()
+        depths = list(dict.fromkeys(self.load_of(variant).depth for variant in self.variants))
+        return found if len(depths) < 2 else {**found, "kind": "closed_loop", "depth": depths}
+
+    def job(self, played: Mapping[tuple[str, str], Played]) -> Job:
+        """Give the work that is asked for, by which its run folder is named."""
+        runs = [
+            devices.identity(one.device, one.requests, self.load_of(variant))
+            for variant, one in self._in_turn(played)
+        ]
+        identity = ["drives", runs, self.endurance, self.writes_per_day]
+        inputs = [
+            devices.describe(source, requests)
+            for source, requests in self.by_source(played).items()
+        ]
+        return Job("compare", identity, inputs, self.load.seed)
+
+    def by_source(self, played: Mapping[tuple[str, str], Played]) -> dict[str, Requests]:
+        """Give what the first drive gets of each source."""
+        found: dict[str, Requests] = {}
+        for source, variant in self.runs():
+            found.setdefault(source, played[source, variant.label].requests)
+        return found
+
+    def _in_turn(
+        self, played: Mapping[tuple[str, str], Played]
+    ) -> Iterator[tuple[Variant, Played]]:
+        for source, variant in self.runs():
+            yield variant, played[source, variant.label]
 
 
 class DriveComparison:
     """The runs of a plan, and what came of them."""
 
-    def __init__(self, plan: DrivePlan, played: Mapping[tuple[str, str], Played]) -> None:
+    def __init__(
+        self,
+        plan: DrivePlan,
+        played: Mapping[tuple[str, str], Played],
+        kept: Kept | None = None,
+    ) -> None:
         self.plan = plan
-        self._jobs = plan.jobs()
-        self._played = [played[source, variant.label] for source, variant in self._jobs]
-        tasks = [partial(self._simulate, one) for one in self._played]
-        self.pool = Pool(tasks, [self._total(one) for one in self._played], plan.threads)
+        self._all = played
+        self._runs = plan.runs()
+        self._played = [played[source, variant.label] for source, variant in self._runs]
+        self._kept = kept or Kept(None)
+        self._loads = [plan.load_of(variant) for _, variant in self._runs]
+        self._keys = [self._key(*run) for run in zip(self._played, self._loads, strict=True)]
+        self.known = sum(map(self._kept.has, self._keys))
+        """Runs that an earlier comparison has finished."""
+        tasks = [
+            partial(self._simulate, *run)
+            for run in zip(self._played, self._loads, self._keys, strict=True)
+        ]
+        totals = [
+            0 if self._kept.has(key) else self._total(one)
+            for one, key in zip(self._played, self._keys, strict=True)
+        ]
+        self.pool = Pool(tasks, totals, plan.threads)
         self._ended: list[Ended[dict[str, Any]]] = []
         self.rows: list[dict[str, Any]] = []
 
-    def _total(self, played: Played) -> int:
+    def _key(self, played: Played, load: Load) -> str | None:
+        if not self._kept.is_on:
+            return None
+        return key_of(devices.identity(played.device, played.requests, load))
+
+    def _total(self, played: Played) -> int | None:
         load, known = self.plan.load, played.requests.requests
         if load.most_seconds is not None:
-            return 0
+            return None
         left = None if known is None else known - load.untimed_requests(played.requests)
         limits = [limit for limit in (load.most_requests, left) if limit is not None]
         return min(limits) if limits else devices.ENDLESS_REQUESTS
 
-    def _simulate(self, played: Played, progress: Progress) -> dict[str, Any]:
-        return devices.run(played.device, played.requests, self.plan.load, progress=progress)
+    def _simulate(
+        self, played: Played, load: Load, key: str | None, progress: Progress
+    ) -> dict[str, Any]:
+        return self._kept.remember(
+            key,
+            lambda: devices.run(played.device, played.requests, load, progress=progress),
+        )
 
     @property
     def planned(self) -> int:
         """Runs that there are to be."""
-        return len(self._jobs)
+        return len(self._runs)
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -166,10 +234,12 @@ class DriveComparison:
     def take(self, ended: list[Ended[dict[str, Any]]]) -> None:
         """Take what came of the runs."""
         self._ended = ended
+        if len(ended) == self.planned:
+            self._kept.drop_all_but(self._keys)
         self.rows = [self._row(one) for one in ended]
 
     def _row(self, ended: Ended[dict[str, Any]]) -> dict[str, Any]:
-        source, variant = self._jobs[ended.number]
+        source, variant = self._runs[ended.number]
         played = self._played[ended.number]
         row = {
             "workload": devices.name_of(source),
@@ -183,22 +253,9 @@ class DriveComparison:
         }
         rate = devices.writes_per_day_of(played.device, played.requests, self.plan.writes_per_day)
         life, lifetime = devices.life_of(played.device, result, self.plan.endurance, rate)
-        load = self.plan.load
+        load = self.plan.load_of(variant)
         begun = {"state": load.state_document(), "pace": load.pace_document()}
         return {**row, **result, **begun, "life_years": life, "lifetime": lifetime}
-
-    def _identity(self) -> Any:
-        """Give what decides on the numbers: the same identity, the same numbers."""
-        plan = self.plan
-        runs = [devices.identity(one.device, one.requests, plan.load) for one in self._played]
-        return ["drives", runs, plan.endurance, plan.writes_per_day]
-
-    def _by_source(self) -> dict[str, Requests]:
-        """Give what the first drive gets of each source."""
-        found: dict[str, Requests] = {}
-        for (source, _), played in zip(self._jobs, self._played, strict=True):
-            found.setdefault(source, played.requests)
-        return found
 
     def run(self) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
@@ -209,18 +266,15 @@ class DriveComparison:
             "results": self.rows,
             "workloads": [
                 devices.summary(devices.name_of(source), requests)
-                for source, requests in self._by_source().items()
+                for source, requests in plan.by_source(self._all).items()
             ],
-            "pace": plan.load.pace_document(),
+            "pace": plan.pace_document(),
             "state": plan.load.state_document(),
             "limits": plan.load.limits_document(),
             "seed": plan.load.seed,
             "peak_rss_bytes": peak_rss_bytes(),
         }
-        inputs = [
-            devices.describe(source, requests) for source, requests in self._by_source().items()
-        ]
-        return Job("compare", self._identity(), inputs, plan.load.seed).run(result, self._tables())
+        return plan.job(self._all).run(result, self._tables())
 
     def _tables(self) -> dict[str, Any]:
         rows = [_flat(row) for row in self.rows]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
-from flashwright._core import Progress
+from flashwright._core import FlashwrightError, Progress, RunError
+from flashwright.sweeps.kept import Kept, key_of
 from flashwright.sweeps.policies import Policy
 from flashwright.sweeps.pool import Pool
+from flashwright.sweeps.python_policies import copy_of, raised_by
 
 if TYPE_CHECKING:
     from flashwright._core import Workload
+    from flashwright.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -51,14 +54,27 @@ class Grid:
     """
 
     def __init__(
-        self, workloads: Sequence[Workload], jobs: Sequence[GridJob], device: Device, threads: int
+        self,
+        workloads: Sequence[Workload],
+        jobs: Sequence[GridJob],
+        device: Device,
+        threads: int,
+        kept: Kept | None = None,
     ) -> None:
         self._workloads = workloads
         self._jobs = list(jobs)
         self._device = device
-        tasks = [partial(self._simulate, job) for job in self._jobs]
+        self._kept = kept or Kept(None)
+        self.keys = [self._key(job) for job in self._jobs]
+        self.known = sum(map(self._kept.has, self.keys))
+        tasks = [partial(self._simulate, *pair) for pair in zip(self._jobs, self.keys, strict=True)]
         self._pool = Pool(
-            tasks, [workloads[job.workload].page_writes for job in self._jobs], threads
+            tasks,
+            [
+                0 if self._kept.has(key) else workloads[job.workload].page_writes
+                for job, key in zip(self._jobs, self.keys, strict=True)
+            ],
+            threads,
         )
 
     def state(self) -> tuple[int, int]:
@@ -78,15 +94,43 @@ class Grid:
 
         Those that a cancel cut off are left out.
         """
-        return [
-            GridOutcome(self._jobs[ended.number], ended.result, ended.error)
-            for ended in self._pool.run()
-        ]
+        ended = self._pool.run()
+        if len(ended) == len(self._jobs):
+            self._kept.drop_all_but(self.keys)
+        return [GridOutcome(self._jobs[one.number], one.result, one.error) for one in ended]
 
-    def _simulate(self, job: GridJob, progress: Progress) -> dict[str, Any]:
+    def _key(self, job: GridJob) -> str | None:
+        """Name a simulation.
+
+        None if none is kept, or of a policy in Python that is from no file: it may be another one.
+        """
+        policy = job.policy
+        if not self._kept.is_on or (policy.python is not None and policy.python.content is None):
+            return None
+        workload = self._workloads[job.workload]
+        played = (workload.content_hash, workload.repeat, workload.page_bytes)
+        return key_of(played, policy.identity(), job.over_provisioning, asdict(self._device))
+
+    def _simulate(self, job: GridJob, key: str | None, progress: Progress) -> dict[str, Any]:
+        return self._kept.remember(key, lambda: self._simulated(job, progress))
+
+    def _simulated(self, job: GridJob, progress: Progress) -> dict[str, Any]:
+        policy = job.policy
+        if policy.python is None:
+            return self._play(job, policy.placement, progress)
+        own = copy_of(policy.python)
+        try:
+            return self._play(job, own, progress)
+        except (FlashwrightError, MemoryError):
+            raise
+        except Exception as error:
+            # It shall not cost the others their results.
+            raise RunError(raised_by(error)) from error
+
+    def _play(self, job: GridJob, placement: str | Placement, progress: Progress) -> dict[str, Any]:
         return _core.simulate(
             self._workloads[job.workload],
-            placement=job.policy.placement,
+            placement=placement,
             victim=job.policy.victim,
             over_provisioning=job.over_provisioning,
             pages_per_erase_block=self._device.pages_per_erase_block,

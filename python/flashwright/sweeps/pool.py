@@ -26,11 +26,14 @@ class Pool(Generic[Result]):
     """Does all pieces; reports how far it is.
 
     Stops at once when it is cancelled, and gives what is finished. `totals` says how much each
-    piece has to do, in the unit of its progress; 0 where that is not known.
+    piece has to do, in the unit of its progress; None where that is not known.
     """
 
     def __init__(
-        self, tasks: Sequence[Callable[[Progress], Result]], totals: Sequence[int], threads: int
+        self,
+        tasks: Sequence[Callable[[Progress], Result]],
+        totals: Sequence[int | None],
+        threads: int,
     ) -> None:
         self._tasks = list(tasks)
         self._totals = list(totals)
@@ -41,7 +44,8 @@ class Pool(Generic[Result]):
     def state(self) -> tuple[int, int]:
         """Give what is done, and all that there is; 0 if that is not known."""
         done = sum(progress.state()[0] for progress in self._progress)
-        return done, sum(self._totals) if all(self._totals) else 0
+        known = [total for total in self._totals if total is not None]
+        return done, sum(known) if len(known) == len(self._totals) else 0
 
     def preparation(self) -> tuple[int, int]:
         """Give what is prepared of the pieces begun, and the total."""

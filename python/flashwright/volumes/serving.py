@@ -9,6 +9,7 @@ import json
 import math
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 from flashwright import _core
 from flashwright._core import InputError, RunError
@@ -295,6 +297,7 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
             raise InputError(f"--metrics {serving.metrics}: there is no such folder")
         settings.append(f"metrics={serving.metrics.absolute()}")
         settings.append(f"metrics_every={serving.metrics_every:g}")
+    settings.append(f"ready={_attaching(where)}")
     words = ["nbdkit", "--foreground", "--threads", str(_THREADS)]
     listening = _listen(where)
     # Last, as nbdkit alone takes the note away.
@@ -303,6 +306,20 @@ def serve_nbd(serving: Serving, where: Path, more: Sequence[str]) -> NoReturn:
         settings.append(f"control={served.place.control}")
     _hand_over(listening)
     os.execvp("nbdkit", [*words, *more, str(PLUGIN), *settings])  # noqa: S606
+
+
+def _attaching(socket_path: Path) -> str:
+    """Say how a client reaches what is served, for whoever waits until it is open."""
+    path = socket_path.absolute()
+    uri = shlex.quote(f"nbd+unix:///?socket={quote(str(path))}")
+    return "\n".join(
+        (
+            "flashwright: ready; Ctrl-C ends it. As a block device:",
+            f"    sudo modprobe nbd && sudo nbd-client -unix {shlex.quote(str(path))} /dev/nbd0",
+            "or for a program that knows NBD:",
+            f"    nbdinfo {uri}",
+        )
+    )
 
 
 def _look_first(serving: Serving) -> str | None:

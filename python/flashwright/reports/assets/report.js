@@ -28,6 +28,9 @@
   system.addEventListener("change", () => setTheme(mode));
   setTheme(stored.get());
 
+  // Long tables are folded where there is little room; whoever opens one keeps it open.
+  if (window.innerWidth < 576) document.querySelectorAll("details.long").forEach((table) => { table.open = false; });
+
   const holder = document.getElementById("figures");
   if (!holder) return;
   const figures = JSON.parse(holder.textContent);
@@ -42,12 +45,82 @@
   function axis(own, style, phone) {
     return {
       gridcolor: "@grid", linecolor: "@line", zerolinecolor: "@line", tickcolor: "@line", ticks: "outside", ticklen: 4,
-      automargin: true, nticks: phone ? 6 : 10, ...own, title: { standoff: 10, font: { color: "@muted", size: 13 }, ...(own.title || {}) },
+      automargin: true, nticks: phone ? 5 : 10, ...own, title: { standoff: 10, font: { color: "@muted", size: 13 }, ...(own.title || {}) },
     };
   }
 
+  const NARROW = 560;
+  const MOST_BARS = 12;
+  const LINE_PX = 15;
+
+  // In a narrow window names beside bars would leave no room for them: they stand above, with the
+  // value, and bars that stood upright lie down.
+  function layDown(figure, width) {
+    const bars = figure.data.length > 0 && figure.data.every((trace) => trace.type === "bar");
+    const flat = bars && figure.data.every((trace) => trace.orientation === "h");
+    const names = bars ? [...new Set(figure.data.flatMap((trace) => (flat ? trace.y : trace.x)))] : [];
+    const own = figure.layout;
+    if (names.length === 0 || names.some((name) => typeof name !== "string")) return figure;
+    if (!flat && (own.shapes || names.length > MOST_BARS || figure.data.some((trace) => trace.orientation === "h"))) return figure;
+    const [along, across] = flat ? ["xaxis", "yaxis"] : ["yaxis", "xaxis"];
+    const said = new Map(names.map((name) => [name, name.replaceAll("<br>", ", ")]));
+    const others = [];
+    for (const note of own.annotations || []) {
+      const name = flat ? note.y : note.x;
+      if (said.has(name) && note.text) said.set(name, `${said.get(name)}: ${note.text.replaceAll("<br>", ", ")}`);
+      else others.push(note);
+    }
+    const most = Math.max(20, Math.floor((width - 30) / 6.4));
+    const lines = new Map([...said].map(([name, text]) => [name, folded(text, most)]));
+    const tallest = Math.max(...[...lines.values()].map((text) => text.split("<br>").length));
+    const bar = own.barmode === "group" ? 14 * figure.data.length : 18;
+    const band = bar + LINE_PX * tallest + 14;
+    const above = [...lines].map(([name, text]) => ({
+      xref: "paper", x: 0, xanchor: "left", y: name, yanchor: "bottom", yshift: bar / 2 + 1, text, showarrow: false, align: "left", font: { size: 12 }, bgcolor: "@card", borderpad: 0,
+    }));
+    const { range, ...scale } = own[along] || {};
+    const ends = own.meta && own.meta.phoneRange ? { range: [...own.meta.phoneRange] } : {};
+    for (const line of ends.range ? own.shapes || [] : []) {
+      const end = scale.type === "log" ? Math.log10(line.x1) : line.x1;
+      if (end > ends.range[1]) ends.range[1] = ends.range[0] + (end - ends.range[0]) * 1.02;
+    }
+    // Room for what stands above the first bar.
+    const places = { range: [names.length - 0.5, -0.5 - (LINE_PX * tallest) / band / 2] };
+    return {
+      data: flat ? figure.data : figure.data.map((trace) => ({ ...trace, orientation: "h", x: trace.y, y: trace.x, hovertemplate: (trace.hovertemplate || "").replaceAll("%{y", "%{#").replaceAll("%{x", "%{y").replaceAll("%{#", "%{x") || undefined })),
+      layout: {
+        ...own, xaxis: { ...scale, ...ends },
+        yaxis: { type: "category", categoryorder: "array", categoryarray: names, showgrid: false, ticks: "", showticklabels: false, ...places },
+        annotations: [...others, ...above], bargap: 1 - bar / band, margin: { l: 8, r: 12, t: 8, b: 8 },
+      },
+      height: names.length * band + 96,
+    };
+  }
+
+  function folded(text, most) {
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      const begun = lines.at(-1) ? `${lines.at(-1)} ${word}` : word;
+      if (begun.length <= most || !lines.at(-1)) lines[lines.length - 1] = begun;
+      else lines.push(word);
+    }
+    return lines.join("<br>");
+  }
+
+  // Labels of a logarithmic axis, so few that they stand beside each other.
+  function fewer(own, values) {
+    const found = values.filter((value) => typeof value === "number" && value > 0);
+    if (!own.tickvals || found.length === 0) return own;
+    const [least, most] = [found.reduce((a, b) => Math.min(a, b)), found.reduce((a, b) => Math.max(a, b))];
+    const seen = own.tickvals.map((value, place) => place).filter((place) => own.tickvals[place] >= least * 0.9 && own.tickvals[place] <= most * 1.1);
+    const step = Math.ceil(seen.length / 5);
+    if (step < 2) return own;
+    const kept = own.tickvals.map((value, place) => place).filter((place) => (place - seen[0]) % step === 0);
+    return { ...own, tickvals: kept.map((place) => own.tickvals[place]), ticktext: kept.map((place) => own.ticktext[place]) };
+  }
+
   function layoutOf(figure, style, width) {
-    const phone = width < 560;
+    const phone = width < NARROW;
     const own = figure.layout;
     const longest = Math.max(0, ...figure.data.map((trace) => (trace.name || "").length));
     // Two long names beside each other would cover each other.
@@ -61,7 +134,7 @@
       ...own, width, height: figure.height + (phone && figure.data.length > 4 ? 24 * Math.ceil(figure.data.length / names) : 0),
     };
     for (const key of Object.keys(own).filter((name) => /^[xy]axis\d*$/.test(name))) layout[key] = axis(own[key], style, phone);
-    if (phone && own.meta && own.meta.phoneRange) layout.xaxis = { ...layout.xaxis, range: own.meta.phoneRange };
+    if (phone && layout.xaxis) layout.xaxis = { tickangle: 0, ...fewer(layout.xaxis, figure.data.flatMap((trace) => trace.x || [])) };
     if (!layout.xaxis) layout.xaxis = axis({}, style, phone);
     if (!layout.yaxis) layout.yaxis = axis({}, style, phone);
     return themed(layout, style);
@@ -74,8 +147,10 @@
       const width = Math.floor(place.clientWidth);
       // What is folded has no width yet: it is drawn when it is opened.
       if (width === 0 || !within.contains(place)) return null;
-      const config = { displaylogo: false, displayModeBar: width < 560 ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-      return window.Plotly.react(place, themed(figure.data, style), layoutOf(figure, style, width), config);
+      const drawn = width < NARROW ? layDown(figure, width) : figure;
+      const config = { displaylogo: false, displayModeBar: width < NARROW ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: id } };
+      place.style.minHeight = `${drawn.height}px`;
+      return window.Plotly.react(place, themed(drawn.data, style), layoutOf(drawn, style, width), config);
     }));
   }
 

@@ -1,0 +1,173 @@
+"""Finished simulations of a comparison that was stopped, and complete results, are kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flashwright import _core, progress
+from flashwright.cli import main
+from flashwright.runs import Job
+from flashwright.sweeps.kept import Kept, key_of
+from support import SMALL
+
+COUNTED = ("compare", SMALL, "--op", "0.2", "--placements", "none,dac", "--victims", "greedy,lru")
+DRIVES = ("compare", "io:random(reads=1)", "--device", "intel-x25e,intel-x25m", "--requests", "300")
+STACKS = ("layers", "trace.csv", "--device", "sd-card", "--stack", "scheduler", "--fold")
+
+
+class Simulator:
+    """Counts simulations, and stops the command with Ctrl-C when so many are done."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        self.done = 0
+        self.most: int | None = None
+        self._at_most = threading.Event()
+        self._simulate = getattr(_core, name)
+        self._wait = progress._draw_until_done
+        monkeypatch.setattr(_core, name, self._counted)
+        monkeypatch.setattr(progress, "_draw_until_done", self._interrupted)
+
+    def _counted(self, *given: Any, **more: Any) -> Any:
+        if self.most is not None and self.done >= self.most:
+            self._at_most.set()
+            raise _core.Cancelled("stopped")
+        found = self._simulate(*given, **more)
+        self.done += 1
+        return found
+
+    def _interrupted(self, label: Any, *more: Any) -> None:
+        if self.most is None or "runs" not in label:
+            self._wait(label, *more)
+            return
+        assert self._at_most.wait(60)
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Runs a command in this process, one simulation at a time; gives its code and its words."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["flashwright", *words, "--jobs", "1"])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out + said.err
+
+    return run
+
+
+def _result(folder: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(folder, "result.json").read_text())
+    del found["peak_rss_bytes"], found["provenance"]["command"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "simulator", "planned"),
+    [(COUNTED, "simulate", 5), (DRIVES, "simulate_drive", 2)],
+    ids=["counted", "drives"],
+)
+def test_a_comparison_that_was_stopped_goes_on_from_what_is_finished(
+    words: tuple[str, ...],
+    simulator: str,
+    planned: int,
+    command: Callable[..., tuple[int, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counting = Simulator(monkeypatch, simulator)
+    counting.most = 1
+    code, said = command(*words, "--out", "run")
+    assert code == 130
+    assert f"1 of {planned} simulations are finished, and are not done again in run" in said
+    assert not _result("run")["complete"]
+    counting.most = None
+    code, said = command(*words, "--out", "run")
+    assert code == 0
+    assert f"1 of {planned} simulations were finished by an earlier run" in said
+    assert counting.done == planned
+    # What was kept is what a run without a stop finds.
+    assert command(*words, "--out", "whole")[0] == 0
+    rows = [
+        [
+            {
+                key: row[key]
+                for key in row
+                if "wall" not in key
+                and key not in ("prepare_seconds", "flash_page_programs_per_second")
+            }
+            for row in _result(folder)["results"]
+        ]
+        for folder in ("run", "whole")
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_a_complete_result_outlives_a_repetition_that_is_stopped(
+    command: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where none of its simulations is kept any more."""
+    counting = Simulator(monkeypatch, "simulate")
+    assert command(*COUNTED, "--out", "run")[0] == 0
+    before = _result("run")
+    assert before["complete"]
+    for path in Path("run/simulations").iterdir():
+        path.rename(Path("away-" + path.name))
+    counting.done, counting.most = 0, 2
+    code, said = command(*COUNTED, "--out", "run")
+    assert code == 130
+    assert "run: the complete result of an earlier run stays there" in said
+    assert _result("run") == before
+
+
+def test_a_complete_comparison_is_not_simulated_again(
+    command: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = Simulator(monkeypatch, "simulate")
+    assert command(*COUNTED)[0] == 0
+    done = counting.done
+    code, said = command(*COUNTED)
+    assert (code, counting.done) == (0, done)
+    assert f"{done} of {done} simulations were finished by an earlier run" in said
+    # One that differs shares nothing, and leaves nothing of the other in its folder.
+    assert command(*COUNTED, "--seed", "2", "--out", "run")[0] == 0
+    assert counting.done == 2 * done
+    assert command(*COUNTED, "--seed", "3", "--out", "run")[0] == 0
+    assert len(list(Path("run/simulations").iterdir())) == done
+
+
+def test_what_is_kept_is_what_was_found(tmp_path: Path) -> None:
+    kept, key = Kept(tmp_path), key_of("one", {"x": 1.5})
+    found = {"x": 0.1 + 0.2, "none": None, "tables": {"t": {"a": [1, 2], "b": ["x", "y"]}}}
+    assert kept.remember(key, lambda: found) is found
+    again = kept.remember(key, lambda: pytest.fail("it was kept"))
+    assert again["x"] == found["x"]
+    assert {name: column.to_pylist() for name, column in again["tables"]["t"].items()} == {
+        "a": [1, 2],
+        "b": ["x", "y"],
+    }
+    # What is damaged is simulated again; without a name, or a folder, nothing is kept.
+    (tmp_path / "simulations" / key / "t.parquet").write_bytes(b"no table")
+    assert kept.remember(key, lambda: {"x": 2})["x"] == 2
+    assert not kept.has(None)
+    assert Kept(None).remember(key, lambda: {"x": 3}) == {"x": 3}
+
+
+def test_only_the_same_work_counts_as_complete(tmp_path: Path) -> None:
+    job = Job("compare", ["a"])
+    job.run({"complete": True}).write(tmp_path / "run")
+    assert job.is_complete_in(tmp_path / "run")
+    assert not Job("compare", ["b"]).is_complete_in(tmp_path / "run")
+    assert not job.is_complete_in(tmp_path / "nothing")
+    job.run({"complete": False}).write(tmp_path / "run")
+    assert not job.is_complete_in(tmp_path / "run")

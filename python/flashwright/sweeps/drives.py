@@ -97,7 +97,9 @@ class DrivePlan:
             found[source] = load_one(source, partial(self._read, source))
             for variant in self.variants:
                 devices.check_load(variant.device, found[source], self.load)
-                devices.writes_per_day_of(variant.device, found[source], self.writes_per_day)
+                devices.lifetime_of_drive(
+                    variant.device, source, found[source], self.endurance, self.writes_per_day
+                )
         return found
 
     def _read(self, source: str, progress: Progress) -> Requests:
@@ -160,13 +162,17 @@ class DriveComparison:
         result = {
             key: value for key, value in ended.result.items() if key not in ("tables", "timeline")
         }
-        rate = devices.writes_per_day_of(
-            variant.device, self._requests[source], self.plan.writes_per_day
+        lifetime = devices.lifetime_of_drive(
+            variant.device,
+            source,
+            self._requests[source],
+            self.plan.endurance,
+            self.plan.writes_per_day,
         )
-        life, lifetime = devices.life_of(variant.device, result, self.plan.endurance, rate)
+        life = devices.life_of(variant.device, result, lifetime)
         load = self.plan.load
         begun = {"state": load.state_document(), "pace": load.pace_document()}
-        return {**row, **result, **begun, "life_years": life, "lifetime": lifetime}
+        return {**row, **result, **begun, **life.document(), "lifetime": lifetime.document()}
 
     def _identity(self) -> Any:
         """Give what decides on the numbers: the same identity, the same numbers."""

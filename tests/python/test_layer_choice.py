@@ -102,7 +102,8 @@ def test_the_choice_says_gain_cost_and_risk() -> None:
     )
     assert found["stack"] == "log_volume(summaries=segments)"
     assert found["times_faster"] == 123.0
-    assert "10 % of the capacity is gone" in found["line"]
+    assert found["capacity_lost"] == pytest.approx(0.1)
+    assert "of the capacity is gone" in found["line"]
     assert "Its risk: only the log's own tables" in found["line"]
     assert "two pages of each segment" in found["cost"]
 

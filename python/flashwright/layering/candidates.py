@@ -96,21 +96,21 @@ def choice(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[
     """Say which of the stacks that were tried on a device is right for the trace.
 
     `rows` are judged. Gives `stack` (None for the device alone), `times_faster`, `capacity_lost`
-    (a share), `cost`, `risk`, and `line`, all of it.
+    (a share), `cost`, `risk`, `headline`, and `line`, all of it.
     """
     judged = [row for row in rows if row["verdict"] and row["verdict"]["times_faster"] is not None]
     direct = next((row for row in rows if row["stack"] == "direct"), None)
     best = max(judged, key=lambda row: row["verdict"]["times_faster"], default=None)
     if best is None or direct is None:
         line = "Nothing was written, so that no stack is better than another."
-        return {"stack": None, "times_faster": None, "line": line}
+        return {"stack": None, "times_faster": None, "headline": line, "line": line}
     most = best["verdict"]["times_faster"]
     if most <= 1 + NOTICED:
         line = (
             f"Right for this trace is the device alone: the best of {len(judged)} stacks, "
             f"{best['stack']}, is {significant(most)} times as fast."
         )
-        return {"stack": None, "times_faster": most, "line": line}
+        return {"stack": None, "times_faster": most, "headline": line, "line": line}
     near = [row for row in judged if row["verdict"]["times_faster"] >= most * (1 - AS_GOOD)]
     best = min(near, key=lambda row: (row["stack"].count("|"), -row["verdict"]["times_faster"]))
     candidate = by_played(best["stack"])
@@ -119,9 +119,10 @@ def choice(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[
     stack = _core.settled_stack(candidate.stack, facts=facts["values"])
     cost = candidate.cost + (SEGMENTS_COST if IN_SEGMENTS in stack else "")
     lost = 1 - best["capacity_bytes"] / direct["capacity_bytes"]
+    headline = f"Right for this trace is {stack}: {best['verdict']['summary']}."
     line = (
-        f"Right for this trace is {stack}: {best['verdict']['summary']}. It costs {cost}; "
-        f"{percent(max(lost, 0.0), 2)} of the capacity is gone. Its risk: {candidate.risk}."
+        f"{headline} It costs {cost}; {percent(max(lost, 0.0), 2)} of the capacity is gone. Its "
+        f"risk: {candidate.risk}."
     )
     return {
         "stack": stack,
@@ -129,6 +130,7 @@ def choice(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[
         "capacity_lost": lost,
         "cost": cost,
         "risk": candidate.risk,
+        "headline": headline,
         "line": line,
     }
 

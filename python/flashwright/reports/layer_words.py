@@ -297,7 +297,7 @@ def known(device: Mapping[str, Any]) -> str:
 
 def choices(result: Mapping[str, Any]) -> list[str]:
     """Say which of the stacks that were tried is right for each device."""
-    return [one["line"] for one in (result["choices"] or {}).values()]
+    return [one["line"] for one in (result.get("choices") or {}).values()]
 
 
 def headline(result: Mapping[str, Any]) -> str:
@@ -306,8 +306,8 @@ def headline(result: Mapping[str, Any]) -> str:
     Which stack is right, where that was asked; or else a line for each stack that was judged, or
     for the best and the worst of many.
     """
-    if result["choices"]:
-        return "\n".join(choices(result))
+    if result.get("choices"):
+        return "\n".join(one["headline"] for one in result["choices"].values())
     judged = [row for row in result["results"] if row["verdict"] is not None]
     if len(judged) > MOST_HEADLINES:
         ordered = sorted(judged, key=lambda row: row["verdict"]["times_faster"] or 1.0)

@@ -1,6 +1,6 @@
 """What Flashwright computes, in Rust. Long work takes a `Progress`, and releases the GIL."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, TypeAlias, final, overload
 
@@ -289,7 +289,7 @@ def simulate(
 def judge(counted: npt.NDArray[np.float64], over: npt.NDArray[np.float64]) -> dict[str, Any]:
     """Give the ratio of what was counted in a run's stretches to what it is over, and its interval.
 
-    figure, low, high, steady, unsteady.
+    figure, low, high, steady, unsteady, times (as long as the run has to be).
     """
 
 # The simulated drive
@@ -710,6 +710,12 @@ def check_stack(stack: str) -> list[str]:
     """The layers of a stack, from the top to the bottom.
 
     Raises InputError if one is unknown, or has no such parameter.
+    """
+
+def settled_stack(stack: str, *, facts: Mapping[str, Any] | None = None) -> str:
+    """The text of a stack with the forms that its layers get by what is known of the device.
+
+    Raises InputError if a parameter is wrong.
     """
 
 def stack_capacity_bytes(

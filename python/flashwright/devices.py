@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright import _core, slice_words, steady
 from flashwright._core import InputError
 from flashwright._text import percent, size, span
-from flashwright.lifetime import SECONDS_IN_DAY, Lifetime
+from flashwright.lifetime import SECONDS_IN_DAY, Life, Lifetime, Recorded, Wear, lifetime_of
 from flashwright.runs import sha256_of_file
 from flashwright.sources import (
     PATTERN,
@@ -22,6 +22,7 @@ from flashwright.sources import (
     SYNTHETIC,
     Reading,
     check_source,
+    counted_bytes_per_day,
     file_name,
 )
 
@@ -404,45 +405,67 @@ def run(
         progress=progress,
     )
     judged = steady.of_drive(device.profile, device.summary, outcome, load.warm_up_requests)
+    footprint = requests.footprint_bytes
+    pages = device.summary["logical_pages"]
+    played = steady.Played(
+        requests.requests,
+        requests.repeat,
+        load.untimed_requests(requests),
+        load.most_requests,
+        load.most_seconds,
+        pages if footprint is None else min(pages, -(-footprint // device.summary["page_bytes"])),
+    )
     return {
         **outcome,
         "steady": {key: figure["steady"] for key, figure in judged.items()},
         "judged": judged,
+        "steady_with": steady.remedy(device.summary, outcome, judged, played),
     }
 
 
-def life_of(
-    device: Device, outcome: Mapping[str, Any], endurance: float | None, writes_per_day: float
-) -> tuple[float | None, dict[str, Any] | None]:
-    """Give the life in years and what it stands on.
+def lifetime_of_drive(
+    device: Device,
+    source: str,
+    requests: Requests,
+    endurance: float | None,
+    asked: float | str | None,
+) -> Lifetime:
+    """Resolve what the life of a drive under a source is computed from.
 
-    None if the drive has no endurance, or if nothing was written or erased.
+    Of a drive that is simulated as a slice its whole capacity counts. `asked`: how much is written
+    a day, as `Wear.writes_per_day`.
+
+    Raises InputError if the recorded rate is asked for and there are no times.
     """
-    cycles = endurance or device.profile["media"]["endurance_cycles"] or None
-    if cycles is None or not outcome["host_page_writes"] or not writes_per_day:
-        return None, None
-    lifetime = Lifetime(cycles, writes_per_day)
-    years = lifetime.years(
-        outcome["write_amplification"], device.over_provisioning, outcome["erases"]
+    counts, nanoseconds = requests.counts, requests.duration_ns
+    recorded = None
+    if counts is not None and nanoseconds:
+        # Of a slice's trace the time is divided, too.
+        seconds = nanoseconds / 1e9 * device.slices
+        written = counts["written_bytes"] * device.slices
+        recorded = Recorded(seconds, written * SECONDS_IN_DAY / seconds)
+    media = device.profile["media"]
+    slices = media.get("slices", 1) if device.slice is None else device.slices
+    return lifetime_of(
+        requests.name,
+        Wear(writes_per_day=asked),
+        endurance or media["endurance_cycles"] or None,
+        device.capacity_bytes * slices,
+        recorded,
+        counted_bytes_per_day(source),
     )
-    return years, None if years is None else lifetime.document()
 
 
-def writes_per_day_of(device: Device, requests: Requests, asked: float | str | None) -> float:
-    """Resolve `trace` as the write rate: capacities of the drive a day at the speed of the trace.
-
-    Once a day if nothing is asked for.
-
-    Raises InputError if that is asked for and there are no times.
-    """
-    if not isinstance(asked, str):
-        return 1.0 if asked is None else asked
-    counts, duration_ns = requests.counts, requests.duration_ns
-    if counts is None or not duration_ns:
-        raise InputError(f"--writes-per-day trace: {requests.name} has no times, so give a number")
-    # Of a slice's trace the time is divided, too.
-    seconds = duration_ns / 1e9 * device.slices
-    return float(counts["written_bytes"] / device.capacity_bytes * SECONDS_IN_DAY / seconds)
+def life_of(device: Device, outcome: Mapping[str, Any], lifetime: Lifetime) -> Life:
+    """Give the life in years, or why there is none."""
+    if not outcome["host_page_writes"]:
+        return Life(None, "nothing was written")
+    return lifetime.life(
+        outcome["write_amplification"],
+        device.over_provisioning,
+        erases=outcome["erases"],
+        steady=outcome["steady"]["write_amplification"],
+    )
 
 
 def caveats(result: Mapping[str, Any]) -> list[str]:
@@ -475,17 +498,18 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
 
 
 def _unsteadiness(result: Mapping[str, Any]) -> list[str]:
-    """Say which figures are not steady, and why."""
+    """Say which figures are not steady, and why, and with which options they would be."""
+    remedy = f" Steady with {result['steady_with']}, or more." if result.get("steady_with") else ""
     by_reason: dict[str, list[str]] = {}
     for key, name in steady.FIGURES.items():
         judged = result["judged"][key]
         if judged["steady"] is False:
             by_reason.setdefault(judged["unsteady"], []).append(name)
     if not by_reason and all(value is None for value in result["steady"].values()):
-        return ["The run is too short to say whether it is steady."]
+        return [f"The run is too short to say whether it is steady.{remedy}"]
     return [
         f"Not steady: {' and '.join(names)}, as {reason}. The figures may change with the length "
-        "of the run."
+        f"of the run.{remedy}"
         for reason, names in by_reason.items()
     ]
 

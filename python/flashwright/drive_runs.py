@@ -117,7 +117,9 @@ def play(own: Device, asked: DriveRun) -> Run:
         "bytes",
         lambda progress: flows.load(load.beside, replace(asked.reading, seed=load.seed), progress),
     )
-    rate = devices.writes_per_day_of(device, requests, asked.writes_per_day)
+    lifetime = devices.lifetime_of_drive(
+        device, source, requests, asked.endurance, asked.writes_per_day
+    )
     outcome = work(
         f"Simulating {device.name}",
         "requests",
@@ -135,11 +137,10 @@ def play(own: Device, asked: DriveRun) -> Run:
     )
     tables = {name: table(columns) for name, columns in outcome.pop("tables").items()}
     timeline = outcome.pop("timeline")
-    life, lifetime = devices.life_of(device, outcome, asked.endurance, rate)
     result = {
         **result_of(asked, device, requests, outcome),
-        "life_years": life,
-        "lifetime": lifetime,
+        **devices.life_of(device, outcome, lifetime).document(),
+        "lifetime": lifetime.document(),
     }
     texts = {PROFILE_FILE: device.toml}
     if timeline is not None:

@@ -50,7 +50,7 @@ def simulate_workload(asked: Simulation, *, beside: bool = True) -> Run:
     """
     workload, settings = asked.workload, asked.settings
     [name] = sources.names([asked.source])
-    lifetime = sources.lifetime(name, workload, asked.reading, asked.wear)
+    lifetime = sources.lifetime(name, asked.source, workload, asked.reading, asked.wear)
     said = asked.said
     outcome = work(
         f"Simulating {said['placement']} with {said['victim']}",
@@ -64,9 +64,12 @@ def simulate_workload(asked: Simulation, *, beside: bool = True) -> Run:
         **said,
         "frequency_bound": bound,
         "offline_minimum": least,
-        "life_years": lifetime.years(
-            outcome["write_amplification"], said["over_provisioning"], outcome["erases"]
-        ),
+        **lifetime.life(
+            outcome["write_amplification"],
+            said["over_provisioning"],
+            erases=outcome["erases"],
+            steady=outcome["steady"],
+        ).document(),
         "lifetime": lifetime.document(),
         "workload": sources.summary(name, workload, asked.reading),
         "repeat": asked.reading.repeat,

@@ -5,6 +5,7 @@ And the least that it could cost.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright._text import count
-from flashwright.lifetime import SECONDS_IN_DAY, Lifetime, Wear, lifetime_of
-from flashwright.runs import sha256_of_file
+from flashwright.lifetime import SECONDS_IN_DAY, Lifetime, Recorded, Wear, lifetime_of
+from flashwright.outputs import RESULT_FILE
+from flashwright.runs import Run, sha256_of_file
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Workload
@@ -139,10 +141,35 @@ def data_bytes(workload: Workload, reading: Reading) -> int:
     return workload.logical_pages * reading.page_size
 
 
-def lifetime(name: str, workload: Workload, reading: Reading, wear: Wear) -> Lifetime:
+def lifetime(name: str, source: str, workload: Workload, reading: Reading, wear: Wear) -> Lifetime:
     """Resolve the write rate that a workload's life is computed for; see `lifetime_of`."""
-    rate = recorded_bytes_per_day(workload, reading)
-    return lifetime_of(name, wear, rate, data_bytes(workload, reading))
+    rate, nanoseconds = recorded_bytes_per_day(workload, reading), workload.duration_ns
+    recorded = None if rate is None or not nanoseconds else Recorded(nanoseconds / 1e9, rate)
+    return lifetime_of(
+        name,
+        wear,
+        wear.endurance,
+        data_bytes(workload, reading),
+        recorded,
+        counted_bytes_per_day(source),
+    )
+
+
+def counted_bytes_per_day(source: str) -> float | None:
+    """Give what a drive was written a day by its own counters, if a recording has them."""
+    path = Path(source)
+    about = path.with_name(RESULT_FILE)
+    if path.name != REQUESTS_FILE or not about.is_file():
+        return None
+    counters = Run.read_result(path.parent).result.get("drive_counters")
+    if not counters:
+        return None
+    try:
+        module = importlib.import_module("flashwright.recording.drive_counters")
+    except ImportError:
+        return None
+    found: float | None = module.daily_bytes(counters)
+    return found
 
 
 def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:

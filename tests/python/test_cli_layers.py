@@ -125,7 +125,7 @@ def test_wrong_use_is_one_line_and_nothing_is_left_behind(
 
 def test_without_layers_it_is_a_replay(cli_json: Callable[..., Any], trace: Path) -> None:
     replayed = cli_json("replay", trace, *DRIVE, "--one-by-one")
-    found = cli_json("layers", trace, *DRIVE)
+    found = cli_json("layers", trace, *DRIVE, "--stack", "direct")
     (row,) = found["results"]
     assert row["stack"] == "direct"
     for key in ("requests", "bytes", "latency_ns", "seconds", "iops", "sent"):
@@ -266,14 +266,16 @@ def test_checkpoints_are_those_that_the_recording_marked(
     cli_json: Callable[..., Any], tmp_path: Path
 ) -> None:
     folder = recording(tmp_path / "recording")
-    result = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks")
+    result = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks", "--stack", "direct")
     assert result["checkpoints"]["origin"] == "2 of 4 that the recording marked"
     assert result["results"][0]["flushes_below"] == 6 + 2
     as_signal = cli_json(
         "layers", folder, *DRIVE, "--checkpoints", "marks", "--checkpoints-as", "signal"
     )
     assert as_signal["results"][0]["flushes_below"] == 6
-    dropped = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks", "--drop-flushes")
+    dropped = cli_json(
+        "layers", folder, *DRIVE, "--checkpoints", "marks", "--drop-flushes", "--stack", "direct"
+    )
     assert dropped["results"][0]["flushes_below"] == 2
 
 

@@ -1,11 +1,14 @@
 //! The result of a run on the simulated drive, as Python has it.
 
+use hdrhistogram::Histogram;
 use numpy::IntoPyArray as _;
 use player::{FlowFigures, LatencyCell, LatencyMap};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::counting::erase_histogram;
-use ssd::drive::measure::{Delay, DelaySummary, DieShare, LatencySummary, OpSummary, TimeWindow};
+use ssd::drive::measure::{
+    Delay, DelaySummary, DieShare, LEAST_FOR_P9999, LatencySummary, OpSummary, TimeWindow,
+};
 use ssd::drive::media::{Cause, FlashOp};
 use ssd::drive::run::{Outcome, RunSettings};
 use ssd::drive::state::State;
@@ -128,6 +131,11 @@ fn by_op<'py>(
     Ok(dict)
 }
 
+/// What 99.99 % did not exceed; none of too few requests to say.
+pub fn p9999(histogram: &Histogram<u64>) -> Option<u64> {
+    (histogram.len() >= LEAST_FOR_P9999).then(|| histogram.value_at_quantile(0.9999))
+}
+
 pub fn latency_dict<'py>(
     py: Python<'py>,
     latency: &LatencySummary,
@@ -138,6 +146,7 @@ pub fn latency_dict<'py>(
     dict.set_item("p50", latency.p50)?;
     dict.set_item("p99", latency.p99)?;
     dict.set_item("p999", latency.p999)?;
+    dict.set_item("p9999", latency.p9999)?;
     dict.set_item("max", latency.max)?;
     Ok(dict)
 }
@@ -153,6 +162,7 @@ pub fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<
             p50,
             p99,
             p999,
+            p9999,
             max,
         } = found;
         let dict = PyDict::new(py);
@@ -163,6 +173,7 @@ pub fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<
         dict.set_item("p50", p50)?;
         dict.set_item("p99", p99)?;
         dict.set_item("p999", p999)?;
+        dict.set_item("p9999", p9999)?;
         dict.set_item("max", max)?;
         all.set_item(delay.name(), dict)?;
     }

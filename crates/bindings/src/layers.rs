@@ -495,6 +495,14 @@ fn check_stack(stack: &str) -> PyResult<Vec<&'static str>> {
     Ok(parsed.into_iter().map(|(entry, _)| entry.info.name).collect())
 }
 
+/// The text of a stack with the forms that its layers get by what is known of the device, as a
+/// volume's header keeps it. Raises InputError if a parameter is wrong.
+#[pyfunction]
+#[pyo3(signature = (stack, *, facts=None))]
+fn settled_stack(stack: &str, facts: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+    ::layers::settled(stack, &facts_of(facts)?).map_err(layer_error)
+}
+
 /// Bytes that a stack offers over a device, or over a region of it. Raises InputError if it cannot
 /// be made.
 #[pyfunction]
@@ -611,6 +619,7 @@ fn samples<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
 /// Whatever Python raises.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_stack, module)?)?;
+    module.add_function(wrap_pyfunction!(settled_stack, module)?)?;
     module.add_function(wrap_pyfunction!(stack_capacity_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(replay_layers, module)?)
 }

@@ -17,7 +17,7 @@ use units::{IoOp, Nanos};
 
 use crate::devices::Device;
 use crate::drive::{self, GivenFlow};
-use crate::drive_result::{ToldFlow, flow_dicts, latency_map};
+use crate::drive_result::{ToldFlow, flow_dicts, latency_map, p9999};
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::{source_dicts, trace_error};
@@ -402,6 +402,7 @@ fn summary<'py>(
     for (key, quantile) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
         dict.set_item(key, histogram.value_at_quantile(quantile))?;
     }
+    dict.set_item("p9999", p9999(histogram))?;
     dict.set_item("max", histogram.max())?;
     Ok(Some(dict))
 }

@@ -6,7 +6,7 @@ use placement::PLACEMENTS;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::counting::{CountingSettings, Outcome, RunError, Start, simulate as run};
-use ssd::steady::Stretch;
+use ssd::steady::{Stretch, Unsteady};
 use units::Geometry;
 
 use crate::errors;
@@ -83,8 +83,9 @@ impl<'a, 'py> Asked<'a, 'py> {
 ///
 /// Returns write_amplification, cleaning_cost and p_gc over the steady part, which begins at host
 /// page write steady_from_update; the 95 % interval of write_amplification (None if nothing is
-/// known of it); whether the part may be called `steady`, and why it is `unsteady`; totals of the
-/// run; and tables of arrays. Raises InputError, RunError, Cancelled.
+/// known of it); whether the part may be called `steady`, why it is `unsteady`, and how many times
+/// as long it then has to be (steady_times); totals of the run; and tables of arrays. Raises
+/// InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
     workload, placement=None, victim=None, over_provisioning=0.2, pages_per_erase_block=64,
@@ -165,6 +166,7 @@ fn result<'py>(
     dict.set_item("write_amplification_high", known.then_some(figure + half_width))?;
     dict.set_item("steady", outcome.steady.unsteady.is_none())?;
     dict.set_item("unsteady", outcome.steady.unsteady.map(|why| why.to_string()))?;
+    dict.set_item("steady_times", outcome.steady.unsteady.map(Unsteady::times_as_long))?;
     dict.set_item("steady_from_update", outcome.steady_from_update)?;
     dict.set_item("host_page_writes", counters.host_page_writes)?;
     dict.set_item("relocated_pages", counters.relocated_pages)?;
@@ -262,7 +264,8 @@ fn tables<'py>(
 
 /// The ratio of what was counted in the stretches of a run, in all, to what it is over, with its 95
 /// % interval by batch means (`ssd::steady`): figure, low, high (None if nothing is known of it),
-/// steady, unsteady (why; None if it is steady). Stretches over nothing are left out.
+/// steady, unsteady (why; None if it is steady), and how many `times` as long it then has to be.
+/// Stretches over nothing are left out.
 ///
 /// Raises InputError if there are not as many of one as of the other.
 #[pyfunction]
@@ -294,6 +297,7 @@ fn judge<'py>(
     dict.set_item("high", known.then_some(judged.figure + judged.half_width))?;
     dict.set_item("steady", judged.unsteady.is_none())?;
     dict.set_item("unsteady", judged.unsteady.map(|why| why.to_string()))?;
+    dict.set_item("times", judged.unsteady.map(Unsteady::times_as_long))?;
     Ok(dict)
 }
 

@@ -18,6 +18,7 @@ use units::Nanos;
 
 use crate::devices::Device;
 use crate::drive_replication::replication_dict;
+use crate::drive_result::p9999;
 use crate::errors;
 use crate::layers::{facts_of, open_blank, part_of};
 use crate::progress::{self, Progress};
@@ -331,6 +332,7 @@ fn summary<'py>(py: Python<'py>, histogram: &Histogram<u64>) -> PyResult<Bound<'
     for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
         dict.set_item(name, histogram.value_at_quantile(quantile))?;
     }
+    dict.set_item("p9999", p9999(histogram))?;
     dict.set_item("max", histogram.max())?;
     dict.set_item("worst_percent_mean", Measured::mean_of_worst_percent(histogram))?;
     Ok(dict)

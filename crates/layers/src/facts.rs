@@ -63,7 +63,18 @@ pub struct EquationPiece {
     pub slope_ns: f64,
 }
 
+/// Times as long as a sequential write from which on one of streams that take turns is dear: a
+/// commit whose record lies elsewhere takes two turns, and one beside its pages two more pages.
+const DEAR_TURN: f64 = 4.0;
+
 impl Facts {
+    /// Whether writes that take turns between places are known to cost far more than in one place:
+    /// a card that keeps one erase block at hand merges at each turn.
+    #[must_use]
+    pub fn are_turns_dear(&self) -> bool {
+        self.times.is_some_and(|times| times.partitioned_ns >= DEAR_TURN * times.sequential_ns)
+    }
+
     /// Time of one write of this length by the equations; none if there are none.
     #[must_use]
     pub fn write_time(pieces: &[EquationPiece], length: u64) -> Option<Nanos> {

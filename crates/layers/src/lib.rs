@@ -41,7 +41,8 @@ pub use layer::{Actions, Layer};
 pub use memory::{Memory, Sized, StackMemory, memory};
 pub use meter::{Meter, Sample, Sent};
 pub use registered::{
-    Addresses, Counter, Entry, LAYERS, Making, Opened, format, open, parse, salvage,
+    Addresses, Counter, Entry, LAYERS, Making, Opened, Settled, format, open, parse, salvage,
+    settled,
 };
 pub use resize::{Change, Changes, Resizing, capacity, resize};
 pub use scrub::ScrubState;

@@ -92,7 +92,12 @@ pub struct Entry {
     pub structures: fn(&Making<'_>, Limits) -> Result<Vec<Region>, LayerError>,
     /// What has to change below, so that it can be opened over another size of that.
     pub resize: fn(&Making<'_>, Resizing<'_, '_>) -> Changes,
+    /// Its spec with the form that it gets by what is known of the device, if it has several.
+    pub settled: Option<Settled>,
 }
+
+/// See [`Entry::settled`].
+pub type Settled = fn(&Spec, &Args, &Facts) -> Result<Spec, LayerError>;
 
 /// All layers.
 pub static LAYERS: &[&Entry] = &[
@@ -171,6 +176,30 @@ pub fn format(
     let stack = build(&parse(text)?, facts, seed, device, Work::FormatAll)?;
     // What layers below noted while those above were written is as after a volume was closed.
     Driver::new(device, stack).drain(&mut || true).map_err(LayerError::Gone)
+}
+
+/// The text of a stack with the forms that its layers get by what is known of the device: what a
+/// volume's header keeps, so that its form does not change when the device does.
+///
+/// # Errors
+/// [`LayerError`] for an unknown layer or parameter.
+pub fn settled(text: &str, facts: &Facts) -> Result<String, LayerError> {
+    if matches!(text.trim(), "" | "direct") {
+        return Ok("direct".to_owned());
+    }
+    let mut parts = Vec::new();
+    for part in text.split('|') {
+        let spec = Spec::parse(part)?;
+        let (entry, args) = accept(&spec)?;
+        parts.push(match entry.settled {
+            Some(settled) if settled(&spec, &args, facts)? != spec => {
+                settled(&spec, &args, facts)?.to_string()
+            }
+            // As it was written.
+            _ => part.trim().to_owned(),
+        });
+    }
+    Ok(parts.join("|"))
 }
 
 /// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom

@@ -195,8 +195,11 @@ impl Volume {
         let mut second = second
             .map(|second| staging::begin(second, depth, &creating.device, &mut header))
             .transpose()?;
-        check_room(&header, &*device)?;
         let staging_bytes = second.as_ref().map(|second| second.header.data_bytes);
+        header.stack = layers::settled(&header.stack, &header.layer_facts()).map_err(|error| {
+            least::refused(&creating.device, error, &header, limits, staging_bytes)
+        })?;
+        check_room(&header, &*device)?;
         let other = second.as_mut().map(|second| (&mut *second.device, &second.header));
         let mut below = staging::below(&mut *device, &header, other);
         layers::format(&header.stack, &header.layer_facts(), header.seed, &mut below).map_err(

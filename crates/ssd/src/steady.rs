@@ -37,6 +37,21 @@ pub enum Unsteady {
     NotCleaned(f64),
 }
 
+impl Unsteady {
+    /// How many times as long the run has to be, by what is known of it: an estimate on the long
+    /// side, as a run that is too short again costs more.
+    #[must_use]
+    pub fn times_as_long(self) -> f64 {
+        match self {
+            Self::TooShort | Self::Dependent => 4.0,
+            // What a start leaves behind shares in the mean of a run by the inverse of its length.
+            Self::Drifts(share) => (2.0 * share / DRIFT).clamp(3.0, 10.0),
+            Self::Wide(share) => (1.5 * (share / WIDEST).powi(2)).clamp(2.0, 20.0),
+            Self::NotCleaned(erases) => (2.0 / erases.max(0.05)).max(2.0),
+        }
+    }
+}
+
 impl fmt::Display for Unsteady {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -81,9 +81,10 @@ def demo(
 
     Then the trace is played through a flash translation layer with every policy: as a whole, and
     its data pages alone, without the database's log. The report shows how much each policy writes
-    to the flash, what is attainable, and how long a drive of 256 GB (or --capacity) lives at the
-    recorded rate. If less than half of the runs become steady it is played twice as often, and once
-    more.
+    to the flash, and what is attainable. A benchmark at full speed is no day of an application:
+    how long a drive of 256 GB (or --capacity) lives is said for --writes-per-day 40G, or for the
+    recorded rate if that was recorded for ten minutes or more. If less than half of the runs become
+    steady it is played twice as often, and once more.
     """
     from flashwright.cli.compare import fail_if_any_failed, run_plan
     from flashwright.progress import StoppedError

@@ -37,7 +37,8 @@ stack_option = click.option(
     type=Named("layer"),
     metavar="STACK",
     help="Layers from the top to the bottom with | between them, such as "
-    "'stable_buffer(size=4MiB)'; `flashwright list layer` has them. a,b or again for each.",
+    "'stable_buffer(size=4MiB)'; `flashwright list layer` has them. a,b or again for each.  "
+    "[default of `layers`: those that may be right for the device]",
 )
 
 
@@ -119,6 +120,7 @@ def layers(
 
     \b
     Examples:
+      flashwright layers my.blktrace.0 --device sd-card
       flashwright layers my.blktrace.0 --device mtron-sata7035 --stack 'stable_buffer(size=4MiB)'
       flashwright layers my.blktrace.0 --device mtron-pro-7500 --drop-flushes \\
           --checkpoint-every 60 --stack 'scheduler(defer)' --stack 'scheduler(defer,coalesce)' \\
@@ -132,12 +134,17 @@ def layers(
       flashwright layers my.parquet --device /dev/sdb --write \\
           --facts runs/probe-1f2e3d4c5b6a --stack 'stable_buffer'
 
+    Without --stack those of the registry are tried that may make the device faster, in the forms
+    that suit what is known of it, and the right one for TRACE is said, with its gain, cost and
+    risk.
+
     Each stack gets a new simulated drive in the same state; on a real device stacks run one after
     another. Parameters that are `auto` are taken from what is known of the device (--facts).
     Requests are sent one by one unless another pace is chosen, as both papers measure. Ctrl-C keeps
     the stacks that are done. What layers are and do is in docs/layers.md.
     """  # noqa: D205
     from flashwright import replays
+    from flashwright.layering.candidates import CANDIDATES
     from flashwright.layering.comparison import stacks_of
 
     if layering.data is not None and layering.no_drain:
@@ -146,9 +153,13 @@ def layers(
         raise click.UsageError(
             "--checkpoint-every and --checkpoints: both say when checkpoints end; give one of them"
         )
-    played = stacks_of(stacks, with_direct=not layering.no_direct)
+    tried = not stacks and not layering.no_direct
+    named = [one.stack for one in CANDIDATES] if tried else stacks
+    played = stacks_of(named, with_direct=not layering.no_direct)
     plan = playing.plan(ONE_BY_ONE, on.region, drop_flushes=layering.drop_flushes)
-    asked = AskedStacks(played, plan, how.reading(), layering, on.endurance_tbw, size.asked())
+    asked = AskedStacks(
+        played, plan, how.reading(), layering, on.endurance_tbw, size.asked(), are_tried=tried
+    )
     on.check(device)
     path = replays.trace_path(trace)
     target = on.target(device)
@@ -165,6 +176,8 @@ class AskedStacks:
     layering: Layering
     endurance_tbw: float | None = None
     size: SizeAsked | None = None
+    are_tried: bool = False
+    """Whether they are the candidates of the registry, to be chosen from."""
 
 
 def compare_stacks(
@@ -179,7 +192,12 @@ def compare_stacks(
     Prints what came of it, and writes the run folder.
     """
     from flashwright import _core
-    from flashwright.layering.comparison import LayersComparison, LayersPlan, effort_of
+    from flashwright.layering.comparison import (
+        LayersComparison,
+        LayersPlan,
+        effort_of,
+        with_candidates,
+    )
     from flashwright.progress import StoppedError, follow
 
     for text in asked.stacks:
@@ -194,13 +212,13 @@ def compare_stacks(
     plan = LayersPlan(
         path, asked.stacks, asked.plan, checkpoints, not how.no_drain, threads, how.data
     )
-    comparison = LayersComparison(
-        plan,
-        [
-            _place(label, asked, placed, trace, plan)
-            for (label, _), (placed, trace) in zip(targets, read, strict=True)
-        ],
-    )
+    places = [
+        _place(label, asked, placed, trace, plan)
+        for (label, _), (placed, trace) in zip(targets, read, strict=True)
+    ]
+    if asked.are_tried:
+        plan = with_candidates(plan, places[0].trace, places[0])
+    comparison = LayersComparison(plan, places)
     comparison.keep_in(output.folder(comparison.job(command)))
     output.say_known(comparison.known, comparison.planned, "stacks")
     stopped: StoppedError[Any] | None = None
@@ -316,6 +334,8 @@ def print_run(run: Run) -> None:
             line = words.verdict_line(row)
             if line:
                 say(line)
+    for line in words.choices(result):
+        say(line)
     if len(words.drives(result)) > 1:
         print_table(*words.by_drive(result), words.BY_DRIVE)
     for line in words.remarks(result):

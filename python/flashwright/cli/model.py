@@ -61,7 +61,7 @@ def bound(
         f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
     [name] = sources.names([source])
-    lifetime = sources.lifetime(name, workload, reading, life.wear())
+    lifetime = sources.lifetime(name, source, workload, reading, life.wear())
     found = work(
         "Finding the frequency bound",
         "pages",
@@ -73,7 +73,7 @@ def bound(
             "frequency_bound": amplification,
             "cleaning_cost": amplification - 1,
             "p_gc": 1 - 1 / amplification,
-            "life_years": lifetime.years(amplification, op),
+            **lifetime.life(amplification, op).document(),
         }
         for op, amplification in zip(over_provisionings, found, strict=True)
     ]

@@ -231,29 +231,22 @@ class CountOrShare(click.ParamType["int | float"]):
 
 
 class WritesPerDay(click.ParamType["float | str"]):
-    """Drive writes a day: a number, or `trace` for the rate at which the trace was recorded."""
+    """What is written a day: bytes, drive writes, or `trace` for the rate of the recording."""
 
-    name = "N|trace"
+    name = "SIZE|N|trace"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | str:
-        """Read the rate: `trace` or a number above 0."""
-        if isinstance(value, float):
-            return value
-        if value == "trace":
-            return "trace"
+        """Read the rate: a number above 0, a size, or `trace`."""
+        from flashwright.lifetime import writes_per_day
+
+        asked: float | str = value if isinstance(value, float) else str(value)
         try:
-            number = float(value)
-        except ValueError:
-            number = 0.0
-        if not 0 < number < float("inf"):
-            self.fail(
-                f"{value!r} is not a rate: write drive writes a day, such as 1, or `trace`",
-                param,
-                ctx,
-            )
-        return number
+            writes_per_day(asked, 1)
+        except _core.InputError as error:
+            self.fail(str(error).partition(": ")[2], param, ctx)
+        return asked
 
 
 SEED: dict[str, Any] = {"type": click.IntRange(0, 2**64 - 1), "default": 1}
@@ -449,11 +442,12 @@ class Life:
         "Times that an erase block can be erased.", type=Number(1), default=3000, metavar="CYCLES"
     )
     writes_per_day: float | str | None = option(
-        "How often a day the host writes its data once over; `trace`: as fast as recorded.  "
-        "[default: as recorded if --capacity is given, or else 1]",
+        "What the host writes a day: bytes, such as 40G; how often it writes its data once over, "
+        "such as 1; `trace`: as recorded, in ten minutes or more.  [default: as recorded if "
+        "--capacity is given, or else 1]",
         type=WritesPerDay(),
         default=None,
-        metavar="N|trace",
+        metavar="SIZE|N|trace",
     )
     capacity: int | str | None = option(
         "Bytes that the host can store on the drive whose life is computed. Its data are taken to "

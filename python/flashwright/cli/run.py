@@ -152,6 +152,7 @@ def _print(result: dict[str, Any]) -> None:
             "p95",
             "p99",
             "p99.9",
+            "p99.99",
             "max",
             "retries",
             "rolled back",

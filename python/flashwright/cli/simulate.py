@@ -185,7 +185,7 @@ def simulate(
 
 def _print(result: dict[str, Any]) -> None:
     from flashwright._text import alpha, count, percent, significant
-    from flashwright.reports.comparison_results import amplification, years
+    from flashwright.reports.comparison_results import amplification, life
     from flashwright.reports.simulation import unsteady
 
     rows = [
@@ -194,7 +194,7 @@ def _print(result: dict[str, Any]) -> None:
         ("frequency bound", significant(result["frequency_bound"], 4)),
         ("cleaning cost", significant(result["cleaning_cost"], 4)),
         ("valid pages in a victim (p_gc)", percent(result["p_gc"])),
-        ("life", years(result["life_years"])),
+        ("life", life(result)),
         ("host page writes", count(result["host_page_writes"])),
         ("relocated pages", count(result["relocated_pages"])),
         ("erases", count(result["erases"])),

@@ -73,9 +73,8 @@ for upkeep in (check, destroy, new_uuid, resize, restage, salvage, scrub):
 @click.argument("device")
 @click.option(
     "--stack",
-    default="direct",
-    show_default=True,
-    help="Layers from the top to the bottom with | between them; see `flashwright list layer`.",
+    help="Layers from the top to the bottom with | between them; see `flashwright list layer`. "
+    "`direct` is none.  [default: the one that is right by what is known of DEVICE, or direct]",
 )
 @click.option(
     "--size",
@@ -86,8 +85,7 @@ for upkeep in (check, destroy, new_uuid, resize, restage, salvage, scrub):
     "--facts",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="What the layers know of the device: the run folder of `flashwright probe`.  [default: "
-    "nothing]",
+    help="What is known of the device: the run folder of `flashwright probe`.  [default: nothing]",
 )
 @click.option(
     "--seed",
@@ -119,7 +117,7 @@ for upkeep in (check, destroy, new_uuid, resize, restage, salvage, scrub):
 def create(
     device: str,
     *,
-    stack: str,
+    stack: str | None,
     size: int | None,
     facts: Path | None,
     seed: int,
@@ -130,11 +128,14 @@ def create(
 ) -> None:
     """Make a volume on DEVICE, a block device, an NVMe namespace (/dev/ng0n1) or a file.
 
-    What the device holds is looked at first; a device in use is refused in any case.
+    What the device holds is looked at first; a device in use is refused in any case. Without
+    --stack it is said which stack is right by what was measured of the device, and what it costs
+    and risks; where nothing is known, what it takes to know.
     """
     from flashwright import _core
     from flashwright._core import Progress
-    from flashwright.layering import facts as of_devices
+    from flashwright.layering.candidates import RING_OF_UNKNOWN, by_facts, is_log_in_a_ring
+    from flashwright.layering.known import facts_for_volume
     from flashwright.progress import whole
     from flashwright.volumes.making import made_files
 
@@ -143,8 +144,11 @@ def create(
             raise click.UsageError(f"--destroy-data {path}: repeat the path of DEVICE, {device}")
     if staging_size is not None and staging is None:
         raise click.UsageError("--staging-size is for --staging")
-    _core.check_stack(stack)
-    known = of_devices.of_folder(facts).values if facts is not None else {}
+    if stack is not None:
+        _core.check_stack(stack)
+    known = facts_for_volume(device, facts, is_chosen=stack is None)
+    advice = by_facts(known) if stack is None else None
+    named = stack or (advice.stack if advice is not None else "direct")
 
     def make(_: Progress) -> dict[str, Any]:
         with (
@@ -153,8 +157,8 @@ def create(
         ):
             return _core.create_volume(
                 device,
-                stack,
-                facts=known,
+                named,
+                facts=known.values,
                 seed=seed,
                 destroy=device in destroy_data,
                 staging=staging,
@@ -168,6 +172,10 @@ def create(
         f"{device}: volume {made['uuid']}, {_size(made['capacity_bytes'])} for its users, "
         f"stack {made['stack']}{aside}"
     )
+    if advice is not None:
+        to.say(advice.line)
+    elif "times" not in known.values and staging is None and is_log_in_a_ring(made["stack"]):
+        to.say(RING_OF_UNKNOWN)
 
 
 @volume.command()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright import _core, replays
 from flashwright._core import Cancelled, InputError
 from flashwright._text import count, size
+from flashwright.layering.candidates import choice, playable, possible
 from flashwright.layering.checkpoints import Checkpoints
 from flashwright.layering.conditions import conditions
 from flashwright.layering.measure import DIRECT, Measured, measure, measure_on
@@ -73,6 +74,10 @@ class LayersPlan:
     threads: int = 1
     data: str | None = None
     """How a run with data ends before it is opened again: `drained` or `killed`; None without."""
+    left_out: Mapping[str, str] | None = None
+    """Where the candidates of the registry are tried: those that are not possible on the device,
+    and why. None where the stacks were named.
+    """
 
 
 def stacks_of(given: Sequence[str], *, with_direct: bool) -> tuple[str, ...]:
@@ -144,6 +149,30 @@ def place(
     return Place(name, target, facts, device, region, trace, slices)
 
 
+def capacity_bytes(place: Place, text: str) -> int:
+    """Give the bytes that a stack offers there.
+
+    Raises InputError if it cannot be made.
+    """
+    region: dict[str, Any] = {}
+    if place.region.offset or place.region.length != place.device.info["capacity_bytes"]:
+        region = {"region_offset": place.region.offset, "region_bytes": place.region.length}
+    return _core.stack_capacity_bytes(
+        place.device, text, facts=place.facts.values, seed=place.target.seed, **region
+    )
+
+
+def with_candidates(plan: LayersPlan, trace: ReplayTrace, place: Place) -> LayersPlan:
+    """Give the plan with the stacks of the registry that are possible on a device."""
+    moves = plan.plan.remap in ("fold", "scale")
+    kept, left_out = possible(
+        playable(place.facts, with_data=plan.data is not None),
+        partial(capacity_bytes, place),
+        0 if moves else trace.totals["end_bytes"],
+    )
+    return replace(plan, stacks=(DIRECT, *kept), left_out=left_out)
+
+
 class LayersComparison:
     """The runs of a plan, and what came of them."""
 
@@ -198,20 +227,12 @@ class LayersComparison:
         """Give the rows whose run failed."""
         return [row for row in self.rows if row["error"] is not None]
 
-    def _capacity_bytes(self, place: Place, text: str) -> int:
-        region: dict[str, Any] = {}
-        if place.region.offset or place.region.length != place.device.info["capacity_bytes"]:
-            region = {"region_offset": place.region.offset, "region_bytes": place.region.length}
-        return _core.stack_capacity_bytes(
-            place.device, text, facts=place.facts.values, seed=place.target.seed, **region
-        )
-
     def _above_bytes(self, place: Place) -> int | None:
         """Give the bytes that all stacks have in common, if addresses depend on them.
 
         Raises InputError if a stack cannot be made, or the trace does not fit it.
         """
-        offered = {text: self._capacity_bytes(place, text) for text in self.plan.stacks}
+        offered = {text: capacity_bytes(place, text) for text in self.plan.stacks}
         least = min(offered, key=lambda text: offered[text])
         if self.plan.plan.remap in ("fold", "scale"):
             return offered[least] // _MIB * _MIB or offered[least]
@@ -350,12 +371,27 @@ class LayersComparison:
             "drain": plan.drain,
             "data": plan.data,
             "results": self.rows,
+            "choices": self._choices(),
             "remarks": self._remarks(),
         }
         return self.job(command).run(result, self._tables())
 
+    def _choices(self) -> dict[str, Any] | None:
+        """Say which stack is right for each device, where the candidates were tried."""
+        if self.plan.left_out is None:
+            return None
+        return {
+            place.name: choice(
+                [row for row in self.rows if row["drive"] == place.name and row["error"] is None],
+                place.facts.document(),
+            )
+            for place in self.places
+        }
+
     def _remarks(self) -> list[str]:
-        said = []
+        said = [
+            f"{text} was left out: {reason}." for text, reason in (self.plan.left_out or {}).items()
+        ]
         if len(self.rows) < self.planned:
             said.append(
                 f"Stopped: {count(self.planned - len(self.rows))} of {count(self.planned)} runs "

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flashwright._text import count, percent, significant, size
+from flashwright.layering.verdict import EMPTY_LOG
 
 LOG = "log_volume"
 
@@ -43,6 +44,6 @@ def _of_log(counters: Mapping[str, int], row: Mapping[str, Any], direct: Mapping
     written = row["writes_below_bytes"]
     room = direct["capacity_bytes"] - row["capacity_bytes"]
     return (
-        f"{text}cleaned nothing, as {size(written)} were written to {size(room)} of it: it writes "
+        f"{text}{EMPTY_LOG}, as {size(written)} were written to {size(room)} of it: it writes "
         "more once it has to clean"
     )

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flashwright._core import InputError, RunError
+from flashwright.devices import Device
 from flashwright.layering import facts
+from flashwright.probing.targets import Target
 from flashwright.progress import follow, work
 
 if TYPE_CHECKING:
     from flashwright.layering.facts import Facts
-    from flashwright.probing.targets import Target
 
 MEASURE, NOTHING = "measure", "none"
+_EMULATED = re.compile(r"emulated\((?:.*,)?profile=([^,)]+)")
+
+
+def facts_for_volume(device: str, given: Path | None, *, is_chosen: bool) -> Facts:
+    """Find out what is to be known of the device of a new volume.
+
+    `given` is the run folder of a probe. An emulated drive, whose profile says all, is measured if
+    a stack is to be chosen for it.
+
+    Raises InputError if the folder has nothing of it; RunError if measuring fails.
+    """
+    if given is not None:
+        return facts.of_folder(given)
+    emulated = _EMULATED.match(device)
+    if emulated is None or not is_chosen:
+        return facts.Facts()
+    profile = emulated[1].strip()
+    target = Target(profile, Device.load(profile), "filled", None, seed=1)
+    return facts_for(target, MEASURE, needed=True)
 
 
 def facts_for(target: Target, given: str | None, *, needed: bool) -> Facts:

@@ -12,6 +12,9 @@ from flashwright.layering.facts import AS_FAST_AT_RANDOM
 NOTICED = 0.02
 """Share by which a figure has to differ to be called a gain or a loss."""
 MUCH = 1.2
+BEFORE_CLEANING = "before the log had to clean"
+EMPTY_LOG = "cleaned nothing"
+"""What the condition of a log says that was played on too little: its figures do not last."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ def verdict(
     times_faster = theirs / mine if mine and theirs else None
     reasons = _reasons(row, direct, facts, times_faster)
     summary = _summary(times_faster, mine, theirs)
+    if times_faster is not None and any(EMPTY_LOG in one for one in conditions):
+        summary += f", {BEFORE_CLEANING}"
     because = f": {'; '.join(reasons)}" if reasons else ""
     depends = f" Depends on: {'; '.join(conditions)}." if conditions else ""
     return {

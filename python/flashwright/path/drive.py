@@ -92,10 +92,17 @@ def drive_figures(
     pages += sum(outcome.get(cause, 0) for cause in later)
     programmed = pages * drive.summary["page_bytes"]
     writes = outcome["latency_ns"]["write"]
-    said = {**outcome, "device": drive.document(), "state": {"kind": plan.state}}
+    # A study has no such options: it plays a recording twice over.
+    said = {
+        **outcome,
+        "steady_with": None,
+        "device": drive.document(),
+        "state": {"kind": plan.state},
+    }
     return {
         "drive_plays": plays,
         "drive_write_amplification": outcome["write_amplification"],
+        "drive_is_steady": outcome["steady"]["write_amplification"] is True,
         "drive_flash_write_bytes": programmed / measured,
         "drive_flash_write_bytes_per_transaction": programmed / measured / row["transactions"]
         if row["transactions"]

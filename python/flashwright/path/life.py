@@ -7,8 +7,9 @@ from typing import Any
 
 from flashwright import _core
 from flashwright.devices import Device
-from flashwright.lifetime import SECONDS_IN_DAY
+from flashwright.lifetime import SECONDS_IN_DAY, Recorded
 
+LONGER = "runs of --duration 600 or more give a life"
 DAYS_IN_YEAR = 365.25
 SECONDS_IN_YEAR = DAYS_IN_YEAR * SECONDS_IN_DAY
 
@@ -34,16 +35,23 @@ def life_figures(
     endurance_cycles: float | None,
     guaranteed_bytes: float | None,
 ) -> dict[str, Any]:
-    """Give columns on the life of the profile's whole drive under what a run wrote.
+    """Give columns on the life of the profile's whole drive under what a run wrote, all day.
 
-    All day at the run's rate. `endurance_cycles` beats the profile's; with neither, or without a
-    drive, there is no life by cycles. The write amplification is that of the drive that was
-    simulated. Wear is taken as even.
+    Of a run that was too short to say what a day brings, or in which the drive was not steady,
+    `life_unknown` says why there are no years. `endurance_cycles` beats the profile's; with
+    neither, or without a drive, there is no life by cycles. The write amplification is that of the
+    drive that was simulated. Wear is taken as even.
     """
     rate = row["issued_write_bytes_per_second"]
-    found: dict[str, Any] = {"write_bytes_per_day": rate * SECONDS_IN_DAY}
+    recorded = Recorded(row["recorded_seconds"], rate * SECONDS_IN_DAY)
+    found: dict[str, Any] = {"write_bytes_per_day": recorded.bytes_per_day}
+    has_day = not recorded.is_short
+    if not has_day:
+        found["life_unknown"] = recorded.why_no_day(LONGER)
     if guaranteed_bytes is not None:
-        found["life_years_by_guarantee"] = years_by_guarantee(guaranteed_bytes, rate)
+        found["life_years_by_guarantee"] = (
+            years_by_guarantee(guaranteed_bytes, rate) if has_day else None
+        )
         found["life_transactions_by_guarantee"] = _transactions(
             guaranteed_bytes, row["issued_write_bytes_per_transaction"]
         )
@@ -55,11 +63,16 @@ def life_figures(
         return found
     flash_bytes_per_day = rate * SECONDS_IN_DAY * amplification
     physical = drive.summary["physical_bytes"]
+    is_known = has_day and row["drive_is_steady"]
+    if has_day and not is_known:
+        found["life_unknown"] = "the run on the simulated drive is not steady"
     return {
         **found,
         "endurance_cycles": float(cycles),
         # What the flash takes is counted already: nothing is to be multiplied.
-        "life_years": _core.lifetime_years(float(cycles), physical, 1.0, flash_bytes_per_day),
+        "life_years": _core.lifetime_years(float(cycles), physical, 1.0, flash_bytes_per_day)
+        if is_known
+        else None,
         "life_transactions": _transactions(
             cycles * physical, row["drive_flash_write_bytes_per_transaction"]
         ),

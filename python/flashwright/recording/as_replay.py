@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from flashwright import replays
 from flashwright._core import InputError
+from flashwright.quantiles import LEAST_FOR_P9999
 from flashwright.replays import OPERATIONS, TracePart
 from flashwright.runs import Run, sha256_of_file
 from flashwright.sources import REQUESTS_FILE, file_name
@@ -85,7 +86,7 @@ def as_replay(recording: Run, folder: Path) -> Run:
     return Run(replays.COMMAND, result, tables)
 
 
-def _summary(latency_ns: U64) -> dict[str, float] | None:
+def _summary(latency_ns: U64) -> dict[str, float | None] | None:
     if not len(latency_ns):
         return None
     levels = np.quantile(latency_ns, list(QUANTILES.values()), method="inverted_cdf")
@@ -93,6 +94,9 @@ def _summary(latency_ns: U64) -> dict[str, float] | None:
         "count": len(latency_ns),
         "mean": float(latency_ns.mean()),
         **{name: int(value) for name, value in zip(QUANTILES, levels, strict=True)},
+        "p9999": int(np.quantile(latency_ns, 0.9999, method="inverted_cdf"))
+        if len(latency_ns) >= LEAST_FOR_P9999
+        else None,
         "max": int(latency_ns.max()),
     }
 

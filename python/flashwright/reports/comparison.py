@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flashwright._text import alpha, percent, significant
+from flashwright.lifetime import recorded_of
 from flashwright.reports.comparison_figures import (
     cost_figure,
     gap_figure,
@@ -27,6 +28,7 @@ from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Page, Section, Table
 from flashwright.runs import Run
 from flashwright.sources import below_the_bound
+from flashwright.steady import repeats
 from flashwright.sweeps.comparison import BOUND, MINIMUM
 from flashwright.sweeps.policies import NO_PLACEMENT
 
@@ -76,7 +78,14 @@ def _times(row: dict[str, Any]) -> str:
 def life(
     results: Results, workload: str, best: dict[str, Any], baseline: dict[str, Any] | None
 ) -> str:
-    """Say how long the drive lives, if that is known, and what the policy changes in it."""
+    """Say how long the drive lives, if that is known, and what the policy changes in it.
+
+    Without it, what would be written a day if a recording is too short for more.
+    """
+    lifetime = results.lifetime(workload)
+    recorded = recorded_of(lifetime)
+    if lifetime["drive_writes_per_day"] is None and recorded is not None:
+        return f" How long the drive lives is not known: {recorded.why_no_day()}."
     with_best = best["life_years"]
     if with_best is None:
         return ""
@@ -84,7 +93,7 @@ def life(
     if baseline is not None and baseline["life_years"] is not None:
         other = years(baseline["life_years"])
         text += "" if other == text else f" instead of {other}"
-    return f" It would live {text} ({wear_words(results.lifetime(workload))})."
+    return f" It would live {text} ({wear_words(lifetime)})."
 
 
 def facts(results: Results, workload: str) -> list[Fact]:
@@ -96,15 +105,7 @@ def facts(results: Results, workload: str) -> list[Fact]:
     at = f"write amplification at {alpha(results.reference)} over-provisioning"
     given = [Fact(best["policy"], amplification(best), at)]
     if baseline is not None:
-        saved = (
-            1 - best["cleaning_cost"] / baseline["cleaning_cost"]
-            if baseline["cleaning_cost"]
-            else 0.0
-        )
-        note = (
-            f"{best['policy']} relocates {percent(abs(saved), 2)} {'less' if saved > 0 else 'more'}"
-        )
-        given.append(Fact(baseline["policy"], amplification(baseline), note))
+        given.append(Fact(baseline["policy"], amplification(baseline), _saved(best, baseline)))
     given.append(
         Fact(
             MINIMUM,
@@ -125,6 +126,15 @@ def facts(results: Results, workload: str) -> list[Fact]:
     return given
 
 
+def _saved(best: dict[str, Any], baseline: dict[str, Any]) -> str:
+    """Say how much less the best relocates; of runs that are not steady no ratio is given."""
+    if not best["steady"] or not baseline["steady"]:
+        return "not to be compared yet: not steady"
+    cost = baseline["cleaning_cost"]
+    saved = 1 - best["cleaning_cost"] / cost if cost else 0.0
+    return f"{best['policy']} relocates {percent(abs(saved), 2)} {'less' if saved > 0 else 'more'}"
+
+
 def remarks(results: Results) -> list[str]:
     """Say what a reader must know before trusting the figures."""
     found = []
@@ -137,6 +147,9 @@ def remarks(results: Results) -> list[str]:
     ]
     unsteady = [row for row in results.rows if not row["steady"]]
     if unsteady:
+        repeat = results.run.result["repeat"]
+        pages = {workload["name"]: workload["logical_pages"] for workload in results.workloads}
+        most_often = max(repeats(row, repeat, pages[row["workload"]]) for row in unsteady)
         kinds = Counter(re.sub(r"[\d.+-]+", "", str(row["unsteady"])) for row in unsteady)
         most = kinds.most_common(1)[0][0]
         example = next(
@@ -145,8 +158,8 @@ def remarks(results: Results) -> list[str]:
         found.append(
             f"{len(unsteady)} of {len(results.rows)} runs had not reached a steady state; their "
             f"values (marked *) may still change. Most often as with {example['policy']} at "
-            f"{alpha(example['over_provisioning'])}: {example['unsteady']}. Playing the source "
-            "more often (--repeat) may help."
+            f"{alpha(example['over_provisioning'])}: {example['unsteady']}. Steady with --repeat "
+            f"{most_often} or more."
         )
     tight = [row for row in results.rows if row["streams_left_out"]]
     if tight:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from flashwright._text import percent, significant, size
+from flashwright.lifetime import ASSUMED, COUNTED, RECORDED, recorded_of
 from flashwright.reports.figures import Colours
 from flashwright.reports.names import proper
 from flashwright.runs import Run
@@ -159,15 +161,27 @@ def wear_words(lifetime: dict[str, Any]) -> str:
 
 def drive_writes(lifetime: dict[str, Any]) -> str:
     """Give how much is written a day, in words."""
+    if lifetime["drive_writes_per_day"] is None:
+        recorded = recorded_of(lifetime)
+        return "an unknown volume a day" if recorded is None else recorded.at_this_rate()
     rate = f"{lifetime['drive_writes_per_day']:.3g}"
-    whose = {"recorded": ", as recorded", "assumed": ", assumed"}.get(lifetime["rate"], "")
+    whose = {
+        RECORDED: ", as recorded",
+        ASSUMED: ", assumed",
+        COUNTED: ", by the drive's own counters",
+    }.get(lifetime["rate"], "")
     return f"{rate} drive {'write' if rate == '1' else 'writes'} a day{whose}"
 
 
-def years(value: float | None) -> str:
-    """Give a life in words; none if nothing was cleaned."""
-    if value is None:
-        return "unknown, as nothing was cleaned"
+def life(row: Mapping[str, Any]) -> str:
+    """Give the life of a run in words, or why it is not known."""
+    if row["life_years"] is None:
+        return f"not known: {row['life_unknown']}"
+    return years(row["life_years"])
+
+
+def years(value: float) -> str:
+    """Give a life in words."""
     if value >= 0.3:
         return f"{significant(value, 2)} years"
     days = value * 365.25

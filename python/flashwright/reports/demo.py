@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flashwright._text import alpha, size, span
+from flashwright.lifetime import GIVEN
 from flashwright.reports import comparison, trace
 from flashwright.reports.comparison_results import Results
 from flashwright.reports.page import Page, Section
@@ -12,6 +13,10 @@ from flashwright.runs import Run
 
 INSIDE = "What happens inside"
 DATA_PAGES = "The data pages alone"
+FULL_SPEED = (
+    "It was a benchmark at full speed, whose clients never pause: an application writes less a "
+    "day, and --writes-per-day 40G gives the life for its true volume."
+)
 
 
 def headline(results: Results) -> str:
@@ -39,7 +44,10 @@ def headline(results: Results) -> str:
             f"{at} writes {flash(baseline)} of flash for it with {named}, {flash(best)} with the "
             f"best policy here ({best['policy']})"
         )
-    return f"{wrote} {answer}.{comparison.life(results, workload['name'], best, baseline)}"
+    life = comparison.life(results, workload["name"], best, baseline)
+    if results.lifetime(workload["name"])["rate"] != GIVEN:
+        life += f" {FULL_SPEED}"
+    return f"{wrote} {answer}.{life}"
 
 
 def page(run: Run) -> Page:

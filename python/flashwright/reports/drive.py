@@ -22,6 +22,7 @@ from flashwright.reports.figures import axes, time_axis, title
 from flashwright.reports.heat_map import heat_maps
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
+from flashwright.steady import holds
 
 VIEWER = "ui.perfetto.dev"
 
@@ -77,6 +78,7 @@ def headline(result: dict[str, Any]) -> str:
     text = (
         f"{device['name']} does {words.iops(result['iops'])} requests a second, "
         f"{words.rate(result['bytes_per_second'])}"
+        f"{'' if holds(result) else ' in a run that is not steady'}"
     )
     operations = words.operations(result)
     waits = [

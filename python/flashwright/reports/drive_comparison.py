@@ -29,6 +29,7 @@ from flashwright.reports.figures import (
 )
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
+from flashwright.steady import holds
 
 COLUMNS = (
     ("drive", "left"),
@@ -48,6 +49,7 @@ LATENCY_COLUMNS = (
     ("median", "right"),
     ("99 %", "right"),
     ("99.9 %", "right"),
+    ("99.99 %", "right"),
 )
 """Of the table of latencies, with a row for each operation of each drive."""
 MOST_BEST = 3
@@ -83,7 +85,7 @@ def latencies(row: dict[str, Any]) -> list[tuple[str, ...]]:
         (
             row["drive"] if number == 0 else "",
             op,
-            *(short_time(latency[key]) for key in ("mean", "p50", "p99", "p999")),
+            *(short_time(latency[key]) for key in ("mean", "p50", "p99", "p999", "p9999")),
         )
         for number, (op, latency) in enumerate(words.operations(row).items())
     ]
@@ -129,13 +131,15 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
     best, worst = done[0], done[-1]
     text = (
         f"{best['drive']} does {words.iops(best['iops'])} requests a second "
-        f"({words.rate(best['bytes_per_second'])})"
+        f"({words.rate(best['bytes_per_second'])}){_mark(best)}"
     )
     if worst is not best:
-        text += f", {worst['drive']} {words.iops(worst['iops'])}"
-        if worst["iops"]:
+        text += f", {worst['drive']} {words.iops(worst['iops'])}{_mark(worst)}"
+        if worst["iops"] and holds(best) and holds(worst):
             text += f": {significant(best['iops'] / worst['iops'])} times as many"
     text += "."
+    if not all(holds(row) for row in done):
+        return f"{text} What is not steady is not to be compared yet."
     tails_of = [(op, row) for op in words.TIMED for row in done if op in row["latency_ns"]]
     for op in words.TIMED:
         of = sorted(
@@ -149,6 +153,10 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
                 f"{short_time(of[-1]['latency_ns'][op]['p99'])} on {of[-1]['drive']}."
             )
     return text
+
+
+def _mark(row: dict[str, Any]) -> str:
+    return "" if holds(row) else " (not steady)"
 
 
 def page(run: Run) -> Page:

@@ -32,8 +32,9 @@ DELAYS_EXPLAINED = (
 CAUSES = {
     cause: cause.replace("_", " ") for cause in (*(name for name, _ in _core.causes()), "idle")
 }
-LATENCY_KEYS = ("mean", "p50", "p99", "p999", "max")
-LATENCY_NAMES = ("mean", "median", "99 %", "99.9 %", "longest")
+LATENCY_KEYS = ("mean", "p50", "p99", "p999", "p9999", "max")
+LATENCY_NAMES = ("mean", "median", "99 %", "99.9 %", "99.99 %", "longest")
+"""The 99.99th percentile of fewer than 10,000 requests is not known, and shown as a dash."""
 OPERATIONS = ("read", "write", "trim", "flush")
 TIMED = ("read", "write", "flush")
 """Operations whose latency a host feels: the commit of a database waits for a flush."""
@@ -132,11 +133,7 @@ def life(result: Mapping[str, Any]) -> str:
             f"{significant(found['drive_writes_per_day'])} drive writes a day, "
             f"{count(found['endurance_cycles'])} erases a block"
         )
-    return (
-        "unknown: nothing was written"
-        if not result["host_page_writes"]
-        else "unknown: the profile has no endurance"
-    )
+    return f"not known: {result['life_unknown']}"
 
 
 def energy(result: Mapping[str, Any]) -> str:

@@ -56,6 +56,8 @@ LATENCY_COLUMNS = (
     ("mean", "right"),
     ("median", "right"),
     ("99 %", "right"),
+    ("99.9 %", "right"),
+    ("99.99 %", "right"),
     ("longest", "right"),
 )
 COUNTER_COLUMNS = (("stack", "left"), ("layer", "left"), ("what", "left"), ("number", "right"))
@@ -173,7 +175,7 @@ def latencies(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
             row["stack"] if number == 0 else "",
             op,
             count(found[op]["count"]),
-            *(short_time(found[op][key]) for key in ("mean", "p50", "p99", "max")),
+            *(short_time(found[op][key]) for key in ("mean", "p50", "p99", "p999", "p9999", "max")),
         )
         for number, op in enumerate(op for op in OPERATIONS if op in found)
     ]
@@ -296,11 +298,19 @@ def known(device: Mapping[str, Any]) -> str:
     )
 
 
+def choices(result: Mapping[str, Any]) -> list[str]:
+    """Say which of the stacks that were tried is right for each device."""
+    return [one["line"] for one in (result.get("choices") or {}).values()]
+
+
 def headline(result: Mapping[str, Any]) -> str:
     """Give the answer.
 
-    A line for each stack that was judged, or for the best and the worst of many.
+    Which stack is right, where that was asked; or else a line for each stack that was judged, or
+    for the best and the worst of many.
     """
+    if result.get("choices"):
+        return "\n".join(one["headline"] for one in result["choices"].values())
     judged = [row for row in result["results"] if row["verdict"] is not None]
     if len(judged) > MOST_HEADLINES:
         ordered = sorted(judged, key=lambda row: row["verdict"]["times_faster"] or 1.0)

@@ -42,7 +42,7 @@ def page(run: Run) -> Page:
             ),
         ],
         provenance=result["provenance"],
-        remarks=words.remarks(result),
+        remarks=[*words.choices(result), *words.remarks(result)],
     )
 
 

@@ -62,9 +62,10 @@ def bound_page(run: Run) -> Page:
     headline = (
         f"The frequency bound is {least} at {alpha(middle['over_provisioning'])} "
         "over-provisioning: if updates are independent of each other, no placement by update "
-        "frequency programs fewer pages for each page that the host writes. The drive would then "
-        f"live {years(middle['life_years'])}."
+        "frequency programs fewer pages for each page that the host writes."
     )
+    if middle["life_years"] is not None:
+        headline += f" The drive would then live {years(middle['life_years'])}."
     alphas = [row["over_provisioning"] for row in rows]
     figures = []
     if len(rows) > 1:

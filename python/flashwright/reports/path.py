@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flashwright._text import count, percent, short_count, short_time, significant, size
+from flashwright.lifetime import volume
 from flashwright.path.summary import median, pairs
 from flashwright.reports import path_figures as figures
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
@@ -133,7 +134,16 @@ def _lives(found: list[Cell]) -> list[str]:
             each = ", ".join(
                 f"{significant(median(cell, name))} on {name_of(cell)}" for cell in known
             )
-            lines.append(f"At this rate all day a drive lives so many years {what}: {each}.")
+            lines.append(f"At this rate all day a drive lives N years {what}, with N: {each}.")
+    if not lines and any(median(cell, "write_bytes_per_day") for cell in found):
+        each = ", ".join(
+            f"{volume(median(cell, 'write_bytes_per_day') or 0.0)} on {name_of(cell)}"
+            for cell in found
+        )
+        lines.append(
+            "How long a drive lives is not known: that takes runs of ten minutes or more "
+            f"(--duration 600), in which the drive is steady. Written a day at this rate: {each}."
+        )
     return lines
 
 

@@ -15,7 +15,7 @@ from flashwright.reports.heat_map import TABLE, heat_map
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
-TIMES = ("mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
+TIMES = ("mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns")
 
 
 def page(run: Run) -> Page:
@@ -122,6 +122,7 @@ def _kinds_table(result: dict[str, Any]) -> Table:
         "p95",
         "p99",
         "p99.9",
+        "p99.99",
         "max",
         "retries",
         "rolled back",

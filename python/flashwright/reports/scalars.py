@@ -38,7 +38,7 @@ def _bytes_per_second(value: float) -> str:
 
 
 def _years(value: float | None) -> str:
-    return "unknown: nothing was cleaned" if value is None else f"{significant(value)} years"
+    return "not known" if value is None else f"{significant(value)} years"
 
 
 TRACE: Labels = {
@@ -111,6 +111,7 @@ SIMULATION: Labels = {
     "cleaning_cost": ("cleaning cost: relocated pages for each page written", _exact),
     "p_gc": ("valid pages in a victim (p_gc)", percent),
     "life_years": ("life", _years),
+    "life_unknown": ("why it is not known", _plain),
     "steady": ("steady", _plain),
     "unsteady": ("why not", _plain),
     "steady_from_update": ("counted from page write", count),

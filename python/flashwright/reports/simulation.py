@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from flashwright._text import alpha, count, percent, short_count, significant
-from flashwright.reports.comparison_results import amplification, wear_words, years
+from flashwright.reports.comparison_results import amplification, life, wear_words
 from flashwright.reports.figures import axes, stream_bars, title
 from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.scalars import SIMULATION, rows
 from flashwright.runs import Run
 from flashwright.sources import below_the_bound
+from flashwright.steady import repeats
 from flashwright.sweeps.comparison import BOUND, MINIMUM
 
 
@@ -50,7 +51,7 @@ def page(run: Run) -> Page:
         ),
     ]
     if result["life_years"] is not None:
-        facts.append(Fact("life", years(result["life_years"]), wear_words(result["lifetime"])))
+        facts.append(Fact("life", life(result), wear_words(result["lifetime"])))
     figures = [_over_time(run), _histogram(run), _streams(run)]
     remarks = []
     if is_known and found < bound:
@@ -75,8 +76,8 @@ def page(run: Run) -> Page:
 def unsteady(result: Mapping[str, Any]) -> str:
     """Say that a run is not steady, and why."""
     return (
-        f"Not steady: {result['unsteady']}. The figures may still change with a longer source, or "
-        "with --repeat."
+        f"Not steady: {result['unsteady']}. The figures may still change. Steady with --repeat "
+        f"{repeats(result, result['repeat'], result['workload']['logical_pages'])} or more."
     )
 
 
@@ -170,7 +171,7 @@ def _table(run: Run) -> Table:
     lifetime, workload = run.result["lifetime"], run.result["workload"]
     text += [
         ("erases that an erase block endures", count(lifetime["endurance_cycles"])),
-        ("drive writes a day", f"{lifetime['drive_writes_per_day']:.4g}"),
+        ("drive writes a day", significant(lifetime["drive_writes_per_day"], 4)),
         ("malformed records skipped", count(workload["skipped"])),
     ]
     return Table("Every figure", (("figure", "left"), ("value", "right")), text)

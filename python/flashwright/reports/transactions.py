@@ -11,10 +11,19 @@ from flashwright.reports.figures import axes, time_axis, title
 from flashwright.reports.layer_words import counters
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
+from flashwright.steady import rounded_up
 
+TIMES = {
+    "p50": "median",
+    "p99": "99 %",
+    "p999": "99.9 %",
+    "p9999": "99.99 %",
+    "worst_percent_mean": "worst 1 %",
+    "max": "longest",
+}
 KIND_HEADINGS = (
     ("", "left"),
-    *((name, "right") for name in ("committed", "mean", "median", "99 %", "worst 1 %", "longest")),
+    *((name, "right") for name in ("committed", "mean", *TIMES.values())),
 )
 WAITS = {
     "read": "waits for a page to be read",
@@ -35,7 +44,7 @@ def kind_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
         (
             name,
             count(one["count"]),
-            *(short_time(one[key]) for key in ("mean", "p50", "p99", "worst_percent_mean", "max")),
+            *(short_time(one[key]) for key in ("mean", *TIMES)),
         )
         for name, one in named.items()
         if one["count"]
@@ -83,8 +92,9 @@ def remarks(result: dict[str, Any]) -> list[str]:
         said.append("Stopped before its end: the figures are of what was played until then.")
     if result["steady"] is False:
         said.append(
-            "Not steady: the throughput of the two halves differs by more than 5 %; a longer "
-            "warm-up brings it to its level."
+            "Not steady: the throughput of the two halves differs by more than 5 %. Steady with "
+            f"--warm-up {rounded_up(2 * result['committed'] + _warmed_up(result['plan']))}, if "
+            "that is the start of the run and no wave."
         )
     if result["die_share"] is not None and result["device"].get("state", {}).get("kind") != "aged":
         said.append(
@@ -93,6 +103,10 @@ def remarks(result: dict[str, Any]) -> list[str]:
             "spare space is used up."
         )
     return said
+
+
+def _warmed_up(plan: dict[str, Any]) -> int:
+    return int(plan.get("warm_up_transactions") or 0)
 
 
 def page(run: Run) -> Page:
@@ -137,9 +151,10 @@ def _headline(result: dict[str, Any]) -> str:
     rate = short_count(result["transactions_per_second"])
     mean = short_time(result["response_ns"]["mean"])
     worst = short_time(result["response_ns"]["worst_percent_mean"])
+    so_far = " in a run that is not steady" if result["steady"] is False else ""
     return (
-        f"{result['plan']['clients']} clients commit {rate} transactions a second; one takes "
-        f"{mean} on average, the worst 1 % {worst}."
+        f"{result['plan']['clients']} clients commit {rate} transactions a second{so_far}; one "
+        f"takes {mean} on average, the worst 1 % {worst}."
     )
 
 

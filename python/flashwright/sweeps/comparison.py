@@ -123,8 +123,8 @@ class Comparison:
         ]
         self._minima = _minima(outcomes)
         self._lifetimes = [
-            sources.lifetime(name, workload, plan.reading, plan.wear)
-            for name, workload in zip(self.names, workloads, strict=True)
+            sources.lifetime(name, source, workload, plan.reading, plan.wear)
+            for name, source, workload in zip(self.names, plan.sources, workloads, strict=True)
         ]
         self.rows = [self._row(outcome) for outcome in self._outcomes]
 
@@ -163,9 +163,12 @@ class Comparison:
             "gap_to_frequency_bound_percent": (amplification / bound - 1) * 100,
             "offline_minimum": least,
             "gap_to_offline_minimum_percent": (amplification / least - 1) * 100,
-            "life_years": lifetime.years(
-                amplification, job.over_provisioning, outcome.result["erases"]
-            ),
+            **lifetime.life(
+                amplification,
+                job.over_provisioning,
+                erases=outcome.result["erases"],
+                steady=outcome.result["steady"],
+            ).document(),
         }
 
     def _bound_rows(self) -> list[dict[str, Any]]:
@@ -180,7 +183,7 @@ class Comparison:
                         "over_provisioning": alpha,
                         "frequency_bound": bound,
                         "cleaning_cost": bound - 1,
-                        "life_years": lifetime.years(bound, alpha),
+                        "life_years": lifetime.life(bound, alpha).years,
                         "offline_minimum": least,
                     }
                 )

@@ -125,7 +125,9 @@ class DrivePlan:
                     shared = shared or read_sized(sized, source, self.load, self.reading)
                     requests = shared
                 devices.check_load(sized.device, requests, self.load)
-                devices.writes_per_day_of(sized.device, requests, self.writes_per_day)
+                devices.lifetime_of_drive(
+                    sized.device, source, requests, self.endurance, self.writes_per_day
+                )
                 found[source, variant.label] = Played(sized, requests)
         return found
 
@@ -251,11 +253,13 @@ class DriveComparison:
         result = {
             key: value for key, value in ended.result.items() if key not in ("tables", "timeline")
         }
-        rate = devices.writes_per_day_of(played.device, played.requests, self.plan.writes_per_day)
-        life, lifetime = devices.life_of(played.device, result, self.plan.endurance, rate)
+        lifetime = devices.lifetime_of_drive(
+            played.device, source, played.requests, self.plan.endurance, self.plan.writes_per_day
+        )
+        life = devices.life_of(played.device, result, lifetime)
         load = self.plan.load_of(variant)
         begun = {"state": load.state_document(), "pace": load.pace_document()}
-        return {**row, **result, **begun, "life_years": life, "lifetime": lifetime}
+        return {**row, **result, **begun, **life.document(), "lifetime": lifetime.document()}
 
     def run(self) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""

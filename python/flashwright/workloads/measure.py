@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flashwright.quantiles import LEAST_FOR_P9999
+
 Times = npt.NDArray[np.uint64]
 
 _PRECISION_BITS = 7
@@ -80,6 +82,8 @@ class Histogram:
         """Give mean, quantiles and greatest, in nanoseconds; None if it is empty."""
         found: dict[str, float | int | None] = {"mean_ns": self.mean_ns if self.count else None}
         found |= {f"{name}_ns": self.quantile_ns(share) for name, share in QUANTILES.items()}
+        known = self.count >= LEAST_FOR_P9999
+        found["p9999_ns"] = self.quantile_ns(0.9999) if known else None
         return found | {"max_ns": self.max_ns if self.count else None}
 
 

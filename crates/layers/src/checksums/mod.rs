@@ -63,4 +63,5 @@ pub static ENTRY: Entry = Entry {
     resize: resize::resize,
     memory: settings::memory,
     structures: structures::structures,
+    settled: None,
 };

@@ -253,7 +253,7 @@ impl VolumeLayout {
     }
 
     /// Whether cleaning a segment gains more pages than its summaries take.
-    fn check_spare(settings: &VolumeSettings, pages: u32) -> Result<(), LayerError> {
+    pub fn check_spare(settings: &VolumeSettings, pages: u32) -> Result<(), LayerError> {
         let op = settings.over_provisioning;
         let spare = f64::from(data_pages(settings.page_bytes, pages)) * op / (1.0 + op);
         if pages >= LEAST_PAGES_WITH_SUMMARIES && spare >= LEAST_SPARE_PAGES {

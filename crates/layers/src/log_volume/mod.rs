@@ -149,6 +149,7 @@ pub(super) static ENTRY: Entry = Entry {
     resize: resize::resize,
     memory: memory::memory,
     structures: structures::structures,
+    settled: Some(settings::settled),
 };
 
 fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {

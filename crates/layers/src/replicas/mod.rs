@@ -75,6 +75,7 @@ pub static ENTRY: Entry = Entry {
     resize: |_, _| Err(not_resized()),
     memory: memory::memory,
     structures: structures::structures,
+    settled: None,
 };
 
 /// With another size of the device all partitions have another one, too.

@@ -54,6 +54,7 @@ pub static ENTRY: Entry = Entry {
     resize: |_, resizing| Ok(resizing.above),
     memory,
     structures: |_, _| Ok(Vec::new()),
+    settled: None,
 };
 
 const INFO: Info = Info {

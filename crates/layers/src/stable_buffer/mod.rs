@@ -71,4 +71,5 @@ pub static ENTRY: Entry = Entry {
     resize: resize::resize,
     memory: memory::memory,
     structures: structures::structures,
+    settled: None,
 };

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use registry::{Args, Info, Param, ParamKind};
+use ssd::drive::measure::LEAST_FOR_P9999;
 use units::Nanos;
 
 use super::common::{self, Purse};
@@ -150,7 +151,8 @@ fn quantiles(label: &str, latencies: &Histogram<u64>, samples: &[Sample]) -> Vec
             .within(low, high)
             .sure_if(is_narrow)
     };
-    [(0.5, "p50"), (0.99, "p99"), (0.999, "p999")].map(value).into()
+    let of_many = (latencies.len() >= LEAST_FOR_P9999).then_some((0.9999, "p9999"));
+    [(0.5, "p50"), (0.99, "p99"), (0.999, "p999")].into_iter().chain(of_many).map(value).collect()
 }
 
 /// Half the width in nanoseconds of the 95 % interval of a quantile, by those of up to 20 parts of

@@ -181,6 +181,8 @@ pub struct LatencySummary {
     pub p99: Nanos,
     /// 99.9 % took no longer.
     pub p999: Nanos,
+    /// 99.99 % took no longer; none of fewer than [`LEAST_FOR_P9999`] requests.
+    pub p9999: Option<Nanos>,
     /// The longest: exact.
     pub max: Nanos,
 }
@@ -202,6 +204,8 @@ pub struct DelaySummary {
     pub p99: Nanos,
     /// 99.9 % of the delayed.
     pub p999: Nanos,
+    /// 99.99 % of the delayed; none of fewer than [`LEAST_FOR_P9999`].
+    pub p9999: Option<Nanos>,
     /// The longest: exact.
     pub max: Nanos,
 }
@@ -314,17 +318,18 @@ impl OpLatencies {
     fn summary(&self) -> OpSummary {
         let of_all = &self.latency;
         let count = of_all.count();
-        let [p50, p99, p999] = of_all.quantiles(QUANTILES);
+        let [p50, p99, p999, p9999] = of_all.quantiles(QUANTILES);
         let latency = LatencySummary {
             count,
             mean: ratio(of_all.sum_ns(), count as f64),
             p50,
             p99,
             p999,
+            p9999: of_enough(count, p9999),
             max: nanos_of(of_all.max),
         };
         let of_delay = |delay: &Distribution| {
-            let [p50, p99, p999] = delay.quantiles(QUANTILES);
+            let [p50, p99, p999, p9999] = delay.quantiles(QUANTILES);
             DelaySummary {
                 delayed: delay.count(),
                 share_of_requests: ratio(delay.count() as f64, count as f64),
@@ -333,6 +338,7 @@ impl OpLatencies {
                 p50,
                 p99,
                 p999,
+                p9999: of_enough(delay.count(), p9999),
                 max: nanos_of(delay.max),
             }
         };
@@ -341,7 +347,14 @@ impl OpLatencies {
 }
 
 /// Those of a summary.
-const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+const QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
+
+/// Of fewer requests none is beyond the 99.99th percentile: it would be the longest of them.
+pub const LEAST_FOR_P9999: u64 = 10_000;
+
+fn of_enough(count: u64, p9999: Nanos) -> Option<Nanos> {
+    (count >= LEAST_FOR_P9999).then_some(p9999)
+}
 
 /// 0 of nothing is 0: a run without requests shows no NaN.
 fn ratio(part: f64, whole: f64) -> f64 {

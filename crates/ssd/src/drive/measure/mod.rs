@@ -13,7 +13,8 @@ mod requests;
 pub use die_share::{BusyTime, DieShare, busy_times};
 pub use energy::Energy;
 pub use latency::{
-    ByDelay, Delay, DelaySummary, Latencies, LatencySummary, OpSummary, RequestDelays,
+    ByDelay, Delay, DelaySummary, LEAST_FOR_P9999, Latencies, LatencySummary, OpSummary,
+    RequestDelays,
 };
 pub use over_time::{OverTime, TimeWindow};
 pub use requests::{MeasuredRequest, RequestSink, in_nanos};

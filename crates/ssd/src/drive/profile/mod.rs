@@ -50,6 +50,8 @@ pub static PROFILES: &[BuiltIn] = built_in![
     "samsung-mcbqe32g",
     "usb-stick",
     "sd-card",
+    "sd-card-a2",
+    "emmc-51",
     "replication-table-2",
     "nvme-tlc",
     "nvme-qlc",

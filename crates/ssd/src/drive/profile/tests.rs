@@ -87,6 +87,9 @@ fn capacities_are_those_on_the_label() {
         ("samsung-mcbqe32g", 32e9),
         ("usb-stick", 8e9),
         ("sd-card", 8e9),
+        // Slices of 1/16.
+        ("sd-card-a2", 4e9),
+        ("emmc-51", 4e9),
     ] {
         let bytes = load(name).unwrap().capacity_bytes() as f64;
         assert!((bytes / label - 1.0).abs() < 0.001, "{name} has {bytes} bytes");

@@ -12,14 +12,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from flashwright import _core
+from flashwright import _core, beyond
 from flashwright._core import InputError
 from flashwright._text import count, size
 from flashwright.outputs import RECORDING
 from flashwright.probing import safety
 from flashwright.probing.targets import Region
 from flashwright.runs import Job, Run, table
-from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading, check_source, file_name
+from flashwright.sources import (
+    PATTERN,
+    STANDARD_INPUT,
+    SYNTHETIC,
+    Reading,
+    check_source,
+    file_name,
+    on_disk,
+)
 
 if TYPE_CHECKING:
     from flashwright._core import Device, Progress, ReplayTrace
@@ -85,6 +93,8 @@ class ReplayPlan:
     keep_going: bool = False
     beside: tuple[Flow, ...] = ()
     priority: int = 0
+    choices: str = beyond.REMAP
+    """Options of the command that say where addresses go that the device does not have."""
 
 
 def trace_path(given: str) -> Path:
@@ -103,7 +113,7 @@ def trace_path(given: str) -> Path:
             f"{given}: it is made up, and a replay plays what was recorded; `flashwright trace "
             "synth` writes it as a trace"
         )
-    if not path.exists():
+    if not on_disk(path).exists():
         raise InputError(f"{given}: no such file; name a trace file, or the folder of a recording")
     return Path(check_source(given))
 
@@ -195,19 +205,11 @@ def region_of(trace: ReplayTrace, device: Device, plan: ReplayPlan) -> Region:
     """
     region = plan.region.on(device.info, LEAST_REGION_BYTES)
     end, length = trace.totals["end_bytes"], region.length or 0
-    if end <= length or plan.remap in ("fold", "scale"):
+    if plan.remap in ("fold", "scale"):
         return region
     where = device.info["name"] if plan.region == Region() else f"--region of {device.info['name']}"
-    choices = (
-        "take a larger device"
-        if plan.remap == "dense"
-        else "choose --remap fold (addresses begin again at the start), --remap scale (all are "
-        "shrunk onto it), or --remap dense (what is touched is moved together)"
-    )
-    raise InputError(
-        f"the trace goes up to byte {end} ({size(end)}), and {where} has {length} "
-        f"({size(length)}); {choices}"
-    )
+    beyond.check("the trace", end, where, length, "" if plan.remap == "dense" else plan.choices)
+    return region
 
 
 def warning(
@@ -266,7 +268,7 @@ def trace_document(path: Path, trace: ReplayTrace, plan: ReplayPlan) -> dict[str
         "name": file_name(path),
         "format": trace.format,
         "has_times": trace.has_times,
-        "doubt": trace.doubt,
+        **trace.reading,
         "sources": trace.sources,
         "part": {**asdict(plan.part), "ops": list(plan.part.ops)},
         "totals": trace.totals,
@@ -276,7 +278,11 @@ def trace_document(path: Path, trace: ReplayTrace, plan: ReplayPlan) -> dict[str
 def inputs(path: Path, trace: ReplayTrace) -> list[dict[str, Any]]:
     """Tell the files of a trace for the provenance."""
     return [
-        {"source": str(path.with_name(one["name"])), "sha256": one["sha256"], "content_hash": None}
+        {
+            "source": str(on_disk(path).with_name(one["name"])),
+            "sha256": one["sha256"],
+            "content_hash": None,
+        }
         for one in trace.sources
     ]
 

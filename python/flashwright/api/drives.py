@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flashwright import devices
+from flashwright import beyond, devices
 from flashwright.api.calls import public
 from flashwright.api.results import Result
 from flashwright.devices import Load
@@ -133,6 +133,7 @@ class Drive:
             untimed=untimed,
             seed=seed,
             fold=fold,
+            choices=beyond.FOLD_ARGUMENT,
             handle=handle,
             beside=tuple(beside),
         )

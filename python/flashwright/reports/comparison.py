@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._text import alpha, percent, significant
 from flashwright.reports.comparison_figures import (
     cost_figure,
@@ -127,7 +128,7 @@ def facts(results: Results, workload: str) -> list[Fact]:
 
 def remarks(results: Results) -> list[str]:
     """Say what a reader must know before trusting the figures."""
-    found = []
+    found = reading_words.lines(*results.workloads)
     if not results.run.result["complete"]:
         found.append("The run was stopped before its end: simulations are missing.")
     found += [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._core import registry
 from flashwright._text import count, short_time, significant, size, span
 from flashwright.reports import replay_words
@@ -224,7 +225,7 @@ def verdict_line(row: Mapping[str, Any]) -> str | None:
 
 def remarks(result: Mapping[str, Any]) -> list[str]:
     """Say what a reader must know before trusting the figures."""
-    lines = list(result["remarks"])
+    lines = [*reading_words.lines(result["trace"]), *result["remarks"]]
     lines += [
         f"{row['stack']} on {row['drive']} failed: {row['error']}."
         for row in result["results"]

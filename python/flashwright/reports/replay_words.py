@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._text import count, percent, short_time, significant, size, span
 from flashwright.reports.drive_words import iops, rate, several
 
@@ -110,7 +111,6 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     """Say what was lost, changed or left out, and what else to know when reading the figures."""
     totals, fitted = result["trace"]["totals"], result["fitted"]
     counted: tuple[tuple[int, str], ...] = (
-        (totals["skipped"], "malformed records of the trace were skipped"),
         (totals["clamped_times"], "requests had times before the first one's, which were set to 0"),
         (
             totals["empty"],
@@ -130,7 +130,8 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
         (fitted["trims_without_device"], "trims were left out, as the device has none"),
         (fitted["trims_too_short"], "trims were left out, as they hold no whole sector"),
     )
-    lines = [f"{count(number)} {what}." for number, what in counted if number]
+    lines = reading_words.lines(result["trace"])
+    lines += [f"{count(number)} {what}." for number, what in counted if number]
     lines += [
         f"{several(one['requests'], 'request')} failed: {one['first']}"
         for one in result["failures"]

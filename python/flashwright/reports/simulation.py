@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._text import alpha, count, percent, short_count, significant
 from flashwright.reports.comparison_results import amplification, wear_words, years
 from flashwright.reports.figures import axes, stream_bars, title
@@ -52,7 +53,7 @@ def page(run: Run) -> Page:
     if result["life_years"] is not None:
         facts.append(Fact("life", years(result["life_years"]), wear_words(result["lifetime"])))
     figures = [_over_time(run), _histogram(run), _streams(run)]
-    remarks = []
+    remarks = reading_words.lines(result["workload"])
     if is_known and found < bound:
         trims = result["workload"]["page_trims"]
         remarks.append(f"It writes less than the frequency bound. {below_the_bound(trims)}")
@@ -172,5 +173,6 @@ def _table(run: Run) -> Table:
         ("erases that an erase block endures", count(lifetime["endurance_cycles"])),
         ("drive writes a day", f"{lifetime['drive_writes_per_day']:.4g}"),
         ("malformed records skipped", count(workload["skipped"])),
+        *reading_words.rows(workload),
     ]
     return Table("Every figure", (("figure", "left"), ("value", "right")), text)

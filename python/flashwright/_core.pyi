@@ -87,6 +87,13 @@ class Trace:
     @property
     def skipped(self) -> int:
         """Malformed records passed over so far, by the stream that read last."""
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What was found besides requests.
+
+        `skipped` (malformed records), `left_out` (records by reason), `lost_events`, `warnings`
+        (sentences).
+        """
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The trace from its start as an Arrow C stream."""
 
@@ -200,11 +207,12 @@ class Workload:
     def format(self) -> str | None:
         """The trace format that was read; None for a synthetic workload."""
     @property
-    def skipped(self) -> int:
-        """Malformed records that were passed over."""
-    @property
-    def doubt(self) -> str | None:
-        """Why its addresses may be of another unit than the one they were read in."""
+    def reading(self) -> dict[str, Any]:
+        """What was found besides requests.
+
+        `skipped` (malformed records), `left_out` (records by reason), `lost_events`, `warnings`
+        (sentences).
+        """
     @property
     def content_hash(self) -> str:
         """What tells this workload from any other.
@@ -371,11 +379,12 @@ class Requests:
     def format(self) -> str | None:
         """The trace format that was read; None for what is made up."""
     @property
-    def skipped(self) -> int:
-        """Malformed records that were passed over."""
-    @property
-    def doubt(self) -> str | None:
-        """Why its addresses may be of another unit than the one they were read in."""
+    def reading(self) -> dict[str, Any]:
+        """What was found besides requests.
+
+        `skipped` (malformed records), `left_out` (records by reason), `lost_events`, `warnings`
+        (sentences).
+        """
     @property
     def content_hash(self) -> str:
         """What tells these requests from any others.
@@ -617,8 +626,12 @@ class ReplayTrace:
         on.
         """
     @property
-    def doubt(self) -> str | None:
-        """Why its addresses may be of another unit than the one they were read in."""
+    def reading(self) -> dict[str, Any]:
+        """What was found besides requests.
+
+        `skipped` (malformed records), `left_out` (records by reason), `lost_events`, `warnings`
+        (sentences).
+        """
     @property
     def has_times(self) -> bool:
         """Whether requests have times; otherwise they only count requests."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from flashwright import _core, slice_words, steady
+from flashwright import _core, beyond, slice_words, steady
 from flashwright._core import InputError
-from flashwright._text import percent, size, span
+from flashwright._text import percent, span
 from flashwright.lifetime import SECONDS_IN_DAY, Life, Lifetime, Recorded, Wear, lifetime_of
 from flashwright.runs import sha256_of_file
 from flashwright.sources import (
@@ -24,6 +24,7 @@ from flashwright.sources import (
     check_source,
     counted_bytes_per_day,
     file_name,
+    on_disk,
 )
 
 if TYPE_CHECKING:
@@ -220,6 +221,8 @@ class Load:
     """Requests that are played in no time first: so many (an int), or a share of all."""
     seed: int = 1
     fold: bool = False
+    choices: str = ""
+    """Options of the command that say where addresses go that the drive does not have."""
     priority: int = 0
     beside: tuple[Flow, ...] = ()
     handle: int | None = None
@@ -288,8 +291,7 @@ def summary(name: str, requests: Requests) -> dict[str, Any]:
         "footprint_bytes": requests.footprint_bytes,
         "duration_ns": requests.duration_ns,
         "repeat": requests.repeat,
-        "skipped": requests.skipped,
-        "doubt": requests.doubt,
+        **requests.reading,
     }
 
 
@@ -307,7 +309,7 @@ def describe(source: str, requests: Requests | None = None) -> dict[str, Any]:
     """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its requests."""
     return {
         "source": source,
-        "sha256": sha256_of_file(Path(source)) if is_file(source) else None,
+        "sha256": sha256_of_file(on_disk(Path(source))) if is_file(source) else None,
         "content_hash": None if requests is None else requests.content_hash,
     }
 
@@ -330,13 +332,10 @@ def load_requests(
 
 def check_load(device: Device, requests: Requests, load: Load) -> None:
     """Raise InputError if the requests cannot be sent to the drive in this way."""
-    footprint, capacity = requests.footprint_bytes, device.capacity_bytes
-    if footprint is not None and footprint > capacity and not load.fold:
-        raise InputError(
-            f"{requests.name}: it touches {size(footprint)} ({footprint} bytes), and {device.name} "
-            f"has {size(capacity)} ({capacity} bytes); take --capacity to give it "
-            "another size, or --fold to let addresses begin again at its start"
-        )
+    if not load.fold:
+        # What a trace touches is moved together before.
+        needed = requests.footprint_bytes or 0
+        beyond.check(requests.name, needed, device.name, device.capacity_bytes, load.choices)
     untimed = load.untimed_requests(requests)
     if untimed and load.handle is not None:
         raise InputError(

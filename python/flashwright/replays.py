@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from flashwright import _core, devices, slices
+from flashwright import _core, beyond, devices, slices
 from flashwright._core import InputError
 from flashwright._text import count, size
 from flashwright.outputs import RECORDING
@@ -20,7 +20,15 @@ from flashwright.probing import safety
 from flashwright.probing.targets import Region
 from flashwright.runs import Job, Run, table
 from flashwright.slices import CUT_FILE, Effort, Part, SizeAsked
-from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading, check_source, file_name
+from flashwright.sources import (
+    PATTERN,
+    STANDARD_INPUT,
+    SYNTHETIC,
+    Reading,
+    check_source,
+    file_name,
+    on_disk,
+)
 
 if TYPE_CHECKING:
     from flashwright._core import Device, Progress, ReplayTrace
@@ -87,6 +95,8 @@ class ReplayPlan:
     keep_going: bool = False
     beside: tuple[Flow, ...] = ()
     priority: int = 0
+    choices: str = beyond.REMAP
+    """Options of the command that say where addresses go that the device does not have."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +166,7 @@ def trace_path(given: str) -> Path:
             f"{given}: it is made up, and a replay plays what was recorded; `flashwright trace "
             "synth` writes it as a trace"
         )
-    if not path.exists():
+    if not on_disk(path).exists():
         raise InputError(f"{given}: no such file; name a trace file, or the folder of a recording")
     return Path(check_source(given))
 
@@ -248,20 +258,11 @@ def region_of(trace: ReplayTrace, device: Device, plan: ReplayPlan) -> Region:
     """
     region = plan.region.on(device.info, LEAST_REGION_BYTES)
     end, length = trace.totals["end_bytes"], region.length or 0
-    if end <= length or plan.remap in ("fold", "scale"):
+    if plan.remap in ("fold", "scale"):
         return region
     where = device.info["name"] if plan.region == Region() else f"--region of {device.info['name']}"
-    choices = (
-        "take a larger device"
-        if plan.remap == "dense"
-        else "choose --remap fold (addresses begin again at the start), --remap scale (all are "
-        "shrunk onto it), --remap dense (what is touched is moved together), or --capacity (a "
-        "simulated drive of another size)"
-    )
-    raise InputError(
-        f"the trace goes up to byte {end} ({size(end)}), and {where} has {length} "
-        f"({size(length)}); {choices}"
-    )
+    beyond.check("the trace", end, where, length, "" if plan.remap == "dense" else plan.choices)
+    return region
 
 
 def warning(
@@ -320,7 +321,7 @@ def trace_document(path: Path, trace: ReplayTrace, plan: ReplayPlan) -> dict[str
         "name": file_name(path),
         "format": trace.format,
         "has_times": trace.has_times,
-        "doubt": trace.doubt,
+        **trace.reading,
         "sources": trace.sources,
         "part": {**asdict(plan.part), "ops": list(plan.part.ops)},
         "totals": trace.totals,
@@ -332,7 +333,11 @@ def inputs(path: Path, trace: ReplayTrace) -> list[dict[str, Any]]:
     if [one["name"] for one in trace.sources] == [CUT_FILE]:
         return [devices.describe(str(path))]
     return [
-        {"source": str(path.with_name(one["name"])), "sha256": one["sha256"], "content_hash": None}
+        {
+            "source": str(on_disk(path).with_name(one["name"])),
+            "sha256": one["sha256"],
+            "content_hash": None,
+        }
         for one in trace.sources
     ]
 

@@ -55,7 +55,7 @@ def check_source(source: str) -> str:
             f"{source}: a pattern of requests is for a simulated drive: `simulate` and `compare` "
             "take it with --device PROFILE"
         )
-    if not Path(source).exists():
+    if not on_disk(Path(source)).exists():
         raise InputError(
             f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as "
             "`synth:uniform?pages=1M`"
@@ -74,6 +74,13 @@ def check_source(source: str) -> str:
             )
         return str(requests)
     return source
+
+
+def on_disk(path: Path) -> Path:
+    """Give the file that a path leads to, or the archive that it leads into."""
+    if path.exists():
+        return path
+    return next((above for above in path.parents if above.is_file()), path)
 
 
 def load(source: str, reading: Reading, progress: Progress | None = None) -> Workload:
@@ -98,7 +105,7 @@ def describe(source: str, workload: Workload | None = None) -> dict[str, Any]:
         "source": source,
         "sha256": None
         if source.startswith(SYNTHETIC) or source == STANDARD_INPUT
-        else sha256_of_file(Path(source)),
+        else sha256_of_file(on_disk(Path(source))),
         "content_hash": None if workload is None else workload.content_hash,
     }
 
@@ -180,8 +187,7 @@ def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
         "page_size_bytes": reading.page_size,
         "page_writes": workload.page_writes,
         "page_trims": workload.page_trims,
-        "skipped": workload.skipped,
-        "doubt": workload.doubt,
+        **workload.reading,
         "recorded_bytes_per_day": recorded_bytes_per_day(workload, reading),
     }
 

@@ -417,7 +417,7 @@ def test_bytes_in_place_of_blocks_are_warned_of(cli: Cli, tmp_path: Path) -> Non
         assert "--format 'disksim(unit_bytes=1)'" in done.stderr
     for place, key in (("a", None), ("b", "workload"), ("c", "workload"), ("d", "trace")):
         result = json.loads((tmp_path / place / "result.json").read_text())
-        assert "multiple of 512 blocks" in (result[key] if key else result)["doubt"]
+        assert "multiple of 512 blocks" in (result[key] if key else result)["warnings"][0]
     again = cli("trace", "stats", "bytes.trace", "--format", "disksim(unit_bytes=1)", "--json", "-")
     assert again.stderr == ""
-    assert json.loads(again.stdout)["doubt"] is None
+    assert json.loads(again.stdout)["warnings"] == []

@@ -43,14 +43,16 @@ create_exception!(
     flashwright,
     InputWarning,
     PyUserWarning,
-    "An input that can be read, and is probably not what it was taken for."
+    "An input that can be read, and is not whole, or probably not what it was taken for."
 );
 
-/// Warns of what is doubtful about a trace, if anything is.
-pub fn warn_of(py: Python<'_>, name: &str, doubt: Option<&str>) -> PyResult<()> {
-    let Some(doubt) = doubt else { return Ok(()) };
-    let text = CString::new(format!("{name}: {doubt}")).map_err(run_error)?;
-    PyErr::warn(py, &py.get_type::<InputWarning>(), &text, 2)
+/// Warns of what to know about a trace before its figures are believed.
+pub fn warn_of(py: Python<'_>, name: &str, warnings: &[String]) -> PyResult<()> {
+    for warning in warnings {
+        let text = CString::new(format!("{name}: {warning}")).map_err(run_error)?;
+        PyErr::warn(py, &py.get_type::<InputWarning>(), &text, 2)?;
+    }
+    Ok(())
 }
 
 /// Wrong use or input, told by an error of one of the crates.

@@ -20,7 +20,7 @@ use crate::drive::{self, GivenFlow};
 use crate::drive_result::{ToldFlow, flow_dicts, latency_map, p9999};
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::{source_dicts, trace_error};
+use crate::traces::{reading, source_dicts, trace_error};
 
 /// A trace that was read once, to be replayed.
 #[pyclass(frozen, name = "ReplayTrace", module = "flashwright._core")]
@@ -37,8 +37,7 @@ impl LoadedTrace {
     /// What the selected part holds: requests by operation (read, write, trim, flush), requests,
     /// read_bytes, written_bytes, trimmed_bytes, end_bytes (one behind the last byte named),
     /// longest_bytes, unit_bytes (what all offsets and lengths are multiples of), duration_ns,
-    /// volumes, empty (requests of no bytes, which are not played), skipped (malformed records),
-    /// clamped_times.
+    /// volumes, empty (requests of no bytes, which are not played), clamped_times.
     #[getter]
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (totals, dict) = (&self.0.totals, PyDict::new(py));
@@ -55,15 +54,15 @@ impl LoadedTrace {
         dict.set_item("duration_ns", totals.duration)?;
         dict.set_item("volumes", totals.volumes)?;
         dict.set_item("empty", totals.empty)?;
-        dict.set_item("skipped", self.0.facts.skipped)?;
         dict.set_item("clamped_times", self.0.facts.clamped_times)?;
         Ok(dict)
     }
 
-    /// Why its addresses may be of another unit than the one they were read in.
+    /// What was found besides requests: skipped (malformed records), left_out (records by reason),
+    /// lost_events, warnings (sentences).
     #[getter]
-    fn doubt(&self) -> Option<&str> {
-        self.0.facts.doubt.as_deref()
+    fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        reading(py, &self.0.facts)
     }
 
     /// Whether requests have times; otherwise they only count requests.
@@ -141,7 +140,7 @@ fn load_replay(
     let progress = progress::shared(progress);
     let loaded = py.detach(|| ReplayTrace::load(&path, how, selection, dense, &progress));
     let loaded = LoadedTrace(loaded.map_err(replay_error)?);
-    errors::warn_of(py, &path.display().to_string(), loaded.doubt())?;
+    errors::warn_of(py, &path.display().to_string(), &loaded.0.facts.warnings)?;
     Ok(loaded)
 }
 

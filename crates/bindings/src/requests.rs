@@ -5,6 +5,7 @@ use std::path::Path;
 use ::registry::{Args, Info, Spec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use traces::Facts;
 use traces::requests::{Folded, LoadOptions, LoadedRequests, Repeated, load};
 use traces::synth;
 use traces::synth::patterns::{Pattern, SECTOR_BYTES};
@@ -12,7 +13,7 @@ use units::{IoOp, IoRequest, RequestSource, SourceError};
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::trace_error;
+use crate::traces::{reading, trace_error};
 
 /// Reads and writes by address, that can be played any number of times, on several drives and by
 /// several threads at once.
@@ -58,6 +59,15 @@ impl Requests {
         let period_ns =
             Repeated::period_ns(self.duration().unwrap_or(0), once.requests().unwrap_or(0));
         Ok(Box::new(Repeated::new(once, self.repeat, period_ns)))
+    }
+
+    /// What is known of a trace; of what is made up nothing.
+    fn facts(&self) -> Facts {
+        if let RequestsKind::Trace(trace) = &self.kind {
+            trace.facts.clone()
+        } else {
+            Facts::default()
+        }
     }
 
     fn too_large(&self, capacity_bytes: u64, page_bytes: u32) -> PyErr {
@@ -241,17 +251,11 @@ impl Requests {
         if let RequestsKind::Trace(trace) = &self.kind { Some(trace.format) } else { None }
     }
 
-    /// Why its addresses may be of another unit than the one they were read in.
+    /// What was found besides requests when the trace was read: skipped (malformed records),
+    /// left_out (records by reason), lost_events, warnings (sentences).
     #[getter]
-    fn doubt(&self) -> Option<&str> {
-        let RequestsKind::Trace(trace) = &self.kind else { return None };
-        trace.facts.doubt.as_deref()
-    }
-
-    /// Malformed records that were passed over.
-    #[getter]
-    fn skipped(&self) -> u64 {
-        if let RequestsKind::Trace(trace) = &self.kind { trace.facts.skipped } else { 0 }
+    fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        reading(py, &self.facts())
     }
 
     /// What tells these requests from any others: the files' hashes, or the spec with all its
@@ -350,7 +354,7 @@ fn load_requests(
             "{source} has no end, so that it cannot be repeated; give `requests`, or no repeat"
         )));
     }
-    errors::warn_of(py, source, requests.doubt())?;
+    errors::warn_of(py, source, &requests.facts().warnings)?;
     Ok(requests)
 }
 

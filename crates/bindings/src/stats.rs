@@ -12,7 +12,7 @@ use traces::{BATCH_REQUESTS, Facts, OpenOptions, TraceError};
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::trace_error;
+use crate::traces::{tell, trace_error};
 
 /// The statistics, the format that was read (none for a synthetic workload), and what was found
 /// while reading.
@@ -78,7 +78,8 @@ fn column<'py>(py: Python<'py>, column: Column) -> Bound<'py, PyAny> {
 /// `skip_bad` for traces. Progress counts bytes of the file, or page writes.
 ///
 /// Returns the figures by name (None where the trace does not tell one, such as a rate without
-/// times), `format`, `skipped` (malformed records), `clamped_times` (times before the first
+/// times), `format`, `skipped` (malformed records), `left_out` (records by reason), `lost_events`,
+/// `warnings` (sentences), `clamped_times` (times before the first
 /// request's, set to it), and `tables`: by name, a dict of columns, each a numpy array. A bucket or
 /// class holds the values `from_...` to `to_...`, both included; a `to_...` of 2^64 - 1 means that
 /// it has no end. Raises InputError, Cancelled.
@@ -119,10 +120,9 @@ fn trace_stats<'py>(
     let (statistics, format, facts) = found.map_err(trace_error)?;
     let dict = PyDict::new(py);
     dict.set_item("format", format)?;
-    dict.set_item("skipped", facts.skipped)?;
+    tell(&dict, &facts)?;
     dict.set_item("clamped_times", facts.clamped_times)?;
-    dict.set_item("doubt", facts.doubt.as_deref())?;
-    errors::warn_of(py, &path.display().to_string(), facts.doubt.as_deref())?;
+    errors::warn_of(py, &path.display().to_string(), &facts.warnings)?;
     for (name, value) in statistics.scalars {
         match value {
             Number::Integer(value) if name == "time_reversals" => {

@@ -1,7 +1,6 @@
 //! Traces in Python: open one as an Arrow stream, convert one into another.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ::registry::Spec;
@@ -11,7 +10,7 @@ use arrow::error::ArrowError;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use traces::{Converted, OpenOptions, SourceFile, TraceError};
+use traces::{Converted, Facts, OpenOptions, SourceFile, TraceError};
 
 use crate::errors;
 use crate::progress::{self, Progress};
@@ -43,7 +42,7 @@ struct Trace {
     path: PathBuf,
     options: OpenOptions,
     format: &'static str,
-    skipped: Arc<AtomicU64>,
+    facts: Arc<Mutex<Facts>>,
     /// The trace as it was opened, until the first stream takes it; later streams open the file
     /// again.
     opened: Mutex<Option<traces::Trace>>,
@@ -53,7 +52,7 @@ struct Trace {
 struct Batches {
     trace: traces::Trace,
     requests: Vec<units::IoRequest>,
-    skipped: Arc<AtomicU64>,
+    facts: Arc<Mutex<Facts>>,
 }
 
 impl Iterator for Batches {
@@ -62,7 +61,7 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Self::Item> {
         self.requests.clear();
         let read = self.trace.read_batch(&mut self.requests, BATCH_ROWS);
-        self.skipped.store(self.trace.facts().skipped, Ordering::Relaxed);
+        *self.facts.lock().unwrap_or_else(PoisonError::into_inner) = self.trace.facts();
         match read {
             Ok(0) => None,
             Ok(_) => Some(Ok(traces::store::to_batch(&self.requests))),
@@ -88,7 +87,14 @@ impl Trace {
     /// Malformed records passed over so far, by the stream that read last.
     #[getter]
     fn skipped(&self) -> u64 {
-        self.skipped.load(Ordering::Relaxed)
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner).skipped
+    }
+
+    /// What was found besides requests so far, by the stream that read last: skipped, left_out
+    /// (records by reason), lost_events, warnings.
+    #[getter]
+    fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        reading(py, &self.facts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The trace from its start as an Arrow C stream. `requested_schema` is not acted on, as the
@@ -105,7 +111,7 @@ impl Trace {
             Some(trace) => trace,
             None => py.detach(|| traces::open(&self.path, &self.options)).map_err(trace_error)?,
         };
-        let batches = Batches { trace, requests: Vec::new(), skipped: Arc::clone(&self.skipped) };
+        let batches = Batches { trace, requests: Vec::new(), facts: Arc::clone(&self.facts) };
         PyCapsule::new_with_value(
             py,
             FFI_ArrowArrayStream::new(Box::new(batches)),
@@ -118,7 +124,8 @@ impl Trace {
     }
 }
 
-/// Opens a trace file (plain, .gz, .zst or .xz; `-` is standard input).
+/// Opens a trace file (plain, .gz, .zst, .xz or .bz2, or in a tar or zip archive, as in
+/// `data.zip/io.csv`; `-` is standard input).
 ///
 /// `format` is `name` or `name(key=value,...)`; without it the content tells. `skip_bad` malformed
 /// records are passed over and counted; one more is an error. Raises InputError if the file cannot
@@ -134,15 +141,15 @@ fn open_trace(
     let options = OpenOptions { format: parse_format(format)?, skip_bad };
     let trace = py.detach(|| traces::open(&path, &options)).map_err(trace_error)?;
     let format = trace.format().info.name;
-    Ok(Trace { path, options, format, skipped: Arc::default(), opened: Mutex::new(Some(trace)) })
+    Ok(Trace { path, options, format, facts: Arc::default(), opened: Mutex::new(Some(trace)) })
 }
 
 /// Reads the trace `src` and writes it to `dst`, whose ending tells the format if `to_format` does
 /// not.
 ///
 /// Returns what was done: from_format, to_format, requests, dropped (requests that the format
-/// cannot hold and that were to be dropped), skipped (malformed records), clamped_times, start_ns,
-/// timeless, streams_are_volumes, sources. Progress counts bytes of `src`. Raises InputError,
+/// cannot hold and that were to be dropped), skipped (malformed records), left_out (records by
+/// reason), lost_events, warnings, clamped_times, start_ns, timeless, streams_are_volumes, sources. Progress counts bytes of `src`. Raises InputError,
 /// RunError if `dst` cannot be written, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (src, dst, from_format=None, to_format=None, skip_bad=0, progress=None))]
@@ -168,15 +175,34 @@ fn convert_trace<'py>(
     dict.set_item("to_format", to)?;
     dict.set_item("requests", written.requests)?;
     dict.set_item("dropped", written.dropped)?;
-    dict.set_item("skipped", facts.skipped)?;
+    tell(&dict, &facts)?;
     dict.set_item("clamped_times", facts.clamped_times)?;
-    dict.set_item("doubt", facts.doubt.as_deref())?;
-    errors::warn_of(py, &src.display().to_string(), facts.doubt.as_deref())?;
+    errors::warn_of(py, &src.display().to_string(), &facts.warnings)?;
     dict.set_item("start_ns", facts.start_ns)?;
     dict.set_item("timeless", facts.timeless)?;
     dict.set_item("streams_are_volumes", facts.streams_are_volumes)?;
     dict.set_item("sources", source_dicts(py, &sources)?)?;
     Ok(dict)
+}
+
+/// What a reader found besides requests.
+pub fn reading<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    tell(&dict, facts)?;
+    Ok(dict)
+}
+
+/// Adds what a reader found besides requests: malformed records, what was left out or taken for
+/// something else by reason, events that were lost, and what to know.
+pub fn tell(dict: &Bound<'_, PyDict>, facts: &Facts) -> PyResult<()> {
+    let left_out = PyDict::new(dict.py());
+    for (reason, records) in &facts.left_out {
+        left_out.set_item(reason.as_ref(), records)?;
+    }
+    dict.set_item("skipped", facts.skipped)?;
+    dict.set_item("left_out", left_out)?;
+    dict.set_item("lost_events", facts.lost_events)?;
+    dict.set_item("warnings", &facts.warnings)
 }
 
 /// Name and SHA-256 of each file.

@@ -5,13 +5,15 @@ use std::path::Path;
 use ::registry::Spec;
 use numpy::{IntoPyArray as _, PyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use traces::Facts;
 use traces::pages::{LoadOptions, LoadedTrace, load};
 use traces::synth;
 use units::PageSource;
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::trace_error;
+use crate::traces::{reading, trace_error};
 
 /// Page writes over dense logical pages, that can be played any number of times, by several threads
 /// at once.
@@ -64,6 +66,16 @@ impl Workload {
                 trace.updates.iter().map(|&count| f64::from(count)).collect()
             }
             WorkloadKind::Synthetic(workload) => workload.page_weights().per_page,
+        }
+    }
+}
+
+impl Workload {
+    /// What is known of a trace; of what is made up nothing.
+    fn facts(&self) -> Facts {
+        match &self.kind {
+            WorkloadKind::Trace(trace) => trace.facts.clone(),
+            WorkloadKind::Synthetic(_) => Facts::default(),
         }
     }
 }
@@ -122,20 +134,11 @@ impl Workload {
         }
     }
 
-    /// Why its addresses may be of another unit than the one they were read in.
+    /// What was found besides requests when the trace was read: skipped (malformed records),
+    /// left_out (records by reason), lost_events, warnings (sentences).
     #[getter]
-    fn doubt(&self) -> Option<&str> {
-        let WorkloadKind::Trace(trace) = &self.kind else { return None };
-        trace.facts.doubt.as_deref()
-    }
-
-    /// Malformed records that were passed over.
-    #[getter]
-    fn skipped(&self) -> u64 {
-        match &self.kind {
-            WorkloadKind::Trace(trace) => trace.facts.skipped,
-            WorkloadKind::Synthetic(_) => 0,
-        }
+    fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        reading(py, &self.facts())
     }
 
     /// What tells this workload from any other: the files' hashes, or the spec with all its
@@ -226,7 +229,7 @@ fn load_workload(
         WorkloadKind::Trace(Box::new(trace))
     };
     let workload = Workload { name: source.to_owned(), repeat, seed, page_size, kind };
-    errors::warn_of(py, source, workload.doubt())?;
+    errors::warn_of(py, source, &workload.facts().warnings)?;
     Ok(workload)
 }
 

@@ -24,13 +24,15 @@ pub(crate) struct RecordReader<F> {
     format: F,
     bad: BadRecords,
     clock: Clock,
+    records: u64,
+    cut: u64,
 }
 
 impl<F: RecordFormat> RecordReader<F> {
     pub(crate) fn new(input: Input, format: F, skip_bad: u64) -> Self {
         let bytes = input.into_bytes();
         let bad = BadRecords::new(bytes.path(), skip_bad);
-        Self { bytes, format, bad, clock: Clock::default() }
+        Self { bytes, format, bad, clock: Clock::default(), records: 0, cut: 0 }
     }
 }
 
@@ -45,6 +47,10 @@ impl<F: RecordFormat> TraceReader for RecordReader<F> {
                 let count = ready.len();
                 if count > 0 {
                     self.bytes.consume(count);
+                    if self.records > 0 {
+                        self.cut += 1;
+                        break;
+                    }
                     let bad = Bad::new(
                         format!("the file ends after {count} of {size} bytes of a record"),
                         "whole records",
@@ -68,6 +74,7 @@ impl<F: RecordFormat> TraceReader for RecordReader<F> {
                 }
             }
             self.bytes.consume(used);
+            self.records += (used / size) as u64;
             if let Some(bad) = failed {
                 self.bad.pass(Place::Byte(offset + (used - size) as u64), bad)?;
             }
@@ -77,15 +84,16 @@ impl<F: RecordFormat> TraceReader for RecordReader<F> {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            skipped: self.bad.skipped,
+        let mut facts = Facts {
             clamped_times: self.clock.clamped,
             unseen_reversals: self.clock.unseen_reversals,
             start_ns: self.clock.start.filter(|_| self.format.has_times()),
             timeless: !self.format.has_times(),
-            streams_are_volumes: false,
-            doubt: None,
-        }
+            ..Facts::default()
+        };
+        self.bad.tell(&mut facts);
+        facts.tell_cut(self.cut);
+        facts
     }
 }
 

@@ -61,26 +61,83 @@ fn scaled_float(text: &[u8], digits: usize) -> Option<u64> {
     (value >= 0.0 && value < 2f64.powi(64)).then_some(value as u64)
 }
 
-/// Fields between commas, spaces around them left out.
-pub(crate) struct Commas<'a>(pub(crate) Option<&'a [u8]>);
+/// Fields between commas or another mark, spaces and quotes around them left out.
+pub(crate) struct Split<'a> {
+    rest: Option<&'a [u8]>,
+    mark: u8,
+}
 
-impl<'a> Iterator for Commas<'a> {
+impl<'a> Split<'a> {
+    pub(crate) fn new(line: &'a [u8], mark: u8) -> Self {
+        Self { rest: Some(line), mark }
+    }
+
+    pub(crate) fn commas(line: &'a [u8]) -> Self {
+        Self::new(line, b',')
+    }
+
+    /// Where the field ends: a mark within quotes is a part of it.
+    fn end(&self, rest: &[u8]) -> Option<usize> {
+        let start = rest.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
+        let from = match rest.get(start) {
+            Some(b'"') => start + 1 + memchr::memchr(b'"', &rest[start + 1..])?,
+            _ => 0,
+        };
+        memchr::memchr(self.mark, &rest[from..]).map(|at| from + at)
+    }
+}
+
+impl<'a> Iterator for Split<'a> {
     type Item = &'a [u8];
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        let rest = self.0?;
-        let field = match memchr::memchr(b',', rest) {
+        let rest = self.rest?;
+        let field = match self.end(rest) {
             Some(at) => {
-                self.0 = Some(&rest[at + 1..]);
+                self.rest = Some(&rest[at + 1..]);
                 &rest[..at]
             }
             None => {
-                self.0 = None;
+                self.rest = None;
                 rest
             }
         };
-        Some(field.trim_ascii())
+        Some(unquoted(field.trim_ascii()))
+    }
+}
+
+#[inline]
+fn unquoted(field: &[u8]) -> &[u8] {
+    match field {
+        [b'"', inner @ .., b'"'] => inner.trim_ascii(),
+        plain => plain,
+    }
+}
+
+/// Whether a name of a column is meant by a text, whatever its case, spaces and underscores.
+pub(crate) fn is_named(text: &[u8], name: &[u8]) -> bool {
+    let plain = |text: &[u8]| -> Vec<u8> {
+        let letters = text.iter().filter(|b| b.is_ascii_alphanumeric());
+        letters.map(u8::to_ascii_lowercase).collect()
+    };
+    plain(text) == plain(name)
+}
+
+/// Whether a line names the columns of a layout, in its order.
+pub(crate) fn is_header(line: &[u8], layout: &str) -> bool {
+    // Most lines begin with a number.
+    let first = line.iter().find(|b| !matches!(b, b' ' | b'"' | b'\t' | b'#'));
+    if first.is_none_or(|b| !b.is_ascii_alphabetic()) {
+        return false;
+    }
+    let (mut names, mut wanted) = (Split::commas(line), layout.split(','));
+    loop {
+        match (names.next(), wanted.next()) {
+            (None, None) => return true,
+            (Some(name), Some(wanted)) if is_named(name, wanted.as_bytes()) => {}
+            _ => return false,
+        }
     }
 }
 
@@ -109,8 +166,13 @@ pub(crate) fn exactly<'a, const N: usize>(
     let taken = at_least(fields, layout)?;
     match fields.next() {
         None => Ok(taken),
-        Some(_) => {
-            Err(Bad::new(format!("{} fields instead of {N}", N + 1 + fields.count()), layout))
+        Some(more) => {
+            let others = fields.count();
+            // A comma at the end of the line is none between two fields.
+            if more.is_empty() && others == 0 {
+                return Ok(taken);
+            }
+            Err(Bad::new(format!("{} fields instead of {N}", N + 1 + others), layout))
         }
     }
 }
@@ -130,16 +192,26 @@ pub(crate) fn at_least<'a, const N: usize>(
     Ok(taken)
 }
 
+/// A whole number with zeros behind a point, as tables with gaps are written.
+#[cold]
+fn whole_decimal(text: &[u8]) -> Option<u64> {
+    let at = text.iter().position(|b| *b == b'.')?;
+    text[at + 1..].iter().all(|b| *b == b'0').then(|| whole(&text[..at]))?
+}
+
 /// A field that must be a whole number.
 #[inline]
 pub(crate) fn number(name: &'static str, text: &[u8]) -> Result<u64, Bad> {
-    whole(text).ok_or_else(|| Bad::field(name, text, "a whole number below 2^64"))
+    whole(text)
+        .or_else(|| whole_decimal(text))
+        .ok_or_else(|| Bad::field(name, text, "a whole number below 2^64"))
 }
 
 /// A field that must be a whole number of 32 bits.
 #[inline]
 pub(crate) fn number32(name: &'static str, text: &[u8]) -> Result<u32, Bad> {
     whole(text)
+        .or_else(|| whole_decimal(text))
         .and_then(|v| u32::try_from(v).ok())
         .ok_or_else(|| Bad::field(name, text, "a whole number below 2^32"))
 }
@@ -150,13 +222,27 @@ pub(crate) fn time(name: &'static str, text: &[u8], digits: usize) -> Result<u64
     scaled(text, digits).ok_or_else(|| Bad::field(name, text, "a number from 0 that fits 2^64 ns"))
 }
 
-/// `R` or `W`, in either case.
+/// A word for a read or a write, in any case: a letter or the whole word.
 #[inline]
 pub(crate) fn read_or_write(name: &'static str, text: &[u8]) -> Result<IoOp, Bad> {
     match text {
-        b"R" | b"r" => Ok(IoOp::Read),
-        b"W" | b"w" => Ok(IoOp::Write),
-        _ => Err(Bad::field(name, text, "R or W")),
+        b"R" | b"r" | b"Read" => Ok(IoOp::Read),
+        b"W" | b"w" | b"Write" => Ok(IoOp::Write),
+        _ if text.eq_ignore_ascii_case(b"read") => Ok(IoOp::Read),
+        _ if text.eq_ignore_ascii_case(b"write") => Ok(IoOp::Write),
+        _ => Err(Bad::field(name, text, "R or W, Read or Write")),
+    }
+}
+
+/// A word for any operation, in any case.
+pub(crate) fn operation(text: &[u8]) -> Option<IoOp> {
+    let lower = text.trim_ascii().to_ascii_lowercase();
+    match lower.as_slice() {
+        b"r" | b"rd" | b"read" | b"reads" => Some(IoOp::Read),
+        b"w" | b"wr" | b"write" | b"writes" => Some(IoOp::Write),
+        b"d" | b"t" | b"trim" | b"discard" | b"unmap" => Some(IoOp::Trim),
+        b"f" | b"flush" | b"sync" | b"fsync" | b"datasync" | b"fdatasync" => Some(IoOp::Flush),
+        _ => None,
     }
 }
 
@@ -184,6 +270,19 @@ mod tests {
             let expected = format!("{before}{cut:0<digits$}").parse::<u64>().unwrap();
             prop_assert_eq!(scaled(format!("{before}.{after}").as_bytes(), digits), Some(expected));
         }
+    }
+
+    #[test]
+    fn fields_may_have_quotes_blanks_and_marks_within_quotes() {
+        let fields = |line: &'static str| Split::commas(line.as_bytes()).collect::<Vec<_>>();
+        assert_eq!(fields(r#"1, "a, b" ,"",x"#), [&b"1"[..], b"a, b", b"", b"x"]);
+        assert_eq!(fields(r#""open,1"#), [&br#""open,1"#[..]]);
+        assert_eq!(fields(""), [b""]);
+        assert!(is_header(b"\"Device ID\", OPCODE,offset", "device_id,opcode,offset"));
+        assert!(!is_header(b"device_id,offset,opcode", "device_id,opcode,offset"));
+        assert!(!is_header(b"0,R,1", "device_id,opcode,offset"));
+        assert_eq!(number("n", b"4096.0").unwrap(), 4096);
+        assert!(number("n", b"4096.5").is_err());
     }
 
     #[test]

@@ -7,12 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::TraceError;
+use crate::unpack::{Compression, Unpacked, Utf16, archive_of, unpack, utf16_order};
 
 /// What the path `-` stands for in messages.
 const STDIN: &str = "<standard input>";
-
-/// Most memory that an .xz stream may ask for. `xz -9` needs 65 MiB.
-const XZ_MEMORY_BYTES: u64 = 512 << 20;
 
 /// Bytes that are looked at to tell a format.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
@@ -24,40 +22,17 @@ pub(crate) struct Position {
     pub(crate) total: AtomicU64,
 }
 
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
-    None,
-    Gzip,
-    Zstd,
-    Xz,
-}
-
-impl Compression {
-    fn of(start: &[u8]) -> Self {
-        if start.starts_with(&[0x1f, 0x8b]) {
-            Self::Gzip
-        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            Self::Zstd
-        } else if start.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
-            Self::Xz
-        } else {
-            Self::None
-        }
-    }
-
-    /// The file name without the ending that a compressor adds.
-    pub(crate) fn strip_ending(name: &str) -> &str {
-        [".gz", ".zst", ".xz"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
-    }
-}
-
 /// An open trace before its format is known: the decompressed bytes, with the first of them set
 /// aside to look at.
 pub struct Input {
     path: PathBuf,
+    /// What the innermost file is called.
+    name: String,
     on_disk: Option<PathBuf>,
-    compression: Compression,
+    is_packed: bool,
+    is_member: bool,
+    /// The other files of the archive that it is in.
+    beside: Vec<PathBuf>,
     head: Vec<u8>,
     head_is_all: bool,
     rest: Box<dyn Read + Send>,
@@ -67,10 +42,13 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a file, or standard input if the path is `-`.
+    /// Opens a file, or standard input if the path is `-`. What is compressed, or the only file of
+    /// an archive, is unpacked, however often; of several files of an archive one is named by a
+    /// path that goes on behind the archive's, such as `traces.zip/io.csv`.
     ///
     /// # Errors
-    /// [`TraceError::Io`] if it cannot be opened or its start cannot be decompressed.
+    /// [`TraceError::Io`] if it cannot be opened or its start cannot be decompressed,
+    /// [`TraceError::Unusable`] if it is an archive of several files.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let position = Arc::new(Position::default());
         if path.as_os_str() == "-" {
@@ -78,13 +56,14 @@ impl Input {
         }
         let failed =
             |source| TraceError::Io { path: path.to_owned(), doing: "open", offset: 0, source };
-        let file = File::open(path).map_err(failed)?;
+        let on_disk = archive_of(path);
+        let file = File::open(on_disk).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         if about.is_dir() {
             return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         position.total.store(about.len(), Ordering::Relaxed);
-        Self::new(path.to_owned(), Some(path.to_owned()), Box::new(file), position)
+        Self::new(path.to_owned(), Some(on_disk.to_owned()), Box::new(file), position)
     }
 
     /// The same over bytes that are already there, for tests and for those who hold a trace in
@@ -103,41 +82,45 @@ impl Input {
         position: Arc<Position>,
     ) -> Result<Self, TraceError> {
         let also_counted = Arc::new(OnceLock::new());
-        let mut raw = Counted {
+        let raw = Counted {
             inner: raw,
             position: Arc::clone(&position),
             also: Arc::clone(&also_counted),
         };
-        let failed =
-            |doing, source| TraceError::Io { path: path.clone(), doing, offset: 0, source };
-        let mut start = Vec::new();
-        (&mut raw).take(6).read_to_end(&mut start).map_err(|e| failed("read", e))?;
-        let compression = Compression::of(&start);
-        let raw = io::Cursor::new(start).chain(raw);
-        let mut rest: Box<dyn Read + Send> = match compression {
-            Compression::None => Box::new(raw),
-            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(
-                io::BufReader::with_capacity(64 << 10, raw),
-            )),
-            Compression::Zstd => {
-                Box::new(zstd::Decoder::new(raw).map_err(|e| failed("decompress", e))?)
-            }
-            Compression::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(
-                    XZ_MEMORY_BYTES,
-                    liblzma::stream::CONCATENATED,
-                );
-                let stream = stream.map_err(|e| failed("decompress", e.into()))?;
-                Box::new(liblzma::read::XzDecoder::new_stream(raw, stream))
-            }
-        };
+        let unpacked = unpack(&path, on_disk.as_deref(), Box::new(raw))?;
+        let Unpacked { name, is_packed, is_member, beside, stream: mut rest } = unpacked;
         let mut head = Vec::new();
-        let doing = if compression == Compression::None { "read" } else { "decompress" };
+        let doing = if is_packed { "decompress" } else { "read" };
         if let Err(source) = (&mut rest).take(HEAD_BYTES as u64).read_to_end(&mut head) {
             return Err(TraceError::Io { path, doing, offset: head.len() as u64, source });
         }
-        let head_is_all = head.len() < HEAD_BYTES;
-        Ok(Self { path, on_disk, compression, head, head_is_all, rest, position, also_counted })
+        let mut head_is_all = head.len() < HEAD_BYTES;
+        if let Some(big_endian) = utf16_order(&head) {
+            let whole = io::Cursor::new(std::mem::take(&mut head)).chain(rest);
+            rest = Box::new(Utf16::new(whole, big_endian));
+            let read = (&mut rest).take(HEAD_BYTES as u64).read_to_end(&mut head);
+            if let Err(source) = read {
+                return Err(TraceError::Io { path, doing, offset: head.len() as u64, source });
+            }
+            head_is_all = head.len() < HEAD_BYTES;
+        }
+        // Before numbers of a binary format the mark of a text would be one of them.
+        if head.len() > 6 && head.starts_with(b"\xef\xbb\xbf") && head[3..7].is_ascii() {
+            head.drain(..3);
+        }
+        Ok(Self {
+            path,
+            name,
+            on_disk,
+            is_packed,
+            is_member,
+            beside,
+            head,
+            head_is_all,
+            rest,
+            position,
+            also_counted,
+        })
     }
 
     /// The path as messages show it.
@@ -149,10 +132,25 @@ impl Input {
     /// The file itself, if it is one and is not compressed: for formats that are not read from
     /// front to back.
     pub(crate) fn plain_file(&self) -> Option<&Path> {
-        self.on_disk.as_deref().filter(|_| self.compression == Compression::None)
+        self.on_disk.as_deref().filter(|_| !self.is_packed)
     }
 
-    /// The file, however it is compressed.
+    /// Whether it is in an archive.
+    pub(crate) fn is_member(&self) -> bool {
+        self.is_member
+    }
+
+    /// The other files of the archive that it is in, as they can be opened.
+    pub(crate) fn beside(&self) -> &[PathBuf] {
+        &self.beside
+    }
+
+    /// What the file is called, in an archive too.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file, however it is compressed, or the archive that it is in.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.on_disk.as_deref()
     }
@@ -166,13 +164,13 @@ impl Input {
     /// What the format is told by.
     #[must_use]
     pub fn head(&self) -> Head<'_> {
-        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-        Head { bytes: &self.head, is_all: self.head_is_all, name: Compression::strip_ending(name) }
+        let name = Compression::strip_ending(&self.name);
+        Head { bytes: &self.head, is_all: self.head_is_all, name }
     }
 
     /// Everything from the first byte on.
     pub(crate) fn into_bytes(self) -> Bytes {
-        let doing = if self.compression == Compression::None { "read" } else { "decompress" };
+        let doing = if self.is_packed { "decompress" } else { "read" };
         Bytes::new(self.path, doing, Box::new(io::Cursor::new(self.head).chain(self.rest)))
     }
 }
@@ -184,7 +182,7 @@ pub struct Head<'a> {
     pub bytes: &'a [u8],
     /// Whether the trace has no more bytes.
     pub is_all: bool,
-    /// File name without `.gz`, `.zst`, `.xz`.
+    /// File name without `.gz`, `.zst`, `.xz`, `.bz2`.
     pub name: &'a str,
 }
 
@@ -227,7 +225,11 @@ impl<R: Read> Read for Counted<R> {
 
 /// A line, or why there is none.
 pub(crate) enum Line<'a> {
-    Text(&'a [u8]),
+    Text {
+        line: &'a [u8],
+        /// Whether a newline follows: only the last line may lack it.
+        has_end: bool,
+    },
     /// Longer than [`Bytes::MAX_LINE_BYTES`]; it was read over.
     TooLong,
     End,
@@ -327,7 +329,8 @@ impl Bytes {
         }
         self.consume(length + usize::from(found.is_some()));
         let line = &self.buffer[start..start + length];
-        Ok(Line::Text(line.strip_suffix(b"\r").unwrap_or(line)))
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        Ok(Line::Text { line, has_end: found.is_some() })
     }
 
     #[cold]

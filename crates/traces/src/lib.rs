@@ -1,11 +1,13 @@
 //! Block traces: readers and writers, the canonical Parquet store, statistics, synthetic workloads.
 
 pub mod accesses;
+mod archive;
 mod binary;
 mod error;
 mod fields;
 pub mod formats;
 pub mod ftrace;
+mod hints;
 mod input;
 mod open;
 pub mod pages;
@@ -16,6 +18,8 @@ pub mod store;
 pub mod synth;
 mod text;
 mod units_seen;
+mod unpack;
+mod when;
 mod writer;
 
 pub use error::{Place, TraceError};
@@ -23,5 +27,5 @@ pub use input::{Head, Input};
 pub use open::{
     BATCH_REQUESTS, Converted, OpenOptions, Trace, convert, hash_file, open, open_input,
 };
-pub use reader::{Facts, TraceReader};
+pub use reader::{Facts, Tally, TraceReader};
 pub use writer::{Origin, Output, SourceFile, TraceWriter, Written};

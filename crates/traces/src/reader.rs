@@ -1,5 +1,7 @@
 //! What every reader of trace files does.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use units::{IoOp, IoRequest, Nanos};
@@ -43,9 +45,46 @@ pub struct Facts {
     /// Whether [`IoRequest::stream`] names a disk or volume, so that equal offsets of two streams
     /// are different places.
     pub streams_are_volumes: bool,
-    /// Why its addresses may be of another unit than the one they were read in, and how to read
-    /// them then; for people.
-    pub doubt: Option<String>,
+    /// Records that were left out or taken for something else, by reason.
+    pub left_out: Tally,
+    /// Events that whoever recorded the trace lost, as far as it says.
+    pub lost_events: u64,
+    /// What to know before its figures are believed, a sentence each; for people.
+    pub warnings: Vec<String>,
+}
+
+/// How many records, by reason.
+pub type Tally = BTreeMap<Cow<'static, str>, u64>;
+
+/// Counts one more record.
+pub(crate) fn count(tally: &mut Tally, reason: &'static str) {
+    *tally.entry(Cow::Borrowed(reason)).or_default() += 1;
+}
+
+/// Why a last record that is not whole is counted, and is no error: who recorded was stopped.
+pub(crate) const CUT: &str = "record cut off at the end of the file";
+
+impl Facts {
+    /// Counts records that were cut off at the end of a file, and says so.
+    pub(crate) fn tell_cut(&mut self, records: u64) {
+        if records > 0 {
+            *self.left_out.entry(Cow::Borrowed(CUT)).or_default() += records;
+            self.warnings.push(format!(
+                "its end is missing: {} cut off, as when the recorder is killed or a copy stops",
+                if records == 1 { "the last record is" } else { "the last records of files are" }
+            ));
+        }
+    }
+
+    /// Counts the events that were lost, and says so.
+    pub(crate) fn tell_lost(&mut self, events: u64, how: &str) {
+        if events > 0 {
+            self.lost_events += events;
+            self.warnings.push(format!(
+                "about {events} events are missing{how}: counts and bytes are too low"
+            ));
+        }
+    }
 }
 
 /// Counts malformed records up to a limit and makes errors of those beyond.
@@ -54,11 +93,13 @@ pub(crate) struct BadRecords {
     path: PathBuf,
     limit: u64,
     pub(crate) skipped: u64,
+    /// The skipped ones, by what would have been right.
+    pub(crate) by_right: BTreeMap<&'static str, u64>,
 }
 
 impl BadRecords {
     pub(crate) fn new(path: &Path, limit: u64) -> Self {
-        Self { path: path.to_owned(), limit, skipped: 0 }
+        Self { path: path.to_owned(), limit, skipped: 0, by_right: BTreeMap::new() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -71,8 +112,8 @@ impl BadRecords {
 
     #[cold]
     pub(crate) fn pass(&mut self, place: Place, bad: Bad) -> Result<(), TraceError> {
+        let (reason, right) = bad.into_parts();
         if self.skipped == self.limit {
-            let (reason, right) = bad.into_parts();
             return Err(TraceError::Malformed {
                 path: self.path.clone(),
                 place,
@@ -82,7 +123,17 @@ impl BadRecords {
             });
         }
         self.skipped += 1;
+        *self.by_right.entry(right).or_default() += 1;
         Ok(())
+    }
+
+    /// Adds what was skipped to the facts.
+    pub(crate) fn tell(&self, facts: &mut Facts) {
+        facts.skipped += self.skipped;
+        for (right, records) in &self.by_right {
+            let reason = format!("malformed, right would be {right}");
+            *facts.left_out.entry(Cow::Owned(reason)).or_default() += records;
+        }
     }
 }
 

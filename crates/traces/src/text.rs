@@ -25,10 +25,13 @@ pub(crate) trait LineFormat: Send {
         true
     }
 
-    /// See [`Facts::doubt`].
-    fn doubt(&self) -> Option<String> {
-        None
+    /// By how much its times are ahead of those of the file, so that none lies before 0.
+    fn clock_ahead_ns(&self) -> u64 {
+        0
     }
+
+    /// Adds what it counted, and what to know of the trace.
+    fn tell(&self, _facts: &mut Facts) {}
 }
 
 /// Reads a line format.
@@ -36,6 +39,8 @@ pub(crate) struct TextReader<F> {
     bytes: Bytes,
     format: F,
     line: u64,
+    good_lines: u64,
+    cut: u64,
     bad: BadRecords,
     clock: Clock,
     /// Requests beyond the maximum that a caller asked for.
@@ -51,6 +56,8 @@ impl<F: LineFormat> TextReader<F> {
             bytes,
             format,
             line: 0,
+            good_lines: 0,
+            cut: 0,
             bad,
             clock: Clock::default(),
             over: VecDeque::new(),
@@ -62,6 +69,7 @@ impl<F: LineFormat> TextReader<F> {
     fn read_lines(&mut self, out: &mut Vec<IoRequest>, until: usize) -> Result<(), TraceError> {
         while out.len() < until {
             let before = out.len();
+            let mut is_whole = true;
             let result = match self.bytes.line()? {
                 Line::End => {
                     self.finished = true;
@@ -70,12 +78,8 @@ impl<F: LineFormat> TextReader<F> {
                     return Ok(());
                 }
                 Line::TooLong => Err(Bad::new("the line is very long", "lines below 64 KiB")),
-                Line::Text(line) => {
-                    let line = if self.line == 0 {
-                        line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
-                    } else {
-                        line
-                    };
+                Line::Text { line, has_end } => {
+                    is_whole = has_end;
                     if line.trim_ascii_start().is_empty() {
                         Ok(())
                     } else {
@@ -85,7 +89,14 @@ impl<F: LineFormat> TextReader<F> {
             };
             self.line += 1;
             match result {
-                Ok(()) => self.clock.rebase(&mut out[before..]),
+                Ok(()) => {
+                    self.good_lines += 1;
+                    self.clock.rebase(&mut out[before..]);
+                }
+                Err(_) if !is_whole && self.good_lines > 0 => {
+                    out.truncate(before);
+                    self.cut += 1;
+                }
                 Err(bad) => {
                     out.truncate(before);
                     self.bad.pass(Place::Line(self.line), bad)?;
@@ -112,15 +123,22 @@ impl<F: LineFormat> TraceReader for TextReader<F> {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            skipped: self.bad.skipped,
+        let mut facts = Facts {
             clamped_times: self.clock.clamped,
             unseen_reversals: self.clock.unseen_reversals,
-            start_ns: self.clock.start.filter(|_| self.format.has_times()),
+            start_ns: self
+                .clock
+                .start
+                .filter(|_| self.format.has_times())
+                .map(|ns| ns.saturating_sub(self.format.clock_ahead_ns())),
             timeless: !self.format.has_times(),
             streams_are_volumes: self.format.streams_are_volumes(),
-            doubt: self.format.doubt(),
-        }
+            ..Facts::default()
+        };
+        self.bad.tell(&mut facts);
+        self.format.tell(&mut facts);
+        facts.tell_cut(self.cut);
+        facts
     }
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flashwright import devices
+from flashwright import beyond, devices
 from flashwright._core import InputError
 from flashwright.api.calls import public
 from flashwright.api.results import Result
@@ -147,6 +147,7 @@ class Drive:
             untimed=untimed,
             seed=seed,
             fold=fold,
+            choices=beyond.FOLD_ARGUMENT,
             handle=handle,
             beside=tuple(beside),
         )

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from flashwright import replays
+from flashwright import beyond, replays
 from flashwright._core import InputError, RunError
 from flashwright.api.calls import public
 from flashwright.api.drives import Drive
@@ -153,6 +153,7 @@ def _plan(
         TracePart(seconds=seconds, limit=limit, ops=tuple(ops)),
         remap,
         Region(*(region or ())),
+        choices=beyond.REMAP_ARGUMENT,
     )
 
 

@@ -135,6 +135,7 @@ class DriveOptions(Overrides):
 
         Raises click.UsageError if they contradict each other.
         """
+        from flashwright import beyond
         from flashwright.devices import Load
 
         paces = {
@@ -172,6 +173,7 @@ class DriveOptions(Overrides):
             untimed=self.untimed,
             seed=seed,
             fold=self.fold,
+            choices=beyond.FOLD,
             handle=self.handle,
         )
 

@@ -45,7 +45,7 @@ def compare_stacks_on_drives(
     output: Output,
 ) -> None:
     """Play the trace on each stack over each drive, each with the device alone beside them."""
-    from flashwright import replays
+    from flashwright import beyond, replays
     from flashwright.layering.comparison import stacks_of
     from flashwright.probing.targets import Target
     from flashwright.sweeps.drives import Change, variants
@@ -77,6 +77,7 @@ def compare_stacks_on_drives(
         replays.Pace(kind, 1 if kind != "closed_loop" else load.depth),
         replays.TracePart(limit=load.most_requests),
         "fold" if load.fold else "refuse",
+        choices=beyond.FOLD,
     )
     changes = [Change(*policy, over) for over in over_provisionings for policy in policies]
     found = variants(

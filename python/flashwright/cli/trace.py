@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from flashwright import reading_words
 from flashwright._core import InputError
 from flashwright.cli.lists import Named
 from flashwright.cli.options import Size, SkipBad, TraceReading, seed_option, takes
@@ -165,7 +166,9 @@ def _lost(done: dict[str, Any]) -> str:
         )
         if done.get(key)
     ]
-    return "".join(lost)
+    # Why a record is malformed stands in the result.
+    left_out = [row for row in reading_words.rows(done) if not row[0].startswith("malformed")]
+    return "".join([*lost, *(f"; {number} {reason}" for reason, number in left_out)])
 
 
 @trace.command(short_help="Write a synthetic workload to a file.")

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from flashwright import _core, replays
+from flashwright import _core, beyond, replays
 from flashwright._core import Cancelled, InputError
-from flashwright._text import count, size
+from flashwright._text import count
 from flashwright.layering.candidates import choice, playable, possible
 from flashwright.layering.checkpoints import Checkpoints
 from flashwright.layering.conditions import conditions
@@ -237,12 +237,8 @@ class LayersComparison:
         if self.plan.plan.remap in ("fold", "scale"):
             return offered[least] // _MIB * _MIB or offered[least]
         end = place.trace.totals["end_bytes"]
-        if end > offered[least]:
-            raise InputError(
-                f"{least} offers {size(offered[least])} ({offered[least]} bytes) of {place.name}, "
-                f"and the trace goes up to byte {end}; take a larger device, or choose --remap "
-                "fold, scale or dense"
-            )
+        choices = "" if self.plan.plan.remap == "dense" else self.plan.plan.choices
+        beyond.check("the trace", end, f"{place.name} below {least}", offered[least], choices)
         return None
 
     def _measure(self, number: int, text: str, key: str | None, progress: Progress) -> Measured:

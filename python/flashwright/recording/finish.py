@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from flashwright._core import InputError, RunError, convert_trace
+from flashwright._core import InputError, InputWarning, RunError, convert_trace
 from flashwright._paths import check_trusted
 from flashwright.runs import Run, provenance
 
@@ -28,6 +29,7 @@ _MARK_COLUMNS = {
 }
 _MOST_ROWS_IN_MEMORY = 1000
 _ACTIONS = {REQUESTS: "D", QUEUED: "Q"}
+_TORN = "record cut off at the end of the file"
 _ZEROS = {REQUESTS: "start_monotonic_ns", QUEUED: "queued_start_monotonic_ns"}
 
 
@@ -57,8 +59,6 @@ def finish(folder: Path) -> Run:
         about |= _stream_of_pages(raw, stream)
     if stream.stat().st_size == 0:
         raise RunError(f"{about['device']['name']} got no request while it was recorded")
-    # What was killed may have a part of a record at its end.
-    skip_bad = 1 if about["state"] == "killed" else 0
     result: dict[str, Any] = {"recording": about}
     # The kernel names places on the disk; those of a partition are wanted on itself.
     start_bytes = about["device"].get("start_bytes", 0)
@@ -66,14 +66,17 @@ def finish(folder: Path) -> Run:
     files = {}
     for name, action in _ACTIONS.items():
         files[name] = raw / f"{name}.parquet"
-        said = convert_trace(
-            stream,
-            files[name],
-            from_format=f"blktrace(action={action},start={start_bytes})",
-            skip_bad=skip_bad,
-        )
+        with warnings.catch_warnings():
+            # The recording itself says what it lacks.
+            warnings.simplefilter("ignore", InputWarning)
+            said = convert_trace(
+                stream,
+                files[name],
+                from_format=f"blktrace(action={action},start={start_bytes})",
+            )
         about[_ZEROS[name]] = said["start_ns"]
-        about["torn_records"] = about.get("torn_records", 0) or said.get("skipped", 0)
+        # What was killed may have a part of a record at its end.
+        about["torn_records"] = said["left_out"].get(_TORN, 0)
     _set_zeros(about)
     run = Run("record", result, table_files=files)
     _add_path(run, raw)

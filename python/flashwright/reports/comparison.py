@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._text import alpha, percent, significant
 from flashwright.lifetime import recorded_of
 from flashwright.reports.comparison_figures import (
@@ -137,7 +138,7 @@ def _saved(best: dict[str, Any], baseline: dict[str, Any]) -> str:
 
 def remarks(results: Results) -> list[str]:
     """Say what a reader must know before trusting the figures."""
-    found = []
+    found = reading_words.lines(*results.workloads)
     if not results.run.result["complete"]:
         found.append("The run was stopped before its end: simulations are missing.")
     found += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._text import count, percent, short_count, short_time, significant, span
 from flashwright.devices import caveats
 from flashwright.reports import drive_words as words
@@ -68,7 +69,7 @@ def page(run: Run) -> Page:
             ),
         ],
         provenance=result["provenance"],
-        remarks=caveats(result),
+        remarks=[*reading_words.lines(result["workload"]), *caveats(result)],
     )
 
 

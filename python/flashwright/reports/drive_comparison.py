@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._text import percent, short_count, short_time, significant
 from flashwright.devices import caveats
 from flashwright.reports import drive_words as words
@@ -98,11 +99,9 @@ def is_unsteady(row: dict[str, Any]) -> bool:
 
 def remarks(result: dict[str, Any]) -> list[str]:
     """Say what a reader must know before trusting the figures."""
-    lines = (
-        []
-        if result["complete"]
-        else ["The run was stopped before its end: simulations are missing."]
-    )
+    lines = reading_words.lines(*result["workloads"])
+    if not result["complete"]:
+        lines.append("The run was stopped before its end: simulations are missing.")
     lines += [
         f"{row['workload']} could not run on {row['drive']}: {row['error']}"
         for row in result["results"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from flashwright import slice_words
+from flashwright import reading_words, slice_words
 from flashwright._core import registry
 from flashwright._text import count, short_time, significant, size, span
 from flashwright.reports import replay_words
@@ -227,7 +227,7 @@ def verdict_line(row: Mapping[str, Any]) -> str | None:
 
 def remarks(result: Mapping[str, Any]) -> list[str]:
     """Say what a reader must know before trusting the figures."""
-    lines = list(result["remarks"])
+    lines = [*reading_words.lines(result["trace"]), *result["remarks"]]
     for device in result["devices"]:
         lines += [f"{device['label']}: {line}" for line in slice_words.lines(device.get("slice"))]
     lines += [

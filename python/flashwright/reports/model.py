@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flashwright import reading_words
 from flashwright._text import alpha, percent, significant
 from flashwright.reports.comparison_results import years
 from flashwright.reports.figures import (
@@ -118,7 +119,7 @@ def bound_page(run: Run) -> Page:
         Fact("page writes", significant(result["workload"]["page_writes"])),
     ]
     trims = result["workload"]["page_trims"]
-    remarks = [below_the_bound(trims)]
+    remarks = [*reading_words.lines(result["workload"]), below_the_bound(trims)]
     sections = [Section("The frequency bound", [*figures, Table("Figures", columns, cells, note)])]
     return Page("bound", name, headline, facts, sections, result["provenance"], remarks)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from flashwright import slice_words
+from flashwright import reading_words, slice_words
 from flashwright._text import count, percent, short_time, significant, size, span
 from flashwright.reports.drive_words import iops, rate, several
 
@@ -112,7 +112,6 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     """Say what was lost, changed or left out, and what else to know when reading the figures."""
     totals, fitted = result["trace"]["totals"], result["fitted"]
     counted: tuple[tuple[int, str], ...] = (
-        (totals["skipped"], "malformed records of the trace were skipped"),
         (totals["clamped_times"], "requests had times before the first one's, which were set to 0"),
         (
             totals["empty"],
@@ -132,7 +131,8 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
         (fitted["trims_without_device"], "trims were left out, as the device has none"),
         (fitted["trims_too_short"], "trims were left out, as they hold no whole sector"),
     )
-    lines = slice_words.lines(result.get("device", {}).get("slice"))
+    lines = reading_words.lines(result["trace"])
+    lines += slice_words.lines(result.get("device", {}).get("slice"))
     lines += [f"{count(number)} {what}." for number, what in counted if number]
     lines += [
         f"{several(one['requests'], 'request')} failed: {one['first']}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from flashwright import reading_words
 from flashwright._text import alpha, count, percent, significant, size, span
 
 Labels: TypeAlias = Mapping[str, tuple[str, Callable[[Any], str]]]
@@ -49,6 +50,7 @@ TRACE: Labels = {
     "trims": ("trims", count),
     "flushes": ("flushes", count),
     "skipped": ("malformed records skipped", count),
+    "lost_events": ("events that are missing, about", count),
     "clamped_times": ("times before the first request, set to 0", count),
     "time_reversals": ("times that go back", count),
     "duration_ns": ("duration", _nanoseconds),
@@ -168,7 +170,11 @@ def rows(figures: Mapping[str, Any], labels: Labels) -> list[tuple[str, str]]:
 
 def trace_rows(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give the figures of a trace; where it has no times, windows are counted in requests."""
-    if figures.get("duration_ns"):
-        return rows(figures, TRACE)
-    label, _ = TRACE["window_ns"]
-    return rows(figures, {**TRACE, "window_ns": (label, lambda value: f"{count(value)} requests")})
+    labels = TRACE
+    if not figures.get("duration_ns"):
+        label, _ = TRACE["window_ns"]
+        labels = {**TRACE, "window_ns": (label, lambda value: f"{count(value)} requests")}
+    found = rows(figures, labels)
+    # Behind what else was lost while reading.
+    at = next(number for number, (label, _) in enumerate(found) if label == TRACE["skipped"][0]) + 1
+    return [*found[:at], *reading_words.rows(figures), *found[at:]]

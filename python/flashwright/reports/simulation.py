@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._text import alpha, count, percent, short_count, significant
 from flashwright.reports.comparison_results import amplification, life, wear_words
 from flashwright.reports.figures import axes, stream_bars, title
@@ -53,7 +54,7 @@ def page(run: Run) -> Page:
     if result["life_years"] is not None:
         facts.append(Fact("life", life(result), wear_words(result["lifetime"])))
     figures = [_over_time(run), _histogram(run), _streams(run)]
-    remarks = []
+    remarks = reading_words.lines(result["workload"])
     if is_known and found < bound:
         trims = result["workload"]["page_trims"]
         remarks.append(f"It writes less than the frequency bound. {below_the_bound(trims)}")
@@ -173,5 +174,6 @@ def _table(run: Run) -> Table:
         ("erases that an erase block endures", count(lifetime["endurance_cycles"])),
         ("drive writes a day", significant(lifetime["drive_writes_per_day"], 4)),
         ("malformed records skipped", count(workload["skipped"])),
+        *reading_words.rows(workload),
     ]
     return Table("Every figure", (("figure", "left"), ("value", "right")), text)

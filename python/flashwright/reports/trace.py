@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flashwright import reading_words
 from flashwright._text import count, percent, significant, size, span
 from flashwright.reports.figures import HEAT, LEFT_OUT, axes, time_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
@@ -31,6 +32,7 @@ def page(run: Run) -> Page:
             Section("All figures", [scalars_table(figures)]),
         ],
         provenance=figures["provenance"],
+        remarks=reading_words.lines(figures),
     )
 
 

@@ -4,7 +4,7 @@ use registry::Info;
 use units::IoRequest;
 
 use crate::error::Bad;
-use crate::fields::{Commas, exactly, number, number32, read_or_write};
+use crate::fields::{Split, exactly, is_header, number, number32, read_or_write};
 use crate::formats::{Fit, Format};
 use crate::reader::checked;
 use crate::text::{LineFormat, TextReader, fit_of_lines};
@@ -31,10 +31,10 @@ struct Alibaba;
 
 impl LineFormat for Alibaba {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        if line == LAYOUT.as_bytes() {
+        if is_header(line, LAYOUT) {
             return Ok(());
         }
-        let [device, op, offset, length, at] = exactly(&mut Commas(Some(line)), LAYOUT)?;
+        let [device, op, offset, length, at] = exactly(&mut Split::commas(line), LAYOUT)?;
         let op = read_or_write("opcode", op)?;
         let time_ns = number("timestamp", at)?.checked_mul(1000);
         let time_ns =

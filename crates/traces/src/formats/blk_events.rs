@@ -8,7 +8,7 @@ use units::{IoOp, IoRequest, Nanos};
 
 use crate::error::Bad;
 use crate::fields::{SECTOR_BYTES, whole};
-use crate::reader::{checked, sectors};
+use crate::reader::{Facts, Tally, checked, count, sectors};
 
 /// Parameters that the binary and the text form share.
 pub(super) const PARAMS: &[Param] = &[
@@ -66,7 +66,57 @@ pub(super) struct Event {
     pub(super) flush_first: bool,
     /// A write that is done only when it is durable (REQ_FUA).
     pub(super) is_fua: bool,
+    /// A write whose place in its zone the device chooses: only the completion has it.
+    pub(super) is_append: bool,
 }
+
+/// What an event is about that the block layer has and a trace has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A request.
+    Request { op: IoOp, flush_first: bool, is_fua: bool, is_append: bool },
+    /// Zeros without data: the range is given up.
+    WriteZeroes,
+    /// None of a trace's operations; why.
+    Other(&'static str),
+}
+
+/// What RWBS says (`blk_fill_rwbs` of Linux): F in front is a flush before it, F behind a write FUA.
+pub(super) fn kind_of(rwbs: &[u8], bytes: u64) -> Option<Kind> {
+    let (flush_first, rest) = match rwbs {
+        [b'F', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let request =
+        |op, is_fua, is_append| Some(Kind::Request { op, flush_first, is_fua, is_append });
+    if flush_first && bytes == 0 {
+        return Some(Kind::Request {
+            op: IoOp::Flush,
+            flush_first: false,
+            is_fua: false,
+            is_append: false,
+        });
+    }
+    match rest {
+        [b'W', b'Z', ..] => Some(Kind::WriteZeroes),
+        [b'Z', b'A', rest @ ..] => request(IoOp::Write, rest.starts_with(b"F"), true),
+        [b'Z', b'R', ..] => Some(Kind::Other(ZONE_RESETS)),
+        [b'Z', b'F' | b'O' | b'C', ..] => Some(Kind::Other(ZONE_STATES)),
+        [b'W', rest @ ..] => request(IoOp::Write, rest.starts_with(b"F"), false),
+        [b'D', ..] => request(IoOp::Trim, false, false),
+        [b'R', ..] => request(IoOp::Read, false, false),
+        [b'N', ..] => Some(Kind::Other(PASSTHROUGH)),
+        _ => None,
+    }
+}
+
+/// Commands of a drive that carry no address of a trace.
+pub(super) const PASSTHROUGH: &str = "passthrough commands";
+pub(super) const ZONE_RESETS: &str = "zone resets (the zone's size is not in the trace)";
+pub(super) const ZONE_STATES: &str = "zones opened, closed or finished";
+const WRITE_ZEROES: &str = "write-zeroes commands, which carry no data: taken as trims";
+const ELSEWHERE: &str = "requests of other devices";
+const NO_PLACE: &str = "zone appends that never completed: put at the start of their zone";
 
 /// Bits of a minor number in a device number of the kernel.
 pub(super) const MINOR_BITS: u32 = 20;
@@ -113,6 +163,12 @@ pub(super) struct Matcher {
     waiting: VecDeque<Waiting>,
     first: u64,
     by_key: HashMap<Key, u64>,
+    /// Zone appends that wait, in order, and the sector of each.
+    appends: VecDeque<(u64, u64)>,
+    tally: Tally,
+    zeroed_bytes: u64,
+    /// Events queued, issued, completed.
+    seen: [u64; 3],
 }
 
 impl Matcher {
@@ -147,6 +203,10 @@ impl Matcher {
             waiting,
             first: 0,
             by_key,
+            appends: VecDeque::new(),
+            tally: Tally::new(),
+            zeroed_bytes: 0,
+            seen: [0; 3],
         })
     }
 
@@ -154,9 +214,78 @@ impl Matcher {
         self.stream == StreamIs::Device
     }
 
+    /// Adds what was counted to the facts.
+    pub(super) fn tell(&self, facts: &mut Facts) {
+        for (reason, records) in &self.tally {
+            *facts.left_out.entry(reason.clone()).or_default() += records;
+        }
+        const LETTERS: [&str; 3] = ["Q", "D", "C"];
+        let [queued, issued, completed] = self.seen;
+        let asked = match self.action {
+            Action::Queued => 0,
+            Action::Completed => 2,
+            _ => 1,
+        };
+        if self.seen[asked] == 0 && queued + issued + completed > 0 {
+            let most = (0..3).max_by_key(|index| self.seen[*index]).unwrap_or(0);
+            facts.warnings.push(format!(
+                "it has no events {}, of which requests are made, but {} events {}: take those \
+                 with action={} behind the name of the format, as in --format 'blkparse(action={})'",
+                LETTERS[asked], self.seen[most], LETTERS[most], LETTERS[most], LETTERS[most]
+            ));
+        }
+        if self.zeroed_bytes > 0 {
+            facts.warnings.push(format!(
+                "{} bytes were zeroed without sending them (write-zeroes): they count as trims",
+                self.zeroed_bytes
+            ));
+        }
+    }
+
+    /// Counts what is no request, once: at the action that the requests are taken at.
+    pub(super) fn leave_out(&mut self, action: Action, reason: &'static str) {
+        if action == self.action {
+            count(&mut self.tally, reason);
+        }
+    }
+
+    /// Takes the next event, whatever it is about, and adds the requests that are complete by it.
+    pub(super) fn take_kind(
+        &mut self,
+        kind: Kind,
+        event: Event,
+        out: &mut Vec<IoRequest>,
+    ) -> Result<(), Bad> {
+        match event.action {
+            Action::Queued => self.seen[0] += 1,
+            Action::Issued => self.seen[1] += 1,
+            Action::Completed => self.seen[2] += 1,
+            Action::Requeued => {}
+        }
+        match kind {
+            Kind::Other(reason) => {
+                self.leave_out(event.action, reason);
+                Ok(())
+            }
+            Kind::WriteZeroes => {
+                self.take(&Event { op: IoOp::Trim, ..event }, out)?;
+                let is_ours = self.only_device.is_none_or(|only| only == event.device);
+                if event.action == self.action && is_ours {
+                    count(&mut self.tally, WRITE_ZEROES);
+                    self.zeroed_bytes = self.zeroed_bytes.saturating_add(event.bytes);
+                }
+                Ok(())
+            }
+            Kind::Request { op, flush_first, is_fua, is_append } => {
+                self.take(&Event { op, flush_first, is_fua, is_append, ..event }, out)
+            }
+        }
+    }
+
     /// Takes the next event and adds the requests that are complete by it.
-    pub(super) fn take(&mut self, event: &Event, out: &mut Vec<IoRequest>) -> Result<(), Bad> {
+    fn take(&mut self, event: &Event, out: &mut Vec<IoRequest>) -> Result<(), Bad> {
         if self.only_device.is_some_and(|only| only != event.device) {
+            self.leave_out(event.action, ELSEWHERE);
             return Ok(());
         }
         // A write that only carried a flush is answered with 0 bytes after the flush itself, which
@@ -168,7 +297,12 @@ impl Matcher {
             self.check_device(event.device)?;
         }
         match event.action {
-            Action::Queued if self.action == Action::Queued => self.emit(event, None, out)?,
+            Action::Queued if self.action == Action::Queued => {
+                self.emit(event, None, out)?;
+                if event.is_append {
+                    count(&mut self.tally, NO_PLACE);
+                }
+            }
             Action::Queued => {}
             Action::Issued if self.action != Action::Queued => {
                 let request = self.request(event)?;
@@ -258,7 +392,12 @@ impl Matcher {
             self.waiting.push_back(Waiting { request: flush, key, state: State::Done });
         }
         let key = (event.device, event.sector, event.op);
-        self.by_key.insert(key, self.first + self.waiting.len() as u64);
+        let number = self.first + self.waiting.len() as u64;
+        if event.is_append {
+            self.appends.push_back((number, event.sector));
+        } else {
+            self.by_key.insert(key, number);
+        }
         self.waiting.push_back(Waiting { request, key, state: State::Waiting });
         if self.waiting.len() > MOST_WAITING {
             self.release(self.waiting.len() - MOST_WAITING, out);
@@ -267,13 +406,42 @@ impl Matcher {
 
     /// Ends the wait of the request that the event is about, and says how long it was.
     fn end(&mut self, event: &Event, state: State) -> Option<Nanos> {
-        let number = self.by_key.remove(&(event.device, event.sector, event.op))?;
+        let number = if event.is_append {
+            self.end_append(event, state)?
+        } else {
+            self.by_key.remove(&(event.device, event.sector, event.op))?
+        };
         let waiting = &mut self.waiting[(number - self.first) as usize];
         waiting.state = state;
         if state == State::Done && u64::from(waiting.request.length) == event.bytes {
             waiting.request.latency_ns = event.time_ns.checked_sub(waiting.request.time_ns);
         }
         waiting.request.latency_ns
+    }
+
+    /// The append that a completion is of: the first that waits for as many bytes in the zone that
+    /// begins next before the place where it landed. It gets that place.
+    fn end_append(&mut self, event: &Event, state: State) -> Option<u64> {
+        let fits = |(number, sector): &(u64, u64)| {
+            let waiting = &self.waiting[(number - self.first) as usize];
+            let same =
+                waiting.key.0 == event.device && u64::from(waiting.request.length) == event.bytes;
+            let placed = if state == State::Done {
+                *sector <= event.sector
+            } else {
+                *sector == event.sector
+            };
+            same && placed
+        };
+        let zone = self.appends.iter().filter(|one| fits(one)).map(|(_, sector)| *sector).max()?;
+        let at = self.appends.iter().position(|one| one.1 == zone && fits(one))?;
+        let (number, _) = self.appends.remove(at)?;
+        if state == State::Done {
+            let moved = (event.sector - zone).checked_mul(SECTOR_BYTES)?;
+            let request = &mut self.waiting[(number - self.first) as usize].request;
+            request.offset = request.offset.checked_add(moved)?;
+        }
+        Some(number)
     }
 
     /// Gives out requests from the front that wait no longer, and `forced` more even if they do.
@@ -285,6 +453,10 @@ impl Matcher {
                 }
                 if self.by_key.get(&front.key) == Some(&self.first) {
                     self.by_key.remove(&front.key);
+                }
+                if self.appends.front().is_some_and(|(number, _)| *number == self.first) {
+                    self.appends.pop_front();
+                    count(&mut self.tally, NO_PLACE);
                 }
             }
             forced = forced.saturating_sub(1);

@@ -9,10 +9,11 @@ use units::{IoOp, IoRequest, Nanos};
 
 use crate::error::{Bad, TraceError};
 use crate::fields::{SECTOR_BYTES, Words, at_least, number, number32, time, whole};
-use crate::formats::blk_events::{Action, Event, Matcher, PARAMS, device};
+use crate::formats::blk_events::{Action, Event, Matcher, PARAMS, PASSTHROUGH, device, kind_of};
+use crate::formats::sequences::Sequences;
 use crate::formats::{Fit, Format};
 use crate::input::Head;
-use crate::reader::sectors;
+use crate::reader::{Facts, sectors};
 use crate::text::{LineFormat, TextReader, fit_of};
 use crate::writer::{LineWriter, Refused, TextWriter, in_sectors};
 
@@ -21,18 +22,14 @@ pub(super) const FORMAT: Format = Format {
         name: "blkparse",
         aliases: &["blkparse_text"],
         summary: "what blkparse prints by default: device cpu sequence time pid action RWBS sector \
-                  + sectors [process]; the summary at its end is passed over",
+                  + sectors [process]; of the summary at its end (-s too) the lost events are read",
         source: "blkparse(1), OUTPUT DESCRIPTION AND FORMATTING; blktrace 1.3",
         params: PARAMS,
     },
     endings: &[".blkparse", ".blkparse.txt"],
     fit,
     read: |input, args: &Args, skip_bad| {
-        Ok(Box::new(TextReader::new(
-            input,
-            Blkparse { matcher: Matcher::new(args)?, at_summary: false },
-            skip_bad,
-        )))
+        Ok(Box::new(TextReader::new(input, Blkparse::new(Matcher::new(args)?), skip_bad)))
     },
     write: Some(|output, _, _| {
         Ok(Box::new(TextWriter::new(output, BlkparseLines::default(), FORMAT.info.name, false))
@@ -41,21 +38,84 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn fit(head: Head<'_>) -> Fit {
-    let lines = || head.lines().filter(|line| !is_announcement(line)).take(32);
-    let good = lines()
-        .filter(|line| at_least::<7>(&mut Words(line), "").is_ok_and(|words| start(&words).is_ok()))
-        .count();
-    fit_of(good, lines().count() - good)
+    let is_event =
+        |line: &[u8]| at_least::<7>(&mut Words(line), "").is_ok_and(|words| start(&words).is_ok());
+    let mut at_summary = false;
+    let (mut good, mut bad) = (0, 0);
+    for line in head.lines().filter(|line| !is_announcement(line)).take(32) {
+        at_summary |= good > 0 && is_summary(line);
+        if is_event(line) {
+            good += 1;
+        } else if !at_summary {
+            bad += 1;
+        }
+    }
+    fit_of(good, bad)
 }
 
-/// `Input file sda.blktrace.0 added`, which blkparse prints first.
+/// `Input file sda.blktrace.0 added`, which blkparse prints first, and what blktrace says of its
+/// buffers when both write to one file.
 fn is_announcement(line: &[u8]) -> bool {
-    line.starts_with(b"Input file ")
+    line.starts_with(b"Input file ") || line.starts_with(b"=== ")
+}
+
+/// Whether a summary begins: a process (`postgres (4711)`, with -s), a CPU (`CPU0 (sda):`), the
+/// total, or what blktrace says of its buffers.
+fn is_summary(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let is_named = matches!(line, [.., b')'] | [.., b')', b':'])
+        && line.windows(2).any(|two| two == b" (")
+        && Words(line).next().is_some_and(|first| device(first).is_none());
+    is_named
+        || [&b"CPU"[..], b"Total", b"Throughput", b"Events (", b"Skips:", b"You have "]
+            .iter()
+            .any(|start| line.starts_with(start))
+}
+
+/// Events that a line of the summary says are lost: `Skips: 2 forward (9,500 - 99.9%)`,
+/// `Total: 17 events (dropped 3), 1 KiB data`, `You have 3 (0.1%) dropped events`.
+fn lost_by(line: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(line).ok()?.trim();
+    let number = |text: &str| {
+        let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    };
+    if let Some(rest) = text.strip_prefix("Skips:") {
+        return number(rest.split_once('(')?.1.split_once(" - ")?.0);
+    }
+    if let Some(rest) = text.strip_prefix("You have ") {
+        return number(rest.split_once(" (")?.0).filter(|_| rest.contains("dropped"));
+    }
+    number(text.strip_prefix("Total:")?.split_once("(dropped ")?.1.split_once(')')?.0)
 }
 
 struct Blkparse {
     matcher: Matcher,
     at_summary: bool,
+    sequences: Sequences,
+    /// Lost events as the summary has them.
+    skips: Option<u64>,
+}
+
+impl Blkparse {
+    fn new(matcher: Matcher) -> Self {
+        Self { matcher, at_summary: false, sequences: Sequences::default(), skips: None }
+    }
+
+    /// Takes a line of the summary; `false` for one that is an event.
+    fn summary(&mut self, line: &[u8]) -> bool {
+        let is_event = || {
+            let first = Words(line).next();
+            first.is_some_and(|first| device(first).is_some())
+        };
+        self.at_summary = (self.at_summary || is_summary(line)) && !is_event();
+        if self.at_summary
+            && let Some(lost) = lost_by(line)
+        {
+            self.skips = Some(self.skips.unwrap_or(0).max(lost));
+        }
+        self.at_summary
+    }
 }
 
 /// What a line says before its action.
@@ -68,13 +128,15 @@ fn start(words: &[&[u8]; 7]) -> Result<(u32, u32, Nanos, u32), Bad> {
 
 impl LineFormat for Blkparse {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        self.at_summary |= line.starts_with(b"CPU") || line.starts_with(b"Total ");
-        if self.at_summary || is_announcement(line) {
+        if is_announcement(line) || self.summary(line) {
             return Ok(());
         }
         let mut fields = Words(line);
         let words = at_least(&mut fields, "device cpu sequence time pid action RWBS")?;
         let (device, cpu, time_ns, pid) = start(&words)?;
+        if words[5] != b"m" {
+            self.sequences.see(device, cpu, number("sequence", words[2])?);
+        }
         let action = match words[5] {
             b"Q" => Action::Queued,
             b"D" => Action::Issued,
@@ -95,20 +157,46 @@ impl LineFormat for Blkparse {
                 (number("sector", sector)?, number("sectors", count)?)
             }
             (Some(range), next, _) if words[6][0] != b'F' && is_passthrough(range, next) => {
+                self.matcher.leave_out(action, PASSTHROUGH);
                 return Ok(());
             }
             (Some(sector), _, _) => (whole(sector).unwrap_or(0), 0),
             _ => (0, 0),
         };
         let bytes = sectors("sectors", count, SECTOR_BYTES)?;
-        let Some((op, flush_first, is_fua)) = operation(words[6], bytes)? else { return Ok(()) };
-        let event =
-            Event { action, time_ns, device, cpu, pid, sector, bytes, op, flush_first, is_fua };
-        self.matcher.take(&event, out)
+        let kind = kind_of(words[6], bytes).ok_or_else(|| {
+            Bad::field("RWBS", words[6], "R, W, D, F, Z or N first, as blkparse(1) lists them")
+        })?;
+        let event = Event {
+            action,
+            time_ns,
+            device,
+            cpu,
+            pid,
+            sector,
+            bytes,
+            op: IoOp::Flush,
+            flush_first: false,
+            is_fua: false,
+            is_append: false,
+        };
+        self.matcher.take_kind(kind, event, out)
     }
 
     fn finish(&mut self, out: &mut Vec<IoRequest>) {
         self.matcher.finish(out);
+    }
+
+    fn tell(&self, facts: &mut Facts) {
+        self.matcher.tell(facts);
+        // The summary counted before anything was filtered out of the text.
+        match self.skips {
+            Some(skips) => facts.tell_lost(skips, ", as its summary says"),
+            None => facts.tell_lost(
+                self.sequences.missing(),
+                " by the numbers of its CPUs, unless it was filtered (blkparse -a, grep)",
+            ),
+        }
     }
 
     fn streams_are_volumes(&self) -> bool {
@@ -121,33 +209,6 @@ impl LineFormat for Blkparse {
 fn is_passthrough(range: &[u8], next: Option<&[u8]>) -> bool {
     range[0] == b'('
         || (whole(range).is_some() && next.is_some_and(|next| matches!(next[0], b'(' | b'[')))
-}
-
-/// What RWBS says: the operation, whether a flush goes before it, and whether it is a write with
-/// FUA (an F right behind the operation; `blk_fill_rwbs` of Linux); nothing for zone commands that
-/// move no data.
-fn operation(rwbs: &[u8], bytes: u64) -> Result<Option<(IoOp, bool, bool)>, Bad> {
-    let (flush, rest) = match rwbs {
-        [b'F', rest @ ..] => (true, rest),
-        rest => (false, rest),
-    };
-    if flush && bytes == 0 {
-        return Ok(Some((IoOp::Flush, false, false)));
-    }
-    let op = match rest {
-        [b'Z', b'A', ..] | [b'W', ..] => IoOp::Write,
-        [b'Z', b'F' | b'O' | b'C', ..] => return Ok(None),
-        [b'D', ..] => IoOp::Trim,
-        [b'R', ..] => IoOp::Read,
-        _ => {
-            return Err(Bad::field(
-                "RWBS",
-                rwbs,
-                "R, W, D or F first (zone resets and passthrough commands are not read)",
-            ));
-        }
-    };
-    Ok(Some((op, flush, matches!(rest, [b'W', b'F', ..] | [b'Z', b'A', b'F', ..]))))
 }
 
 /// Writes an issue (D) for each request, and a completion (C) at the time it ends if the latency is

@@ -8,10 +8,14 @@ use registry::{Args, Info};
 use units::{IoOp, IoRequest};
 
 use crate::error::{Bad, Place, TraceError};
-use crate::formats::blk_events::{Action, Event, Matcher, PARAMS};
+use crate::formats::blk_events::{
+    Action, Event, Kind, Matcher, PARAMS, PASSTHROUGH as PASSED, ZONE_RESETS, ZONE_STATES,
+};
+use crate::formats::sequences::Sequences;
 use crate::formats::{Fit, Format};
-use crate::input::{Bytes, Compression, Input};
+use crate::input::{Bytes, Input};
 use crate::reader::{BadRecords, Clock, Facts, TraceReader};
+use crate::unpack::Compression;
 
 pub(super) const FORMAT: Format = Format {
     info: Info {
@@ -60,6 +64,9 @@ const PASSTHROUGH: u64 = 1 << 9;
 const NOTIFY: u64 = 1 << 10;
 const DISCARD: u64 = 1 << 13;
 const FUA: u64 = 1 << 15;
+// Version 2 only.
+const ZONE_APPEND: u64 = 1 << 16;
+const WRITE_ZEROES: u64 = 1 << 22;
 const ZONE_RESET: u64 = 1 << 17 | 1 << 18;
 const ZONE_FINISH_OPEN_CLOSE: u64 = 1 << 19 | 1 << 20 | 1 << 21;
 
@@ -75,13 +82,31 @@ impl Numbers<'_> {
         let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
         if self.big_endian { field.iter().fold(0, add) } else { field.iter().rev().fold(0, add) }
     }
+
+    fn action(&self, is_v2: bool) -> u64 {
+        if is_v2 { self.get(32, 8) } else { self.get(28, 4) }
+    }
+
+    /// Whether it is a message or the name of a process, which no CPU counts.
+    fn is_note(&self, is_v2: bool) -> bool {
+        self.action(is_v2) >> CATEGORY_SHIFT & NOTIFY != 0
+    }
+
+    /// Device and CPU.
+    fn place(&self, is_v2: bool) -> (u32, u32) {
+        let (device, cpu) = if is_v2 { (40, 44) } else { (36, 40) };
+        (self.get(device, 4) as u32, self.get(cpu, 4) as u32)
+    }
 }
 
 /// One file: the stream of one CPU, or of all.
 struct CpuStream {
     bytes: Bytes,
     bad: BadRecords,
-    next: Option<(Place, Event)>,
+    next: Option<(Place, Kind, Event)>,
+    sequences: Sequences,
+    records: u64,
+    cut: u64,
 }
 
 impl CpuStream {
@@ -93,8 +118,8 @@ impl CpuStream {
             match self.record()? {
                 Record::End => return Ok(()),
                 Record::Other => {}
-                Record::Event(event) => {
-                    self.next = Some((place, event));
+                Record::Event(kind, event) => {
+                    self.next = Some((place, kind, event));
                     return Ok(());
                 }
                 Record::Bad(bad) => self.bad.pass(place, bad)?,
@@ -107,6 +132,9 @@ impl CpuStream {
         let ready = self.bytes.ready(V2_BYTES)?;
         if ready.is_empty() {
             return Ok(Record::End);
+        }
+        if ready.len() < 4 && self.records > 0 {
+            return Ok(self.cut_off());
         }
         let (big_endian, size) = match magic(ready) {
             Some((big_endian, 7)) => (big_endian, V1_BYTES),
@@ -135,15 +163,31 @@ impl CpuStream {
         let ready = self.bytes.ready(size + pdu)?;
         if ready.len() < size + pdu {
             let (have, want) = (ready.len(), size + pdu);
+            if self.records > 0 {
+                return Ok(self.cut_off());
+            }
             self.bytes.consume(have);
             return Ok(Record::Bad(Bad::new(
                 format!("the file ends after {have} of {want} bytes of a record"),
                 "whole records",
             )));
         }
-        let record = event(&Numbers { record: ready, big_endian }, size == V2_BYTES);
+        let numbers = Numbers { record: ready, big_endian };
+        let is_v2 = size == V2_BYTES;
+        if !numbers.is_note(is_v2) {
+            let (device, cpu) = numbers.place(is_v2);
+            self.sequences.see(device, cpu, numbers.get(4, 4));
+        }
+        let record = event(&numbers, is_v2);
         self.bytes.consume(size + pdu);
+        self.records += 1;
         Ok(record)
+    }
+
+    /// The rest is less than a record: who recorded was stopped.
+    fn cut_off(&mut self) -> Record {
+        self.cut += 1;
+        Record::End
     }
 
     fn seek_magic(&mut self) -> Result<(), TraceError> {
@@ -166,19 +210,17 @@ impl CpuStream {
 }
 
 enum Record {
-    Event(Event),
-    /// Of no concern here: messages, process names, merges, plugs, passthrough commands.
+    Event(Kind, Event),
+    /// Of no concern here: messages, process names, merges, plugs.
     Other,
     Bad(Bad),
     End,
 }
 
-fn event(numbers: &Numbers<'_>, version2: bool) -> Record {
-    let (pid_at, action_at, action_bytes, device_at, cpu_at) =
-        if version2 { (28, 32, 8, 40, 44) } else { (32, 28, 4, 36, 40) };
-    let action = numbers.get(action_at, action_bytes);
+fn event(numbers: &Numbers<'_>, is_v2: bool) -> Record {
+    let action = numbers.action(is_v2);
     let category = action >> CATEGORY_SHIFT;
-    if category & (NOTIFY | PASSTHROUGH | ZONE_FINISH_OPEN_CLOSE) != 0 {
+    if category & NOTIFY != 0 {
         return Record::Other;
     }
     let action = match action & ACTION_MASK & !FROM_CGROUP {
@@ -188,40 +230,60 @@ fn event(numbers: &Numbers<'_>, version2: bool) -> Record {
         8 => Action::Completed,
         _ => return Record::Other,
     };
-    if category & ZONE_RESET != 0 {
-        return Record::Bad(Bad::new(
-            "a zone reset",
-            "reads, writes, discards and flushes: traces of zoned devices are not read",
-        ));
-    }
     let bytes = numbers.get(24, 4);
-    let op = if category & DISCARD != 0 {
+    let (device, cpu) = numbers.place(is_v2);
+    Record::Event(
+        kind(category, bytes),
+        Event {
+            action,
+            time_ns: numbers.get(8, 8),
+            device,
+            cpu,
+            pid: numbers.get(if is_v2 { 28 } else { 32 }, 4) as u32,
+            sector: numbers.get(16, 8),
+            bytes,
+            op: IoOp::Flush,
+            flush_first: false,
+            is_fua: false,
+            is_append: false,
+        },
+    )
+}
+
+/// What the categories say.
+fn kind(category: u64, bytes: u64) -> Kind {
+    let has = |bit| category & bit != 0;
+    let op = if has(PASSTHROUGH) {
+        return Kind::Other(PASSED);
+    } else if has(ZONE_RESET) {
+        return Kind::Other(ZONE_RESETS);
+    } else if has(ZONE_FINISH_OPEN_CLOSE) {
+        return Kind::Other(ZONE_STATES);
+    } else if has(WRITE_ZEROES) {
+        return Kind::WriteZeroes;
+    } else if has(DISCARD) {
         IoOp::Trim
-    } else if category & FLUSH != 0 && bytes == 0 {
+    } else if has(FLUSH) && bytes == 0 {
         IoOp::Flush
-    } else if category & WRITE != 0 {
+    } else if has(WRITE) {
         IoOp::Write
     } else {
         IoOp::Read
     };
-    Record::Event(Event {
-        action,
-        time_ns: numbers.get(8, 8),
-        device: numbers.get(device_at, 4) as u32,
-        cpu: numbers.get(cpu_at, 4) as u32,
-        pid: numbers.get(pid_at, 4) as u32,
-        sector: numbers.get(16, 8),
-        bytes,
+    Kind::Request {
         op,
-        flush_first: category & FLUSH != 0 && op != IoOp::Flush,
-        is_fua: category & FUA != 0 && op == IoOp::Write,
-    })
+        flush_first: has(FLUSH) && op != IoOp::Flush,
+        is_fua: has(FUA) && op == IoOp::Write,
+        is_append: has(ZONE_APPEND) && op == IoOp::Write,
+    }
 }
 
 /// Merges the streams of all CPUs by time and makes requests of the events.
 struct BlktraceReader {
     streams: Vec<CpuStream>,
     more_files: Vec<PathBuf>,
+    /// Numbers of CPUs below the highest that have no file.
+    missing_cpus: Vec<u32>,
     skip_bad: u64,
     matcher: Matcher,
     clock: Clock,
@@ -234,7 +296,8 @@ struct BlktraceReader {
 impl BlktraceReader {
     fn open(input: Input, args: &Args, skip_bad: u64) -> Result<Self, TraceError> {
         let matcher = Matcher::new(args)?;
-        let more_files = input.file().map_or(Ok(Vec::new()), siblings)?;
+        let files = siblings(&input)?;
+        let (more_files, missing_cpus) = (files.others, files.missing);
         let position = Arc::clone(&input.position);
         let mut inputs = vec![input];
         for path in &more_files {
@@ -251,12 +314,20 @@ impl BlktraceReader {
         let streams = inputs.into_iter().map(|input| {
             let bytes = input.into_bytes();
             let bad = BadRecords::new(bytes.path(), skip_bad);
-            CpuStream { bytes, bad, next: None }
+            CpuStream {
+                bytes,
+                bad,
+                next: None,
+                sequences: Sequences::default(),
+                records: 0,
+                cut: 0,
+            }
         });
         let (streams, clock) = (streams.collect(), Clock::default());
         Ok(Self {
             streams,
             more_files,
+            missing_cpus,
             skip_bad,
             matcher,
             clock,
@@ -283,7 +354,7 @@ impl BlktraceReader {
             .streams
             .iter()
             .enumerate()
-            .filter_map(|(i, s)| s.next.as_ref().map(|(_, event)| (event.time_ns, i)));
+            .filter_map(|(i, s)| s.next.as_ref().map(|(.., event)| (event.time_ns, i)));
         times.min().map(|(_, index)| index)
     }
 
@@ -304,9 +375,9 @@ impl BlktraceReader {
                 self.matcher.finish(&mut self.ready);
                 break;
             };
-            if let Some((place, event)) = self.streams[index].next.take() {
+            if let Some((place, kind, event)) = self.streams[index].next.take() {
                 let before = self.ready.len();
-                if let Err(bad) = self.matcher.take(&event, &mut self.ready) {
+                if let Err(bad) = self.matcher.take_kind(kind, event, &mut self.ready) {
                     self.ready.truncate(before);
                     let elsewhere = self.skipped() - self.streams[index].bad.skipped;
                     self.streams[index].bad.set_limit(self.skip_bad - elsewhere);
@@ -338,15 +409,29 @@ impl TraceReader for BlktraceReader {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            skipped: self.skipped(),
+        let mut facts = Facts {
             clamped_times: self.clock.clamped,
             unseen_reversals: self.clock.unseen_reversals,
             start_ns: self.clock.start,
-            timeless: false,
             streams_are_volumes: self.matcher.streams_are_volumes(),
-            doubt: None,
+            ..Facts::default()
+        };
+        self.streams.iter().for_each(|stream| stream.bad.tell(&mut facts));
+        self.matcher.tell(&mut facts);
+        let missing = self.streams.iter().map(|stream| stream.sequences.missing()).sum();
+        facts.tell_lost(missing, " by the numbers of its CPUs: they were lost");
+        facts.tell_cut(self.streams.iter().map(|stream| stream.cut).sum());
+        if let Some(first) = self.missing_cpus.first() {
+            let numbers: Vec<String> = self.missing_cpus.iter().map(u32::to_string).collect();
+            let (cpus, files) =
+                if numbers.len() == 1 { ("CPU", "file is") } else { ("CPUs", "files are") };
+            facts.warnings.push(format!(
+                "the {files} missing of {cpus} {} (NAME.blktrace.{first} ...): what went through \
+                 there is not counted",
+                numbers.join(", ")
+            ));
         }
+        facts
     }
 
     fn more_files(&self) -> &[PathBuf] {
@@ -360,21 +445,33 @@ fn cpu_file(name: &str) -> Option<(&str, u32)> {
     Some((trace, cpu.parse().ok()?))
 }
 
-/// The files of the other CPUs, by number.
-fn siblings(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    let Some((trace, own_cpu)) = cpu_file(name) else { return Ok(Vec::new()) };
-    let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed =
-        |source| TraceError::Io { path: folder.to_owned(), doing: "list", offset: 0, source };
+/// Whether files are those of the CPUs of one recording.
+pub(crate) fn is_one_recording(names: &[&String]) -> bool {
+    let traces: Option<Vec<&str>> =
+        names.iter().map(|name| cpu_file(name).map(|(trace, _)| trace)).collect();
+    traces.is_some_and(|traces| traces.windows(2).all(|two| two[0] == two[1]))
+}
+
+/// The files of a recording beside the one that was opened.
+struct Siblings {
+    /// By CPU.
+    others: Vec<PathBuf>,
+    /// CPUs below the highest without a file.
+    missing: Vec<u32>,
+}
+
+/// No machine has more.
+const MOST_CPUS: u32 = 1 << 13;
+
+/// The files of the other CPUs, by number, in the same folder or archive.
+fn siblings(input: &Input) -> Result<Siblings, TraceError> {
+    let none = Siblings { others: Vec::new(), missing: Vec::new() };
+    let Some((trace, own_cpu)) = cpu_file(input.name()) else { return Ok(none) };
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let other = entry.file_name();
-        match other.to_str().and_then(cpu_file) {
+    for other in beside(input)? {
+        match other.file_name().and_then(|name| name.to_str()).and_then(cpu_file) {
             Some((other_trace, cpu)) if other_trace == trace && cpu != own_cpu => {
-                found.push((cpu, entry.path()));
+                found.push((cpu, other.clone()));
             }
             _ => {}
         }
@@ -388,10 +485,28 @@ fn siblings(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
             pair[1].1.display()
         );
         return Err(TraceError::Unusable {
-            path: path.to_owned(),
+            path: input.path().to_owned(),
             reason,
             right: "one file a CPU",
         });
     }
-    Ok(found.into_iter().map(|(_, path)| path).collect())
+    let mut cpus: Vec<u32> = found.iter().map(|(cpu, _)| *cpu).chain([own_cpu]).collect();
+    cpus.sort_unstable();
+    let highest = cpus.last().copied().unwrap_or(0).min(MOST_CPUS);
+    let missing = (0..highest).filter(|cpu| cpus.binary_search(cpu).is_err()).collect();
+    Ok(Siblings { others: found.into_iter().map(|(_, path)| path).collect(), missing })
+}
+
+/// What lies in the folder or archive of an input.
+fn beside(input: &Input) -> Result<Vec<PathBuf>, TraceError> {
+    let Some(path) = input.file() else { return Ok(Vec::new()) };
+    if input.is_member() {
+        return Ok(input.beside().to_vec());
+    }
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed =
+        |source| TraceError::Io { path: folder.to_owned(), doing: "list", offset: 0, source };
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
+    entries.map(|entry| entry.map(|entry| entry.path()).map_err(failed)).collect()
 }

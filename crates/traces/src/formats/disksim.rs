@@ -6,7 +6,7 @@ use units::{IoOp, IoRequest};
 use crate::error::Bad;
 use crate::fields::{SECTOR_BYTES, Words, exactly, number, number32, time};
 use crate::formats::{Fit, Format};
-use crate::reader::{checked, sectors};
+use crate::reader::{Facts, checked, sectors};
 use crate::text::{LineFormat, TextReader, fit_of_lines};
 use crate::units_seen::UnitsSeen;
 
@@ -72,8 +72,8 @@ impl LineFormat for DiskSim {
         Ok(())
     }
 
-    fn doubt(&self) -> Option<String> {
-        self.seen.doubt()
+    fn tell(&self, facts: &mut Facts) {
+        facts.warnings.extend(self.seen.doubt());
     }
 
     fn streams_are_volumes(&self) -> bool {

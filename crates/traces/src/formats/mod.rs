@@ -2,19 +2,28 @@
 
 mod alibaba;
 mod arc_lis;
+mod biosnoop;
 mod blk_events;
 mod blkparse;
 mod blktrace;
+mod block_events;
+mod by_issue;
+mod columns;
 mod disksim;
 mod fio_iolog;
+pub(crate) mod fio_log;
+mod fiu;
 mod mqsim;
 mod msr;
 mod page_list;
 mod parquet;
+mod sequences;
 mod spc;
 mod systor;
 mod tencent;
 mod vscsi;
+
+pub(crate) use blktrace::is_one_recording;
 
 use registry::{Args, Info, Spec, SpecError};
 
@@ -66,7 +75,11 @@ pub static ALL: &[Format] = &[
     parquet::FORMAT,
     blktrace::FORMAT,
     blkparse::FORMAT,
+    block_events::FORMAT,
+    biosnoop::FORMAT,
     fio_iolog::FORMAT,
+    fio_log::FORMAT,
+    fiu::FORMAT,
     msr::FORMAT,
     spc::FORMAT,
     alibaba::FORMAT,
@@ -77,6 +90,7 @@ pub static ALL: &[Format] = &[
     mqsim::FORMAT,
     arc_lis::FORMAT,
     page_list::FORMAT,
+    columns::FORMAT,
 ];
 
 /// The format that goes by the spec's name.
@@ -106,12 +120,15 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
         .map(|format| ((format.fit)(head), format))
         .filter(|(fit, _)| *fit > Fit::No)
         .collect();
-    let Some(best) = fits.iter().map(|(fit, _)| *fit).max() else {
+    let Some(best_fit) = fits.iter().map(|(fit, _)| *fit).max() else {
         let start = &head.bytes[..head.bytes.len().min(24)];
+        if let Some(hint) = crate::hints::hint(head) {
+            return unknown(hint);
+        }
         return unknown(format!("no known format starts with `{}`", start.escape_ascii()));
     };
     let best: Vec<&'static Format> =
-        fits.iter().filter(|(fit, _)| *fit == best).map(|(_, format)| *format).collect();
+        fits.iter().filter(|(fit, _)| *fit == best_fit).map(|(_, format)| *format).collect();
     let by_name: Vec<&'static Format> = best
         .iter()
         .copied()
@@ -120,6 +137,11 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
     match (best.as_slice(), by_name.as_slice()) {
         ([one], _) | (_, [one]) => Ok(one),
         (several, _) => {
+            if best_fit < Fit::Likely
+                && let Some(hint) = crate::hints::hint(head)
+            {
+                return unknown(hint);
+            }
             let fitting: Vec<&str> = several.iter().map(|format| format.info.name).collect();
             unknown(format!("the content could be {}", fitting.join(" or ")))
         }
@@ -132,7 +154,7 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
 /// [`TraceError::UnknownFormat`] if the ending is not one of a format that can be written.
 pub fn for_writing(path: &std::path::Path) -> Result<&'static Format, TraceError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    let name = crate::input::Compression::strip_ending(name);
+    let name = crate::unpack::Compression::strip_ending(name);
     ALL.iter()
         .find(|format| {
             format.write.is_some() && format.endings.iter().any(|ending| name.ends_with(ending))

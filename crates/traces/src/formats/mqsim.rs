@@ -9,7 +9,7 @@ use crate::error::{Bad, TraceError};
 use crate::fields::{SECTOR_BYTES, Words, exactly, number, number32};
 use crate::formats::Format;
 use crate::formats::disksim::UNIT_BYTES;
-use crate::reader::{checked, sectors};
+use crate::reader::{Facts, checked, sectors};
 use crate::text::{LineFormat, TextReader, fit_of_lines};
 use crate::units_seen::UnitsSeen;
 use crate::writer::{LineWriter, Refused, TextWriter, in_sectors};
@@ -77,8 +77,8 @@ impl LineFormat for Mqsim {
         Ok(())
     }
 
-    fn doubt(&self) -> Option<String> {
-        self.seen.doubt()
+    fn tell(&self, facts: &mut Facts) {
+        facts.warnings.extend(self.seen.doubt());
     }
 
     fn streams_are_volumes(&self) -> bool {

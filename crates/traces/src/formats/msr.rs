@@ -1,10 +1,10 @@
 //! MSR Cambridge block traces.
 
 use registry::Info;
-use units::{IoOp, IoRequest};
+use units::IoRequest;
 
 use crate::error::Bad;
-use crate::fields::{Commas, exactly, number, number32};
+use crate::fields::{Split, exactly, is_header, number, number32, read_or_write};
 use crate::formats::{Fit, Format};
 use crate::reader::checked;
 use crate::text::{LineFormat, TextReader, fit_of_lines};
@@ -24,19 +24,18 @@ pub(super) const FORMAT: Format = Format {
     write: None,
 };
 
+const LAYOUT: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+
 struct Msr;
 
 impl LineFormat for Msr {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        let [time, _host, disk, op, offset, size, response] = exactly(
-            &mut Commas(Some(line)),
-            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
-        )?;
-        let op = match op {
-            b"Read" => IoOp::Read,
-            b"Write" => IoOp::Write,
-            _ => return Err(Bad::field("Type", op, "Read or Write")),
-        };
+        if is_header(line, LAYOUT) {
+            return Ok(());
+        }
+        let [time, _host, disk, op, offset, size, response] =
+            exactly(&mut Split::commas(line), LAYOUT)?;
+        let op = read_or_write("Type", op)?;
         let ns = |name, text| {
             number(name, text)?
                 .checked_mul(100)

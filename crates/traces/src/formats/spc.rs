@@ -4,9 +4,9 @@ use registry::{Args, Info, Param, ParamKind};
 use units::IoRequest;
 
 use crate::error::Bad;
-use crate::fields::{Commas, at_least, number, number32, read_or_write, time};
+use crate::fields::{Split, at_least, is_header, number, number32, read_or_write, time};
 use crate::formats::{Fit, Format};
-use crate::reader::{checked, sectors};
+use crate::reader::{Facts, checked, sectors};
 use crate::text::{LineFormat, TextReader, fit_of_lines};
 use crate::units_seen::UnitsSeen;
 
@@ -35,6 +35,8 @@ pub(super) const FORMAT: Format = Format {
     write: None,
 };
 
+const LAYOUT: &str = "ASU,LBA,Size,Opcode,Timestamp";
+
 struct Spc {
     lba_bytes: u64,
     seen: UnitsSeen,
@@ -48,8 +50,10 @@ impl Spc {
 
 impl LineFormat for Spc {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        let [asu, lba, size, op, at] =
-            at_least(&mut Commas(Some(line)), "ASU,LBA,Size,Opcode,Timestamp")?;
+        if is_header(line, LAYOUT) {
+            return Ok(());
+        }
+        let [asu, lba, size, op, at] = at_least(&mut Split::commas(line), LAYOUT)?;
         let op = read_or_write("Opcode", op)?;
         let lba = number("LBA", lba)?;
         let offset = sectors("LBA", lba, self.lba_bytes)?;
@@ -61,8 +65,8 @@ impl LineFormat for Spc {
         Ok(())
     }
 
-    fn doubt(&self) -> Option<String> {
-        self.seen.doubt()
+    fn tell(&self, facts: &mut Facts) {
+        facts.warnings.extend(self.seen.doubt());
     }
 
     fn streams_are_volumes(&self) -> bool {

@@ -4,9 +4,9 @@ use registry::Info;
 use units::IoRequest;
 
 use crate::error::Bad;
-use crate::fields::{Commas, exactly, number, number32, read_or_write, time};
+use crate::fields::{Split, exactly, is_header, number, number32, read_or_write, time};
 use crate::formats::{Fit, Format};
-use crate::reader::checked;
+use crate::reader::{Facts, checked};
 use crate::text::{LineFormat, TextReader, fit_of_lines};
 
 pub(super) const FORMAT: Format = Format {
@@ -14,28 +14,35 @@ pub(super) const FORMAT: Format = Format {
         name: "systor17",
         aliases: &["systor"],
         summary: "SYSTOR '17 virtual desktops: Timestamp,Response,IOType,LUN,Offset,Size; seconds \
-                  and bytes; requests that got no response have a blank IOType and are malformed",
+                  and bytes; requests that got no response have a blank IOType and are left out",
         source: "Lee et al.: Understanding Storage Traffic Characteristics on Enterprise Virtual \
                  Desktop Infrastructure, SYSTOR 2017; SNIA IOTTA",
         params: &[],
     },
     endings: &[".csv"],
-    fit: |head| if head.bytes.contains(&b',') { fit_of_lines(head, Systor) } else { Fit::No },
-    read: |input, _, skip_bad| Ok(Box::new(TextReader::new(input, Systor, skip_bad))),
+    fit: |head| {
+        if head.bytes.contains(&b',') { fit_of_lines(head, Systor::default()) } else { Fit::No }
+    },
+    read: |input, _, skip_bad| Ok(Box::new(TextReader::new(input, Systor::default(), skip_bad))),
     write: None,
 };
 
-struct Systor;
+const LAYOUT: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
+
+#[derive(Default)]
+struct Systor {
+    unanswered: u64,
+}
 
 impl LineFormat for Systor {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        if line.starts_with(b"Timestamp,") {
+        if is_header(line, LAYOUT) {
             return Ok(());
         }
-        let [at, response, op, lun, offset, size] =
-            exactly(&mut Commas(Some(line)), "Timestamp,Response,IOType,LUN,Offset,Size")?;
+        let [at, response, op, lun, offset, size] = exactly(&mut Split::commas(line), LAYOUT)?;
         if op.is_empty() {
-            return Err(Bad::new("IOType is blank: the request got no response", "R or W"));
+            self.unanswered += 1;
+            return Ok(());
         }
         let op = read_or_write("IOType", op)?;
         let mut request = checked(
@@ -50,6 +57,14 @@ impl LineFormat for Systor {
         }
         out.push(request);
         Ok(())
+    }
+
+    fn tell(&self, facts: &mut Facts) {
+        if self.unanswered > 0 {
+            facts
+                .left_out
+                .insert("requests without a response (IOType is blank)".into(), self.unanswered);
+        }
     }
 
     fn streams_are_volumes(&self) -> bool {

@@ -4,7 +4,7 @@ use registry::Info;
 use units::{IoOp, IoRequest};
 
 use crate::error::Bad;
-use crate::fields::{Commas, SECTOR_BYTES, exactly, number, number32};
+use crate::fields::{SECTOR_BYTES, Split, exactly, is_header, number, number32};
 use crate::formats::{Fit, Format};
 use crate::reader::{checked, sectors};
 use crate::text::{LineFormat, TextReader, fit_of_lines};
@@ -30,10 +30,10 @@ struct Tencent;
 
 impl LineFormat for Tencent {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        if line == LAYOUT.as_bytes() {
+        if is_header(line, LAYOUT) {
             return Ok(());
         }
-        let [at, offset, size, op, volume] = exactly(&mut Commas(Some(line)), LAYOUT)?;
+        let [at, offset, size, op, volume] = exactly(&mut Split::commas(line), LAYOUT)?;
         let op = match op {
             b"0" => IoOp::Read,
             b"1" => IoOp::Write,

@@ -3,14 +3,15 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, RecordBatch, StringArray, UInt8Array,
-    UInt32Array, UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray,
+    UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{UInt8Type, UInt32Type, UInt64Type};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, TimeUnit, UInt64Type};
 use units::{IoOp, IoRequest, PLACEMENT_HANDLES};
 
 use crate::error::Bad;
+use crate::fields::operation;
 use crate::reader::checked;
 use crate::store::{COLUMNS, schema};
 
@@ -41,44 +42,119 @@ pub fn to_batch(requests: &[IoRequest]) -> RecordBatch {
 /// The columns of one batch, brought to the types of [`schema`].
 pub(super) struct Columns {
     time_ns: UInt64Array,
-    ops: UInt8Array,
+    ops: Int32Array,
     /// The operation for each key of `ops`; `None` where the text is no operation.
     op_of_key: Vec<(Option<IoOp>, String)>,
     offset: UInt64Array,
-    length: UInt32Array,
-    stream: Option<UInt32Array>,
+    length: UInt64Array,
+    stream: Option<UInt64Array>,
     latency_ns: Option<UInt64Array>,
-    handle: Option<UInt8Array>,
+    handle: Option<UInt64Array>,
     fua: Option<BooleanArray>,
+    /// Whether times are those of a calendar.
+    has_dates: bool,
 }
 
 /// Why a batch cannot be used at all.
 pub(super) type BatchError = Box<dyn std::error::Error + Send + Sync>;
 
-impl Columns {
-    pub(super) fn of(batch: &RecordBatch) -> Result<Self, BatchError> {
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        let column = |name: &str| -> Result<Option<ArrayRef>, BatchError> {
-            let Some(column) = batch.column_by_name(name) else { return Ok(None) };
-            let schema = schema();
-            let wanted = schema.field_with_name(name)?.data_type();
-            if column.data_type() == wanted {
-                return Ok(Some(Arc::clone(column)));
+/// What a column has to be, for people.
+fn right_of(name: &str) -> &'static str {
+    match name {
+        "time_ns" => "whole nanoseconds, a timestamp, a time of day or a duration",
+        "op" => "text: read, write, trim or flush",
+        "offset" | "length" => "whole bytes from 0",
+        "latency_ns" => "whole nanoseconds or a duration",
+        "fua" => "true or false",
+        _ => "whole numbers from 0",
+    }
+}
+
+fn cast_to(name: &str, column: &dyn Array, to: &DataType) -> Result<ArrayRef, BatchError> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(column, to, &options).map_err(|error| {
+        let is = column.data_type();
+        format!("column `{name}` is {is}; it has to be {}: {error}", right_of(name)).into()
+    })
+}
+
+/// A column of whole numbers; one of times in nanoseconds.
+fn whole_numbers(name: &str, column: &ArrayRef) -> Result<UInt64Array, BatchError> {
+    let kind = column.data_type();
+    let is_time = name.ends_with("_ns");
+    let refused = || -> BatchError {
+        format!("column `{name}` is {kind}; it has to be {}", right_of(name)).into()
+    };
+    let plain = match kind {
+        DataType::Timestamp(_, zone) if name == "time_ns" => {
+            let ns = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
+            cast_to(name, &cast_to(name, column, &ns)?, &DataType::Int64)?
+        }
+        DataType::Duration(_) if is_time => {
+            let ns = DataType::Duration(TimeUnit::Nanosecond);
+            cast_to(name, &cast_to(name, column, &ns)?, &DataType::Int64)?
+        }
+        DataType::Time32(_) | DataType::Time64(_) if name == "time_ns" => {
+            let ns = DataType::Time64(TimeUnit::Nanosecond);
+            cast_to(name, &cast_to(name, column, &ns)?, &DataType::Int64)?
+        }
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            let floats = cast_to(name, column, &DataType::Float64)?;
+            let floats = floats.as_primitive::<Float64Type>();
+            if let Some(value) = floats.iter().flatten().find(|value| value.fract() != 0.0) {
+                return Err(format!("{}: {value} is none", refused()).into());
             }
-            let cast = cast_with_options(column, wanted, &options);
-            cast.map(Some).map_err(|e| format!("column `{name}` is not {wanted}: {e}").into())
-        };
-        let needed = |name: &str| -> Result<ArrayRef, BatchError> {
-            let column = column(name)?.ok_or_else(|| {
-                let found: Vec<&str> =
-                    batch.schema_ref().fields().iter().map(|f| f.name().as_str()).collect();
-                let found = if found.is_empty() {
-                    "none of a trace's columns".to_owned()
-                } else {
-                    found.join(", ")
-                };
+            Arc::new(floats.clone())
+        }
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale)
+            if *scale <= 0 =>
+        {
+            Arc::clone(column)
+        }
+        DataType::Dictionary(_, values) => {
+            let values = cast_to(name, column, values)?;
+            return whole_numbers(name, &values);
+        }
+        kind if kind.is_integer() => Arc::clone(column),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Arc::clone(column),
+        _ => return Err(refused()),
+    };
+    Ok(cast_to(name, &plain, &DataType::UInt64)?.as_primitive::<UInt64Type>().clone())
+}
+
+/// A column of words, each by its number.
+fn words(name: &str, column: &ArrayRef) -> Result<DictionaryArray<Int32Type>, BatchError> {
+    let is_text =
+        |kind: &DataType| matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let keyed = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let found = match column.data_type() {
+        DataType::Dictionary(_, values) if **values == DataType::Utf8 => {
+            cast_to(name, column, &keyed)?
+        }
+        DataType::Dictionary(_, values) if is_text(values) => {
+            cast_to(name, &cast_to(name, column, &DataType::Utf8)?, &keyed)?
+        }
+        kind if is_text(kind) => cast_to(name, &cast_to(name, column, &DataType::Utf8)?, &keyed)?,
+        kind => {
+            return Err(
+                format!("column `{name}` is {kind}; it has to be {}", right_of(name)).into()
+            );
+        }
+    };
+    Ok(found.as_dictionary::<Int32Type>().clone())
+}
+
+impl Columns {
+    /// `columns` says what columns the file has, with their types.
+    pub(super) fn of(batch: &RecordBatch, columns: &str) -> Result<Self, BatchError> {
+        let needed = |name: &str| -> Result<&ArrayRef, BatchError> {
+            let column = batch.column_by_name(name).ok_or_else(|| {
                 format!(
-                    "no column `{name}`: the file has {found}; a trace has {}",
+                    "no column `{name}`, which has to be {}: the file has {columns}; a trace has {}",
+                    right_of(name),
                     COLUMNS.join(", ")
                 )
             })?;
@@ -91,23 +167,33 @@ impl Columns {
             }
             Ok(column)
         };
-        let ops = needed("op")?;
-        let ops = ops.as_dictionary::<UInt8Type>();
-        let names = ops.values().as_string::<i32>();
-        let named =
-            |text: &str| (IoOp::ALL.into_iter().find(|op| op.name() == text), text.to_owned());
-        let op_of_key = names.iter().map(|name| named(name.unwrap_or(""))).collect();
+        let numbers = |name: &str| {
+            batch.column_by_name(name).map(|column| whole_numbers(name, column)).transpose()
+        };
+        let time = needed("time_ns")?;
+        let ops = words("op", needed("op")?)?;
+        let values = ops.values().as_string::<i32>();
+        let named = |text: &str| (operation(text.as_bytes()), text.to_owned());
+        let op_of_key = values.iter().map(|name| named(name.unwrap_or(""))).collect();
+        let fua = batch.column_by_name("fua");
+        let fua = fua.map(|column| cast_to("fua", column, &DataType::Boolean)).transpose()?;
         Ok(Self {
-            time_ns: needed("time_ns")?.as_primitive::<UInt64Type>().clone(),
+            time_ns: whole_numbers("time_ns", time)?,
             ops: ops.keys().clone(),
             op_of_key,
-            offset: needed("offset")?.as_primitive::<UInt64Type>().clone(),
-            length: needed("length")?.as_primitive::<UInt32Type>().clone(),
-            stream: column("stream")?.map(|c| c.as_primitive::<UInt32Type>().clone()),
-            latency_ns: column("latency_ns")?.map(|c| c.as_primitive::<UInt64Type>().clone()),
-            handle: column("handle")?.map(|c| c.as_primitive::<UInt8Type>().clone()),
-            fua: column("fua")?.map(|c| c.as_boolean().clone()),
+            offset: whole_numbers("offset", needed("offset")?)?,
+            length: whole_numbers("length", needed("length")?)?,
+            stream: numbers("stream")?,
+            latency_ns: numbers("latency_ns")?,
+            handle: numbers("handle")?,
+            fua: fua.map(|column| column.as_boolean().clone()),
+            has_dates: matches!(time.data_type(), DataType::Timestamp(..)),
         })
+    }
+
+    /// Whether times are those of a calendar.
+    pub(super) fn has_dates(&self) -> bool {
+        self.has_dates
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -116,26 +202,30 @@ impl Columns {
 
     #[inline]
     pub(super) fn request(&self, row: usize) -> Result<IoRequest, Bad> {
-        let (op, text) = &self.op_of_key[usize::from(self.ops.values()[row])];
+        let (op, text) = &self.op_of_key[self.ops.values()[row] as usize];
         let Some(op) = op else {
             return Err(Bad::field("op", text.as_bytes(), "read, write, trim or flush"));
         };
-        let stream =
-            self.stream.as_ref().map_or(0, |c| if c.is_null(row) { 0 } else { c.values()[row] });
-        let length = u64::from(self.length.values()[row]);
+        let value = |column: &Option<UInt64Array>| {
+            column.as_ref().filter(|c| c.is_valid(row)).map(|c| c.values()[row])
+        };
+        let stream = value(&self.stream).unwrap_or(0);
+        let Ok(stream) = u32::try_from(stream) else {
+            return Err(Bad::new(format!("stream is {stream}"), "a number below 2^32"));
+        };
+        let length = self.length.values()[row];
         let mut request =
             checked(self.time_ns.values()[row], *op, self.offset.values()[row], length, stream)?;
-        request.latency_ns =
-            self.latency_ns.as_ref().and_then(|c| c.is_valid(row).then(|| c.values()[row]));
-        if let Some(handles) = self.handle.as_ref().filter(|c| c.is_valid(row)) {
-            request.handle = handles.values()[row];
-            if request.handle >= PLACEMENT_HANDLES {
-                return Err(Bad::field(
+        request.latency_ns = value(&self.latency_ns);
+        if let Some(handle) = value(&self.handle) {
+            let fits = u8::try_from(handle).ok().filter(|handle| *handle < PLACEMENT_HANDLES);
+            request.handle = fits.ok_or_else(|| {
+                Bad::field(
                     "handle",
-                    request.handle.to_string().as_bytes(),
+                    handle.to_string().as_bytes(),
                     "0 to 127, as many placement handles as a namespace can have, or null",
-                ));
-            }
+                )
+            })?;
         }
         let fua = self.fua.as_ref();
         request.is_fua = *op == IoOp::Write && fua.is_some_and(|c| c.is_valid(row) && c.value(row));

@@ -30,7 +30,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 pub use batch::to_batch;
 pub use read::StoreReader;
-pub(crate) use read::{not_parquet, parquet_file};
+pub(crate) use read::{not_parquet, parquet_bytes, parquet_file};
 pub use table::TableWriter;
 pub use write::StoreWriter;
 
@@ -48,6 +48,12 @@ pub mod keys {
     pub const SKIPPED: &str = "flashwright.skipped";
     /// Requests whose time lay before the first one's and was set to 0.
     pub const CLAMPED_TIMES: &str = "flashwright.clamped_times";
+    /// What was left out of the source or taken for something else: a line `N reason` each.
+    pub const LEFT_OUT: &str = "flashwright.left_out";
+    /// Events that whoever recorded the source lost.
+    pub const LOST_EVENTS: &str = "flashwright.lost_events";
+    /// What to know of the source before figures are believed, a line each.
+    pub const WARNINGS: &str = "flashwright.warnings";
     /// Time of the first request on the source's own clock, in nanoseconds; absent if it has none.
     pub const START_NS: &str = "flashwright.start_ns";
     /// `true` if times only count requests, because the source tells none.

@@ -7,9 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
+use parquet::file::reader::ChunkReader;
 use units::IoRequest;
 
 use crate::error::{Place, TraceError};
@@ -26,6 +28,9 @@ const BATCH_ROWS: usize = 64 << 10;
 /// missing.
 pub struct StoreReader {
     batches: ParquetRecordBatchReader,
+    /// What columns the file has.
+    names: String,
+    has_dates: bool,
     columns: Option<Columns>,
     next_row: usize,
     row: u64,
@@ -55,7 +60,23 @@ pub(crate) fn parquet_file(
         offset: 0,
         source,
     })?;
-    let builder = catch_unwind(AssertUnwindSafe(|| ParquetRecordBatchReaderBuilder::try_new(file)));
+    builder(path, file)
+}
+
+/// As [`parquet_file`], of bytes in memory.
+pub(crate) fn parquet_bytes(
+    path: &Path,
+    bytes: Vec<u8>,
+) -> Result<ParquetRecordBatchReaderBuilder<Bytes>, TraceError> {
+    builder(path, Bytes::from(bytes))
+}
+
+fn builder<T: ChunkReader + 'static>(
+    path: &Path,
+    content: T,
+) -> Result<ParquetRecordBatchReaderBuilder<T>, TraceError> {
+    let builder =
+        catch_unwind(AssertUnwindSafe(|| ParquetRecordBatchReaderBuilder::try_new(content)));
     let damaged =
         |_| Err(ParquetError::General("the file is damaged: decoding its footer panicked".into()));
     builder.unwrap_or_else(damaged).map_err(|error| not_parquet(path, error))
@@ -67,15 +88,18 @@ impl StoreReader {
     /// # Errors
     /// [`TraceError::Io`] or [`TraceError::Parquet`].
     pub fn open(path: &Path, skip_bad: u64) -> Result<Self, TraceError> {
-        Self::open_counting(path, skip_bad, Arc::default())
+        Self::over(parquet_file(path)?, path, skip_bad, Arc::default())
     }
 
-    pub(crate) fn open_counting(
+    pub(crate) fn over<T: ChunkReader + 'static>(
+        builder: ParquetRecordBatchReaderBuilder<T>,
         path: &Path,
         skip_bad: u64,
         position: Arc<Position>,
     ) -> Result<Self, TraceError> {
-        let builder = parquet_file(path)?;
+        let fields = builder.schema().fields().iter();
+        let names: Vec<String> =
+            fields.map(|field| format!("{} ({})", field.name(), field.data_type())).collect();
         let about = builder.metadata().file_metadata();
         let rows = u64::try_from(about.num_rows()).unwrap_or(0);
         let pairs = about.key_value_metadata().into_iter().flatten();
@@ -90,6 +114,8 @@ impl StoreReader {
         let (bad, clock) = (BadRecords::new(path, skip_bad), Clock::default());
         Ok(Self {
             batches,
+            names: names.join(", "),
+            has_dates: false,
             columns: None,
             next_row: 0,
             row: 0,
@@ -133,8 +159,10 @@ impl StoreReader {
             self.columns = None;
             return Ok(false);
         };
-        let columns = batch.map_err(Into::into).and_then(|batch| Columns::of(&batch));
-        self.columns = Some(columns.map_err(|source| self.failed(source))?);
+        let columns = batch.map_err(Into::into).and_then(|batch| Columns::of(&batch, &self.names));
+        let columns = columns.map_err(|source| self.failed(source))?;
+        self.has_dates = columns.has_dates();
+        self.columns = Some(columns);
         self.next_row = 0;
         Ok(true)
     }
@@ -180,17 +208,31 @@ impl TraceReader for StoreReader {
     fn facts(&self) -> Facts {
         let before: Option<u64> =
             self.metadata.get(keys::START_NS).and_then(|text| text.parse().ok());
-        Facts {
-            skipped: self.bad.skipped,
+        let start = self.clock.start.unwrap_or(0);
+        let told = |key: &str| self.metadata.get(key).map_or("", String::as_str);
+        let mut facts = Facts {
             clamped_times: self.clock.clamped,
             unseen_reversals: self.clock.unseen_reversals,
-            start_ns: before.map(|ns| ns.saturating_add(self.clock.start.unwrap_or(0))),
+            start_ns: before
+                .map(|ns| ns.saturating_add(start))
+                .or_else(|| self.has_dates.then_some(start)),
+            lost_events: told(keys::LOST_EVENTS).parse().unwrap_or(0),
+            warnings: told(keys::WARNINGS).lines().map(str::to_owned).collect(),
             timeless: self.metadata.get(keys::TIMELESS).is_some_and(|text| text == "true"),
             streams_are_volumes: self
                 .metadata
                 .get(keys::STREAMS_ARE_VOLUMES)
                 .is_some_and(|text| text == "true"),
-            doubt: None,
+            ..Facts::default()
+        };
+        for line in told(keys::LEFT_OUT).lines() {
+            if let Some((records, reason)) = line.split_once(' ')
+                && let Ok(records) = records.parse()
+            {
+                facts.left_out.insert(reason.to_owned().into(), records);
+            }
         }
+        self.bad.tell(&mut facts);
+        facts
     }
 }

@@ -118,6 +118,16 @@ impl TraceWriter for StoreWriter {
         self.note(keys::REQUESTS, &requests.to_string());
         self.note(keys::SKIPPED, &facts.skipped.to_string());
         self.note(keys::CLAMPED_TIMES, &facts.clamped_times.to_string());
+        if facts.lost_events > 0 {
+            self.note(keys::LOST_EVENTS, &facts.lost_events.to_string());
+        }
+        let lines: Vec<String> =
+            facts.left_out.iter().map(|(reason, records)| format!("{records} {reason}")).collect();
+        for (key, lines) in [(keys::LEFT_OUT, &lines), (keys::WARNINGS, &facts.warnings)] {
+            if !lines.is_empty() {
+                self.note(key, &lines.join("\n"));
+            }
+        }
         self.note(keys::TIMELESS, &facts.timeless.to_string());
         if let Some(start_ns) = facts.start_ns {
             self.note(keys::START_NS, &start_ns.to_string());

@@ -19,8 +19,10 @@ fn needs_file(format: &str) -> bool {
 fn every_format_has_a_sample() {
     let samples = samples();
     for format in formats::ALL {
+        // The columns of a table have to be named: its tests do that.
         assert!(
-            samples.iter().any(|sample| sample.format == format.info.name),
+            format.info.name == "columns"
+                || samples.iter().any(|sample| sample.format == format.info.name),
             "no sample of {}",
             format.info.name
         );
@@ -124,8 +126,8 @@ fn error_of(format: &str, good: &str, bad: &str) -> String {
 fn malformed_lines_say_what_where_and_what_would_be_right() {
     let msr = "1,usr,0,Read,0,512,9";
     assert_eq!(
-        error_of("msr", msr, "1,usr,0,read,0,512,9"),
-        "some.trace, line 2: Type is `read`; right would be Read or Write"
+        error_of("msr", msr, "1,usr,0,reads,0,512,9"),
+        "some.trace, line 2: Type is `reads`; right would be R or W, Read or Write"
     );
     assert!(error_of("msr", msr, "1,usr,0,Read,0,0,9").contains("a read of length 0"));
     assert!(error_of("msr", msr, "1,usr,0,Read,0,512").contains("6 fields instead of 7"));
@@ -143,7 +145,6 @@ fn malformed_lines_say_what_where_and_what_would_be_right() {
     );
     assert!(error_of("spc", "0,1,512,R,0.5", "0,1,512,R,-0.5").contains("Timestamp"));
     assert!(error_of("tencent", "1,8,8,0,1", "1,8,8,2,1").contains("IOType is `2`"));
-    assert!(error_of("systor17", "1.5,0.1,R,0,0,512", "1.5,0.1,,0,0,512").contains("no response"));
     assert!(error_of("mqsim", "1 0 8 8 1", "1 0 8 8 2").contains("type is `2`"));
     assert!(error_of("disksim", "1.0 0 8 8 1", "1.0 0 8 8 ff").contains("flags is `ff`"));
     assert!(error_of("arc_lis", "1 1 0 0", "1 1 0").contains("3 fields instead of 4"));
@@ -173,26 +174,22 @@ fn a_malformed_line_does_not_hide_the_format() {
 }
 
 #[test]
-fn truncated_records_name_their_offset() {
+fn a_file_of_less_than_a_record_names_its_offset() {
     for (format, size) in [("vscsi", 32), ("u32", 4)] {
         let sample = samples().into_iter().find(|sample| sample.format == format).unwrap();
-        let cut = &sample.bytes[..2 * size + 3];
+        let cut = &sample.bytes[..3];
         let error = read_all(&mut open_bytes(sample.file, cut, Some(format), 0).unwrap(), 10)
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains(&format!("byte {}: the file ends after 3 of {size} bytes", 2 * size)),
+            error.contains(&format!("byte 0: the file ends after 3 of {size} bytes")),
             "{error}"
         );
     }
     let bytes = blk_sample(7, false);
-    let error = read_all(&mut open_bytes("t", &bytes[..bytes.len() - 1], None, 0).unwrap(), 10)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains(&format!("byte {}: the file ends after 47 of 48 bytes", bytes.len() - 48)),
-        "{error}"
-    );
+    let error =
+        read_all(&mut open_bytes("t", &bytes[..47], None, 0).unwrap(), 10).unwrap_err().to_string();
+    assert!(error.contains("byte 0: the file ends after 47 of 48 bytes"), "{error}");
 }
 
 #[test]
@@ -285,7 +282,7 @@ fn bytes_in_place_of_blocks_are_doubted() {
             .iter()
             .map(|r| r.offset + u64::from(r.length))
             .max();
-        (trace.facts().doubt, end.unwrap())
+        (trace.facts().warnings.first().cloned(), end.unwrap())
     };
     assert_eq!(doubt(None, &lines(1)), (None, 41 * 4096));
     let (said, end) = doubt(None, &lines(512));
@@ -420,8 +417,8 @@ fn blktrace_special_cases() {
     let error = read(&[base], "blktrace(start=4608)").unwrap_err().to_string();
     assert!(error.contains("sector 8 lies before byte 4608"), "{error}");
     // Zones.
-    let reset = [Blk { category: WRITE | 1 << 17, ..base }];
-    assert!(read(&reset, "blktrace").unwrap_err().to_string().contains("zone reset"));
+    let reset = [Blk { category: WRITE | 1 << 17, bytes: 0, ..base }];
+    assert_eq!(read(&reset, "blktrace").unwrap(), []);
     let open = [Blk { category: WRITE | 1 << 20, bytes: 0, ..base }];
     assert_eq!(read(&open, "blktrace").unwrap(), []);
     let empty = [Blk { bytes: 0, ..base }];

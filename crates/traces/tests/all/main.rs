@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+mod field;
 mod formats;
 mod robust;
 mod round_trip;
+mod tables;

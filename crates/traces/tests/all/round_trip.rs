@@ -339,7 +339,7 @@ fn tables_of_other_tools_are_read() {
         errors[0]
     );
     assert!(errors[1].contains("row 1: a read of length 0"), "{}", errors[1]);
-    assert!(errors[2].contains("column `length` is not UInt32"), "{}", errors[2]);
+    assert!(errors[2].contains("column `length` is Int64; it has to be whole"), "{}", errors[2]);
 }
 
 /// Handles of a table that another tool wrote: null is none, and there are 128 of them.
@@ -369,5 +369,5 @@ fn placement_handles_of_tables_are_read_and_checked() {
     let error = read(vec![Some(128), None]).unwrap_err().to_string();
     assert!(error.contains("row 0: handle is `128`; right would be 0 to 127"), "{error}");
     let error = read(vec![Some(-1), None]).unwrap_err().to_string();
-    assert!(error.contains("column `handle` is not UInt8"), "{error}");
+    assert!(error.contains("column `handle` is Int64; it has to be whole numbers"), "{error}");
 }

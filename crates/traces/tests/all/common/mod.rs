@@ -269,6 +269,76 @@ fn tool_samples() -> Vec<Sample> {
             ],
         ),
         text(
+            "biosnoop",
+            "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)\n\
+             0.000000    jbd2/vda1-8    422     vda       R 4565264    4096      0.40\n\
+             0.003100    Web Content    423     vdb       W 4565272    8192      3.00\n\
+             0.003200    ?              0                 R 0          8         0.10\n\
+             0.003300    wal writer     423     vda       R 0          0         0.05\n",
+            vec![
+                timed(0, Read, 4_565_264 * 512, 4096, 0, 400_000),
+                timed(500_000, Write, 4_565_272 * 512, 8192, 1, 3_000_000),
+                timed(3_650_000, Flush, 0, 0, 0, 50_000),
+            ],
+        ),
+        text(
+            "biosnoop",
+            "TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   QUE(ms) LAT(ms)\n\
+             0.000000    postgres       422     nvme0n1 RA   4565264    4096      0.001 0.400\n\
+             0.003100    postgres       422     nvme0n1 WFS  4565272    4096      0.001 0.410\n\
+             0.003200    fstrim         7       nvme0n1 DS   8          1048576   0.001 0.010\n\
+             0.003300    kworker        9       nvme0n1 FF   18446744073709551615 0 0.001 0.010\n",
+            vec![
+                timed(0, Read, 4_565_264 * 512, 4096, 0, 400_000),
+                IoRequest {
+                    is_fua: true,
+                    ..timed(3_090_000, Write, 4_565_272 * 512, 4096, 0, 410_000)
+                },
+                timed(3_590_000, Trim, 4096, 1 << 20, 0, 10_000),
+                timed(3_690_000, Flush, 0, 0, 0, 10_000),
+            ],
+        ),
+        text(
+            "block_events",
+            "# captured on: today\n\
+             fio  1234 [002]  5105.100000: block:block_rq_issue: 8,0 W 4096 () 2048 + 8 none,0,0 \
+             [fio]\n\
+             swapper     0 [000]  5105.100150: block:block_rq_complete: 8,0 W () 2048 + 8 \
+             none,0,0 [0]\n\
+             swapper     0 [000]  5105.100200: sched:sched_switch: prev_comm=swapper/0\n\
+             \tffffffff8145b7d0 blk_mq_start_request+0x0 ([kernel.kallsyms])\n",
+            vec![timed(0, Write, 1 << 20, 4096, 1234, 150_000)],
+        ),
+        text(
+            "block_events",
+            "# tracer: nop\n#\n# entries-in-buffer/entries-written: 3/3   #P:4\n\
+             \x20    kworker/0:1H-58    [000] d..1.  5105.987654: block_rq_issue: 8,0 FF 0 () 0 + \
+             0 [kworker/0:1H]\n\
+             \x20          <...>-77    (-----) [001] .....  5105.987700: block_rq_issue: 8,0 WFS \
+             4096 () 8 + 8 [wal writer]\n\
+             \x20         <idle>-0     [001] d.h1.  5105.987954: block_rq_complete: 8,0 FF () 0 + \
+             0 [0]\n",
+            vec![
+                timed(0, Flush, 0, 0, 58, 300_000),
+                IoRequest { is_fua: true, ..plain(46_000, Write, 4096, 4096, 77) },
+            ],
+        ),
+        text(
+            "block_events",
+            "            fio-1234  [001]  ....   123.456000:   8,0    D   W 2048 + 8 [fio]\n\
+             \x20         idle-0     [001]  ....   123.456100:   8,0    C   W 2048 + 8 [0]\n",
+            vec![timed(0, Write, 1 << 20, 4096, 1234, 100_000)],
+        ),
+        text(
+            "fio_log",
+            "1, 100000, 1, 4096, 8192, 0\n2, 150000, 0, 4096, 0, 0\n2, 1, 2, 4096, 4096, 0\n",
+            vec![
+                plain(0, Write, 8192, 4096, 0),
+                plain(1_000_000, Read, 0, 4096, 0),
+                plain(1_000_000, Trim, 4096, 4096, 0),
+            ],
+        ),
+        text(
             "fio_iolog",
             "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sdb add\n/dev/sdb open\n\
              /dev/sda write 4096 8192\n\
@@ -357,6 +427,15 @@ fn table_samples() -> Vec<Sample> {
             vec![
                 plain(0, Write, 264_719_034 * 512, 8192, 4),
                 plain(315_000, Read, 197_570_570 * 512, 4096, 3),
+            ],
+        ),
+        text(
+            "fiu",
+            "89967404000000 4892 kjournald 508455888 8 R 6 0 d41d8cd98f00b204e9800998ecf8427e\n\
+             89967404013000 4893 my nfsd 508455896 8 W 6 1\n",
+            vec![
+                plain(0, Read, 508_455_888 * 512, 4096, 6 << 20),
+                plain(13_000, Write, 508_455_896 * 512, 4096, 6 << 20 | 1),
             ],
         ),
         text(

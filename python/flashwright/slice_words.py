@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flashwright import reading_words
 from flashwright._text import count, percent, short_count, significant, size
 
 FEW_REQUESTS = 1000
@@ -25,7 +26,7 @@ def lines(found: Mapping[str, Any] | None) -> list[str]:
             f"That are only {count(found['requests'])} requests, so the figures are rough; "
             "--slices 1 takes all of them, and longer."
         )
-    return said
+    return [*said, *reading_words.lines(found["reading"])]
 
 
 def _drive(found: Mapping[str, Any]) -> str:

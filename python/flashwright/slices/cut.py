@@ -11,7 +11,7 @@ keeps what of it falls on them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,8 @@ class Survey:
     """Bytes written to each."""
     requests: int
     read_bytes: int
+    reading: dict[str, Any] = field(default_factory=dict)
+    """What was found besides requests, as `Trace.reading` has it."""
 
     @property
     def written_bytes(self) -> int:
@@ -110,9 +112,8 @@ class Cut:
     stripe_bytes: int
 
 
-def batches(source: str, reading: Reading, part: Part, check: Callable[[], None]) -> Iterator[Any]:
+def batches(opened: _core.Trace, part: Part, check: Callable[[], None]) -> Iterator[Any]:
     """Give the requests of a part of a trace as Arrow batches."""
-    opened = _core.open_trace(source, reading.format, reading.skip_bad)
     taken, begin_ns = 0, round(part.skip_seconds * 1e9)
     end_ns = None if part.seconds is None else begin_ns + round(part.seconds * 1e9)
     for batch in pa.RecordBatchReader.from_stream(opened):
@@ -150,7 +151,8 @@ def survey(
     written: F64 = np.zeros(0)
     waiting: list[tuple[U64, F64]] = []
     held = requests = read_bytes = 0
-    for batch in batches(source, reading, part, check):
+    opened = _core.open_trace(source, reading.format, reading.skip_bad)
+    for batch in batches(opened, part, check):
         ops, offset, length = _of(batch)
         requests += len(ops)
         read_bytes += int(length[ops == _READ].sum())
@@ -170,7 +172,7 @@ def survey(
             stripes, written = _summed([(stripes, written), *waiting])
             waiting, held = [], 0
     stripes, written = _summed([(stripes, written), *waiting])
-    return Survey(stripe_bytes, stripes, written, requests, read_bytes)
+    return Survey(stripe_bytes, stripes, written, requests, read_bytes, opened.reading)
 
 
 def _summed(parts: list[tuple[U64, F64]]) -> tuple[U64, F64]:
@@ -216,9 +218,10 @@ def cut(
     width = found.stripe_bytes
     thinner = _Thinner(slices, max(1, min(_MOST_RUN, found.requests // (slices * LEAST_SAMPLES))))
     requests = taken = written = 0
+    opened = _core.open_trace(source, reading.format, reading.skip_bad)
     writer: pq.ParquetWriter | None = None
     try:
-        for batch in batches(source, reading, part, check):
+        for batch in batches(opened, part, check):
             ops, offset, length = _of(batch)
             is_flush = ops == _FLUSH
             begin, end, lowest = _placed(stripes, width, offset, length)

@@ -364,6 +364,7 @@ class _Taking:
             "written_bytes": made.written_bytes,
             "written_bytes_of": found.written_bytes,
             "estimate": estimate,
+            "reading": found.reading,
         }
         return Sized(
             replace(drive, slice=document),

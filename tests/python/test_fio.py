@@ -431,6 +431,9 @@ def test_what_was_written_before_and_is_kept_is_cold(tmp_path: Path) -> None:
     assert "keep their data, which no row of zipf 0.8 has" in skewed.left_out[0]
     once = read(tmp_path, fill, run(job(size="20%")))
     assert "keep their data, which no row of uniform each_once has" in once.left_out[0]
+    # It is no row, and its data is there.
+    cached = run(job("fill", way(1000, 960e9 / (1000 << 20)), direct="0"))
+    assert [row.pattern for row in writes(read(tmp_path, cached, part))] == ["zones"]
     trim = {"write": NOTHING, "trim": way(1, 960e9 / (1 << 20), 1 << 20)}
     trimmed = read(tmp_path, fill, run(job("t", more=trim, rw="trim")), part)
     assert [row.pattern for row in writes(trimmed)] == ["sequential", "uniform"]

@@ -130,7 +130,7 @@ class _Reader:
             self.found.left_out.append(f"{where}: no job ran")
         hosts = {(one.told.get("hostname"), one.told.get("port")) for one in jobs}
         for phase in [jobs] if len(hosts) > 1 else _phases(jobs):
-            self.written += sum(one.written for one in phase)
+            self.written += sum(one.written for one in phase if not self._is_elsewhere(one))
             equal = _equal(phase)
             for group in equal:
                 self._group(where, group, [one for one in phase if one not in group], len(hosts))
@@ -148,6 +148,7 @@ class _Reader:
             row, notes = self._row(group)
         except LeftOutError as why:
             self.found.left_out.append(f"{name}: {why}")
+            self._keep(group)
         else:
             self.found.rows.append(row)
             self.found.notes += [f"{name}: {note}" for note in notes]
@@ -160,12 +161,15 @@ class _Reader:
         size = options.request_bytes()
         if region.used < size:
             raise LeftOutError(f"it uses {region.used:.0f} bytes, in which no request has room")
-        self._same_device(region.target)
+        if self._is_elsewhere(first):
+            raise LeftOutError(
+                f"it writes to {_device(options)}, and jobs before to {self.device}: another drive"
+            )
         seconds, bytes_per_s = _rate(group)
         _check_sizes(group, size)
         times, notes = _times(group)
         used, others = region.used, self._others(region)
-        total = self._hold(region, sum(one.written for one in group), options)
+        total = self.wrote.get(region.target, 0.0) + sum(one.written for one in group)
         if used > self.capacity * 1.01:
             notes.append(
                 f"it uses {used / GIB:.4g} GiB, and the drive has {self.capacity / GIB:.4g}: "
@@ -198,16 +202,29 @@ class _Reader:
             depth=options.depth * jobs,
             **times,
         )
+        self.device = self.device or _device(options)
+        self._keep(group)
         return row, notes
 
-    def _hold(self, region: Region, written: float, options: Options) -> float:
-        """Keep what a job left behind; gives what was written to its place in all."""
+    def _keep(self, group: Sequence[_Job]) -> None:
+        """Remember what jobs left behind, whether they became a row or not."""
+        first, options = group[0], group[0].options
+        written = sum(one.written for one in group)
+        try:
+            region = options.region(first.name, self.capacity, max(options.jobs, len(group)))
+        except LeftOutError:
+            return
+        if not written or self._is_elsewhere(first):
+            return
         target = region.target
-        self.held[target] = max(self.held.get(target, 0.0), min(region.used, written))
         self.wrote[target] = self.wrote.get(target, 0.0) + written
+        self.held[target] = max(self.held.get(target, 0.0), min(region.used, written))
         if options.is_on("unlink"):
             del self.held[target]
-        return self.wrote[target]
+
+    def _is_elsewhere(self, job: _Job) -> bool:
+        device = _device(job.options)
+        return bool(device and self.device) and device != self.device
 
     def _others(self, region: Region) -> float:
         """Bytes that hold data and are not written again."""
@@ -215,15 +232,13 @@ class _Reader:
         others = own + sum(held for name, held in self.held.items() if name != region.target)
         return max(0.0, min(others, self.capacity - region.used))
 
-    def _same_device(self, target: str) -> None:
-        if not target.startswith(("/dev/", "\\\\.\\")):
-            return
-        device = re.sub(r"(?<=\d)p\d+$|(?<=/[sv]d[a-z])\d+$", "", target)
-        self.device = self.device or device
-        if device != self.device:
-            raise LeftOutError(
-                f"it writes to {device}, and jobs before to {self.device}: another drive"
-            )
+
+def _device(options: Options) -> str:
+    """Give the device that a job writes to; "" for files. Its partitions are the same device."""
+    first = (*options.files, "")[0]
+    if not first.startswith(("/dev/", "\\\\.\\")):
+        return ""
+    return re.sub(r"(?<=\d)p\d+$|(?<=/[sv]d[a-z])\d+$", "", first)
 
 
 def _told(document: fio_documents.Document) -> list[dict[str, Any]]:

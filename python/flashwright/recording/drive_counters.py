@@ -75,13 +75,14 @@ class Reader:
 
     def __init__(self, below: Sequence[BlockDevice], ask: Ask = ask_program) -> None:
         """Do nothing yet. `ask` runs the programs."""
-        found = {disk.number: disk for device in below for disk in disks.whole(device)}
-        self._disks = list(found.values())
-        self._ask = ask
+        self._below, self._ask = below, ask
+        self._disks: list[BlockDevice] = []
         self._before: list[_Read] = []
 
     def begin(self) -> None:
         """Read them before anything is recorded."""
+        found = {disk.number: disk for device in self._below for disk in disks.whole(device)}
+        self._disks = list(found.values())
         self._before = [read(disk, self._ask) for disk in self._disks]
 
     def end(self) -> dict[str, Any]:

@@ -59,6 +59,18 @@ def _so_far(time_ns: I64, bits: I64, at_ns: I64) -> I64:
     return all_bits[np.searchsorted(time_ns[order], at_ns, side="right")]
 
 
+def _between(time_ns: I64, bits: I64, since_ns: I64, until_ns: I64) -> I64:
+    """Give the bits of all that was from a time on up to another."""
+    order = np.argsort(time_ns, kind="stable")
+    low = np.searchsorted(time_ns[order], since_ns, side="left")
+    high = np.searchsorted(time_ns[order], until_ns, side="right")
+    found = np.zeros(len(until_ns), np.int64)
+    for bit in (_DATABASE, _OTHERS, _UNKNOWN):
+        counts = np.concatenate([[0], np.cumsum(bits[order] & bit > 0)])
+        found |= np.where(counts[high] > counts[low], bit, 0)
+    return found
+
+
 def _of_ext4(
     placing: Placing, inodes: Inodes, writes: Event, in_journal: npt.NDArray[np.bool_]
 ) -> I64:
@@ -182,12 +194,16 @@ def _of_btrfs(
         event = placing.events[name]
         times.append(event.time_ns)
         bits.append(_bits(inodes.owners(inode_numbers(event), event.time_ns)))
-    found = _so_far(np.concatenate(times), np.concatenate(bits), writes.time_ns)
+    commits = placing.events["btrfs/btrfs_transaction_commit"]
+    # A commit writes what was changed since the one before it began, which its end alone tells of:
+    # so all since the end of that before are taken.
+    ended = np.searchsorted(commits.time_ns, writes.time_ns, side="left")
+    earlier = np.concatenate([[FIRST, FIRST], commits.time_ns])
+    found = _between(np.concatenate(times), np.concatenate(bits), earlier[ended], writes.time_ns)
     syncs, sync_bits = placing.events[_SYNC], bits[-1]
     begin, _ = places_of(writes, placing.start_bytes)
     supers = writes.time_ns[begin == _SUPERBLOCK]
     # The last sync of each thread, until it commits a transaction: that writes all trees.
-    commits = placing.events["btrfs/btrfs_transaction_commit"]
     for thread in np.unique(syncs.thread):
         mine = syncs.time_ns[syncs.thread == thread]
         committed = commits.time_ns[commits.thread == thread]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
+from flashwright.reports import headlines
+
 # Without these Chromium looks for updates on its own, and its requests would be taken for ours.
 FLAGS = [
     "--no-sandbox",
@@ -37,6 +39,34 @@ PLOTS = """marks => [...document.querySelectorAll('.plot')].map(plot => ({
 """What each plot has. All are asked at once: a question takes milliseconds, and some have 100."""
 
 
+OVERLAPS = """() => {
+  const found = [];
+  for (const plot of document.querySelectorAll('.plot')) {
+    for (const kind of ['.xtick text', '.annotation-text']) {
+      const boxes = [...plot.querySelectorAll(kind)].filter(text => text.textContent.trim())
+        .map(text => [text.textContent, text.getBoundingClientRect()]);
+      boxes.forEach(([one, a], place) => {
+        for (const [other, b] of boxes.slice(place + 1)) {
+          const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+          const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+          if (wide > 1 && high > 3) found.push(`${plot.id}: ${one} | ${other}`);
+        }
+      });
+    }
+  }
+  return found;
+}"""
+"""Labels of axes, or of bars, that lie over each other."""
+
+SHORT_BARS = """() => [...document.querySelectorAll('.plot')].filter(plot => {
+  const bars = [...plot.querySelectorAll('.bars path')].map(bar => bar.getBoundingClientRect());
+  const isFlat = plot.layout?.yaxis?.type === 'category' && bars.length > 0;
+  const end = Math.max(...bars.map(bar => bar.right));
+  return isFlat && end - Math.min(...bars.map(bar => bar.left)) < 150;
+}).map(plot => plot.id)"""
+"""Plots of bars whose longest takes less than 150 of 375 pixels."""
+
+
 class Opened:
     """A report in a tab, with all that the tab complained about and asked for."""
 
@@ -64,6 +94,17 @@ class Opened:
 
     def background(self) -> str:
         return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def check_headline(lines: list[str]) -> None:
+    """Check that it is two sentences at most, of 30 words each, and numbers of three digits."""
+    assert lines
+    assert len(lines[0]) > 40
+    said = [sentence for line in lines for sentence in headlines.sentences(line)]
+    assert len(said) <= headlines.MOST_SENTENCES, said
+    for sentence in said:
+        assert headlines.words(sentence) <= headlines.MOST_WORDS, sentence
+        assert headlines.long_numbers(sentence) == [], sentence
 
 
 def check_report(
@@ -94,9 +135,7 @@ def check_report(
             assert plot[axis], f"{name} has no title of {axis}"
         assert plot["label"], name
     assert opened.page.locator("h1").count() == 1
-    headlines = opened.page.locator(".headline").all_inner_texts()
-    assert headlines
-    assert all(len(headline) > 40 for headline in headlines)
+    check_headline(opened.page.locator(".headline").all_inner_texts())
     if on_a_phone:
         opened.page.context.close()
         opened = Opened(browser, path, width=375, scheme="dark")
@@ -105,5 +144,8 @@ def check_report(
         opened.page.set_viewport_size({"width": 375, "height": 900})
     # Plots follow the width of the window a moment later.
     opened.page.wait_for_function(f"{FITS} && {TOO_WIDE} == 0", timeout=60_000)
+    opened.page.locator("html[data-drawn-for='375']").wait_for(state="attached", timeout=60_000)
+    assert opened.page.evaluate(SHORT_BARS) == []
+    assert opened.page.evaluate(OVERLAPS) == []
     assert opened.complaints == []
     opened.page.context.close()

@@ -153,9 +153,7 @@ def check_lines(page: Page, lines: Sequence[str]) -> None:
     for line in lines:
         if not any(line.casefold() in name.casefold() for name in names):
             known = ", ".join(names) or "none"
-            raise InputError(
-                f"--lines {line}: no figure has a line of that name; there is: {known}"
-            )
+            raise InputError(f"{line}: no figure has a line of that name; there is: {known}")
 
 
 def render(page: Page, lines: Sequence[str] = ()) -> str:

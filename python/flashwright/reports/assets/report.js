@@ -140,8 +140,10 @@
     return themed(layout, style);
   }
 
+  // Says for whoever waits how wide a window the figures are drawn for.
   function drawAll(within = document) {
     const style = getComputedStyle(root);
+    const drawnFor = window.innerWidth;
     return Promise.all(Object.entries(figures).map(([id, figure]) => {
       const place = document.getElementById(id);
       const width = Math.floor(place.clientWidth);
@@ -151,7 +153,7 @@
       const config = { displaylogo: false, displayModeBar: width < NARROW ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: id } };
       place.style.minHeight = `${drawn.height}px`;
       return window.Plotly.react(place, themed(drawn.data, style), layoutOf(drawn, style, width), config);
-    }));
+    })).then(() => { root.dataset.drawnFor = String(drawnFor); });
   }
 
   async function unpackPlotly() {

@@ -3,7 +3,7 @@
 
 use units::{Geometry, StreamId};
 
-use super::divider::Divider;
+use units::Divider;
 
 /// Free and retired erase blocks of each lane, and how much it holds.
 #[derive(Debug)]

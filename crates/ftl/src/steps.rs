@@ -4,9 +4,9 @@
 use placement::{Placement, Victim};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
 
-use super::PageMapped;
-use super::lanes::Lanes;
-use super::page_mapped::{Frontier, UNMAPPED};
+use crate::PageMapped;
+use crate::lanes::Lanes;
+use crate::page_mapped::{Frontier, UNMAPPED};
 
 impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// The lanes.

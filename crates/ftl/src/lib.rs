@@ -17,5 +17,6 @@ mod table;
 pub use audit::AuditError;
 pub use cache_blocks::CacheSize;
 pub use cleaning::{Cleaning, Survivor};
+pub use lanes::Lanes;
 pub use page_mapped::{FtlCounters, PageMapped, table_bytes};
 pub use remains::{BlockRemains, Remains, RemainsError};

@@ -222,7 +222,7 @@ impl Measuring<'_> {
             None => stack,
             Some(bytes) => bytes.begin(device).map_err(layer_error)?,
         };
-        let before = device.flash_work();
+        let before = device.telemetry();
         let meter = Meter::new(self.sample_every, clock_ns);
         let mut driver = Driver::watched(&mut *device, stack, meter);
         let source = trace.0.source().map_err(replay_error)?;
@@ -249,12 +249,7 @@ impl Measuring<'_> {
             computing_ns: meter.computing_ns(),
             drained_ns: now - ended_at,
             capacity_bytes: driver.info().limits.capacity_bytes,
-            work: driver.flash_work().zip(before).map(|(now, before)| FlashWork {
-                page_bytes: now.page_bytes,
-                page_reads: now.page_reads - before.page_reads,
-                page_programs: now.page_programs - before.page_programs,
-                erases: now.erases - before.erases,
-            }),
+            work: driver.telemetry().since(&before).flash,
             layers: driver.stack().layers().iter().map(|layer| layer.name()).collect(),
             kept: None,
         };

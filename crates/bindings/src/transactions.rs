@@ -379,11 +379,11 @@ fn figures<'py>(
     dict.set_item("client_share", client_share)?;
     dict.set_item("die_share", die_share(py, measured)?)?;
     dict.set_item("flash", flash(py, measured)?)?;
-    if let Some(copies) = &measured.copies {
+    if let Some(copies) = &measured.device.copies {
         dict.set_item("replication", replication_dict(py, copies, measured.elapsed)?)?;
     }
-    if !measured.layers.is_empty() {
-        dict.set_item("layers", layer_counts(py, &measured.layers)?)?;
+    if !measured.device.layers.is_empty() {
+        dict.set_item("layers", layer_counts(py, &measured.device.layers)?)?;
     }
     dict.set_item("warm_up_transactions", measured.warm_up.0)?;
     dict.set_item("warm_up_seconds", measured.warm_up.1 as f64 / 1e9)?;
@@ -396,7 +396,7 @@ fn figures<'py>(
 
 /// Shares of the time of all dies, by cause, and idle.
 fn die_share<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let Some(dies) = &measured.dies else { return Ok(None) };
+    let Some(dies) = &measured.device.dies else { return Ok(None) };
     let dict = PyDict::new(py);
     let all = (measured.elapsed * u64::from(dies.dies)).max(1) as f64;
     let mut idle = 1.0;
@@ -425,7 +425,7 @@ fn layer_counts<'py>(py: Python<'py>, layers: &[LayerWork]) -> PyResult<Bound<'p
 }
 
 fn flash<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let Some(work) = &measured.flash else { return Ok(None) };
+    let Some(work) = &measured.device.flash else { return Ok(None) };
     let dict = PyDict::new(py);
     dict.set_item("page_bytes", work.page_bytes)?;
     dict.set_item("page_reads", work.page_reads)?;

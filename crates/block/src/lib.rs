@@ -35,17 +35,16 @@ mod part;
 mod shared;
 mod spanned;
 mod store;
+mod telemetry;
 mod with_data;
 
 pub use command::{Command, Failure, Limits, Reply, Signal};
 pub use data::Data;
-pub use device::{
-    BlockDevice, BlockError, Completion, CopyWork, DeviceInfo, DeviceKind, DieTime, FlashWear,
-    FlashWork, LayerCount, LayerWork, Waker,
-};
+pub use device::{BlockDevice, BlockError, Completion, DeviceInfo, DeviceKind, Waker};
 pub use immediate::{Immediate, Serve, Sparse};
 pub use part::Part;
 pub use shared::SharedBytes;
 pub use spanned::Spanned;
 pub use store::Store;
+pub use telemetry::{CopyWork, DieTime, FlashWear, FlashWork, LayerCount, LayerWork, Telemetry};
 pub use with_data::WithData;

@@ -6,8 +6,7 @@ use units::{IoOp, Nanos};
 
 use crate::shared::SharedPart;
 use crate::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWear,
-    FlashWork, LayerWork, SharedBytes, Signal, Waker,
+    BlockDevice, BlockError, Command, Completion, DeviceInfo, SharedBytes, Signal, Telemetry, Waker,
 };
 
 /// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,
@@ -91,24 +90,8 @@ impl<D: BlockDevice> BlockDevice for Part<D> {
         self.device.wait(until, completed)
     }
 
-    fn flash_work(&self) -> Option<FlashWork> {
-        self.device.flash_work()
-    }
-
-    fn flash_wear(&self) -> Option<FlashWear> {
-        self.device.flash_wear()
-    }
-
-    fn die_time(&self) -> Option<DieTime> {
-        self.device.die_time()
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        self.device.copy_work()
-    }
-
-    fn layer_work(&self) -> Vec<LayerWork> {
-        self.device.layer_work()
+    fn telemetry(&self) -> Telemetry {
+        self.device.telemetry()
     }
 
     fn signal(&mut self, signal: Signal) {

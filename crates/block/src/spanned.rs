@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWear, FlashWork, LayerWork, Reply, SharedBytes, Signal, Waker,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, Reply, SharedBytes,
+    Signal, Telemetry, Waker,
 };
 
 /// Shortest and longest time for which one device is waited for while the other has commands too.
@@ -324,24 +324,8 @@ impl<D: BlockDevice> BlockDevice for Spanned<D> {
         waited
     }
 
-    fn flash_work(&self) -> Option<FlashWork> {
-        self.first.flash_work()
-    }
-
-    fn flash_wear(&self) -> Option<FlashWear> {
-        self.first.flash_wear()
-    }
-
-    fn die_time(&self) -> Option<DieTime> {
-        self.first.die_time()
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        self.first.copy_work()
-    }
-
-    fn layer_work(&self) -> Vec<LayerWork> {
-        self.first.layer_work()
+    fn telemetry(&self) -> Telemetry {
+        self.first.telemetry()
     }
 
     fn signal(&mut self, signal: Signal) {

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear,
-    FlashWork, LayerWork, Serve, Signal, Sparse,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Serve, Signal, Sparse,
+    Telemetry,
 };
 
 /// A device that holds no data, such as a simulated drive, and beside it the bytes in memory:
@@ -69,24 +69,8 @@ impl<D: BlockDevice> BlockDevice for WithData<D> {
         waited
     }
 
-    fn flash_work(&self) -> Option<FlashWork> {
-        self.device.flash_work()
-    }
-
-    fn flash_wear(&self) -> Option<FlashWear> {
-        self.device.flash_wear()
-    }
-
-    fn die_time(&self) -> Option<DieTime> {
-        self.device.die_time()
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        self.device.copy_work()
-    }
-
-    fn layer_work(&self) -> Vec<LayerWork> {
-        self.device.layer_work()
+    fn telemetry(&self) -> Telemetry {
+        self.device.telemetry()
     }
 
     fn signal(&mut self, signal: Signal) {

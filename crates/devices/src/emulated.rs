@@ -9,10 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use block::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, FlashWear,
-    FlashWork, Waker,
-};
+use block::{BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Telemetry, Waker};
 use memmap2::{MmapMut, MmapOptions};
 use registry::{Args, Info, Param, ParamKind};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -313,20 +310,8 @@ impl BlockDevice for Emulated {
         }
     }
 
-    fn flash_work(&self) -> Option<FlashWork> {
-        self.drive.flash_work()
-    }
-
-    fn flash_wear(&self) -> Option<FlashWear> {
-        self.drive.flash_wear()
-    }
-
-    fn die_time(&self) -> Option<DieTime> {
-        self.drive.die_time()
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        self.drive.copy_work()
+    fn telemetry(&self) -> Telemetry {
+        self.drive.telemetry()
     }
 
     fn waker(&mut self) -> Option<Waker> {
@@ -485,7 +470,7 @@ mod tests {
         assert!(took > 50_000, "flash takes its time, and not {took} ns");
         assert_eq!(read.reply.outcome.unwrap().joined().unwrap(), vec![0; 4096]);
         assert_eq!(device.lateness().commands, 3);
-        assert!(device.flash_work().unwrap().page_reads > 0);
+        assert!(device.telemetry().flash.unwrap().page_reads > 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use block::{
     BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DeviceKind, DieTime,
-    Failure, FlashWear, FlashWork, Limits, Reply,
+    Failure, FlashWear, FlashWork, Limits, Reply, Telemetry,
 };
 use ssd::counting::Wear;
 use ssd::drive::array::{ArrayConfig, ArrayError, array_of};
@@ -254,6 +254,40 @@ impl Simulated {
     }
 }
 
+impl Simulated {
+    fn flash_work(&self) -> FlashWork {
+        let now = self.drive.operations();
+        let of = |op: FlashOp| now[op as usize] - self.before[op as usize];
+        let copied = of(FlashOp::CopyBack);
+        FlashWork {
+            page_bytes: self.page_bytes,
+            page_reads: of(FlashOp::Read) + copied,
+            page_programs: of(FlashOp::Program) + copied,
+            erases: of(FlashOp::Erase),
+        }
+    }
+
+    fn flash_wear(&self) -> FlashWear {
+        let wear = self.drive.wear();
+        FlashWear {
+            erases_mean: wear.erases_mean,
+            erases_most: wear.erases_max,
+            erases_rated: self.erases_rated,
+        }
+    }
+
+    fn die_time(&self) -> DieTime {
+        let times = self.drive.die_time();
+        let of_cause = |cause: Cause| times.iter().map(|die| die[cause as usize]).sum::<Picos>();
+        let named = |cause: Cause| (cause.name(), of_cause(cause) / PICOS_PER_NANO);
+        DieTime {
+            dies: times.len() as u32,
+            by_cause: Cause::ALL.into_iter().map(named).collect(),
+            busy: times.iter().map(|die| die.iter().sum::<Picos>() / PICOS_PER_NANO).collect(),
+        }
+    }
+}
+
 impl BlockDevice for Simulated {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -297,40 +331,14 @@ impl BlockDevice for Simulated {
         );
     }
 
-    fn flash_work(&self) -> Option<FlashWork> {
-        let now = self.drive.operations();
-        let of = |op: FlashOp| now[op as usize] - self.before[op as usize];
-        let copied = of(FlashOp::CopyBack);
-        Some(FlashWork {
-            page_bytes: self.page_bytes,
-            page_reads: of(FlashOp::Read) + copied,
-            page_programs: of(FlashOp::Program) + copied,
-            erases: of(FlashOp::Erase),
-        })
-    }
-
-    fn flash_wear(&self) -> Option<FlashWear> {
-        let wear = self.drive.wear();
-        Some(FlashWear {
-            erases_mean: wear.erases_mean,
-            erases_most: wear.erases_max,
-            erases_rated: self.erases_rated,
-        })
-    }
-
-    fn die_time(&self) -> Option<DieTime> {
-        let times = self.drive.die_time();
-        let of_cause = |cause: Cause| times.iter().map(|die| die[cause as usize]).sum::<Picos>();
-        let named = |cause: Cause| (cause.name(), of_cause(cause) / PICOS_PER_NANO);
-        Some(DieTime {
-            dies: times.len() as u32,
-            by_cause: Cause::ALL.into_iter().map(named).collect(),
-            busy: times.iter().map(|die| die.iter().sum::<Picos>() / PICOS_PER_NANO).collect(),
-        })
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        self.drive.copy_work()
+    fn telemetry(&self) -> Telemetry {
+        Telemetry {
+            flash: Some(self.flash_work()),
+            wear: Some(self.flash_wear()),
+            dies: Some(self.die_time()),
+            copies: self.drive.copy_work(),
+            layers: Vec::new(),
+        }
     }
 
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
@@ -396,7 +404,7 @@ mod tests {
             (7, 5_000, device.now())
         );
         assert!(device.now() > 5_000 && device.outstanding() == 0);
-        let work = device.flash_work().unwrap();
+        let work = device.telemetry().flash.unwrap();
         assert_eq!(
             (work.page_reads, work.page_programs, work.erases),
             (1, 0, 0),
@@ -415,7 +423,7 @@ mod tests {
             "fdp.handles=2",
             "fdp.isolation=persistently",
         ]);
-        let page = u64::from(device.flash_work().unwrap().page_bytes);
+        let page = u64::from(device.telemetry().flash.unwrap().page_bytes);
         let pages = device.info().limits.capacity_bytes / page;
         let mut random = 1_u64;
         for number in 0..8 * pages {
@@ -429,7 +437,7 @@ mod tests {
             });
             device.wait(Nanos::MAX, &mut Vec::new()).unwrap();
         }
-        device.flash_work().unwrap().page_programs
+        device.telemetry().flash.unwrap().page_programs
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWear, FlashWork, LayerCount, LayerWork, Reply, SharedBytes, Signal, Waker,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, LayerCount, LayerWork,
+    Reply, SharedBytes, Signal, Telemetry, Waker,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
@@ -355,25 +355,10 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
         }
     }
 
-    fn flash_work(&self) -> Option<FlashWork> {
-        self.device.flash_work()
-    }
-
-    fn flash_wear(&self) -> Option<FlashWear> {
-        self.device.flash_wear()
-    }
-
-    fn die_time(&self) -> Option<DieTime> {
-        self.device.die_time()
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        self.device.copy_work()
-    }
-
-    fn layer_work(&self) -> Vec<LayerWork> {
+    fn telemetry(&self) -> Telemetry {
+        let below = self.device.telemetry();
         let own = self.stack.borrow().layers().iter().map(|layer| layer_work(&**layer));
-        own.chain(self.device.layer_work()).collect()
+        Telemetry { layers: own.chain(below.layers).collect(), ..below }
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -513,12 +498,11 @@ mod tests {
         format(text, &Facts::default(), 1, &mut device).unwrap();
         let stack = open(text, &Facts::default(), 1, &mut device).unwrap();
         let mut driver = Driver::new(&mut device, stack);
-        let before = driver.layer_work();
+        let before = driver.telemetry();
         let mut store = Store::new(&mut driver);
         (0..5).for_each(|page| store.write(page * 8192, &[1; 4096]).unwrap());
         store.flush().unwrap();
-        let work: Vec<LayerWork> =
-            driver.layer_work().into_iter().zip(&before).map(|(now, old)| now.since(old)).collect();
+        let work = driver.telemetry().since(&before).layers;
         let value = |level: usize, name: &str| {
             work[level].counts.iter().find(|count| count.name == name).unwrap().value
         };
@@ -529,8 +513,8 @@ mod tests {
         assert_eq!((value(0, "taken_writes"), value(1, "buffered_pages")), (5, 5));
         // A level stays what it is.
         let slots = value(1, "used_slots");
-        let now = driver.layer_work();
-        let again: Vec<LayerWork> = now.iter().map(|one| one.clone().since(one)).collect();
+        let now = driver.telemetry();
+        let again = now.clone().since(&now).layers;
         let used = again[1].counts.iter().find(|count| count.name == "used_slots").unwrap();
         assert!(slots > 0 && used.value == slots && used.is_level);
         assert!(again[0].counts.iter().all(|count| count.is_level || count.value == 0));

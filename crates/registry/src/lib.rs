@@ -8,10 +8,12 @@
 mod args;
 mod quantity;
 mod spec;
+mod written;
 
 pub use args::{Args, Param, ParamKind, Value};
 pub use quantity::{parse_bytes, parse_count, parse_duration, parse_number};
 pub use spec::{Spec, SpecError};
+pub use written::{Unread, read};
 
 /// What is known of one variant.
 #[derive(Clone, Copy, Debug)]

@@ -92,17 +92,14 @@ impl Spec {
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let text = text.trim();
         let malformed = |reason| SpecError::Malformed { text: text.to_owned(), reason };
-        let (name, inside, separator) = if let Some((name, rest)) = text.split_once('?') {
-            (name, rest, '&')
-        } else if let Some((name, rest)) = text.split_once('(') {
-            (
-                name,
-                rest.strip_suffix(')')
-                    .ok_or_else(|| malformed("the closing bracket is missing"))?,
-                ',',
-            )
+        let (name, rest) = text.split_at(text.find(['(', '?']).unwrap_or(text.len()));
+        let (inside, separator) = if let Some(rest) = rest.strip_prefix('?') {
+            (rest, '&')
+        } else if let Some(rest) = rest.strip_prefix('(') {
+            let inside = rest.strip_suffix(')');
+            (inside.ok_or_else(|| malformed("the closing bracket is missing"))?, ',')
         } else {
-            (text, "", ',')
+            ("", ',')
         };
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
         {
@@ -110,7 +107,7 @@ impl Spec {
         }
         let mut given: Vec<(String, String)> = Vec::new();
         for part in parts(inside, separator).map(str::trim).filter(|part| !part.is_empty()) {
-            match (part.split_once('='), given.last_mut()) {
+            match (key_and_value(part), given.last_mut()) {
                 (Some(("", _)), _) => return Err(malformed("a value has no key")),
                 (Some((key, value)), _) => {
                     given.push((key.trim().to_owned(), value.trim().to_owned()));
@@ -128,8 +125,14 @@ impl Spec {
     }
 }
 
+/// What is before and after the first `=` that stands outside of brackets.
+fn key_and_value(part: &str) -> Option<(&str, &str)> {
+    let end = part.find('(').unwrap_or(part.len());
+    part[..end].find('=').map(|at| (&part[..at], &part[at + 1..]))
+}
+
 /// The parts between separators that stand outside of inner brackets.
-fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
+pub(crate) fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     text.split(move |c: char| {
         depth += i32::from(c == '(') - i32::from(c == ')');
@@ -166,6 +169,13 @@ mod tests {
             [(String::new(), "defer,coalesce".into()), ("buffer".into(), "1Mi".into())]
         );
         assert_eq!(Spec::parse(&spec.to_string()).unwrap(), spec);
+    }
+
+    #[test]
+    fn what_stands_in_inner_brackets_is_no_key() {
+        let spec = Spec::parse("array(raid5(unit=64Ki),of=profile(a?b),drives=4)").unwrap();
+        let pairs = [("", "raid5(unit=64Ki)"), ("of", "profile(a?b)"), ("drives", "4")];
+        assert_eq!(spec.given, pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 
     #[test]

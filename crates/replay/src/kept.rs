@@ -1,8 +1,8 @@
 //! Data for traces that have none, and what a device has to hold of it afterwards.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DieTime, Failure,
-    FlashWork, LayerWork, Signal, Store,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, Signal, Store,
+    Telemetry,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -290,20 +290,8 @@ impl<D: BlockDevice> BlockDevice for Keeping<D> {
         waited
     }
 
-    fn flash_work(&self) -> Option<FlashWork> {
-        self.device.flash_work()
-    }
-
-    fn die_time(&self) -> Option<DieTime> {
-        self.device.die_time()
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        self.device.copy_work()
-    }
-
-    fn layer_work(&self) -> Vec<LayerWork> {
-        self.device.layer_work()
+    fn telemetry(&self) -> Telemetry {
+        self.device.telemetry()
     }
 
     fn signal(&mut self, signal: Signal) {

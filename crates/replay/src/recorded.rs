@@ -8,10 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 
-use block::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, DeviceInfo, DieTime, FlashWork,
-    LayerWork, Signal,
-};
+use block::{BlockDevice, BlockError, Command, Completion, DeviceInfo, Signal, Telemetry};
 use rustc_hash::FxHashMap;
 use traces::store::StoreWriter;
 use traces::{Facts, Origin, Output, TraceError, TraceWriter, Written};
@@ -167,20 +164,8 @@ impl BlockDevice for Recorded<'_> {
         outcome
     }
 
-    fn flash_work(&self) -> Option<FlashWork> {
-        self.device.flash_work()
-    }
-
-    fn die_time(&self) -> Option<DieTime> {
-        self.device.die_time()
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        self.device.copy_work()
-    }
-
-    fn layer_work(&self) -> Vec<LayerWork> {
-        self.device.layer_work()
+    fn telemetry(&self) -> Telemetry {
+        self.device.telemetry()
     }
 
     fn signal(&mut self, signal: Signal) {

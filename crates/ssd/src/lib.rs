@@ -6,5 +6,4 @@
 
 pub mod counting;
 pub mod drive;
-pub mod ftl;
 pub mod steady;

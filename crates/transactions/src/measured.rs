@@ -1,6 +1,6 @@
 //! What is measured while transactions play.
 
-use block::{CopyWork, DieTime, FlashWork, LayerWork};
+use block::Telemetry;
 use hdrhistogram::Histogram;
 use units::Nanos;
 
@@ -122,14 +122,8 @@ pub struct Measured {
     pub checkpoints: u64,
     /// Time of all clients together, by what it went to: see [`WAITS`].
     pub waited: [Nanos; WAITS.len()],
-    /// What the dies did meanwhile, where the device reports it.
-    pub dies: Option<DieTime>,
-    /// What the flash did meanwhile, where the device reports it.
-    pub flash: Option<FlashWork>,
-    /// What was done with copies of pages, where the device keeps some.
-    pub copies: Option<CopyWork>,
-    /// What each layer counted meanwhile, where the device is made of some.
-    pub layers: Vec<LayerWork>,
+    /// What the device told of itself meanwhile.
+    pub device: Telemetry,
     /// Transactions and time of the warm-up.
     pub warm_up: (u64, Nanos),
     windows: Windows,
@@ -158,10 +152,7 @@ impl Measured {
             io: IO_KINDS.iter().map(|_| io()).collect(),
             checkpoints: 0,
             waited: [0; WAITS.len()],
-            dies: None,
-            flash: None,
-            copies: None,
-            layers: Vec::new(),
+            device: Telemetry::default(),
             warm_up: (0, 0),
             windows: Windows { each: Windows::FIRST, all: Vec::new() },
         }

@@ -2,6 +2,7 @@
 //!
 //! This crate depends on nothing else in the workspace and does no I/O.
 
+mod divider;
 mod geometry;
 pub mod heaps;
 mod ids;
@@ -12,6 +13,7 @@ mod progress;
 mod request;
 mod requests;
 
+pub use divider::Divider;
 pub use geometry::{Geometry, GeometryError};
 pub use ids::{EraseBlockId, Lpn, Ppn, StreamId};
 pub use lifetime::Lifetime;

@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
+use ftl::{Cleaning, PageMapped, Survivor};
 use placement::{AnyVictim, Placement};
-use ssd::ftl::{Cleaning, PageMapped, Survivor};
 use units::{EraseBlockId, IoOp, Ppn};
 
 use super::below::Op;

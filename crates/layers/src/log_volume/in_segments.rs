@@ -132,10 +132,10 @@ impl<P: Placement> LogVolume<P> {
 
 #[cfg(test)]
 mod tests {
+    use ftl::{PageMapped, Remains};
     use placement::Context;
     use placement::policies::none::NoPlacement;
     use registry::Spec;
-    use ssd::ftl::{PageMapped, Remains};
     use units::{IoOp, Lpn};
 
     use super::super::layout::VolumeLayout;

@@ -487,10 +487,10 @@ impl<P: Placement> LogVolume<P> {
 
 #[cfg(test)]
 mod tests {
+    use ftl::PageMapped;
     use placement::Context;
     use placement::policies::none::NoPlacement;
     use registry::Spec;
-    use ssd::ftl::PageMapped;
     use units::EraseBlockId;
 
     use super::super::layout::VolumeLayout;

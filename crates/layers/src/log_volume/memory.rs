@@ -1,7 +1,7 @@
 //! What it keeps in memory.
 
+use ftl::table_bytes;
 use placement::{Context, Placement, PlacementVisitor, find_placement};
-use ssd::ftl::table_bytes;
 use units::Geometry;
 
 use super::commit::MOST_VOLATILE;

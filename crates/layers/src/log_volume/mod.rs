@@ -3,7 +3,7 @@
 //! which log).
 //!
 //! Mapping, placement, victim choice and the bookkeeping of cleaning are those of
-//! [`ssd::ftl::PageMapped`], taken step by step as a drive with a clock takes them: a segment is
+//! [`ftl::PageMapped`], taken step by step as a drive with a clock takes them: a segment is
 //! its erase block, and its medium is what is below. Here is what a volume needs beyond: any
 //! sectors, bytes that are on their way, durability, and recovery.
 //!
@@ -70,11 +70,11 @@ mod structures;
 mod tests;
 mod volume;
 
+use ftl::{PageMapped, Remains};
 use placement::{
     BuildError, Context, Placement, PlacementVisitor, build_victim, find_placement, visit_placement,
 };
 use registry::{Info, Spec};
-use ssd::ftl::{PageMapped, Remains};
 
 use self::layout::VolumeLayout;
 use self::lifetimes::ByLifetime;

@@ -2,8 +2,8 @@
 //! since then tell.
 
 use bytes::Buf;
+use ftl::BlockRemains;
 use rustc_hash::FxHashSet;
-use ssd::ftl::BlockRemains;
 
 use super::NAME;
 use super::checks::Checks;

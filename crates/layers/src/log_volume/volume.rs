@@ -1,7 +1,7 @@
 //! The volume in use: what it keeps, and how commands, replies and signals come in.
 
+use ftl::PageMapped;
 use placement::{AnyVictim, Placement};
-use ssd::ftl::PageMapped;
 use units::{IoOp, Nanos, StreamId};
 
 use super::NAME;

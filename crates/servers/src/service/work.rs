@@ -318,6 +318,7 @@ impl Work {
     fn figures(&mut self) -> Figures {
         let open_ns = self.volume.driver.now();
         let driver = &self.volume.driver;
+        let told = driver.telemetry();
         Figures {
             header: self.volume.header().clone(),
             capacity_bytes: self.takes.limits.capacity_bytes,
@@ -328,9 +329,9 @@ impl Work {
             memory_most_bytes: self.volume.memory().most_bytes(),
             below: driver.watch().below,
             layers: of_layers(driver.stack()),
-            flash: driver.flash_work(),
-            wear: driver.flash_wear(),
-            dies: driver.die_time(),
+            flash: told.flash,
+            wear: told.wear,
+            dies: told.dies,
             scrubs: self.passes.ended,
             broken: self.broken(),
         }

@@ -12,8 +12,8 @@ use units::{Cancelled, Geometry, Lpn, PageOp, PageSource, Progress, SourceError,
 
 use super::Wear;
 use super::wear::histogram;
-use crate::ftl::{AuditError, FtlCounters, PageMapped};
 use crate::steady::{Steadiness, Stretch, Unsteady, steady_part};
+use ftl::{AuditError, FtlCounters, PageMapped};
 
 /// How the device looks before the first operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,6 @@
 //! Where an erase block lies: channel, die, plane.
 
-use units::{EraseBlockId, Geometry, Ppn};
-
-use crate::ftl::Divider;
+use units::{Divider, EraseBlockId, Geometry, Ppn};
 
 /// How the media are made up, and the numbering of their parts.
 ///

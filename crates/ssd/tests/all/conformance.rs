@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
+use ftl::{Cleaning, FtlCounters, PageMapped};
 use placement::{
     BuildError, Context, Future, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, Victim,
     build_victim, visit_placement,
@@ -11,7 +12,6 @@ use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
-use ssd::ftl::{Cleaning, FtlCounters, PageMapped};
 use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId, VecSource};
 
 /// Flash that holds data, and that cannot be overwritten.

@@ -1,6 +1,7 @@
 //! Each idea of the policy `hazard` on a load that needs it: 32 Ki pages, 0.25. The limits lie
 //! between what the policy writes and what it wrote with that idea taken out; both are in brackets.
 
+use ftl::PageMapped;
 use placement::policies::hazard::{Hazard, INFO};
 use placement::policies::none::NoPlacement;
 use placement::{Context, Placement, Victim, build_victim};
@@ -8,7 +9,6 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::{Distribution as _, Zipf};
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
-use ssd::ftl::PageMapped;
 use units::{Geometry, Lpn, PageOp};
 
 const PAGES: u32 = 32 << 10;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use ftl::PageMapped;
 use placement::{
     Block, BuildError, Death, Device, Place, Placement, Previous, Survivors, build_victim,
 };
@@ -15,7 +16,6 @@ use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::Media;
 use ssd::drive::schemes::Scheme;
 use ssd::drive::schemes::page_mapped::{INFO, PageMappedScheme, SchemeSettings};
-use ssd::ftl::PageMapped;
 use units::{EraseBlockId, Geometry, IoOp, Lpn, StreamId};
 
 use crate::drive::SplitMix;

@@ -2,6 +2,7 @@
 //! finds out which, wherever they lie and whenever that changes. Counters may change; a policy that
 //! fails here has lost its idea.
 
+use ftl::{FtlCounters, PageMapped};
 use placement::{
     BuildError, Context, Future, Placement, PlacementVisitor, build_victim, visit_placement,
 };
@@ -9,7 +10,6 @@ use rand::SeedableRng as _;
 use rand_distr::{Distribution as _, Zipf};
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
-use ssd::ftl::{FtlCounters, PageMapped};
 use units::{Geometry, Lpn, PageOp, StreamId, VecSource};
 
 const PAGES: u32 = 32 << 10;

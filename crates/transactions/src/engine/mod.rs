@@ -10,7 +10,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use block::{BlockDevice, Command, CopyWork, DieTime, FlashWork, LayerWork};
+use block::{BlockDevice, Command, Telemetry};
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use traces::accesses::{Database, TransactionSource};
@@ -111,10 +111,7 @@ struct Engine<'a, O> {
     started: Nanos,
     warmed: u64,
     reported: u64,
-    dies_before: Option<DieTime>,
-    flash_before: Option<FlashWork>,
-    copies_before: Option<CopyWork>,
-    layers_before: Vec<LayerWork>,
+    before: Telemetry,
     has_ended: bool,
 }
 
@@ -221,10 +218,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             started: now,
             warmed: 0,
             reported: 0,
-            dies_before: None,
-            flash_before: None,
-            copies_before: None,
-            layers_before: Vec::new(),
+            before: Telemetry::default(),
             has_ended: false,
         };
         Ok(engine)
@@ -317,9 +311,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn begin_measuring(&mut self) {
         self.measured.warm_up = (self.warmed, self.now - self.started);
         self.since = Some(self.now);
-        (self.dies_before, self.flash_before) = (self.device.die_time(), self.device.flash_work());
-        self.copies_before = self.device.copy_work();
-        self.layers_before = self.device.layer_work();
+        self.before = self.device.telemetry();
         for client in &mut self.clients {
             client.wait_since = self.now;
         }
@@ -335,19 +327,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             let wait = self.clients[client as usize].wait;
             self.waits(client, wait);
         }
-        let dies = self.device.die_time().zip(self.dies_before.take());
-        self.measured.dies = dies.map(|(now, before)| now.since(&before));
-        let flash = self.device.flash_work().zip(self.flash_before.take());
-        self.measured.flash = flash.map(|(now, before)| FlashWork {
-            page_bytes: now.page_bytes,
-            page_reads: now.page_reads - before.page_reads,
-            page_programs: now.page_programs - before.page_programs,
-            erases: now.erases - before.erases,
-        });
-        let copies = self.device.copy_work().zip(self.copies_before.take());
-        self.measured.copies = copies.map(|(now, before)| now.since(&before));
-        let layers = self.device.layer_work().into_iter().zip(&self.layers_before);
-        self.measured.layers = layers.map(|(now, before)| now.since(before)).collect();
+        self.measured.device = self.device.telemetry().since(&self.before);
     }
 
     /// Waits for what is outstanding, so that the device can be used again.

@@ -304,7 +304,7 @@ fn the_same_inputs_give_the_same_outcome_on_a_simulated_drive() {
         settings.locks = Granularity::Row;
         let (found, played) = play(&mut device, &mut *source, &settings, &progress);
         played.unwrap();
-        let dies = found.dies.clone().unwrap();
+        let dies = found.device.dies.clone().unwrap();
         let busy: u64 = dies.by_cause.iter().map(|(_, time)| time).sum();
         assert!(busy > 0 && busy <= u64::from(dies.dies) * found.elapsed + 5_000_000);
         (found.elapsed, found.restarts, found.all_responses().max(), busy, device.now())

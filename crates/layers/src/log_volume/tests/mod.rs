@@ -406,7 +406,7 @@ fn it_moves_as_many_pages_as_the_simulator() {
     let victims =
         placement::build_victim(&registry::Spec::parse("greedy").unwrap(), &context, 1).unwrap();
     let simulated = placement::policies::none::NoPlacement;
-    let mut simulated = ssd::ftl::PageMapped::new(geometry, "none", simulated, victims).unwrap();
+    let mut simulated = ftl::PageMapped::new(geometry, "none", simulated, victims).unwrap();
     (0..pages).for_each(|page| simulated.write(units::Lpn(page), 0));
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(2);
     let relocated = |stack: &crate::Stack| {

@@ -1,7 +1,7 @@
 //! The cached mapping table of DFTL: which entries of the map are in DRAM, and which of them the
 //! flash does not know yet.
 
-use crate::ftl::Divider;
+use units::Divider;
 use units::lists::{Lists, NONE};
 
 /// Lists by recency.

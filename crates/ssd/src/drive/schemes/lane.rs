@@ -7,7 +7,7 @@ use units::{Lpn, Ppn};
 
 use crate::drive::media::{Cause, Tag};
 use crate::drive::time::Picos;
-use crate::ftl::Cleaning;
+use ftl::Cleaning;
 
 /// A write that found no room.
 #[derive(Clone, Copy, Debug)]

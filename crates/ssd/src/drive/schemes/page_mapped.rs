@@ -20,7 +20,7 @@ use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
 use crate::drive::profile::{CleaningConfig, FdpConfig, StaticRule, WearLevellingConfig};
 use crate::drive::time::{Picos, picos_of_micros};
-use crate::ftl::PageMapped;
+use ftl::PageMapped;
 
 /// What the registry knows.
 pub const INFO: Info = Info {

@@ -1,10 +1,9 @@
 //! Where the pages of a superblock lie: one erase block on each plane of each die, written in step.
 
-use units::{EraseBlockId, Geometry, Ppn};
+use units::{Divider, EraseBlockId, Geometry, Ppn};
 
 use crate::drive::media::Layout;
 use crate::drive::profile::SlcBlocks;
-use crate::ftl::Divider;
 
 /// What belongs together on a drive of superblocks.
 #[derive(Clone, Copy, Debug)]

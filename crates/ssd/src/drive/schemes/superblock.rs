@@ -15,11 +15,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use registry::{Args, Param, ParamKind};
-use units::{EraseBlockId, Ppn};
+use units::{Divider, EraseBlockId, Ppn};
 
 use super::{SchemeCounters, SchemeError};
 use crate::drive::media::{Layout, Media};
-use crate::ftl::Divider;
 
 /// No superblock, no place, no logical superblock.
 pub const NONE: u32 = u32::MAX;

@@ -17,7 +17,7 @@ use super::{FdpCounts, ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
 use crate::drive::profile::{Profile, StaticRule};
 use crate::drive::time::{Picos, picos_of_micros};
-use crate::ftl::PageMapped;
+use ftl::PageMapped;
 
 mod cleaning;
 mod handles;

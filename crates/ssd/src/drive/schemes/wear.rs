@@ -4,7 +4,7 @@ use placement::{Placement, Victim};
 use units::EraseBlockId;
 
 use crate::drive::profile::{StaticRule, WearLevellingConfig};
-use crate::ftl::PageMapped;
+use ftl::PageMapped;
 
 /// The rules of REPLICATION 5.1: an erase block is migrated when it "is with less than 85 percent
 /// remaining lifetime or the variance of the remaining lifetime among all blocks is above 20

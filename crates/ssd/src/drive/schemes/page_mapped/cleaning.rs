@@ -9,7 +9,7 @@ use crate::drive::media::{Cause, Command, Media, Tag};
 use crate::drive::schemes::WornOut;
 use crate::drive::schemes::watch::Watch;
 use crate::drive::time::Picos;
-use crate::ftl::Survivor;
+use ftl::Survivor;
 
 impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     /// Starts, goes on with, or ends cleaning in a lane, after something has changed there; or

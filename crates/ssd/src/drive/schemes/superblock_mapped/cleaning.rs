@@ -5,7 +5,7 @@ use units::{EraseBlockId, StreamId};
 
 use super::{SuperblockMapped, give};
 use crate::drive::media::{Cause, Command, Done, Media, Tag};
-use crate::ftl::Cleaning;
+use ftl::Cleaning;
 
 /// Victims at a time of which something is under way, at most.
 pub(super) const MOST_ENDING: usize = 4;

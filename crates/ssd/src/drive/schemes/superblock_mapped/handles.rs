@@ -189,7 +189,7 @@ mod tests {
     use units::Geometry;
 
     use super::*;
-    use crate::ftl::PageMapped;
+    use ftl::PageMapped;
 
     /// Reclaim units that hold pages of more than one handle, after random writes of pages that
     /// change their handle now and then.

@@ -10,7 +10,7 @@ use super::cleaning::is_idle;
 use crate::drive::media::Media;
 use crate::drive::profile::{Profile, SlcBlocks, SlcCacheConfig, SlcCacheKind};
 use crate::drive::time::{Picos, picos_of_micros};
-use crate::ftl::CacheSize;
+use ftl::CacheSize;
 
 /// What a scheme with an SLC cache is made from.
 #[derive(Clone, Debug)]

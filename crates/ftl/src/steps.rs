@@ -4,18 +4,18 @@
 use placement::{Placement, Victim};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
 
-use super::PageMapped;
-use super::lanes::Lanes;
-use super::page_mapped::{Frontier, UNMAPPED};
+use crate::PageMapped;
+use crate::lanes::Lanes;
+use crate::page_mapped::{Frontier, UNMAPPED};
 
 impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// The lanes.
-    pub(crate) fn lanes(&self) -> &Lanes {
+    pub fn lanes(&self) -> &Lanes {
         &self.lanes
     }
 
     /// The lanes, to be set up before the first write.
-    pub(crate) fn lanes_mut(&mut self) -> &mut Lanes {
+    pub fn lanes_mut(&mut self) -> &mut Lanes {
         &mut self.lanes
     }
 
@@ -67,7 +67,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     }
 
     /// Pages that can still be written at the write frontier of a stream.
-    pub(crate) fn room_of(&self, stream: StreamId, lane: u32) -> u32 {
+    pub fn room_of(&self, stream: StreamId, lane: u32) -> u32 {
         let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
         frontier.end - frontier.next
     }
@@ -135,7 +135,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     }
 
     /// Cleans the victim of the policies in a lane, at once. It has at least one free erase block.
-    pub(crate) fn clean_one(&mut self, lane: u32) {
+    pub fn clean_one(&mut self, lane: u32) {
         self.close_early(lane);
         let victim = self.choose_victim(StreamId(0), lane);
         self.clean(victim, lane);
@@ -146,12 +146,12 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     ///
     /// # Panics
     /// If the erase block is not closed.
-    pub(crate) fn take_victim(&mut self, block: EraseBlockId) {
+    pub fn take_victim(&mut self, block: EraseBlockId) {
         self.remove_victim(block);
     }
 
     /// Which erase blocks hold data and are no write frontier; `under_cleaning` are left out too.
-    pub(crate) fn closed_blocks(
+    pub fn closed_blocks(
         &self,
         lane: u32,
         under_cleaning: Option<EraseBlockId>,
@@ -172,7 +172,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
 
     /// How many pages of each erase block are written: those of closed ones all, those of open ones
     /// up to the frontier, of free ones none.
-    pub(crate) fn written_pages(&self) -> Vec<u32> {
+    pub fn written_pages(&self) -> Vec<u32> {
         let pages = self.device.geometry.pages_per_erase_block;
         let mut written = vec![pages; self.device.blocks.len()];
         self.lanes.not_in_use().for_each(|block| written[block as usize] = 0);

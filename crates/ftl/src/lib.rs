@@ -4,7 +4,6 @@
 mod audit;
 mod cache_blocks;
 mod cleaning;
-mod divider;
 mod frontiers;
 mod lanes;
 mod long_lying;
@@ -18,6 +17,6 @@ mod table;
 pub use audit::AuditError;
 pub use cache_blocks::CacheSize;
 pub use cleaning::{Cleaning, Survivor};
-pub(crate) use divider::Divider;
+pub use lanes::Lanes;
 pub use page_mapped::{FtlCounters, PageMapped, table_bytes};
 pub use remains::{BlockRemains, Remains, RemainsError};

@@ -1,13 +1,11 @@
 //! The lanes of a page-mapped FTL: erase blocks that can take each other's place, such as those of
 //! one plane.
 
-use units::{Geometry, StreamId};
-
-use super::divider::Divider;
+use units::{Divider, Geometry, StreamId};
 
 /// Free and retired erase blocks of each lane, and how much it holds.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub struct Lanes {
     count: u32,
     by_lane: Divider,
     blocks_per_lane: u32,
@@ -28,7 +26,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub fn new(geometry: Geometry, count: u32, overhead_blocks: u32) -> Self {
+    pub(crate) fn new(geometry: Geometry, count: u32, overhead_blocks: u32) -> Self {
         let blocks_per_lane = geometry.erase_blocks / count;
         assert!(
             blocks_per_lane * count == geometry.erase_blocks,
@@ -56,6 +54,7 @@ impl Lanes {
         }
     }
 
+    /// How many there are.
     #[inline]
     pub fn count(&self) -> u32 {
         self.count
@@ -63,46 +62,46 @@ impl Lanes {
 
     /// Where a stream's write frontier in a lane is kept.
     #[inline]
-    pub fn of_stream(&self, stream: StreamId, lane: u32) -> usize {
+    pub(crate) fn of_stream(&self, stream: StreamId, lane: u32) -> usize {
         (stream.0 * self.count + lane) as usize
     }
 
     /// The victim policy's domain for a policy's domain in a lane.
     #[inline]
-    pub fn domain_in(&self, domain: usize, lane: u32) -> usize {
+    pub(crate) fn domain_in(&self, domain: usize, lane: u32) -> usize {
         domain * self.count as usize + lane as usize
     }
 
     #[inline]
-    pub fn domain(&self, domain: usize, block: u32) -> usize {
+    pub(crate) fn domain(&self, domain: usize, block: u32) -> usize {
         if self.count == 1 { domain } else { self.domain_in(domain, self.by_lane.quotient(block)) }
     }
 
     /// The lane that an erase block lies in.
-    pub fn lane_of(&self, block: u32) -> u32 {
+    pub(crate) fn lane_of(&self, block: u32) -> u32 {
         block / self.blocks_per_lane
     }
 
     #[inline]
-    pub fn gained_page(&mut self, lane: u32) {
+    pub(crate) fn gained_page(&mut self, lane: u32) {
         if self.counts_valid_pages {
             self.valid_pages[lane as usize] += 1;
         }
     }
 
     #[inline]
-    pub fn lost_page(&mut self, block: u32) {
+    pub(crate) fn lost_page(&mut self, block: u32) {
         if self.counts_valid_pages {
             self.valid_pages[self.by_lane.quotient(block) as usize] -= 1;
         }
     }
 
-    pub fn lost_pages(&mut self, lane: u32, pages: u32) {
+    pub(crate) fn lost_pages(&mut self, lane: u32, pages: u32) {
         if self.counts_valid_pages {
             self.valid_pages[lane as usize] -= pages;
         }
     }
-
+    /// Pages of a lane that hold data, where they are counted.
     pub fn valid_pages(&self, lane: u32) -> u32 {
         self.valid_pages[lane as usize]
     }
@@ -117,7 +116,7 @@ impl Lanes {
     }
 
     /// Whether [`Lanes::valid_pages`] are counted.
-    pub fn counts_valid_pages(&self) -> bool {
+    pub(crate) fn counts_valid_pages(&self) -> bool {
         self.counts_valid_pages
     }
 
@@ -128,13 +127,14 @@ impl Lanes {
         usable.saturating_sub(self.overhead_blocks) * self.pages_per_block
     }
 
+    /// Free erase blocks of a lane.
     #[inline]
     pub fn free(&self, lane: u32) -> usize {
         self.free[lane as usize].len()
     }
 
     /// Takes a free erase block.
-    pub fn take(&mut self, lane: u32, erased: &[u32]) -> Option<u32> {
+    pub(crate) fn take(&mut self, lane: u32, erased: &[u32]) -> Option<u32> {
         let free = &mut self.free[lane as usize];
         if !self.least_worn_first {
             return free.pop();
@@ -146,7 +146,7 @@ impl Lanes {
     }
 
     /// An erase block was erased for the `erases`th time.
-    pub fn put_back(&mut self, lane: u32, block: u32, erases: u32) {
+    pub(crate) fn put_back(&mut self, lane: u32, block: u32, erases: u32) {
         if self.endurance.get(block as usize).is_some_and(|&endurance| erases >= endurance) {
             self.retired[lane as usize].push(block);
         } else {
@@ -155,19 +155,19 @@ impl Lanes {
     }
 
     /// Keeps the first erase blocks of the first lane for one use.
-    pub fn set_aside(&mut self, blocks: u32) {
+    pub(crate) fn set_aside(&mut self, blocks: u32) {
         self.free[0].retain(|&block| block >= blocks);
         self.aside = (0..blocks).rev().collect();
         self.all_aside = blocks;
     }
 
     /// Erase blocks set aside that are free.
-    pub fn aside(&self) -> usize {
+    pub(crate) fn aside(&self) -> usize {
         self.aside.len()
     }
 
     /// Takes the least worn of those.
-    pub fn take_aside(&mut self, erased: &[u32]) -> Option<u32> {
+    pub(crate) fn take_aside(&mut self, erased: &[u32]) -> Option<u32> {
         let least = (0..self.aside.len()).rev();
         let least = least.min_by_key(|&index| erased[self.aside[index] as usize])?;
         Some(self.aside.remove(least))
@@ -175,7 +175,7 @@ impl Lanes {
 
     /// One that was set aside was erased, and has lost so much of its endurance. One that is worn
     /// out leaves.
-    pub fn put_aside(&mut self, block: u32, worn: u32) {
+    pub(crate) fn put_aside(&mut self, block: u32, worn: u32) {
         if self.endurance.get(block as usize).is_some_and(|&endurance| worn >= endurance) {
             self.all_aside -= 1;
             self.retired[0].push(block);
@@ -185,7 +185,7 @@ impl Lanes {
     }
 
     /// Takes the erase blocks that were found in use out of the free ones.
-    pub fn occupy(&mut self, lane: u32, is_in_use: &[bool]) {
+    pub(crate) fn occupy(&mut self, lane: u32, is_in_use: &[bool]) {
         self.free[lane as usize].retain(|&block| !is_in_use[block as usize]);
     }
 
@@ -193,16 +193,16 @@ impl Lanes {
     pub fn not_in_use(&self) -> impl Iterator<Item = u32> {
         self.free.iter().chain(&self.retired).flatten().chain(&self.aside).copied()
     }
-
+    /// All free and retired erase blocks of a lane.
     pub fn not_in_use_of(&self, lane: u32) -> impl Iterator<Item = u32> {
         let aside = if lane == 0 { &self.aside[..] } else { &[] };
         self.free[lane as usize].iter().chain(&self.retired[lane as usize]).chain(aside).copied()
     }
-
+    /// Erase blocks of a lane.
     pub fn blocks_of(&self, lane: u32) -> std::ops::Range<u32> {
         lane * self.blocks_per_lane..(lane + 1) * self.blocks_per_lane
     }
-
+    /// Erase blocks that are worn out or were bad.
     pub fn retired_blocks(&self) -> usize {
         self.retired.iter().map(Vec::len).sum()
     }
@@ -224,7 +224,7 @@ impl Lanes {
         }
         self.endurance = endurance;
     }
-
+    /// Erases that each erase block stands; empty if there is no limit.
     pub fn endurance(&self) -> &[u32] {
         &self.endurance
     }

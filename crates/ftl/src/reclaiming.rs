@@ -3,7 +3,7 @@
 use placement::{Placement, Victim};
 use units::{EraseBlockId, StreamId};
 
-use super::page_mapped::PageMapped;
+use crate::page_mapped::PageMapped;
 
 impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// An erase block is cleaned for a reason that is not the policies'.

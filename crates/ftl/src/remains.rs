@@ -5,8 +5,8 @@ use placement::{Block, Placement, Victim};
 use thiserror::Error;
 use units::{EraseBlockId, StreamId};
 
-use super::PageMapped;
-use super::page_mapped::{Frontier, UNMAPPED};
+use crate::PageMapped;
+use crate::page_mapped::{Frontier, UNMAPPED};
 
 /// What is known of one erase block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

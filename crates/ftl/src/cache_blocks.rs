@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use placement::{Placement, Victim};
 use units::{EraseBlockId, StreamId};
 
-use super::PageMapped;
+use crate::PageMapped;
 
 /// How the cache is made up.
 #[derive(Clone, Copy, Debug)]

@@ -3,12 +3,12 @@
 use placement::{Block, BuildError, Death, Device, Place, Placement, Previous, Victim};
 use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
 
-use super::Cleaning;
-use super::cache_blocks::CacheBlocks;
-use super::divider::Divider;
-use super::lanes::Lanes;
-use super::long_lying::LongLying;
-use super::table::Table;
+use crate::Cleaning;
+use crate::cache_blocks::CacheBlocks;
+use crate::lanes::Lanes;
+use crate::long_lying::LongLying;
+use crate::table::Table;
+use units::Divider;
 
 /// Page operations whose table entries are fetched together before any of them is carried out.
 const BATCH: usize = 64;

@@ -3,7 +3,7 @@
 use placement::{Block, Placement, Victim};
 use units::{EraseBlockId, StreamId};
 
-use super::page_mapped::{Frontier, PageMapped};
+use crate::page_mapped::{Frontier, PageMapped};
 
 impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// The next stream whose open erase block in a lane is to be [closed](Self::close) early: asked

@@ -3,8 +3,8 @@
 use placement::{Placement, Pull, Victim};
 use units::{EraseBlockId, Lpn, Ppn};
 
-use super::PageMapped;
-use super::cleaning::Survivor;
+use crate::PageMapped;
+use crate::cleaning::Survivor;
 
 impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// Lists the pages that are taken along, `most` at most. They are of closed erase blocks of the

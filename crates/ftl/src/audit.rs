@@ -3,7 +3,7 @@
 use placement::{Placement, Victim};
 use thiserror::Error;
 
-use super::PageMapped;
+use crate::PageMapped;
 
 /// Two tables of an FTL contradict each other: a bug.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -10,7 +10,7 @@
 use placement::{Placement, Pull, Survivors, Victim};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
 
-use super::PageMapped;
+use crate::PageMapped;
 
 /// A valid page of a victim, or one that is moved along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

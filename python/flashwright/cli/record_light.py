@@ -102,15 +102,14 @@ class _Watch:
         return f"Counting: {size(written)} by the database, {size(got)} on its device"
 
     def run(self) -> None:
-        from flashwright.recording.light import LOOK_S
-
         if self._command is not None:
             self._command.begin()
         while not self._is_over():
-            if self._command is not None and self._command.has_ended(LOOK_S):
-                return
+            pause_s = self._light.pause_s
             if self._command is None:
-                self._asked_to_end.wait(LOOK_S)
+                self._asked_to_end.wait(pause_s)
+            elif self._command.has_ended(pause_s):
+                return
             self._light.sample()
         if self._command is not None:
             self.was_stopped = True

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import platform
 import re
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +27,8 @@ from .running import Running
 
 LOOK_S = 0.25
 """Between two looks at processes and devices."""
+_WORK_SHARE = 0.05
+"""Looking takes no more of a processor than this."""
 MOST_SAMPLES = 4096
 """When there are more, every other one is dropped, and they are taken half as often."""
 _GROUPS = Path("/sys/fs/cgroup")
@@ -45,7 +46,7 @@ class Sample:
 
 
 class Light:
-    """Counts from `begin` to `end`. `sample` in between, or `watch` for a thread that does."""
+    """Counts from `begin` to `end`, with `sample` in between."""
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class Light:
         self._group_before = 0
         self._samples: list[Sample] = []
         self._every, self._skipped = 1, 0
+        self.pause_s = LOOK_S
         self._first_dirty = 0
 
     @property
@@ -114,8 +116,10 @@ class Light:
             self._own.begin()
 
     def sample(self) -> None:
-        """Look at everything now."""
+        """Look at everything now; after `pause_s` again."""
+        begun = time.thread_time()
         self._processes.look()
+        self.pause_s = max(LOOK_S, (time.thread_time() - begun) / _WORK_SHARE)
         self._skipped += 1
         if self._skipped < self._every:
             return
@@ -124,11 +128,6 @@ class Light:
         if len(self._samples) > MOST_SAMPLES:
             self._samples[1::2] = []
             self._every *= 2
-
-    def watch(self, has_ended: threading.Event) -> None:
-        """Look again and again until the event."""
-        while not has_ended.wait(LOOK_S):
-            self.sample()
 
     def end(self) -> dict[str, Any]:
         """Count no more, and give `counters`, `drive_counters` and `not_known` of the result."""

@@ -34,7 +34,9 @@ def page(run: Run) -> Page:
         headline=headline(result),
         facts=facts,
         sections=[
-            Section("What was counted", [Table("Between beginning and end", columns, rows(result))]),
+            Section(
+                "What was counted", [Table("Between beginning and end", columns, rows(result))]
+            ),
             Section("Over time", [_over_time(run)]),
         ],
         provenance=result["provenance"],

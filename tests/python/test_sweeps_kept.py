@@ -89,7 +89,7 @@ def test_a_comparison_that_was_stopped_goes_on_from_what_is_finished(
     counting.most = 1
     code, said = command(*words, "--out", "run")
     assert code == 130
-    assert f"1 of {planned} simulations are finished, and are not done again in run" in said
+    assert f"1 of {planned} simulations are kept in run, and are not done again" in said
     assert not _result("run")["complete"]
     counting.most = None
     code, said = command(*words, "--out", "run")

@@ -52,7 +52,9 @@ def test_all_that_is_asked_reaches_nbdkit(tmp_path: Path, monkeypatch: pytest.Mo
     )
     with pytest.raises(StartedError):
         serving.serve_nbd(asked, tmp_path / "socket", ["--tls=require"])
-    assert {word for word in became if "=" in word} == {
+    [ready] = [word for word in became if word.startswith("ready=")]
+    assert f"nbd-client -unix {tmp_path / 'socket'} /dev/nbd0" in ready
+    assert {word for word in became if "=" in word} - {ready} == {
         *("volume=/dev/some", "depth=7", "bare=yes", "staging=/dev/other", "--tls=require"),
         *(f"memory={1 << 26}", f"scrub_every={2 * 86_400}"),
         *(f"metrics={tmp_path / 'metrics'}", "metrics_every=2.5"),

@@ -128,8 +128,8 @@ class Output(Json):
 
 def kept_of(finished: int, planned: int, what: str, folder: Path | None) -> str:
     """Say what a comparison that was stopped has finished, and what becomes of it."""
-    of_all = f"{finished} of {planned} {what} are finished"
-    return of_all if folder is None else f"{of_all}, and are not done again in {folder}"
+    of_all = f"{finished} of {planned} {what} are kept"
+    return of_all if folder is None else f"{of_all} in {folder}, and are not done again"
 
 
 def say(line: str = "", *, err: bool = False) -> None:

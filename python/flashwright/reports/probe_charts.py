@@ -327,7 +327,7 @@ def _marks(
     annotations: list[dict[str, Any]] = []
     # Texts of neighbouring lines stand at different heights.
     heights = [0.98, 0.9, 0.82, 0.74]
-    lines = 0
+    lines = levels = 0
     said: set[tuple[str, bool]] = set()
     for mark in marks:
         x, y = mark.get("x"), mark.get("y")
@@ -394,14 +394,17 @@ def _marks(
                     "line": line,
                 }
             )
+            # Two levels may be close: their texts stand at either end.
+            is_left = levels % 2 == 1
             at = {
-                "x": 0.995,
+                "x": 0.005 if is_left else 0.995,
                 "xref": "paper",
                 "y": _place(y, axes["y"]),
-                "xanchor": "right",
+                "xanchor": "left" if is_left else "right",
                 "yanchor": "bottom",
             }
             annotations += [] if is_told else [{**text, **at}]
+            levels += not is_told
     return points, shapes, annotations
 
 

@@ -119,7 +119,7 @@ def headline(result: Mapping[str, Any]) -> str:
     )
     text += f" ({significant(own / written)} of it for the file system itself)" if own else ""
     flash = layers.get("flash")
-    if flash is not None and result["device"]["steady"]["write_amplification"]:
+    if flash is not None and (result["device"]["steady"] or {}).get("write_amplification"):
         text += (
             f" and the flash of {result['device']['name']} programmed "
             f"{significant(flash['write']['to_first'])}"

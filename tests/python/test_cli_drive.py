@@ -23,7 +23,7 @@ READS = "io:random(reads=1,requests=20000)"
 WRITES = "io:random(requests=20000)"
 SMALL_DRIVE = ["--set", "media.erase_blocks_per_plane=64"]
 A16 = ["--device", "a16", *SMALL_DRIVE]
-LATENCY_KEYS = {"count", "mean", "p50", "p99", "p999", "max"}
+LATENCY_KEYS = {"count", "mean", "p50", "p99", "p999", "p9999", "max"}
 DRIVE_KEYS = {
     "requests",
     "latency_ns",

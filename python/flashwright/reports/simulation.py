@@ -28,7 +28,8 @@ def page(run: Run) -> Page:
     policy = victim if placement == "none" else f"{placement} with {victim}"
     headline = (
         f"{policy} programs {significant(found)} pages for each page that the host writes, at "
-        f"{alpha(result['over_provisioning'])} over-provisioning."
+        f"{alpha(result['over_provisioning'])} over-provisioning"
+        f"{'' if result['steady'] else ', in a run that is not steady'}."
     )
     facts = [Fact("write amplification", amplification(result), "with half of its 95 % interval")]
     # From Python it may be left out.

@@ -157,7 +157,7 @@ def _share(fraction: float) -> str:
 
 def _of_flash(result: Mapping[str, Any]) -> str:
     flash = result["layers"].get("flash")
-    if flash is None or not result["device"]["steady"]["write_amplification"]:
+    if flash is None or not (result["device"]["steady"] or {}).get("write_amplification"):
         return ""
     name, write = result["device"]["name"], flash["write"]
     if write["to_first"] is not None:

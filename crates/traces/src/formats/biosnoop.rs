@@ -4,7 +4,7 @@ use registry::{Args, Info, Param, ParamKind};
 use units::{IoOp, IoRequest, Nanos};
 
 use crate::error::{Bad, TraceError};
-use crate::fields::{SECTOR_BYTES, Words, number, number32, time};
+use crate::fields::{SECTOR_BYTES, Words, number, number32, time, whole};
 use crate::formats::blk_events::{Kind, kind_of};
 use crate::formats::by_issue::{AHEAD_NS, ByIssue, Names};
 use crate::formats::{Fit, Format};
@@ -129,6 +129,18 @@ impl Columns {
     }
 }
 
+impl Columns {
+    /// Whether the name of the disk is blank: what the operation should be stands in its place.
+    fn has_no_disk(&self, words: &[&[u8]]) -> bool {
+        let at = |index: usize| words.get(index).copied().unwrap_or(b"");
+        words.len() + 1 == self.count
+            && self.disk.is_some_and(|disk| {
+                disk + 1 == self.op && at(disk).len() <= 4 && kind_of(at(disk), 1).is_some()
+            })
+            && whole(at(self.sector.saturating_sub(1))).is_some()
+    }
+}
+
 /// No device reads more at once: what bcc calls a larger read is a discard.
 const MOST_READ_BYTES: u64 = 32 << 20;
 
@@ -203,9 +215,7 @@ impl LineFormat for Biosnoop {
             return Ok(());
         }
         let columns = &self.columns;
-        if words.len() + 1 == columns.count && columns.disk.is_some() {
-            // The name of the disk is blank.
-            number32("PID", words[columns.pid.unwrap_or(0).min(words.len() - 1)])?;
+        if columns.has_no_disk(&words) {
             count(&mut self.tally, UNSEEN);
             return Ok(());
         }

@@ -355,7 +355,7 @@ fn a_table_whose_columns_are_not_named_right_says_how() {
 }
 
 /// One file of a tar archive, and what comes behind all of them.
-fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+pub fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, content) in files {
         let mut header = [0u8; 512];
@@ -372,7 +372,7 @@ fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// A zip archive of deflated files, whose sizes stand before or behind their bytes.
-fn zip(files: &[(&str, &[u8])], sizes_behind: bool) -> Vec<u8> {
+pub fn zip(files: &[(&str, &[u8])], sizes_behind: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, content) in files {
         let mut packed =

@@ -138,6 +138,10 @@ proptest! {
     fn any_text_is_read_or_refused(text in "([0-9]{1,20}[ ,.:+-]{0,2}|[RWrwQDC]|Read|Write|\n\
                                             ){0,60}", skip_bad in 0u64..5) {
         let _ = read("t.csv", text.as_bytes(), None, skip_bad);
+        let columns = "columns(time=1,unit=ms,op=2,offset=3,length=1,stream=2,latency=3)";
+        let _ = read("t.csv", text.as_bytes(), Some(columns), skip_bad);
+        let log = "fio_log(value=latency)";
+        let _ = read("t_lat.1.log", text.as_bytes(), Some(log), skip_bad);
         for format in formats::ALL {
             let _ = read("t", text.as_bytes(), Some(format.info.name), skip_bad);
         }
@@ -153,6 +157,26 @@ proptest! {
         let bytes = apply(sample.bytes.clone(), &edits);
         let _ = read(sample.file, &bytes, Some(sample.format), skip_bad);
         let _ = read(sample.file, &bytes, None, skip_bad);
+    }
+
+    #[test]
+    fn damaged_archives_are_read_or_refused(edits in edits(), which in 0..2, behind: bool) {
+        let line: &[u8] = b"1,usr,0,Read,0,512,9\n";
+        let files: [(&str, &[u8]); 2] = [("README", b"about"), ("a.csv", line)];
+        let bytes = if which == 0 {
+            crate::field::tar(&files)
+        } else {
+            crate::field::zip(&files, behind)
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.zip");
+        std::fs::write(&path, apply(bytes, &edits)).unwrap();
+        for path in [path.clone(), path.join("a.csv")] {
+            if let Ok(mut trace) = traces::open(&path, &OpenOptions::default()) {
+                let mut out = Vec::new();
+                while matches!(trace.read_batch(&mut out, 1000), Ok(count) if count > 0) {}
+            }
+        }
     }
 
     #[test]

@@ -10,8 +10,8 @@ of the rows show, beside 7 that send 99 % writes and have 64 outstanding each at
 
 The throughput of a row is the median over the time of the run's last 30 %, as the rows' is. Where
 several zones are written at a time they are trimmed nearly together, so that a drive is fast after
-that and slow before: more of the time than of the bytes. Other patterns are as fast at any time;
-of them less is played, and the mean is taken.
+that and slow before: more of the time than of the bytes. Other patterns are as fast at any time, or
+in each pass (`each_once`); of them less is played, and the mean is taken.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Effort:
     warm_up: float = 0.1
     """Of the used part of the drive: written before what is measured."""
     window: float = 0.25
-    """Of the used part of the drive: written while it is measured; of `zns` LAST_PART."""
+    """Of the used part of the drive: written while it is measured; of `zns` LAST_PART of the run,
+    of `each_once` a whole pass."""
     aging: float = 5.0
     """How often a drive was overwritten before response times are measured."""
     settle_s: float = 1.5
@@ -156,7 +157,9 @@ def write(
         # It is written about once: there is no more to come.
         before = min(before, 0.5)
     warm_up = int(effort.warm_up * used / a_request)
-    timed = LAST_PART * all_requests if row.pattern == "zns" else effort.window * used / a_request
+    # A drive copies nothing when a pass of `each_once` begins, and most towards its end.
+    window = 1.0 if is_each_once(row) else effort.window
+    timed = LAST_PART * all_requests if row.pattern == "zns" else window * used / a_request
     count = max(1, int(timed))
     untimed = max(0, min(int(all_requests * before), all_requests - warm_up - count))
     flow = {

@@ -9,10 +9,13 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from flashwright.cli.following import NEXT
+from flashwright.recording import fill
 from flashwright.recording.tools import tool
 from flashwright.workloads.supervisor import Supervisor
 from recordings import require
@@ -116,3 +119,31 @@ def test_a_drive_has_the_size_and_the_fill_of_the_disk(
     assert found["estimate"]["memory_bytes"] <= MOST_BYTES
     assert found["slices"] * found["slice_bytes"] == DISK_BYTES
     assert "256 GiB, from the recording" in printed
+
+
+def test_the_fill_is_that_of_the_disk_or_of_its_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system on the whole disk counts, whatever is left of partitions; else these do."""
+
+    def part(name: str, number: str, sectors: int) -> Path:
+        folder = tmp_path / "sdx" / name
+        folder.mkdir(parents=True)
+        (folder / "dev").write_text(f"{number}\n")
+        (folder / "size").write_text(f"{sectors}\n")
+        (folder / "partition").write_text("1\n") if name else None
+        return folder
+
+    part("", "8:0", 1000)
+    part("sdx1", "8:1", 300)
+    part("sdx2", "8:2", 500)
+    disk: Any = SimpleNamespace(sys=tmp_path / "sdx")
+    sizes = {"/disk": 1000, "/one": 70, "/gone": None}
+    monkeypatch.setattr(fill, "_used", sizes.get)
+    for mounted, used in (
+        ({}, None),
+        ({"8:1": ["/gone", "/one"]}, 70 + 500 * 512),
+        ({"8:0": ["/disk"], "8:1": ["/one"]}, 1000),
+    ):
+        monkeypatch.setattr(fill, "_mounted", lambda found=mounted: found)
+        assert fill.used_bytes(disk) == used

@@ -19,13 +19,21 @@ def used_bytes(device: BlockDevice) -> int | None:
     A partition from which none is mounted counts as full. None if none is mounted at all.
     """
     mounted = _mounted()
-    partitions = [path.parent for path in device.sys.glob("*/partition")]
+
+    def used(part: Path) -> int | None:
+        points = mounted.get((part / "dev").read_text().strip(), [])
+        return next((one for one in map(_used, points) if one is not None), None)
+
+    whole = used(device.sys)
+    if whole is not None:
+        # What is left of earlier partitions means nothing then.
+        return whole
     found, is_known = 0, False
-    for part in partitions or [device.sys]:
-        point = mounted.get((part / "dev").read_text().strip())
-        used = None if point is None else _used(point)
-        is_known |= used is not None
-        found += int((part / "size").read_text()) * _SECTOR_BYTES if used is None else used
+    for part in (path.parent for path in device.sys.glob("*/partition")):
+        of_part = used(part)
+        is_known |= of_part is not None
+        size = int((part / "size").read_text()) * _SECTOR_BYTES
+        found += size if of_part is None else of_part
     return found if is_known else None
 
 
@@ -37,19 +45,20 @@ def _used(point: str) -> int | None:
     return (about.f_blocks - about.f_bfree) * about.f_frsize
 
 
-def _mounted() -> dict[str, str]:
-    """Give a mount point of each device, by its number."""
-    found: dict[str, str] = {}
+def _mounted() -> dict[str, list[str]]:
+    """Give the mount points of each device, by its number: those that are surely its own first."""
+    own: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, more = line.partition(" - ")
         words, source = fields.split(), more.split()[1]
         point = words[_POINT].encode().decode("unicode_escape")
-        found.setdefault(words[_NUMBER], point)
+        own.setdefault(words[_NUMBER], []).append(point)
         if source.startswith("/dev/"):
-            # btrfs gives each subvolume a number of its own.
+            # btrfs gives each subvolume a number of its own. A name may be another device's by now.
             try:
                 number = Path(source).stat().st_rdev
             except OSError:
                 continue
-            found.setdefault(f"{os.major(number)}:{os.minor(number)}", point)
-    return found
+            by_name.setdefault(f"{os.major(number)}:{os.minor(number)}", []).append(point)
+    return {number: own.get(number, []) + by_name.get(number, []) for number in {*own, *by_name}}

@@ -394,14 +394,14 @@ def _marks(
                     "line": line,
                 }
             )
-            # Two levels may be close: their texts stand at either end.
+            # Two levels may be the same: one text stands above at the right, one below at the left.
             is_left = levels % 2 == 1
             at = {
                 "x": 0.005 if is_left else 0.995,
                 "xref": "paper",
                 "y": _place(y, axes["y"]),
                 "xanchor": "left" if is_left else "right",
-                "yanchor": "bottom",
+                "yanchor": "top" if is_left else "bottom",
             }
             annotations += [] if is_told else [{**text, **at}]
             levels += not is_told

@@ -236,6 +236,7 @@ impl Server for Connection {
     fn after_fork() -> Result<()> {
         let settings = settings();
         let (metrics, control) = (settings.metrics.clone(), settings.control.clone());
+        let ready = settings.ready.clone();
         let every = settings.metrics_every.unwrap_or(METRICS_EVERY);
         let service =
             Service::start_straight(move || settings.open()).map_err(|error| failed(&error))?;
@@ -254,7 +255,7 @@ impl Server for Connection {
         };
         *SERVING.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
         #[allow(clippy::print_stderr, reason = "nbdkit's log")]
-        if let Some(text) = settings.ready {
+        if let Some(text) = ready {
             eprintln!("{text}");
         }
         Ok(())

@@ -24,6 +24,8 @@ from recordings import require
 from support import Cli, find_program
 from zygote import Zygote
 
+# Most tests look for sentences; those of what fits a terminal say how wide one is.
+os.environ["COLUMNS"] = "400"
 WRONG_USE = 2
 """The exit code of wrong use or wrong input."""
 TRACEFS = Path("/sys/kernel/tracing")

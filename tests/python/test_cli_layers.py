@@ -98,7 +98,7 @@ WRONG_USE = [
         "probe it first",
     ),
     (["small.parquet", "--device", "data", "--write", "--stack", STACK], "--destroy-data data"),
-    (["small.parquet", *DRIVE, "--region", "1Mi"], "choose --remap fold"),
+    (["small.parquet", *DRIVE, "--region", "1Mi"], "--remap fold lets"),
     (
         ["small.parquet", *DRIVE, "--state", "filled", "--overwrites", "1"],
         "--overwrites: it is of --state aged",
@@ -619,8 +619,9 @@ def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -
     ]
     assert [row["verdict"] is None for row in result["results"]] == [True, False, True, False]
     matrix = done.stdout.partition(layer_words.BY_DRIVE)[2].splitlines()
-    assert matrix[2].split() == ["stack", PROFILE, "sd-card"]
-    assert len(matrix[4].split()) == 3
+    heading = next(number for number, line in enumerate(matrix) if "stack" in line)
+    assert matrix[heading].split() == ["stack", PROFILE, "sd-card"]
+    assert len(matrix[heading + 2].split()) == 3
     assert (
         done.stdout.count("times faster")
         + done.stdout.count("slower")

@@ -81,7 +81,7 @@ WRONG_USE = [
     (["small.parquet", *MEMORY, "--skip", "10"], "no request of it is selected"),
     (["small.parquet", *MEMORY, "--state", "aged"], "--state: it is for a simulated drive"),
     (["small.parquet", *MEMORY, "--destroy-data", "x"], "it confirms --write"),
-    (["small.parquet", *MEMORY, "--region", "1Mi"], "choose --remap fold"),
+    (["small.parquet", *MEMORY, "--region", "1Mi"], "--remap fold lets"),
     (["small.parquet", *MEMORY, "--region", "65Mi"], "--region: memory(bytes=64Mi) has"),
     (
         ["small.parquet", "--device", "memory(bytes=1Mi)", "--remap", "dense"],

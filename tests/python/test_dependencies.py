@@ -21,6 +21,7 @@ STEPS = (
     {"units", "registry"},
     {"traces", "models", "block"},
     {"placement", "player"},
+    {"ftl"},
     {"ssd"},
     {"layers", "devices"},
     {"prober", "replay", "transactions", "faults"},
@@ -31,7 +32,7 @@ PLUGINS = ("nbdkit", "sqlite")
 MAY_BE_UNSAFE = {"devices", "servers", "prober", "sqlite"}
 # Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
 # with.
-PURE = {"units", "registry", "block", "models", "placement", "player", "ssd", "layers"}
+PURE = {"units", "registry", "block", "models", "placement", "player", "ftl", "ssd", "layers"}
 IMPURE = re.compile(
     r"\b(std::fs|std::net|std::process|SystemTime|thread_rng|rand::rng\(\)|from_os_rng)\b"
 )
@@ -336,13 +337,13 @@ def test_the_table_of_folders_goes_round_in_no_circle() -> None:
         ),
         ("drive/media/tests.rs", "use crate::drive::run;", []),
         (
-            "ftl/lanes.rs",
+            "steady.rs",
             "use crate::counting::Wear; use crate::drive::media::Media;",
             ["counting::Wear", "media::Media"],
         ),
         (
             "counting/run.rs",
-            "use crate::ftl::PageMapped; use crate::drive::time::Picos;",
+            "use crate::steady::Stretch; use crate::drive::time::Picos;",
             ["time::Picos"],
         ),
     ],

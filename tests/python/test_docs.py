@@ -111,6 +111,8 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "hot.py").write_text(own[1] + "\n")
     (tmp_path / "tpcc").mkdir()
     shutil.copy(data.TPCC_REQUESTS, tmp_path / "tpcc" / "requests.parquet")
+    table = ["ts,rw,lba,blocks", *(f"{n},W,{8 * n},8" for n in range(100))]
+    (tmp_path / "mine.csv").write_text("\n".join(table) + "\n")
     lines = [
         f"{128166372000000000 + 1000 * n},prxy,0,Write,{n * 4096},4096,100" for n in range(100)
     ]

@@ -414,8 +414,13 @@ def layers(
     found = {"calls": {"write": {"bytes": calls, "by_purpose": {}}}, "queued": {"write": device}}
     return {
         "layers": {**found, "device": {"write": device}, **flash},
-        "device": {"name": "nvme-tlc"},
+        "device": {"name": "nvme-tlc", "steady": {"write_amplification": True}},
     }
+
+
+def unsteady(of: dict[str, Any]) -> dict[str, Any]:
+    of["device"]["steady"]["write_amplification"] = False
+    return of
 
 
 FLASH = {"write": {"to_previous": 1.2, "to_first": None}}
@@ -448,6 +453,10 @@ FLASH = {"write": {"to_previous": 1.2, "to_first": None}}
             layers(8, 8, 0, 0, 0, flash={"write": {"to_previous": 1.2, "to_first": 1.3}}),
             "For every byte the database wrote, the device received 1.00 for it. The flash of "
             "nvme-tlc programmed 1.30 for it.",
+        ),
+        (
+            unsteady(layers(8, 8, 0, 0, 0, flash=FLASH)),
+            "For every byte the database wrote, the device received 1.00 for it.",
         ),
         (
             layers(8, 8, 0, 0, 80_000),

@@ -26,4 +26,9 @@ NEXT: dict[str, tuple[str, ...]] = {
 def propose(to: Json, command: str, source: str | Path) -> None:
     """Print a command that goes on with what is there now."""
     words = ("flashwright", command, str(source), *NEXT[command])
-    to.say(f"Next:   {shlex.join(words)}")
+    say_next(to, shlex.join(words))
+
+
+def say_next(to: Json, command: str) -> None:
+    """Print a command as it is to be typed; whoever makes it up himself has a test that runs it."""
+    to.say(f"Next:   {command}")

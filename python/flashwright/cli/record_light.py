@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashwright._text import size
+from flashwright.cli.following import say_next
 from flashwright.cli.output import Json, Output, print_table, say
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def record_light(
     Output(to.json_path, folder).finish(run)
     warn_if_never_made(running)
     if running.path.exists() and _can_be_traced():
-        to.say(f"Next:   {next_command(running, command)}")
+        say_next(to, next_command(running, command))
     if code:
         leave_as(command, code, folder)
 

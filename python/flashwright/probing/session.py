@@ -42,7 +42,7 @@ class ProbeOutcome:
     @property
     def is_complete(self) -> bool:
         """Whether every experiment of the plan was done, or found to be impossible."""
-        return self.error is None and not self.is_stopped
+        return self.error is None and not self.is_stopped and not self.missing
 
 
 class Session:

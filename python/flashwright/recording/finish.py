@@ -76,7 +76,8 @@ def finish(folder: Path) -> Run:
             )
         about[_ZEROS[name]] = said["start_ns"]
         # What was killed may have a part of a record at its end.
-        about["torn_records"] = said["left_out"].get(_TORN, 0)
+        torn = said["left_out"].get(_TORN, 0)
+        about["torn_records"] = max(about.get("torn_records", 0), torn)
     _set_zeros(about)
     run = Run("record", result, table_files=files)
     _add_path(run, raw)

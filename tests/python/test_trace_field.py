@@ -15,16 +15,17 @@ import flashwright
 from support import Cli
 
 MISSING = "about 9500 events are missing, as its summary says: counts and bytes are too low"
+REQUESTS = 12_000
 SUMMARY = "CPU0 (259,0):\nEvents (259,0): 6 entries\nSkips: 2 forward (9,500 - 99.9%)\n"
 
 
 @pytest.fixture
 def lossy(tmp_path: Path) -> Path:
     """A text of blkparse that lost events, and has a zone reset."""
-    lines = [
-        f" 259,0    0 {number + 1:8}    0.{number * 1000:09}   900  D   W {number % 64 * 8} + 8 [x]"
-        for number in range(4000)
-    ]
+    lines = []
+    for number in range(REQUESTS):
+        sector = number * 7919 % 6000 * 8
+        lines.append(f" 259,0 0 {number + 1} 0.{number * 1000:09} 900 D W {sector} + 8 [x]")
     lines.insert(9, " 259,0    0 0    0.000009000   900  D  ZR 0 + 0 [x]")
     path = tmp_path / "lossy.blkparse"
     path.write_text("\n".join(lines) + "\n" + SUMMARY)
@@ -42,11 +43,11 @@ def test_lost_events_are_said_by_every_command_that_reads_the_trace(
     name = lossy.name
     commands: dict[str, tuple[list[str], str | None]] = {
         "a": (["trace", "stats", name], None),
-        "b": (["simulate", name, "--op", "0.3"], "workload"),
-        "c": (["compare", name, "--op", "0.3"], "workloads"),
+        "b": (["simulate", name, "--op", "0.5"], "workload"),
+        "c": (["compare", name, "--op", "0.5"], "workloads"),
         "d": (["simulate", name, "--device", "intel-x25e"], "workload"),
         "e": (["replay", name, "--device", "memory(bytes=64Mi)", "--write"], "trace"),
-        "f": (["model", "bound", name, "--op", "0.3"], "workload"),
+        "f": (["model", "bound", name, "--op", "0.5"], "workload"),
         "g": (["layers", name, "--device", "intel-x25e", "--stack", "scheduler"], "trace"),
     }
     for place, (command, key) in commands.items():
@@ -74,7 +75,7 @@ def test_the_library_gives_what_was_found_beside_requests(lossy: Path) -> None:
         workload = flashwright._core.load_workload(str(lossy))
     assert workload.reading["lost_events"] == 9500
     trace = flashwright.open_trace(lossy)
-    assert pa.RecordBatchReader.from_stream(trace).read_all().num_rows == 4000
+    assert pa.RecordBatchReader.from_stream(trace).read_all().num_rows == REQUESTS
     assert trace.reading["warnings"] == [MISSING]
 
 

@@ -170,6 +170,8 @@ def rows(figures: Mapping[str, Any], labels: Labels) -> list[tuple[str, str]]:
 
 def trace_rows(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give the figures of a trace; where it has no times, windows are counted in requests."""
+    # Most traces do not tell whether events are missing.
+    figures = {key: value for key, value in figures.items() if key != "lost_events" or value}
     labels = TRACE
     if not figures.get("duration_ns"):
         label, _ = TRACE["window_ns"]

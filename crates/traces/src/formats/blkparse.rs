@@ -194,7 +194,7 @@ impl LineFormat for Blkparse {
             Some(skips) => facts.tell_lost(skips, ", as its summary says"),
             None => facts.tell_lost(
                 self.sequences.missing(),
-                " by the numbers of its CPUs, unless it was filtered (blkparse -a, grep)",
+                " (gaps in the numbers of its CPUs), unless it was filtered by blkparse -a or grep",
             ),
         }
     }

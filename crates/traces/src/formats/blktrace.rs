@@ -419,14 +419,13 @@ impl TraceReader for BlktraceReader {
         self.streams.iter().for_each(|stream| stream.bad.tell(&mut facts));
         self.matcher.tell(&mut facts);
         let missing = self.streams.iter().map(|stream| stream.sequences.missing()).sum();
-        facts.tell_lost(missing, " by the numbers of its CPUs: they were lost");
+        facts.tell_lost(missing, " (gaps in the numbers of a CPU)");
         facts.tell_cut(self.streams.iter().map(|stream| stream.cut).sum());
         if let Some(first) = self.missing_cpus.first() {
             let numbers: Vec<String> = self.missing_cpus.iter().map(u32::to_string).collect();
-            let (cpus, files) =
-                if numbers.len() == 1 { ("CPU", "file is") } else { ("CPUs", "files are") };
+            let cpus = if numbers.len() == 1 { "CPU" } else { "CPUs" };
             facts.warnings.push(format!(
-                "the {files} missing of {cpus} {} (NAME.blktrace.{first} ...): what went through \
+                "no file of {cpus} {} (NAME.blktrace.{first}): what went through \
                  there is not counted",
                 numbers.join(", ")
             ));

@@ -80,6 +80,8 @@ def test_a_loop_device_lies_on_the_disk_of_its_file(
 def test_the_disk_of_a_partition(loop: Loop) -> None:
     disk = loop("parts", 64)
     # Without a table on it, as not every kernel reads one.
+    # A test that was killed may have left one.
+    subprocess.run([find_program("delpart"), disk, "1"], check=False, capture_output=True)
     run(find_program("addpart"), disk, "1", "2048", "65536")
     number = Path(f"/sys/class/block/{disk.name}p1/dev").read_text().strip()
     part = devices.BlockDevice(f"{disk.name}p1", number)

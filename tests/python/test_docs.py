@@ -112,6 +112,8 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "tpcc").mkdir()
     shutil.copy(data.TPCC_REQUESTS, tmp_path / "tpcc" / "requests.parquet")
     table = ["ts,rw,lba,blocks", *(f"{n},W,{8 * n},8" for n in range(100))]
+    rows = "".join(f"{n} {4096 * n} 4096 1\n" for n in range(100))
+    (tmp_path / "mine.txt").write_text(rows)
     (tmp_path / "mine.csv").write_text("\n".join(table) + "\n")
     lines = [
         f"{128166372000000000 + 1000 * n},prxy,0,Write,{n * 4096},4096,100" for n in range(100)

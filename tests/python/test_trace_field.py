@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def test_lost_events_are_said_by_every_command_that_reads_the_trace(
         assert "zone resets" in report, command
     stats = cli("trace", "stats", name, "--out", "h").stdout
     assert "zone resets" in stats
-    assert "9,500" in stats
+    assert re.search("9.500", stats)
     # What is made of it says so, too.
     cli("trace", "convert", name, "kept.parquet")
     assert MISSING in cli("trace", "stats", "kept.parquet", "--out", "i").stderr

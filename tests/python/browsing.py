@@ -145,7 +145,8 @@ def check_report(
     # Plots follow the width of the window a moment later.
     opened.page.wait_for_function(f"{FITS} && {TOO_WIDE} == 0", timeout=60_000)
     opened.page.locator("html[data-drawn-for='375']").wait_for(state="attached", timeout=60_000)
-    assert opened.page.evaluate(SHORT_BARS) == []
-    assert opened.page.evaluate(OVERLAPS) == []
+    for what in (SHORT_BARS, OVERLAPS):
+        found = opened.page.evaluate(what)
+        assert found == [], found
     assert opened.complaints == []
     opened.page.context.close()

@@ -107,16 +107,23 @@
     return lines.join("<br>");
   }
 
-  // Labels of a logarithmic axis, so few that they stand beside each other.
-  function fewer(own, values) {
-    const found = values.filter((value) => typeof value === "number" && value > 0);
-    if (!own.tickvals || found.length === 0) return own;
-    const [least, most] = [found.reduce((a, b) => Math.min(a, b)), found.reduce((a, b) => Math.max(a, b))];
-    const seen = own.tickvals.map((value, place) => place).filter((place) => own.tickvals[place] >= least * 0.9 && own.tickvals[place] <= most * 1.1);
-    const step = Math.ceil(seen.length / 5);
-    if (step < 2) return own;
-    const kept = own.tickvals.map((value, place) => place).filter((place) => (place - seen[0]) % step === 0);
-    return { ...own, tickvals: kept.map((place) => own.tickvals[place]), ticktext: kept.map((place) => own.ticktext[place]) };
+  function overlap(a, b, room) {
+    return Math.min(a.right, b.right) + room > Math.max(a.left, b.left) && Math.min(a.bottom, b.bottom) - 3 > Math.max(a.top, b.top);
+  }
+
+  // How wide labels are is known when they are drawn: every second one goes, or a text moves down,
+  // until none lies over another.
+  async function apart(place, data, layout, config) {
+    for (let round = 0; round < 5; round += 1) {
+      const ticks = [...place.querySelectorAll(".xtick text")].map((text) => text.getBoundingClientRect());
+      const texts = [...place.querySelectorAll(".annotation")].map((text) => [Number(text.dataset.index), text.getBoundingClientRect()]);
+      const crowded = layout.xaxis.tickvals && ticks.some((one, at) => ticks.slice(at + 1).some((other) => overlap(one, other, 4)));
+      const covering = texts.filter(([, box], at) => texts.slice(0, at).some(([, other]) => overlap(box, other, 0)));
+      if (!crowded && covering.length === 0) return;
+      if (crowded) for (const key of ["tickvals", "ticktext"]) layout.xaxis[key] = layout.xaxis[key].filter((_, at) => at % 2 === 0);
+      for (const [at, box] of covering) layout.annotations[at].yshift = (layout.annotations[at].yshift || 0) - box.height;
+      await window.Plotly.react(place, data, { ...layout, xaxis: { ...layout.xaxis }, annotations: [...(layout.annotations || [])] }, config);
+    }
   }
 
   function layoutOf(figure, style, width) {
@@ -134,7 +141,7 @@
       ...own, width, height: figure.height + (phone && figure.data.length > 4 ? 24 * Math.ceil(figure.data.length / names) : 0),
     };
     for (const key of Object.keys(own).filter((name) => /^[xy]axis\d*$/.test(name))) layout[key] = axis(own[key], style, phone);
-    if (phone && layout.xaxis) layout.xaxis = { tickangle: 0, ...fewer(layout.xaxis, figure.data.flatMap((trace) => trace.x || [])) };
+    if (phone && layout.xaxis) layout.xaxis = { tickangle: 0, ...layout.xaxis };
     if (!layout.xaxis) layout.xaxis = axis({}, style, phone);
     if (!layout.yaxis) layout.yaxis = axis({}, style, phone);
     return themed(layout, style);
@@ -152,7 +159,9 @@
       const drawn = width < NARROW ? layDown(figure, width) : figure;
       const config = { displaylogo: false, displayModeBar: width < NARROW ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: id } };
       place.style.minHeight = `${drawn.height}px`;
-      return window.Plotly.react(place, themed(drawn.data, style), layoutOf(drawn, style, width), config);
+      const [data, layout] = [themed(drawn.data, style), layoutOf(drawn, style, width)];
+      const ready = window.Plotly.react(place, data, layout, config);
+      return width < NARROW ? ready.then(() => apart(place, data, layout, config)) : ready;
     })).then(() => { root.dataset.drawnFor = String(drawnFor); });
   }
 

@@ -156,8 +156,8 @@ fn exponential_gaps_have_their_mean_and_no_memory() {
 fn wrong_addresses_say_what_would_be_right() {
     assert_eq!(
         error("nothing"),
-        "unknown request pattern `nothing`; known are: sequential, random, stride, focused, \
-         partitioned, ordered, in_place, zones"
+        "unknown request pattern `nothing`; known are: sequential, random, shuffled, stride, \
+         focused, partitioned, ordered, in_place, zones"
     );
     assert_eq!(
         error("random(size=100)"),

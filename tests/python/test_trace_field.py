@@ -17,6 +17,8 @@ from support import Cli
 
 MISSING = "about 9500 events are missing, as its summary says: counts and bytes are too low"
 REQUESTS = 12_000
+ONE_POLICY = ["--placements", "none", "--victims", "greedy"]
+MEMORY = ["--device", "memory(bytes=64Mi)", "--write"]
 SUMMARY = "CPU0 (259,0):\nEvents (259,0): 6 entries\nSkips: 2 forward (9,500 - 99.9%)\n"
 
 
@@ -45,11 +47,15 @@ def test_lost_events_are_said_by_every_command_that_reads_the_trace(
     commands: dict[str, tuple[list[str], str | None]] = {
         "a": (["trace", "stats", name], None),
         "b": (["simulate", name, "--op", "0.5"], "workload"),
-        "c": (["compare", name, "--op", "0.5"], "workloads"),
-        "d": (["simulate", name, "--device", "intel-x25e"], "workload"),
+        "c": (["compare", name, "--op", "0.5", *ONE_POLICY], "workloads"),
+        "d": (["simulate", name, "--device", "intel-x25e", "--state", "fresh"], "workload"),
         "e": (["replay", name, "--device", "memory(bytes=64Mi)", "--write"], "trace"),
         "f": (["model", "bound", name, "--op", "0.5"], "workload"),
-        "g": (["layers", name, "--device", "intel-x25e", "--stack", "scheduler"], "trace"),
+        "g": (["layers", name, *MEMORY, "--stack", "scheduler"], "trace"),
+        "h": (
+            ["compare", name, "--device", "intel-x25e", "--device", "sd-card", "--state", "fresh"],
+            "workloads",
+        ),
     }
     for place, (command, key) in commands.items():
         done = cli(*command, "--out", place)
@@ -63,12 +69,12 @@ def test_lost_events_are_said_by_every_command_that_reads_the_trace(
         report = (tmp_path / place / "report.html").read_text()
         assert f"{MISSING[0].upper()}{MISSING[1:]}." in report, command
         assert "zone resets" in report, command
-    stats = cli("trace", "stats", name, "--out", "h").stdout
+    stats = cli("trace", "stats", name, "--out", "i").stdout
     assert "zone resets" in stats
-    assert re.search("9.500", stats)
+    assert re.search(r"events that are missing, about +9\s500", stats)
     # What is made of it says so, too.
     cli("trace", "convert", name, "kept.parquet")
-    assert MISSING in cli("trace", "stats", "kept.parquet", "--out", "i").stderr
+    assert MISSING in cli("trace", "stats", "kept.parquet", "--out", "j").stderr
 
 
 def test_the_library_gives_what_was_found_beside_requests(lossy: Path) -> None:

@@ -74,7 +74,7 @@ impl Written {
     }
 
     /// Says which part an error is of, unless the part is the whole.
-    fn within(&self, error: Unread) -> Unread {
+    fn within(&self, error: &Unread) -> Unread {
         Unread(format!("`{}`: {error}", self.0))
     }
 }
@@ -92,7 +92,7 @@ macro_rules! numbers {
         $(fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unread> {
             let found = $read(&self.0)
                 .ok_or_else(|| Unread(format!("`{}` is not {}", self.0, $right)))?;
-            visitor.$visit(found).map_err(|error: Unread| self.within(error))
+            visitor.$visit(found).map_err(|error: Unread| self.within(&error))
         })+
     };
 }
@@ -154,7 +154,7 @@ impl<'de> Deserializer<'de> for Written {
         };
         let pairs = self.spec()?.given.into_iter().map(named);
         let found = MapDeserializer::<_, Unread>::new(pairs).deserialize_map(visitor);
-        found.map_err(|error| self.within(error))
+        found.map_err(|error| self.within(&error))
     }
 
     /// As a struct whose keys are not known before: words without a key have the key "".
@@ -195,7 +195,7 @@ impl<'de> VariantAccess<'de> for Written {
             None => Ok(()),
             Some((key, value)) => {
                 let key = if key.is_empty() { value } else { key };
-                Err(self.within(Unread::unknown_field(key, &[])))
+                Err(self.within(&Unread::unknown_field(key, &[])))
             }
         }
     }
@@ -205,7 +205,7 @@ impl<'de> VariantAccess<'de> for Written {
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Unread> {
-        Err(self.within(Unread("it has keys, not a list".to_owned())))
+        Err(self.within(&Unread("it has keys, not a list".to_owned())))
     }
 
     fn struct_variant<V: Visitor<'de>>(

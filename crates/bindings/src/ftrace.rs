@@ -145,6 +145,9 @@ fn write_blk_stream<'py>(
     Ok(dict)
 }
 
+/// Columns of each event.
+type Columns<'py> = Vec<Vec<Bound<'py, PyAny>>>;
+
 /// Reads numbers of any events out of the pages that `trace_pipe_raw` of tracefs gave, one file for
 /// each processor.
 ///
@@ -162,7 +165,7 @@ fn decode_fields<'py>(
     header_page: &str,
     wanted: Vec<(String, Vec<String>)>,
     progress: Option<&Bound<'py, Progress>>,
-) -> PyResult<(Vec<Vec<Bound<'py, PyAny>>>, Bound<'py, PyDict>)> {
+) -> PyResult<(Columns<'py>, Bound<'py, PyDict>)> {
     let layout = PageLayout::parse(header_page).map_err(errors::input_error)?;
     let progress = progress::shared(progress);
     let found = py

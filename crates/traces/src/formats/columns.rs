@@ -187,7 +187,7 @@ impl Columns {
                 shown.join(", ")
             };
             if let Ok(number) = name.parse::<usize>()
-                && !(is_header && first_fields.iter().any(|field| *field == name.as_bytes()))
+                && !(is_header && first_fields.contains(&name.as_bytes()))
             {
                 return match number {
                     1.. if number <= first_fields.len() => Ok(Some(number - 1)),

@@ -56,7 +56,7 @@ fn read(columns: Columns) -> Result<Vec<IoRequest>, String> {
 #[test]
 fn times_of_any_unit_and_zone_are_times() {
     const START: i64 = 1_795_780_800;
-    let seconds = vec![START, START + 2];
+    let seconds = [START, START + 2];
     let times = |scale: i64| seconds.iter().map(|s| s * scale).collect::<Vec<i64>>();
     let columns: Vec<ArrayRef> = vec![
         Arc::new(TimestampSecondArray::from(times(1))),

@@ -20,7 +20,7 @@ import pytest
 
 from flashwright import InputError
 from flashwright.recording import call_copier
-from flashwright.recording.calls import ROOT, CallRecorder, CallsFound, read_calls
+from flashwright.recording.calls import CallRecorder, CallsFound, read_calls
 from flashwright.recording.files import (
     FileTable,
     Named,
@@ -28,7 +28,7 @@ from flashwright.recording.files import (
     postgres_relations,
     sqlite_namer,
 )
-from flashwright.recording.tracefs import Tracefs
+from flashwright.recording.tracefs import ROOT, Tracefs
 from flashwright.workloads.supervisor import Supervisor
 from processes import until
 from recordings import require

@@ -23,7 +23,6 @@ import pytest
 from flashwright import InputError, devices
 from flashwright._core import write_synthetic
 from flashwright.recording import file_systems
-from flashwright.recording.calls import ROOT
 from flashwright.recording.files import Named, dictionary
 from flashwright.recording.finish import _marks, finish
 from flashwright.recording.of_run import RunRecorder
@@ -31,7 +30,7 @@ from flashwright.recording.owners import SHARES
 from flashwright.recording.path import Names, PathRecorder
 from flashwright.recording.recorder import MARKS, MARKS_OF_RUN, RAW, Recorder
 from flashwright.recording.tables import add_waterfall
-from flashwright.recording.tracefs import Tracefs
+from flashwright.recording.tracefs import ROOT, Tracefs
 from flashwright.recording.volume import Volume
 from flashwright.recording.waterfall import program_flash, read_tables, requests_within, waterfall
 from flashwright.reports import waterfall as report

@@ -83,10 +83,14 @@ def test_the_disk_of_a_partition(loop: Loop) -> None:
     # A test that was killed may have left one.
     subprocess.run([find_program("delpart"), disk, "1"], check=False, capture_output=True)
     run(find_program("addpart"), disk, "1", "2048", "65536")
-    number = Path(f"/sys/class/block/{disk.name}p1/dev").read_text().strip()
-    part = devices.BlockDevice(f"{disk.name}p1", number)
-    assert disks.disk_of(part).name == disk.name
-    assert disks.disk_of(devices.find(disk)).name == disk.name
+    try:
+        number = Path(f"/sys/class/block/{disk.name}p1/dev").read_text().strip()
+        part = devices.BlockDevice(f"{disk.name}p1", number)
+        assert disks.disk_of(part).name == disk.name
+        assert disks.disk_of(devices.find(disk)).name == disk.name
+    finally:
+        # It would stay there when the loop device goes, and hinder the next one.
+        run(find_program("delpart"), disk, "1")
 
 
 # mkfs.btrfs looks at all loop devices, and fails of one whose server was just killed.

@@ -1,4 +1,4 @@
-# make help tells what there is. Everything is set up on the first call, and quick on the second.
+# make help says what there is. Everything is set up on the first call, and quick on the second.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,14 +12,23 @@ STAMPS := target/stamps
 # Tests of Python at a time. Most wait for processes of theirs, and for drives that take their time.
 WORKERS ?= $(shell expr 1 + $$(nproc))
 
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-# The tests of the extension are in Python: it cannot be linked into a Rust test.
-RUST_TESTS := --workspace --exclude flashwright-bindings
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+# What Rust tests and the extension under test are built of: in one command, or cargo would choose
+# features for each and build arrow, parquet and ours twice.
+TESTED := --workspace --lib --bins --tests
+# What goes to users: the extension, and what nbdkit and SQLite load.
+SHIPPED := -p flashwright-bindings -p flashwright-nbdkit -p flashwright-sqlite
+# Tests that take seconds and add to others of their kind: `make test-all` runs them, too. Those of
+# Python are in tests/python/thorough.txt.
+THOROUGH = $(shell cat tests/rust-thorough.txt)
+# On a terminal cargo shows how far it is.
+QUIET := $(if $(MAKE_TERMOUT),,--quiet)
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-# Of `python -m flashwright.reproduce list`.
-SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes
+# Of `python -m experiments list`.
+SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording mqsim-loads mqsim-speed figures-models figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes figures-queries volume-speed
 
-.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills interrupts mount-interrupts power-cuts bad-sectors volume-lives volume-fsx sqlite-lives hostile fio-rows soak check format build packages readme clean
+.PHONY: help demo wheel test test-rust test-python test-all thorough-rust thorough-python build-tested bench book $(SETS) kills interrupts mount-interrupts power-cuts bad-sectors volume-lives volume-fsx sqlite-lives hostile fio-rows neighbours soak check format build packages readme jobs clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
@@ -27,33 +36,55 @@ help: ## This list
 demo: build ## What a real database trace does to flash: every policy beside the bound, as a report
 	@$(BIN)/flashwright demo
 
-build: $(STAMPS)/extension $(STAMPS)/native ## Build the Rust core into the Python package, in .venv
+build: $(STAMPS)/release ## Build the Rust core into the Python package, in .venv
+	@scripts/setup/install.sh release $(BIN)
+
+# The same with all checks on: what tests run.
+build-tested: $(STAMPS)/tested
+	@scripts/setup/install.sh debug $(BIN)
+
+test: build-tested packages ## What a change should pass: all parts at least once (minutes)
+	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
+	@echo "make test: passed; make test-all runs the rest"
+
+test-all: test ## All tests there are (half an hour)
+	@$(MAKE) --no-print-directory --jobs=2 thorough-rust thorough-python
+	@echo "make test-all: all tests passed"
 
 # Those of Rust in what those of Python leave of the processors, which wait much of the time.
-test: build packages $(STAMPS)/tools ## All tests
-	cargo test $(RUST_TESTS) --quiet --no-run
-	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
-	@echo "make test: all tests passed"
+test-rust: build-tested packages
+	@nice cargo test $(TESTED) --quiet -- $(addprefix --skip ,$(THOROUGH))
 
-test-rust: $(STAMPS)/tools packages
-	nice cargo test $(RUST_TESTS) --quiet
+thorough-rust: build-tested packages
+	@nice cargo test $(TESTED) --quiet -- $(THOROUGH)
+	env -u MAKEFLAGS nice cargo test --workspace --doc --quiet
 
-test-python: build packages
-	@# What tests build is not of this run of make.
-	env -u MAKEFLAGS $(BIN)/pytest --numprocesses=$(WORKERS)
+# What tests build is not of this run of make.
+test-python: build-tested packages
+	env -u MAKEFLAGS $(BIN)/pytest --numprocesses=$(WORKERS) -m 'not thorough'
+
+thorough-python: build-tested packages
+	env -u MAKEFLAGS $(BIN)/pytest --numprocesses=$(WORKERS) -m thorough
 
 wheel: build ## Build the wheel into dist/, with the recorded traces in it, and its revision
 	@FLASHWRIGHT_REVISION="$$(git describe --always --dirty --abbrev=12 2>/dev/null || true)" \
 	    $(BIN)/maturin build --release --quiet --out dist
 
 bench: build ## Measure speed: simulator, trace readers, models
-	cargo bench $(RUST_TESTS)
+	cargo bench --workspace
+
+book: build ## The five papers as a book: each claim beside ours, with a verdict (an hour the first time; kept results are taken)
+	@$(BIN)/python -m experiments $@ $(ARGS)
 
 validate-placement: ## Policies against theory and each other (minutes; docs/results/placement.md has the last)
 compare-placement: ## Every placement policy side by side (half an hour; docs/results/placement-side-by-side.md has the last)
 placement-drives: ## Placement policies within modern drives, as transactions see them (half an hour; docs/results/placement-drives.md has the last)
 validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/results/drives.md has the last)
 validate-drives: ## Real drives: profiles fitted to half of the measurements, the rest predicted (20 minutes on two processors)
+mqsim-loads: ## Loads on MQSim and on the profile made of its configuration: make mqsim-loads ARGS='--mqsim PATH' (minutes; docs/mqsim.md has the last)
+mqsim-speed: ## Speed beside MQSim's on one core: make mqsim-speed ARGS='--mqsim PATH --bench PATH' (an hour; docs/mqsim.md has the last)
+figures-models: ## Draw MULTILOG's figures 1 to 3 from its models, simulated points beside them (minutes; docs/results/figures-models.md has the last numbers)
+volume-speed: ## What the way through a volume costs (root, fio, nbdkit; minutes on an idle machine; docs/volumes.md has the last)
 beside-mqsim: ## The same rows on MQSim and on the counting simulator: make beside-mqsim ARGS='--mqsim PATH --profiles-of DIR' (half an hour)
 validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
@@ -65,7 +96,7 @@ figures-read-tails: ## Compare techniques against the tail of reads under cleani
 figures-arrays: ## Differential RAID beside RAID 5, replication and none, on arrays of simulated drives (minutes; docs/results/arrays.md has the last numbers)
 figures-volumes: ## TPC-C on mounted volumes over emulated drives, each stack (root; more than an hour on an idle machine; docs/results/volumes.md has the last numbers)
 $(SETS): build
-	@$(BIN)/python -m flashwright.reproduce $@ $(ARGS)
+	@$(BIN)/python -m experiments $@ $(ARGS)
 
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50
@@ -113,21 +144,24 @@ soak: kills interrupts mount-interrupts volume-lives volume-fsx sqlite-lives pow
 # `cargo fmt` does not find modules that a macro declares: policies are such.
 RUSTFMT := rustfmt --edition 2024 $(filter %.rs,$(RUST_SOURCES))
 
-check: build ## Format, clippy, ruff, mypy and the stubs of the core, warnings denied
-	$(RUSTFMT) --check
-	PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo clippy --workspace --all-targets -- -D warnings
+check: build-tested ## Format, clippy, ruff, mypy and the stubs of the core, warnings denied
+	@echo rustfmt --check; $(RUSTFMT) --check
+	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/stubtest flashwright._core --ignore-disjoint-bases --concise --allowlist <(echo flashwright._core.__all__)
 	@echo "make check: clean"
 
-readme: build ## Bring the generated tables of docs and the manual pages up to date
+readme: build-tested ## Bring the generated tables of docs and the manual pages up to date
 	$(BIN)/python scripts/setup/readme.py
 	$(BIN)/python scripts/setup/man.py
 
+jobs: build-tested ## Write the Python classes of jobs' settings and outcomes from what Rust declares
+	$(BIN)/python scripts/setup/jobs.py
+
 format: $(STAMPS)/python ## Format all code
-	$(RUSTFMT)
+	@$(RUSTFMT)
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
@@ -155,16 +189,12 @@ $(STAMPS)/python: requirements-dev.txt $(STAMPS)/tools
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt; fi
 	@sha256sum < requirements-dev.txt > $@
 
-# What other programs load: nbdkit, SQLite. The release build shares its crates with the extension.
-NATIVE := python/flashwright/_native
-$(STAMPS)/native: $(STAMPS)/extension
-	@cargo build --release --quiet -p flashwright-nbdkit
-	@cargo build --release --quiet -p flashwright-sqlite
-	@mkdir -p $(NATIVE)
-	@scripts/setup/put.sh $(NATIVE) target/release/libflashwright_nbdkit.so target/release/libflashwright_sqlite.so
+$(STAMPS)/release: $(RUST_SOURCES) $(STAMPS)/python
+	@echo "Building the Rust core: about ten minutes the first time on two processors"
+	@cargo build --release $(QUIET) $(SHIPPED)
 	@touch $@
 
-$(STAMPS)/extension: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
-	@echo "Building the Rust core: a few minutes the first time, seconds after that"
-	@VIRTUAL_ENV="$(CURDIR)/$(VENV)" PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+$(STAMPS)/tested: $(RUST_SOURCES) $(STAMPS)/python
+	@echo "Building the Rust core with its tests: about ten minutes the first time on two processors"
+	@cargo build $(QUIET) $(TESTED)
 	@touch $@

@@ -4,15 +4,15 @@ Traces, devices and recordings; models and simulation of write amplification, la
 
 import flashwright as fw
 
-found = fw.compare("synth:zipf?s=0.99&pages=64Ki", over_provisionings=[0.2])
+found = fw.compare("synth:zipf(s=0.99,pages=64Ki)", over_provisionings=[0.2])
 found.to_polars()                                   # or to_pandas(), to_arrow(), tables, plots()
 fw.simulate("my.blktrace.0", MyPlacement())         # a policy of your own: fw.Placement
-fw.Drive("nvme-tlc", over_provisioning=0.1).run("io:random", state="aged", requests=20_000)
+fw.play("io:random", on=["nvme-tlc", "profile(nvme-qlc, state=aged)"], requests="20k")
 fw.probe("/dev/sdb")                                # reads only, unless write=True
-fw.replay("my.blktrace.0", "/dev/sdb", ops=["read"])
-fw.layers("my.blktrace.0", "sd-card", ["scheduler(defer,coalesce)"], limit=2000)
+fw.play("my.blktrace.0", on="sd-card", stack=["scheduler(defer,coalesce)"])
+fw.bench("tpcc(scale=2)", db="postgres(buffer=64Mi)", clients=[1, 8])
 with fw.record("/var/lib/postgresql", "runs/mine"): ...
-fw.waterfall("runs/tpcc", "samsung-mcbqe32g")
+fw.waterfall("runs/tpcc", on="samsung-mcbqe32g")
 fw.open_run("runs/mine")                            # what a command wrote
 fw.create_volume("/dev/sdb", "log_volume")          # layers on a device, that hold data
 fw.Volume("/dev/sdb").write(4096, b"any bytes", fua=True)
@@ -35,6 +35,7 @@ from flashwright._core import (
     __version__,
     convert_trace,
     create_volume,
+    job_names,
     load_workload,
     open_trace,
     registry,
@@ -42,29 +43,28 @@ from flashwright._core import (
 )
 
 if TYPE_CHECKING:
+    from flashwright.api.benches import bench
     from flashwright.api.counting import compare, simulate
-    from flashwright.api.drives import Drive, profiles
-    from flashwright.api.playing import layers, probe, replay
+    from flashwright.api.playing import play, probe, profiles
     from flashwright.api.recordings import record, waterfall
     from flashwright.api.results import Result, Table, open_run
     from flashwright.placement import Placement, check_placement
 
 _LATER = {
+    "bench": "benches",
     "compare": "counting",
     "simulate": "counting",
-    "Drive": "drives",
-    "profiles": "drives",
-    "layers": "playing",
+    "play": "playing",
     "probe": "playing",
-    "replay": "playing",
+    "profiles": "playing",
     "record": "recordings",
     "waterfall": "recordings",
     "Result": "results",
     "Table": "results",
     "open_run": "results",
 }
-"""What is imported when it is first asked for, with its file in `api`: the command line needs none
-of it, and shall start at once.
+"""Names that are imported on first use, with their file in `api`: the command line needs none of
+them, and shall start at once.
 """
 
 
@@ -75,6 +75,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("flashwright.placement"), name)
     if name in _LATER:
         return getattr(import_module(f"flashwright.api.{_LATER[name]}"), name)
+    if name in job_names():
+        return import_module("flashwright.api.of_jobs").function(name)
     raise AttributeError(f"module 'flashwright' has no attribute {name!r}")
 
 
@@ -85,7 +87,6 @@ def __dir__() -> list[str]:
 __all__ = [
     "NO_STREAM",
     "Cancelled",
-    "Drive",
     "FlashwrightError",
     "InputError",
     "InputWarning",
@@ -96,20 +97,20 @@ __all__ = [
     "Table",
     "Volume",
     "__version__",
+    "bench",
     "check_placement",
     "compare",
     "convert_trace",
     "create_volume",
-    "layers",
     "load_workload",
     "models",
     "open_run",
     "open_trace",
+    "play",
     "probe",
     "profiles",
     "record",
     "registry",
-    "replay",
     "simulate",
     "trace_stats",
     "waterfall",

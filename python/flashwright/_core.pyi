@@ -1,4 +1,4 @@
-"""What Flashwright computes, in Rust. Long work takes a `Progress`, and releases the GIL."""
+"""Core of Flashwright, in Rust. Long work takes a `Progress`, and releases the GIL."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -39,7 +39,7 @@ class Cancelled(FlashwrightError):  # noqa: N818
 
 @final
 class Progress:
-    """How far long work is, and the way to stop it.
+    """Progress of long work, and the way to stop it.
 
     Pass one to a function that takes `progress`, and ask it from another thread.
     """
@@ -75,6 +75,12 @@ def registry() -> dict[str, list[dict[str, Any]]]:
     frequencies of all pages), a trace format endings (of file names) and writable.
     """
 
+def placement_is_oracle(spec: str) -> bool:
+    """Tell if a placement policy with its parameters knows what no drive can.
+
+    That is the update frequencies of all pages, or the future. False for a spec that is wrong.
+    """
+
 # Traces
 
 @final
@@ -89,7 +95,7 @@ class Trace:
         """Malformed records passed over so far, by the stream that read last."""
     @property
     def reading(self) -> dict[str, Any]:
-        """What was found besides requests.
+        """Remarks of the reader besides the requests.
 
         `skipped` (malformed records), `left_out` (records by reason), `lost_events`, `warnings`
         (sentences).
@@ -174,7 +180,7 @@ def trace_stats(
     progress: Progress | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """What a trace file or synthetic workload holds, in one pass and bounded memory.
+    """Give statistics of a trace file or synthetic workload, in one pass and bounded memory.
 
     Figures by name, and `tables`.
     """
@@ -187,13 +193,13 @@ class Workload:
 
     @property
     def name(self) -> str:
-        """How people call it."""
+        """Its name for people."""
     @property
     def page_bytes(self) -> int:
         """Bytes of a page."""
     @property
     def repeat(self) -> int:
-        """How many times it is played."""
+        """Number of times that it is played."""
     @property
     def logical_pages(self) -> int:
         """Pages that the host addresses."""
@@ -208,27 +214,27 @@ class Workload:
         """The trace format that was read; None for a synthetic workload."""
     @property
     def reading(self) -> dict[str, Any]:
-        """What was found besides requests.
+        """Remarks of the reader besides the requests.
 
         `skipped` (malformed records), `left_out` (records by reason), `lost_events`, `warnings`
         (sentences).
         """
     @property
     def content_hash(self) -> str:
-        """What tells this workload from any other.
+        """Identity of the workload, which no other has.
 
         The files' hashes, or the spec with all its parameters and the seed.
         """
     @property
     def duration_ns(self) -> int | None:
-        """How long one pass took to record, in nanoseconds; None if it has no times."""
+        """Time that one pass took to record, in nanoseconds; None if it has no times."""
     def held_fractions(self) -> _Array:
         """Fraction of the host writes, 0 to 1, during which each logical page holds data.
 
         The device starts filled.
         """
     def update_weights(self) -> _Array:
-        """How often each logical page is updated, in any unit."""
+        """Give the update frequency of each logical page, in any unit."""
 
 def load_workload(
     source: str,
@@ -247,7 +253,7 @@ NO_STREAM: int
 
 @final
 class FlashState:
-    """What a placement policy in Python may look at, as it is when it is asked.
+    """View of the device for a placement policy in Python, at the time of the call.
 
     Arrays are copies.
     """
@@ -268,15 +274,18 @@ class FlashState:
     def erase_blocks(self) -> int:
         """Erase blocks, spare ones included."""
     def valid_pages(self) -> _U32:
-        """By erase block: pages that hold the newest version of a logical page."""
+        """Give, by erase block, the pages that hold the newest version of a logical page."""
     def streams(self) -> _U32:
-        """By erase block: the stream that it was opened for."""
+        """Give, by erase block, the stream that it was opened for."""
     def opened_at(self) -> _U32:
-        """By erase block: the clock, modulo 2^32, when it was opened."""
+        """Give, by erase block, the clock, modulo 2^32, when it was opened."""
     def stream_valid_pages(self) -> _U32:
-        """By stream: valid pages in its erase blocks. Kept only where the policy is per_stream."""
+        """Give, by stream, the valid pages in its erase blocks.
+
+        Kept only where the policy is per_stream.
+        """
     def stream_erase_blocks(self) -> _U32:
-        """By stream: erase blocks, the open one included."""
+        """Give, by stream, the erase blocks, the open one included."""
 
 def simulate(
     workload: Workload,
@@ -315,7 +324,7 @@ def check_profile(toml: str, place: str = "the profile", overrides: Sequence[str
     """
 
 def profile_summary(toml: str) -> dict[str, Any]:
-    """What the TOML of a device profile comes to.
+    """Give the figures that follow from the TOML of a device profile.
 
     capacity_bytes, logical_pages, channels, dies, planes, ...
     """
@@ -333,104 +342,109 @@ def delays() -> list[str]:
     """Names of what may delay a request, in the order of tables."""
 
 @final
-class Requests:
-    """Reads and writes by address, that can be played any number of times.
+class ArrowTable:
+    """A table, as an Arrow stream: `pyarrow.table`, polars and DuckDB take it."""
 
-    On several drives and by several threads.
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class Source:
+    """The requests of a job's source, read once.
+
+    As long as somebody holds it, jobs on it do not read it again.
     """
 
     @property
-    def name(self) -> str:
-        """The source as it was asked for."""
+    def name(self) -> str: ...
     @property
     def requests(self) -> int | None:
         """Requests of all passes; None if there is no end."""
-    @property
-    def counts(self) -> dict[str, int] | None:
-        """What one pass of a trace holds.
 
-        read, write, trim, flush, read_bytes, written_bytes, left_out.
+    @property
+    def totals(self) -> dict[str, int] | None:
+        """Totals of one pass of a trace; None of a generated source.
+
+        Requests by operation (read, write, trim, flush), requests, read_bytes, written_bytes,
+        trimmed_bytes, end_bytes (one behind the last byte named), longest_bytes, unit_bytes (what
+        all offsets and lengths are multiples of), duration_ns, volumes, empty (requests of no
+        bytes, which are not played), clamped_times.
         """
+
     @property
     def footprint_bytes(self) -> int | None:
-        """Bytes that a drive needs to hold all addresses.
+        """Bytes that a device needs to hold all addresses; None of a pattern."""
 
-        None for a pattern, which goes by the drive.
-        """
     @property
-    def has_times(self) -> bool:
-        """Whether each request has a time at which it is to be sent.
+    def has_times(self) -> bool: ...
+    @property
+    def duration_ns(self) -> int | None: ...
+    @property
+    def writes(self) -> bool:
+        """True if playing it changes what is on a device."""
 
-        So that it can be played at an open pace.
-        """
     @property
-    def duration_ns(self) -> int | None:
-        """Time of the last request of a pass, in nanoseconds after the first.
-
-        None without times or end.
-        """
-    @property
-    def repeat(self) -> int:
-        """How many times it is played."""
-    @property
-    def fold(self) -> bool:
-        """Whether addresses may be folded onto a drive that is too small for them."""
-    @property
-    def format(self) -> str | None:
-        """The trace format that was read; None for what is made up."""
+    def format(self) -> str | None: ...
     @property
     def reading(self) -> dict[str, Any]:
-        """What was found besides requests.
+        """Remarks of the reader besides the requests: skipped, left_out, lost_events, warnings."""
 
-        `skipped` (malformed records), `left_out` (records by reason), `lost_events`, `warnings`
-        (sentences).
+    def requests_table(self) -> ArrowTable:
+        """Give all requests of a trace, at the addresses that they have as it is loaded.
+
+        Raises RunError if it cannot be read any more.
         """
+
     @property
-    def content_hash(self) -> str:
-        """What tells these requests from any others.
+    def sources(self) -> list[dict[str, Any]]:
+        """The files read: name and sha256 of each."""
 
-        The files' hashes, or the spec with all parameters and the seed.
-        """
+    @property
+    def content_hash(self) -> str: ...
 
-def load_requests(
-    source: str,
-    format: str | None = None,
-    skip_bad: int = 0,
-    seed: int = 1,
-    page_size: int = 4096,
-    repeat: int = 1,
-    fold: bool = False,
-    start: int = 0,
-    limit: int | None = None,
-    memory_limit_bytes: int = ...,
-    progress: Progress | None = None,
-) -> Requests:
-    """Read a trace file, or make what a spec names.
+def job_names() -> list[str]:
+    """Give the names of all jobs that are done in Rust."""
 
-    That is the synthetic workload of `synth:...` or the request pattern of `io:...`.
+def job_schema(name: str) -> tuple[str, str, str]:
+    """Give the JSON schemas of a job's settings and outcome, and the defaults in their order.
+
+    Raises InputError.
     """
 
-def simulate_drive(
-    profile: str,
-    flows: Sequence[dict[str, Any]],
-    *,
-    state: str = "filled",
-    overwrites: float = 2.0,
-    seed: int = 1,
-    most_requests: int | None = None,
-    most_seconds: float | None = None,
-    untimed_requests: int = 0,
-    warm_up_requests: int = 0,
-    timeline_spans: int = 0,
-    audit: bool = False,
-    requests_to: _Path | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Play flows of requests on a simulated drive.
+def job_settings(name: str, settings: bytes) -> str:
+    """Give a job's settings with all defaults: equal work has equal text.
 
-    Each is a dict with `requests` and, if they are to differ, pace ("closed" or "open"), depth,
-    think_us, priority, queue, handle, offset, length, beside. The first untimed_requests of the
-    first are done in no time before it begins.
+    Raises InputError with `option`.
+    """
+
+def read_setting(kind: str, text: str) -> str:
+    """Read a device, source, pace or flow from text, as JSON. Raises InputError."""
+
+def device_label(device: bytes) -> str:
+    """Give the words that tell a device (JSON) from others. Raises InputError."""
+
+def pace_text(pace: bytes) -> str:
+    """Give the text of a pace (JSON) as results have it. Raises InputError."""
+
+def offered_bytes(settings: bytes, stack: str, bytes: int, sector_bytes: int) -> int:
+    """Give the bytes that a stack offers over a device of so many.
+
+    Raises InputError with `option`.
+    """
+
+def load_source(
+    settings: bytes, flow: int | None = None, progress: Progress | None = None
+) -> Source:
+    """Read the source of a job, or of a flow beside it, from 0, as its first device gets it.
+
+    Progress counts bytes of the trace. Raises InputError with `option`, Cancelled.
+    """
+
+def run_job(
+    name: str, settings: bytes, progress: Progress | None = None
+) -> tuple[bytes, list[tuple[str, ArrowTable]], list[tuple[str, str]]]:
+    """Do a job: settings and outcome are JSON; tables and texts by name.
+
+    Raises InputError with `option`, RunError, Cancelled.
     """
 
 def arrays() -> list[dict[str, Any]]:
@@ -438,7 +452,7 @@ def arrays() -> list[dict[str, Any]]:
 
 def simulate_array(
     profile: str,
-    requests: Requests,
+    requests: Source,
     *,
     drives: int = 2,
     array: str = "mirrored",
@@ -486,7 +500,7 @@ class Device:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What it is.
+        """Description of the device.
 
         Keys: name, model, kind, capacity_bytes, sector_bytes, queue_depth, most_bytes,
         is_read_only, has_trim, is_virtual.
@@ -544,9 +558,9 @@ def experiments() -> list[dict[str, Any]]:
     """
 
 def experiment(spec: str) -> dict[str, Any]:
-    """What is known of the experiment of a spec, as `experiments` has it, with `spec`.
+    """Give the entry of an experiment by its spec, as `experiments` has it, with `spec`.
 
-    The experiment with all its parameters.
+    `spec` names the experiment with all its parameters.
     """
 
 def probe(
@@ -612,81 +626,15 @@ def request_seconds(
 # Replays
 
 @final
-class ReplayTrace:
-    """A trace that was read once, to be replayed."""
-
-    @property
-    def format(self) -> str:
-        """The trace format that was read."""
-    @property
-    def totals(self) -> dict[str, int]:
-        """What the selected part holds.
-
-        Requests by operation, requests, read_bytes, written_bytes, end_bytes, duration_ns and so
-        on.
-        """
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What was found besides requests.
-
-        `skipped` (malformed records), `left_out` (records by reason), `lost_events`, `warnings`
-        (sentences).
-        """
-    @property
-    def has_times(self) -> bool:
-        """Whether requests have times; otherwise they only count requests."""
-    @property
-    def sources(self) -> list[dict[str, str]]:
-        """The files read: name and sha256 of each."""
-
-def load_replay(
-    path: _Path,
-    *,
-    format: str | None = None,
-    skip_bad: int = 0,
-    skip_seconds: float = 0.0,
-    seconds: float | None = None,
-    limit: int | None = None,
-    ops: Sequence[str] | None = None,
-    dense: bool = False,
-    progress: Progress | None = None,
-) -> ReplayTrace:
-    """Read a trace file once, to be replayed.
-
-    With `dense` all that it touches is moved together.
-    """
-
-def replay(
-    device: Device,
-    trace: ReplayTrace,
-    *,
-    pace: str = "open",
-    factor: float = 1.0,
-    depth: int = 1,
-    waiting: bool = False,
-    remap: str = "refuse",
-    region_offset: int = 0,
-    region_bytes: int | None = None,
-    keep_going: bool = False,
-    record_to: _Path | None = None,
-    beside: Sequence[dict[str, Any]] = ...,
-    priority: int = 0,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Replay a trace on a device; gives the figures with `tables`, and what ended it early."""
-
-# Transactions
-
-@final
 class Transactions:
     """Transactions that can be played: a benchmark, or a trace of page accesses."""
 
     @property
     def database(self) -> dict[str, Any]:
-        """What they are of: name, page_bytes, pages, bytes, rows, kinds, scale, relations."""
+        """Their database: name, page_bytes, pages, bytes, rows, kinds, scale, relations."""
     @property
     def counts(self) -> dict[str, int] | None:
-        """What a trace held: committed, aborted, unfinished, reads, writes; None of a benchmark."""
+        """Counts of a trace: committed, aborted, unfinished, reads, writes; None of a benchmark."""
     @property
     def sources(self) -> list[dict[str, str]]:
         """The file read, with its sha256; none of a benchmark."""
@@ -698,7 +646,7 @@ def load_transactions(path: _Path, *, repeated: bool = False) -> Transactions:
     """Read a trace of page accesses. With `repeated` it begins again at its end."""
 
 def transaction_variants() -> dict[str, list[dict[str, Any]]]:
-    """What can be named: `benchmarks`, `buffers` and `lock_rules`."""
+    """List what can be named: `benchmarks`, `buffers` and `lock_rules`."""
 
 def play_transactions(
     device: Device,
@@ -730,47 +678,6 @@ def settled_stack(stack: str, *, facts: Mapping[str, Any] | None = None) -> str:
 
     Raises InputError if a parameter is wrong.
     """
-
-def stack_capacity_bytes(
-    device: Device,
-    stack: str,
-    *,
-    facts: dict[str, Any] | None = None,
-    seed: int = 1,
-    region_offset: int = 0,
-    region_bytes: int | None = None,
-) -> int:
-    """Bytes that a stack of layers offers over a device, or over a region of it."""
-
-def replay_layers(
-    device: Device,
-    trace: ReplayTrace,
-    stack: str,
-    *,
-    facts: dict[str, Any] | None = None,
-    seed: int = 1,
-    pace: str = "closed",
-    factor: float = 1.0,
-    depth: int = 1,
-    waiting: bool = False,
-    remap: str = "refuse",
-    region_offset: int = 0,
-    region_bytes: int | None = None,
-    above_bytes: int | None = None,
-    checkpoints_ns: Sequence[int] | None = None,
-    begins_ns: Sequence[int] | None = None,
-    checkpoints_as: str = "flush",
-    drain: bool = True,
-    data: str | None = None,
-    sample_every_ns: int = 1_000_000,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Format a stack of layers (or "direct") over a device, and play a trace on it.
-
-    The figures of `replay`, and `layers`.
-    """
-
-# Volumes
 
 def create_volume(
     device: str,
@@ -875,6 +782,12 @@ def device_needed(device: str) -> str | None:
 
 def check_free(device: str) -> None:
     """Raise InputError if a device is in use, or an emulated drive cannot be made."""
+
+def emulated_parts(device: str) -> tuple[str, str | None] | None:
+    """Give what an emulated drive is made of: its profile, and the file of its data or None.
+
+    None if this names something else.
+    """
 
 def check_ublk() -> None:
     """Say whether the kernel has ublk. Raises InputError, which says what is missing."""
@@ -1012,7 +925,7 @@ def cleaning_cost_derivative(
 def cleaning_cost_derivative(
     z: _Floats, update_share: float, size: float, *, approximate: bool = False
 ) -> _Array:
-    """How the cleaning cost changes with one log's space (a term of MULTILOG eq. 11)."""
+    """Derivative of the cleaning cost by one log's space (a term of MULTILOG eq. 11)."""
 
 def valid_pages_pdf(pages_per_erase_block: int, p_valid: float) -> _Array:
     """Distribution of the valid pages of an erase block (MULTILOG eq. 5)."""
@@ -1022,7 +935,7 @@ def markov_pdf(pdf: _Floats, logical_pages: int, updates: int) -> _Array:
 
 @final
 class WindowBenefit:
-    """What one choice from a cleaning window of B erase blocks saves over LRU."""
+    """Benefit over LRU of one choice from a cleaning window of B erase blocks."""
 
     @property
     def lru_valid_pages(self) -> float: ...

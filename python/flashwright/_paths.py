@@ -66,7 +66,7 @@ def _open_last(at: int, name: str, whole: str, flags: int, mode: int, owner: int
             raise OSError(errno.EPERM, f"it belongs to {user_name(about.st_uid)}", whole)
         if flags & _MAKING == _MAKING:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), whole)
-        # What was found, whatever has come to its name since.
+        # Open the file that was checked, whatever its name refers to by now.
         return os.open(f"/proc/self/fd/{found}", flags & ~os.O_CREAT)
     finally:
         os.close(found)
@@ -249,7 +249,7 @@ def trusted_users() -> set[int]:
 
 
 def _is_private(gid: int, uid: int) -> bool:
-    """Whether nobody but root and this user is in a group, as in the one that each user has."""
+    """Tell whether a group has no members but root and this user, as the one that each user has."""
     if gid == 0:
         return True
     try:

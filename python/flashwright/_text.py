@@ -1,4 +1,4 @@
-"""How numbers are written for people: the same on the terminal and in reports."""
+"""Formatting of numbers for people: the same on the terminal and in reports."""
 
 from __future__ import annotations
 
@@ -92,3 +92,18 @@ def span(seconds: float) -> str:
 def short_time(nanoseconds: float | None) -> str:
     """Give a time of nanoseconds in its natural unit; a dash if there is none."""
     return "–" if nanoseconds is None else span(nanoseconds / 1e9)  # noqa: RUF001
+
+
+def rate(bytes_per_second: float) -> str:
+    """Give a throughput in millions of bytes a second, as drives are sold."""
+    return f"{significant(bytes_per_second / 1e6)} MB/s"
+
+
+def iops(per_second: float) -> str:
+    """Give requests a second: whole, but for a drive that does only a few."""
+    return count(per_second) if per_second >= 100 else significant(per_second)
+
+
+def several(number: int, what: str) -> str:
+    """Give a number of things."""
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"

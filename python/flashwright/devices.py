@@ -1,44 +1,39 @@
-"""Simulated drives: profiles with their overrides, loads, and one run of a load on a drive."""
+"""Simulated drives: profiles with their overrides, and the sources that are played on them."""
 
 from __future__ import annotations
 
 import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from flashwright import _core, beyond, slice_words, steady
+from flashwright import _core
 from flashwright._core import InputError
-from flashwright._text import percent, span
-from flashwright.lifetime import SECONDS_IN_DAY, Life, Lifetime, Recorded, Wear, lifetime_of
 from flashwright.runs import sha256_of_file
 from flashwright.sources import (
     PATTERN,
     STANDARD_INPUT,
     SYNTHETIC,
-    Reading,
     check_source,
-    counted_bytes_per_day,
     file_name,
     on_disk,
 )
 
 if TYPE_CHECKING:
-    from flashwright._core import Progress, Requests
-    from flashwright.flows import Flow
+    from flashwright._core import Source
 
 ENDLESS_REQUESTS = 1_000_000
-"""What is played of a source without end if no limit is given."""
+"""Requests that are played of a source without end, if no limit is given."""
 PAGE_MAPPED = ("page_mapped", "superblock_mapped", "dftl")
 """Schemes with placement and victim policies, which write erase blocks to their end."""
 
 
 @dataclass(frozen=True)
-class Device:
+class DriveProfile:
     """A drive as it is run: a profile with its overrides."""
 
     given: str
@@ -47,10 +42,10 @@ class Device:
     toml: str
     """The profile with its overrides, and every key that had been left out."""
     slice: Mapping[str, Any] | None = field(default=None, compare=False)
-    """What part it is of which disk, if it has the size of one; see `flashwright.slices`."""
+    """Part of a disk that it stands for, if it has the size of one; see `flashwright.slices`."""
 
     @staticmethod
-    def load(given: str, overrides: Sequence[str] = ()) -> Device:
+    def load(given: str, overrides: Sequence[str] = ()) -> DriveProfile:
         """Load a built-in profile by its name, or a file by its path.
 
         Keys of it are overridden by `key=value`.
@@ -62,7 +57,9 @@ class Device:
         for key in keys:
             if keys.count(key) > 1:
                 raise InputError(f"{key}: it is set twice; set each key of {place} once")
-        device = Device(given, tuple(overrides), _core.check_profile(text, place, list(overrides)))
+        device = DriveProfile(
+            given, tuple(overrides), _core.check_profile(text, place, list(overrides))
+        )
         device._check_policies()
         return device
 
@@ -78,7 +75,7 @@ class Device:
             if any(text.partition("=")[0].strip() == key for text in self.overrides):
                 raise InputError(
                     f"{key}: {self.name} maps with `{scheme}`, which has no such policy; leave it "
-                    "out, or take a drive with --set ftl.scheme=page_mapped"
+                    "out, or give the drive ftl.scheme=page_mapped"
                 )
 
     @cached_property
@@ -88,12 +85,12 @@ class Device:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """What the profile comes to: capacity, dies and so on."""
+        """Figures that follow from the profile: capacity, dies and so on."""
         return dict(_core.profile_summary(self.toml))
 
     @property
     def name(self) -> str:
-        """What the profile calls itself."""
+        """Name that the profile gives."""
         return str(self.profile["name"])
 
     @property
@@ -129,7 +126,7 @@ class Device:
 
     @property
     def slices(self) -> int:
-        """Of how many slices of a disk it is one."""
+        """Number of slices of the disk: this is one of them."""
         return 1 if self.slice is None else int(self.slice["slices"])
 
     def limits(self) -> dict[str, float]:
@@ -204,72 +201,6 @@ def listing() -> dict[str, list[dict[str, Any]]]:
     }
 
 
-@dataclass(frozen=True)
-class Load:
-    """How a drive is loaded, and from which state on."""
-
-    pace: str = "closed"
-    """`closed`: so many outstanding; `open`: at the times of the trace."""
-    depth: int = 32
-    think_time_us: float = 0.0
-    state: str = "filled"
-    overwrites: float | None = None
-    most_requests: int | None = None
-    most_seconds: float | None = None
-    warm_up_requests: int = 0
-    untimed: float = 0
-    """Requests that are played in no time first: so many (an int), or a share of all."""
-    seed: int = 1
-    fold: bool = False
-    choices: str = ""
-    """Options of the command that say where addresses go that the drive does not have."""
-    priority: int = 0
-    beside: tuple[Flow, ...] = ()
-    handle: int | None = None
-    """Placement handle of the source's writes; that of each request if None."""
-
-    def pace_document(self) -> dict[str, Any]:
-        """Tell the pace for a result."""
-        if self.pace == "open":
-            return {"kind": "open_loop"}
-        kind = "one_by_one" if self.depth == 1 else "closed_loop"
-        return {"kind": kind, "depth": self.depth, "think_time_us": self.think_time_us}
-
-    def state_document(self) -> dict[str, Any]:
-        """Tell the state at the start for a result."""
-        aged = {"overwrites": self.overwrites} if self.state == "aged" else {}
-        return {"kind": self.state, **aged}
-
-    def limits_document(self) -> dict[str, Any]:
-        """Tell the limits for a result."""
-        return {
-            "most_requests": self.most_requests,
-            "most_seconds": self.most_seconds,
-            "warm_up_requests": self.warm_up_requests,
-            **({"untimed": self.untimed} if self.untimed else {}),
-        }
-
-    def untimed_requests(self, requests: Requests) -> int:
-        """Give how many requests of a source are played in no time.
-
-        Raises InputError for a share of a source without end, or if nothing is left.
-        """
-        count, most = self.untimed, requests.requests
-        if isinstance(count, float):
-            if most is None:
-                raise InputError(
-                    f"--untimed {count:.6g}: {requests.name} has no end to take a share of; write "
-                    "a number of requests, such as 1M"
-                )
-            count = int(count * most)
-        if most is not None and count >= most > 0:
-            raise InputError(
-                f"--untimed {count}: nothing is left to play of the {most} requests of "
-                f"{requests.name}"
-            )
-        return int(count)
-
-
 def check_load_source(source: str) -> str:
     """Give the source for a drive that a name means; see `sources.check_source`.
 
@@ -282,19 +213,6 @@ def check_load_source(source: str) -> str:
     return check_source(source)
 
 
-def summary(name: str, requests: Requests) -> dict[str, Any]:
-    """Give what is known of a source for the result."""
-    return {
-        "name": name,
-        "requests": requests.requests,
-        "counts": requests.counts,
-        "footprint_bytes": requests.footprint_bytes,
-        "duration_ns": requests.duration_ns,
-        "repeat": requests.repeat,
-        **requests.reading,
-    }
-
-
 def is_file(source: str) -> bool:
     """Tell whether a source is a trace file."""
     return not source.startswith((PATTERN, SYNTHETIC)) and source != STANDARD_INPUT
@@ -305,272 +223,10 @@ def name_of(source: str) -> str:
     return file_name(Path(source)) if is_file(source) else source
 
 
-def describe(source: str, requests: Requests | None = None) -> dict[str, Any]:
+def describe(source: str, requests: Source | None = None) -> dict[str, Any]:
     """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its requests."""
     return {
         "source": source,
         "sha256": sha256_of_file(on_disk(Path(source))) if is_file(source) else None,
         "content_hash": None if requests is None else requests.content_hash,
     }
-
-
-def load_requests(
-    source: str, load: Load, reading: Reading, progress: Progress | None = None
-) -> Requests:
-    """Read a source into requests for any drive."""
-    return _core.load_requests(
-        source,
-        format=reading.format,
-        skip_bad=reading.skip_bad,
-        seed=load.seed,
-        page_size=reading.page_size,
-        repeat=reading.repeat,
-        fold=load.fold,
-        progress=progress,
-    )
-
-
-def check_load(device: Device, requests: Requests, load: Load) -> None:
-    """Raise InputError if the requests cannot be sent to the drive in this way."""
-    if not load.fold:
-        # What a trace touches is moved together before.
-        needed = requests.footprint_bytes or 0
-        beyond.check(requests.name, needed, device.name, device.capacity_bytes, load.choices)
-    untimed = load.untimed_requests(requests)
-    if untimed and load.handle is not None:
-        raise InputError(
-            f"--handle {load.handle}: with --untimed requests go by handles of their own; give "
-            "`handle=` of a pattern, or a trace with the column"
-        )
-    left = None if requests.requests is None else requests.requests - untimed
-    limits = [limit for limit in (load.most_requests, left) if limit is not None]
-    if not limits and load.most_seconds is None:
-        limits = [ENDLESS_REQUESTS]
-    if limits and load.warm_up_requests >= min(limits) > 0:
-        raise InputError(
-            f"--warm-up {load.warm_up_requests}: nothing is left to measure of the {min(limits)} "
-            f"requests of {requests.name}"
-        )
-    if load.pace == "open" and not requests.has_times:
-        raise InputError(
-            f"--open-loop: {requests.name} has no times; take --depth N or --one-by-one, or give a "
-            "pattern `pause_us`"
-        )
-
-
-def run(
-    device: Device,
-    requests: Requests,
-    load: Load,
-    *,
-    beside: Sequence[dict[str, Any]] = (),
-    timeline_spans: int = 0,
-    audit: bool = False,
-    requests_to: Path | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Play requests on a drive; gives the figures with `tables` and `timeline`.
-
-    `beside` are further flows, as `flows.load` gives them. Each request is written to the Parquet
-    file `requests_to`, if one is named.
-    """
-    most = load.most_requests
-    if most is None and load.most_seconds is None and requests.requests is None:
-        most = ENDLESS_REQUESTS
-    check_load(device, requests, load)
-    outcome: dict[str, Any] = _core.simulate_drive(
-        device.toml,
-        [
-            {
-                "requests": requests,
-                "pace": load.pace,
-                "depth": load.depth,
-                "think_us": load.think_time_us,
-                "priority": load.priority,
-                "handle": load.handle,
-            },
-            *beside,
-        ],
-        state=load.state,
-        overwrites=2.0 if load.overwrites is None else load.overwrites,
-        seed=load.seed,
-        most_requests=most,
-        most_seconds=load.most_seconds,
-        untimed_requests=load.untimed_requests(requests),
-        warm_up_requests=load.warm_up_requests,
-        timeline_spans=timeline_spans,
-        audit=audit,
-        requests_to=requests_to,
-        progress=progress,
-    )
-    judged = steady.of_drive(device.profile, device.summary, outcome, load.warm_up_requests)
-    footprint = requests.footprint_bytes
-    pages = device.summary["logical_pages"]
-    played = steady.Played(
-        requests.requests,
-        requests.repeat,
-        load.untimed_requests(requests),
-        load.most_requests,
-        load.most_seconds,
-        pages if footprint is None else min(pages, -(-footprint // device.summary["page_bytes"])),
-    )
-    return {
-        **outcome,
-        "steady": {key: figure["steady"] for key, figure in judged.items()},
-        "judged": judged,
-        "steady_with": steady.remedy(device.summary, outcome, judged, played),
-    }
-
-
-def lifetime_of_drive(
-    device: Device,
-    source: str,
-    requests: Requests,
-    endurance: float | None,
-    asked: float | str | None,
-) -> Lifetime:
-    """Resolve what the life of a drive under a source is computed from.
-
-    Of a drive that is simulated as a slice its whole capacity counts. `asked`: how much is written
-    a day, as `Wear.writes_per_day`.
-
-    Raises InputError if the recorded rate is asked for and there are no times.
-    """
-    counts, nanoseconds = requests.counts, requests.duration_ns
-    recorded = None
-    if counts is not None and nanoseconds:
-        # Of a slice's trace the time is divided, too.
-        seconds = nanoseconds / 1e9 * device.slices
-        written = counts["written_bytes"] * device.slices
-        recorded = Recorded(seconds, written * SECONDS_IN_DAY / seconds)
-    media = device.profile["media"]
-    slices = media.get("slices", 1) if device.slice is None else device.slices
-    return lifetime_of(
-        requests.name,
-        Wear(writes_per_day=asked),
-        endurance or media["endurance_cycles"] or None,
-        device.capacity_bytes * slices,
-        recorded,
-        counted_bytes_per_day(source),
-    )
-
-
-def life_of(device: Device, outcome: Mapping[str, Any], lifetime: Lifetime) -> Life:
-    """Give the life in years, or why there is none."""
-    if not outcome["host_page_writes"]:
-        return Life(None, "nothing was written")
-    return lifetime.life(
-        outcome["write_amplification"],
-        device.over_provisioning,
-        erases=outcome["erases"],
-        steady=outcome["steady"]["write_amplification"],
-    )
-
-
-def caveats(result: Mapping[str, Any]) -> list[str]:
-    """Say what a reader must know before trusting the figures of a run."""
-    said = []
-    state = result["state"]["kind"]
-    if result.get("worn_out"):
-        said.append(f"The drive wore out, which ended the run: {result['worn_out']}.")
-    if state == "fresh":
-        said.append(
-            "The drive was fresh at the start: reads of pages that were never written need no "
-            "flash, and nothing is cleaned until the spare space is used up. --state aged shows "
-            "the drive after long use."
-        )
-    elif result["host_page_writes"] and not result["erases"] and "zones" not in result:
-        longer = "A longer run shows" if state == "aged" else "A longer run, or --state aged, shows"
-        said.append(
-            f"No erase block was cleaned: what was written fits into the spare space. {longer} the "
-            "drive after long use."
-        )
-    if result.get("streams_left_out"):
-        said.append(
-            f"The placement policy has {result['streams_left_out']} streams fewer than it would: "
-            "each needs an open erase block on every plane, and the spare space does not hold more."
-        )
-    said += slice_words.lines(result["device"].get("slice"))
-    said += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
-    said += _unsteadiness(result)
-    return said
-
-
-def _unsteadiness(result: Mapping[str, Any]) -> list[str]:
-    """Say which figures are not steady, and why, and with which options they would be."""
-    remedy = f" Steady with {result['steady_with']}, or more." if result.get("steady_with") else ""
-    by_reason: dict[str, list[str]] = {}
-    for key, name in steady.FIGURES.items():
-        judged = result["judged"][key]
-        if judged["steady"] is False:
-            by_reason.setdefault(judged["unsteady"], []).append(name)
-    if not by_reason and all(value is None for value in result["steady"].values()):
-        return [f"The run is too short to say whether it is steady.{remedy}"]
-    return [
-        f"Not steady: {' and '.join(names)}, as {reason}. The figures may change with the length "
-        f"of the run.{remedy}"
-        for reason, names in by_reason.items()
-    ]
-
-
-def _imbalance(result: Mapping[str, Any]) -> str | None:
-    """Say if a page-mapped drive erased much less, or more, than it programmed.
-
-    That cannot go on, however level the figures are.
-    """
-    device = result["device"]
-    if not result["erases"] or device["scheme"].partition("(")[0] not in PAGE_MAPPED:
-        return None
-    causes = ("host_page_writes", "relocated_pages", "wear_moved_pages", "mapping_page_writes")
-    later = ("parity_page_writes", "replica_page_writes")
-    programmed = sum(result[cause] for cause in causes)
-    programmed += sum(result.get(cause, 0) for cause in later)
-    share = 1 - result["erases"] * device["pages_per_erase_block"] / programmed
-    if abs(share) <= MOST_IMBALANCE:
-        return None
-    if share > 0:
-        return (
-            f"Not in balance: {percent(share, 2)} of what was programmed went to erase blocks that "
-            "were free at the start, and not to cleaned ones. A longer run has to clean more: its "
-            "write amplification is higher."
-        )
-    return (
-        f"Not in balance: {percent(-share, 2)} more was erased than programmed, as cleaning made a "
-        "reserve. A longer run cleans less: its write amplification is lower."
-    )
-
-
-def _lateness(result: Mapping[str, Any]) -> str | None:
-    """Say if the drive fell behind the times of a trace.
-
-    Then latencies tell the length of the run, and little of the drive.
-    """
-    if (
-        result.get("pace", {}).get("kind") != "open_loop"
-        or result["requests"] < LEAST_REQUESTS_TO_BE_LATE
-    ):
-        return None
-    mean_seconds = result["latency_ns"]["all"]["mean"] / 1e9
-    if mean_seconds < MOST_LATENESS * result["simulated_seconds"]:
-        return None
-    return (
-        "The drive did not keep up with the times of the trace: a request takes "
-        f"{span(mean_seconds)} on average in a run of {span(result['simulated_seconds'])}, and the "
-        "longer the run, the longer. --depth N shows what the drive can do."
-    )
-
-
-MOST_IMBALANCE = 0.1
-MOST_LATENESS = 0.05
-"""Mean latency as a share of the run: as much of all requests is then outstanding, on average."""
-LEAST_REQUESTS_TO_BE_LATE = 1000
-
-
-def identity(device: Device, requests: Requests, load: Load) -> list[Any]:
-    """Give what decides on the numbers of a run."""
-    asked = asdict(load)
-    for one in (asked, *asked["beside"]):
-        # Runs without handles keep the names that they had before there were any.
-        if one["handle"] is None:
-            del one["handle"]
-    return [device.toml, requests.content_hash, requests.repeat, asked]

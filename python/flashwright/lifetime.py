@@ -1,4 +1,4 @@
-"""How long a drive lives, and whether a run says so: the one place that decides it.
+"""Life of a drive, and whether a run gives it: the one place that decides it.
 
 A life is the drive's endurance over what it is programmed with a day. What a day brings is given,
 or counted by the drive itself, or recorded for long enough; nothing else is extrapolated.
@@ -17,23 +17,23 @@ RECORDED = "recorded"
 GIVEN = "given"
 ASSUMED = "assumed"
 COUNTED = "counted"
-"""By the drive's own counters, which a recording keeps."""
+"""Daily writes are known from the drive's own counters, which a recording keeps."""
 UNKNOWN = "unknown"
 SECONDS_IN_DAY = 86_400
 LEAST_SECONDS = 600.0
-"""What is shorter says nothing of a day."""
+"""Shortest recording that says something of a day, in seconds."""
 TRACE = "trace"
-"""As `--writes-per-day`: as fast as recorded."""
-REMEDY = "--writes-per-day 40G, with the true volume, gives a life"
+"""Value of `writes_per_day`: the rate of the recording."""
+REMEDY = "--life 'life(40G)', with the true volume, gives a life"
 
 
 @dataclass(frozen=True)
 class Wear:
-    """What a life is asked for: `--endurance`, `--writes-per-day`, `--capacity`, `--fill`."""
+    """Settings of a drive's life, by `--life`."""
 
     endurance: float = 3000
     writes_per_day: float | str | None = None
-    """How often a day the host writes its data once over; a size, such as `40G`, for bytes a day;
+    """Times a day that the host writes its data once over; a size, such as `40G`, for bytes a day;
     `trace`: as recorded. None: as recorded if a capacity is given, or else once.
     """
     capacity: int | None = None
@@ -44,15 +44,15 @@ class Wear:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a recording says of the rate of writes."""
+    """Write rate of a recording."""
 
     seconds: float
     bytes_per_day: float
-    """At the rate of those seconds."""
+    """Bytes written a day, at the rate of those seconds."""
 
     @property
     def is_short(self) -> bool:
-        """Whether it is too short to say what a day brings."""
+        """True if it is too short to say what a day brings."""
         return self.seconds < LEAST_SECONDS
 
     def at_this_rate(self) -> str:
@@ -69,7 +69,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Life:
-    """How long a drive lives, or why that is not known."""
+    """Life of a drive in years, or why it is not known."""
 
     years: float | None
     unknown: str | None = None
@@ -81,9 +81,10 @@ class Life:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """An erase block can be erased `endurance` times.
+    """Terms of a drive's life: its endurance, and the writes of the host.
 
-    The host writes its data over `writes_per_day` times a day.
+    An erase block can be erased `endurance` times. The host writes its data over `writes_per_day`
+    times a day.
     """
 
     endurance: float | None
@@ -111,7 +112,7 @@ class Lifetime:
         times the data take up `write_amplification` times what the host writes.
         """
         if self.endurance is None:
-            return Life(None, "the profile has no endurance; --endurance gives one")
+            return Life(None, "the profile has no endurance; --life 'life(cycles=3000)' gives one")
         if not erases:
             return Life(None, "nothing was cleaned")
         if not steady:
@@ -173,7 +174,7 @@ def writes_per_day(asked: float | str, data_bytes: int) -> float | None:
         found = (_core.parse_bytes(str(asked)) or 0) / data_bytes
     if not 0 < found < float("inf"):
         raise InputError(
-            f"--writes-per-day {asked}: it is not a rate; write bytes a day, such as 40G, how "
+            f"--life {asked}: it is not a rate; write bytes a day, such as 40G, how "
             f"often the drive is written over, such as 1, or `{TRACE}`"
         )
     return found
@@ -205,9 +206,9 @@ def lifetime_of(
     if given is not None:
         return resolved(GIVEN, given)
     if recorded is None and (asked is not None or wear.capacity is not None):
-        said = f"--writes-per-day {TRACE}" if asked is not None else "--capacity"
+        said = f"--life {TRACE}" if asked is not None else "--life capacity="
         raise InputError(
-            f"{said}: {name} has no times, so its rate is not known; give --writes-per-day a "
+            f"{said}: {name} has no times, so its rate is not known; give it a "
             "number, or bytes a day such as 40G"
         )
     if counted_bytes_per_day is not None and (recorded is None or recorded.is_short):

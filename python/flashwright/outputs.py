@@ -30,16 +30,16 @@ _MAGIC = slice(8, 16)
 _VOLUME = b"FWVOLUME"
 RESULT_FILE = "result.json"
 SIMULATIONS = "simulations"
-"""In a run folder: the folder of what is finished of a comparison."""
+"""Folder in a run folder for what is finished of a comparison."""
 RECORDING = "record"
-"""The command of a recording: what was measured once, and cannot be made again from its inputs."""
+"""Command of a recording, whose measurements cannot be made again from its inputs."""
 _PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 _OF_A_RUN = re.compile(r"result\.json|report\.html|profile\.toml|timeline\.json|.*\.parquet")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is written, and how a file of ours is known."""
+    """Kind of output, and how a file of ours is known."""
 
     name: str
     is_ours: Callable[[Path], bool]
@@ -63,7 +63,7 @@ def _is_profile(path: Path) -> bool:
 
 
 def _is_table(path: Path) -> bool:
-    """Whether it is a table that we wrote: no other format says by whom it was written."""
+    """Tell whether it is a Parquet table that we wrote; no other format names its writer."""
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
             return False
@@ -81,7 +81,7 @@ def _begins(path: Path, with_bytes: bytes) -> bool:
 
 
 REPORT_MARK = '<meta name="generator" content="flashwright">'
-"""By which a report is known."""
+"""Mark by which a report is known."""
 
 JSON = Kind("a JSON document", _is_json)
 PROFILE = Kind("a drive's profile", _is_profile)
@@ -202,7 +202,7 @@ def check_folder(folder: Path, *, is_recording: bool = False) -> None:
         raise InputError(f"{folder}: '{existing}' is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(f"{folder}: no permission to write into '{existing}'")
-    # What a run that was killed has left is nobody's, or for the same run to go on from.
+    # A run that was killed leaves only files that nobody needs, or that the same run goes on from.
     if existing != folder or all(
         _PART.fullmatch(path.name) or path.name == SIMULATIONS for path in folder.iterdir()
     ):

@@ -16,7 +16,7 @@ policy. It is asked what the Rust trait `placement::Placement` is asked, for man
         def relocation_streams(self, block, stream, offsets, lpns, flash):
             return numpy.full(len(lpns), stream)
 
-    flashwright.simulate("synth:zipf?pages=64Ki", HotAndCold(), over_provisioning=0.2)
+    flashwright.simulate("synth:zipf(pages=64Ki)", HotAndCold(), over_provisioning=0.2)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ VICTIMS = ("greedy", "lru", "cost_benefit")
 
 
 class Placement:
-    """To which stream each page is written; a stream is a write frontier.
+    """Placement policy: it chooses the stream of each page. A stream is a write frontier.
 
     A class made from it gives `host_streams` and `relocation_streams`, and whichever of the other
     questions it wants to be asked. `begin` is called before each run, so that an object can be used
@@ -58,17 +58,19 @@ class Placement:
     """
 
     name: ClassVar[str] = ""
-    """What results call it. Empty: the name of the class."""
+    """Name in results. Empty: the name of the class."""
     victim: str = "greedy"
     """The victim policy if `simulate` is given none; `own` asks `choose_victim`."""
     streams: int = 1
-    """How many streams there may be; fixed when `begin` has returned. 1 to 65,535."""
+    """Most streams that there may be; fixed when `begin` has returned. 1 to 65,535."""
     relocation_targets: int = 1
-    """To how many different streams the survivors of one victim may go: so many erase blocks are
-    kept in reserve. 1 to `streams`."""
+    """Most streams that the survivors of one victim may go to: so many erase blocks are kept in
+    reserve. 1 to `streams`.
+    """
     per_stream: bool = False
-    """Whether each stream is cleaned by itself, in a domain of its own. Then `donor` is asked which
-    one gives up an erase block, and `flash.stream_valid_pages` is kept."""
+    """True if each stream is cleaned by itself, in a domain of its own. Then `donor` is asked which
+    one gives up an erase block, and `flash.stream_valid_pages` is kept.
+    """
     batch: int = 64
     """Operations of the host that are asked about together, 1 to 65,536. Where the pages lay is
     as it was before the first of them; with 1 a policy sees just what one in Rust sees."""

@@ -1,4 +1,4 @@
-"""What was found in a trace besides its requests, in words: for results, reports and tables."""
+"""Remarks on a trace, besides its requests: for results, reports and tables."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Columns = Mapping[str, Any]
 """A table as columns of equal length: lists or numpy arrays."""
 
 RUNS = Path("runs")
-"""Where run folders lie for which no other place is named."""
+"""Folder of run folders for which no other place is named."""
 REPORT_FILE = "report.html"
 PROFILE_FILE = "profile.toml"
 TIMELINE_FILE = "timeline.json"
@@ -42,7 +42,7 @@ TEXT_FILES = (PROFILE_FILE, TIMELINE_FILE)
 
 @dataclass
 class Run:
-    """What one command found.
+    """Result of one command.
 
     Scalars and nested values, tables, and texts that stay files (such as the profile that was run).
     """
@@ -54,7 +54,7 @@ class Run:
     table_files: dict[str, Path] = field(default_factory=dict)
     """Tables that are too large for memory: Parquet files, which `write` moves into the folder."""
     job: Job | None = None
-    """What was asked for; None of a run that was read back."""
+    """Work that was asked for; None of a run that was read back."""
 
     def document(self) -> dict[str, Any]:
         """Give the JSON document of the run: the result, the names of its tables, and `command`."""
@@ -87,7 +87,8 @@ class Run:
         """
         before = _names_of(folder)
         with contextlib.ExitStack() as beside:
-            # What is put in place last is entered first: the result, as it names all others.
+            # The part that is put in place last is entered first: the result, as it names all
+            # others.
             parts = {
                 name: beside.enter_context(outputs.replacing(folder / name))
                 for name in (
@@ -107,7 +108,7 @@ class Run:
                 # Whoever calls from Python may have it on another disk.
                 there = folder / f"{name}.parquet"
                 shutil.move(file, there)
-                # What it was made from may go as soon as the run is written.
+                # Its source may be deleted as soon as the run is written.
                 _paths.make_durable(there)
                 self.table_files[name] = there
         kept = {*parts, *(f"{name}.parquet" for name in self.table_files)}
@@ -317,7 +318,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What the same work, and no other, is called."""
+        """Name that the same work has, and no other."""
         digest = hashlib.sha256(
             json.dumps(plain([__version__, self.identity]), sort_keys=True).encode()
         ).hexdigest()

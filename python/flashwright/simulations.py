@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flashwright._core import Workload
     from flashwright.sources import Reading
 
-COMMAND = "simulate"
+COMMAND = "compare"
 
 
 @dataclass(frozen=True)

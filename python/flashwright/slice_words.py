@@ -1,4 +1,4 @@
-"""What a result says of the slice of a drive that was simulated."""
+"""Remarks of a result on the slice of a drive that was simulated."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ def lines(found: Mapping[str, Any] | None) -> list[str]:
     if found["taken_of"] < found["requests_of"]:
         said.append(
             f"Of the trace the first {percent(found['taken_of'] / found['requests_of'])} were "
-            "played: all of it would take longer than a run may. --slices N plays all."
+            "played: all of it would take longer than a run may. slices=N in profile(...) plays "
+            "all."
         )
     if found["way"] == "sampled" and found["requests"] < FEW_REQUESTS:
         said.append(
             f"That are only {count(found['requests'])} requests, so the figures are rough; "
-            "--slices 1 takes all of them, and longer."
+            "slices=1 in profile(...) takes all of them, and longer."
         )
     return [*said, *reading_words.lines(found["reading"])]
 
@@ -36,9 +37,12 @@ def _drive(found: Mapping[str, Any]) -> str:
     text += f", and {percent(found['fill'])} of it holds data"
     if found["fill_from"] == "the file system":
         return f"{text}, as the file system said: this is right if it trims what it frees."
-    if found["fill_from"] == "--fill":
-        return f"{text}, from --fill."
-    return f"{text}: how much held data is not known, so it is taken as full; --fill 40% says it."
+    if found["fill_from"] == "fill=":
+        return f"{text}, from fill=."
+    return (
+        f"{text}: how much held data is not known, so it is taken as full; fill=40% in "
+        "profile(...) says it."
+    )
 
 
 def _part(found: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ And the least that it could cost.
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,20 +26,35 @@ SYNTHETIC = "synth:"
 PATTERN = "io:"
 STANDARD_INPUT = "-"
 REQUESTS_FILE = "requests.parquet"
-"""What a recording calls the requests that its device got."""
+"""File of a recording with the requests that its device got."""
 SAMPLES_FILE = "samples.parquet"
-"""What a light recording has instead: counters over time."""
+"""File of a light recording with its counters over time."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a source is read."""
+    """Settings of reading a source."""
 
     page_size: int = 4096
     format: str | None = None
     skip_bad: int = 0
     seed: int = 1
     repeat: int = 1
+
+
+def part_of(given: str, *, page_size: int = 4096, seed: int = 1) -> tuple[str, Reading]:
+    """Give the source that a text means, and how it is read: `x.csv` or `part(x.csv, repeat=3)`.
+
+    Raises InputError if there is none, or its requests are selected, which only `play` does.
+    """
+    part = json.loads(_core.read_setting("source", given))
+    for key in ("skip", "for", "limit", "ops", "fit"):
+        if key in part:
+            raise InputError(f"{given}: `{key}` selects requests, which `play` does; leave it out")
+    reading = Reading(
+        page_size, part.get("format"), part.get("skip_bad", 0), seed, part.get("repeat", 1)
+    )
+    return check_source(part["of"]), reading
 
 
 def check_source(source: str) -> str:
@@ -52,13 +68,13 @@ def check_source(source: str) -> str:
         return source
     if source.startswith(PATTERN) and not Path(source).exists():
         raise InputError(
-            f"{source}: a pattern of requests is for a simulated drive: `simulate` and `compare` "
-            "take it with --device PROFILE"
+            f"{source}: a pattern of requests is for a device: `flashwright play {source} --on "
+            "PROFILE` takes it"
         )
     if not on_disk(Path(source)).exists():
         raise InputError(
             f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as "
-            "`synth:uniform?pages=1M`"
+            "`synth:uniform(pages=1M)`"
         )
     if Path(source).is_dir():
         requests = Path(source) / REQUESTS_FILE

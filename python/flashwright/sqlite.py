@@ -22,7 +22,7 @@ from urllib.parse import quote
 from flashwright._core import InputError
 
 EXTENSION = Path(__file__).parent / "_native" / "libflashwright_sqlite.so"
-"""What SQLite loads: `load_extension(EXTENSION)`."""
+"""Extension that SQLite loads: `load_extension(EXTENSION)`."""
 _LINE_BYTES = 4096
 
 

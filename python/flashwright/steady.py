@@ -1,4 +1,4 @@
-"""Whether the figures of a simulated drive's run may be called steady, and how well they are known.
+"""Steadiness of the figures of a simulated drive's run, and how well they are known.
 
 The interval and its verdict are those of `ssd::steady`, which the counting simulator uses too:
 batch means that know how long stretches depend on each other. Beside it stands what an interval
@@ -19,19 +19,21 @@ from flashwright._text import percent, significant, size
 FIGURES = {"iops": "throughput", "write_amplification": "write amplification"}
 TOO_SHORT = "the run is too short to judge"
 BUFFER_TURNS = 10
-"""What a buffer takes at the start of a run, and does not have to pass on, is then 10 % of it."""
+"""Times that a run has to fill a buffer: what the buffer takes at the start, and need not pass on,
+is then 10 % of the run.
+"""
 LOG_TURNS = 2
 
 
 @dataclass(frozen=True)
 class Left:
-    """What a run has not used up."""
+    """Capacity that a run has not used up: a cache, a buffer, a log or spare space."""
 
     reason: str
     times: float
-    """How many times as long the measured part has to be, or what came before it."""
+    """Factor by which the measured part, or what came before it, has to become longer."""
     is_space: bool = False
-    """Whether requests that are played in no time use it up, too."""
+    """True if requests that are played in no time use it up, too."""
 
 
 def of_drive(
@@ -170,7 +172,7 @@ def _spare_left(summary: Mapping[str, Any], outcome: Mapping[str, Any], plays: f
     if written < 1:
         said = f"{percent(written, 2)} of the spare space was written, which has to be all"
         return [Left(said, 1 / max(written, 1e-6), is_space=True)]
-    # What was written in no time was cleaned for, as far as there was no spare space for it.
+    # Writes in no time made the drive clean as far as they exceeded the spare space.
     earlier = max(0.0, before - spare) / summary["pages_per_erase_block"]
     erased = (outcome["erases"] * plays + earlier) / summary["erase_blocks"]
     if outcome["state"] != "aged" and erased < 1:
@@ -183,16 +185,16 @@ def _spare_left(summary: Mapping[str, Any], outcome: Mapping[str, Any], plays: f
 
 
 SURE = 1.5
-"""Times as long as has to be by a count, as a run that is too short again costs more."""
+"""Factor on the length that is needed by a count, as a run that is too short again costs more."""
 REWRITES = 8
-"""How often the data are written over until cleaning finds its level, some more than a turn."""
+"""Times that the data are written over until cleaning finds its level: once is often not enough."""
 LEAST_REQUESTS = 300_000
-"""What is measured at the least, so that bursts of cleaning even out."""
+"""Fewest requests that are measured, so that bursts of cleaning even out."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """How a source was played, as far as it matters to how long a run has to be."""
+    """Play of a source, as far as it matters to how long a run has to be."""
 
     total: int | None
     """Requests that the source has, played `repeat` times; None if it has no end."""
@@ -210,7 +212,7 @@ def remedy(
     judged: Mapping[str, Mapping[str, Any]],
     played: Played,
 ) -> str | None:
-    """Give the options of `simulate` that would make a run steady; None if it is.
+    """Give the options of `play` that would make a run steady; None if it is.
 
     Of the run itself: what is missing of its turns and of its precision, in requests.
     """
@@ -237,21 +239,21 @@ def _options(played: Played, untimed: int, measured: int, seconds_each: float) -
     else:
         once = played.total / played.repeat
         repeat = max(played.repeat, math.ceil((untimed + measured) / once))
-        said += [f"--repeat {repeat}"] if repeat > played.repeat else []
+        said += [f"part(..., repeat={repeat})"] if repeat > played.repeat else []
         if untimed > played.untimed:
             # Rounded so that enough is left to measure.
             share = min(untimed / (untimed + measured), 1 - measured / (once * repeat))
             said.append(f"--untimed {math.floor(100 * share)}%")
     if played.most_seconds is not None:
         seconds = math.ceil(measured * seconds_each)
-        said.append(f"--seconds {max(seconds, math.ceil(played.most_seconds))}")
+        said.append(f"--for {max(seconds, math.ceil(played.most_seconds))}")
     return " ".join(said)
 
 
 WINDOW_PAGES = 1024
 """Host page writes of a window of the counting simulator, where it has the fewest."""
 LEAST_WINDOWS = 100
-"""So many say something of a run, a part of which may be its start."""
+"""Fewest windows that say something of a run, a part of which may be its start."""
 
 
 UPDATES = 25

@@ -1,4 +1,4 @@
-"""Statistics of a SOURCE, with progress: for `trace stats` and the demo."""
+"""Statistics of a SOURCE, with progress: for `trace` and the demo."""
 
 from __future__ import annotations
 

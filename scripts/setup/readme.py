@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flashwright.cli.listing import everything, experiments_in_full, layers_in_full, markdown_table
+from flashwright.cli.listing import (
+    experiments_in_full,
+    layers_in_full,
+    markdown_table,
+    settings_tables,
+)
+from flashwright.cli.named import everything
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +28,7 @@ def main() -> None:
     }
     for page in (ROOT / "docs" / "reference").glob("*.md"):
         replace(page, tables)
-    replace(ROOT / "docs" / "path.md", tables)
+    replace(ROOT / "docs" / "workloads.md", settings_tables())
     replace(ROOT / "docs" / "traces.md", tables)
     replace(ROOT / "docs" / "probing.md", {"experiments": experiments_in_full()})
     replace(ROOT / "docs" / "layers.md", {"layers": layers_in_full()})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from flashwright.reports import headlines
+from flashwright.pages import headlines
 
 # Without these Chromium looks for updates on its own, and its requests would be taken for ours.
 FLAGS = [
@@ -20,7 +20,7 @@ FLAGS = [
 ]
 
 MARKS = ".trace, .hm, .heatmaplayer image, .contourlayer path, .bars path"
-"""What Plotly draws for data."""
+"""Selector of the elements that Plotly draws for data."""
 TOO_WIDE = (
     "[...document.querySelectorAll('figure, .table, .facts')].filter(e => "
     "e.getBoundingClientRect().right > 375).length"
@@ -33,10 +33,13 @@ PLOTS = """marks => [...document.querySelectorAll('.plot')].map(plot => ({
   isDrawn: plot.querySelector('.main-svg') !== null,
   hasMarks: plot.querySelector(marks) !== null,
   x: plot.querySelector('.xtitle')?.textContent,
-  y: plot.querySelector('.ytitle')?.textContent,
+  y: plot.querySelector('.ytitle')?.textContent ||
+    plot.layout?.yaxis?.type === 'category',
   label: plot.getAttribute('aria-labelledby'),
 }))"""
-"""What each plot has. All are asked at once: a question takes milliseconds, and some have 100."""
+"""Script that gives the parts of each plot. All are asked at once: a question takes milliseconds,
+and some pages have 100 plots.
+"""
 
 
 OVERLAPS = """() => {
@@ -117,8 +120,8 @@ def check_report(
 ) -> None:
     """Open a report: each plot is drawn, nothing is asked of the network, and a phone shows it all.
 
-    `has_titles`: of both axes. `on_a_phone`: it is opened there, too, with a dark theme; otherwise
-    the window becomes as narrow.
+    `has_titles`: of both axes, but for names from top to bottom. `on_a_phone`: it is opened there,
+    too, with a dark theme; otherwise the window becomes as narrow.
     """
     opened = Opened(browser, path)
     assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"

@@ -55,6 +55,8 @@ TRACED = frozenset(
 By name, not by a mark `xdist_group`: what xdist 3.8 does with it changes nothing in pytest 9.2, and
 two processes then wait for each other's recordings.
 """
+THOROUGH = Path(__file__).with_name("thorough.txt")
+"""Tests that take seconds and add to others of their kind: `make test-all` runs them, too."""
 UNWATCHED = "test_volumes::test_the_file_has_no_writes_behind_its_end_and_holes_read_as_zeros"
 """It takes a file system away whose file a recording may open for a moment: not beside one."""
 LONG = (
@@ -72,7 +74,7 @@ LONG = (
 
 
 def _is_first_process(config: pytest.Config) -> bool:
-    """Whether it is the only process of a run, or starts the others."""
+    """Tell whether it is the only process of a run, or starts the others."""
     return not hasattr(config, "workerinput")
 
 
@@ -105,8 +107,27 @@ def _is_traced(item: pytest.Item) -> bool:
     return _group(item.nodeid) == TRACER
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long groups first."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Mark what `make test` leaves out, and put the long groups first.
+
+    Raises pytest.UsageError if the list of those names a test that there is not.
+    """
+    named = set(THOROUGH.read_text(encoding="utf-8").splitlines())
+    met = set()
+    for item in items:
+        name = item.nodeid.removeprefix("tests/python/")
+        if found := named & {name, name.partition("[")[0]}:
+            met |= found
+            item.add_marker(pytest.mark.thorough)
+    is_whole = not config.args or config.args == config.getini("testpaths")
+    # A file that cannot be imported says so by itself, and names no test.
+    if is_whole and session.testsfailed == 0:
+        gone = sorted(named - met)
+        if gone:
+            raise pytest.UsageError(f"{THOROUGH}: there is no test {gone[0]}; leave it out")
 
     def place(item: pytest.Item) -> int:
         group = _group(item.nodeid)
@@ -123,7 +144,7 @@ class Grouped(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
-    """Who hands out tests to processes: in the order that they have here."""
+    """Hand out tests to processes in the order that they have here."""
     config.option.loadscopereorder = False
     return Grouped(config, log)
 

@@ -124,7 +124,7 @@ def compared(folder: Path, seconds: float) -> list[Line]:
 
 
 class Text:
-    """What fio printed for people at the end of a run."""
+    """Text that fio printed for people at the end of a run."""
 
     def __init__(self, text: str, rows: int) -> None:
         # With --status-interval each result is there; the last are of the end.
@@ -167,8 +167,11 @@ def beside(kind: Kind, row: WriteRow, text: Text, at: int) -> Iterator[Line]:
         total = sum(value * part for (value, _), part in parts)
         words = " + ".join(one for one, _ in each)
         yield figure(kind, "IOPS", words, (total, sum(last for (_, last), _ in parts)), iops)
-        known = row.p50_us is not None
-        is_right = known == (kind.output == "normal,json+")
+        medians = re.findall(r"\b50\.0+th=\[ *(\d+)\]", "".join(text.blocks[-jobs:]))
+        # Without bins, that of all is known only where all jobs have the same.
+        is_told = kind.output == "normal,json+" or len(set(medians)) == 1
+        is_right = row.p50_us is None or is_told
+        is_right &= row.p50_us is not None or kind.output != "normal,json+"
         yield Line(kind.name, "p50, us", "of each job alone", said(row.p50_us), is_right)
         return
     found = re.search(r"(?:write|mixed): IOPS=([\d.]+[kM]?),", block)

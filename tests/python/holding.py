@@ -225,7 +225,7 @@ HOLDINGS: dict[str, Holding] = {
 }
 """All but those that only the last proof sees."""
 UNSEEN: dict[str, Holding] = {"namespace without processes": _namespace_without_processes}
-"""What no table shows: the directory is unmounted, and then the device is found in use."""
+"""Holders that no table shows: the directory is unmounted, and then the device is found in use."""
 
 
 def odd_paths(folder: Path) -> dict[str, tuple[Path, Path]]:

@@ -29,7 +29,7 @@ MEBIBYTE = 1 << 20
 MOST_MEMORY_KIB = 2 << 20
 """32 threads with 32 MiB each, twice, are the most that good clients could make it take."""
 _OWN_BYTES = MEBIBYTE
-"""At the begin of the volume: what the good client has for itself."""
+"""Bytes at the begin of the volume that are the good client's own."""
 _HELLO = struct.Struct(">8s8sH")
 _OPTION = struct.Struct(">8sII")
 _REQUEST = struct.Struct(">IHHQQI")
@@ -37,17 +37,17 @@ _REPLY = struct.Struct(">IIQ")
 _REQUEST_MAGIC, _REPLY_MAGIC = 0x25609513, 0x67446698
 READ, WRITE, DISCONNECT, FLUSH, TRIM, ZEROES = 0, 1, 2, 3, 4, 6
 _FUA = 1
-FAST_ZERO = 1 << 4
+NO_HOLE, FAST_ZERO = 1 << 1, 1 << 4
 _SECONDS_TO_ANSWER = 20.0
 _SECONDS_OF_PATIENCE = 2.0
-"""Of a client that may be owed no answer."""
+"""Patience of a client that may be owed no answer."""
 _OF_NBDKIT = "raw_send_socket: Assertion `sock >= 0' failed"
 """nbdkit 1.32 ends so if a client goes while several threads answer it."""
 
 
 @dataclass
 class Outcome:
-    """What was tried."""
+    """Counts of a run."""
 
     connections: int = 0
     requests: int = 0
@@ -67,7 +67,7 @@ class Client:
     path: Path
     link: socket.socket = field(init=False)
     brought: bytes = b""
-    """By the last read."""
+    """Bytes of the last read."""
 
     def __post_init__(self) -> None:
         """Connect."""
@@ -171,7 +171,7 @@ class Server:
     def start(self) -> None:
         """Serve it."""
         self.path.unlink(missing_ok=True)
-        words = [sys.executable, "-m", "flashwright", "volume", "serve", str(self.device)]
+        words = [sys.executable, "-m", "flashwright", "serve", str(self.device)]
         with self.log.open("w") as log:
             self.process = subprocess.Popen([*words, "--nbd", str(self.path)], stderr=log)
         end = time.monotonic() + 60
@@ -213,7 +213,7 @@ class Server:
 
 @dataclass
 class Own:
-    """What the good client has: the bytes that were acknowledged, and a write that was not."""
+    """Data of the good client: the bytes that were acknowledged, and a write that was not."""
 
     acknowledged: bytearray
     written: bytearray

@@ -37,15 +37,17 @@ STEPS = (
     *("io_uring_enter", "openat", "pread64", "pwrite64", "fsync", "fdatasync", "fallocate"),
     *("ftruncate", "flock", "rename", "renameat", "renameat2", "unlink", "unlinkat"),
 )
-"""What a command is stopped at."""
+"""System calls at which a command is stopped."""
 ENDS = ("INT", "TERM", "KILL", "EIO")
-"""How it is stopped: by a signal, or by an error."""
+"""Ways in which it is stopped: by a signal, or by an error."""
 _MOST_SECONDS = 120
 STAGED = ("--staging", "fast", "--staging-size", "8M")
+RESTAGED = ("--new-staging", *STAGED[1:])
+DESTROYED = ("--destroy", "--destroy-data", "slow")
 BUFFER = "stable_buffer(size=1Mi,page=4Ki)"
 LOG = "log_volume(segment=256Ki)"
 _PLACES = (4096, MIB + 512 * 8, 5 * MIB)
-"""Where a volume holds data."""
+"""Offsets at which a volume holds data."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,15 @@ class Case:
     name: str
     words: tuple[str, ...]
     stack: str | None = "direct"
-    """Of the volume `slow` that is there before; None if none is."""
+    """Stack of the volume `slow` that is there before; None if none is."""
     staging: str | None = None
     """The file of its staging device."""
     zeros: tuple[str, ...] = ()
     """Files of 8 MiB that hold nothing."""
     is_open: bool = False
-    """It was not closed."""
+    """True if the volume was not closed."""
     destroys: bool = False
-    """What it holds may be lost: afterwards it is whole, or gone."""
+    """True if data may be lost: afterwards it is whole, or gone."""
 
 
 CASES = (
@@ -78,55 +80,53 @@ CASES = (
     Case("create over another", ("create", "slow", "--destroy-data", "slow"), destroys=True),
     Case("info", ("info", "slow")),
     Case("info of two", ("info", "slow"), BUFFER, "fast"),
-    Case("check", ("check", "slow"), LOG),
-    Case("check one that is open", ("check", "slow"), BUFFER, "fast", is_open=True),
-    Case("scrub", ("scrub", "slow"), LOG),
-    Case("scrub one that is open", ("scrub", "slow"), BUFFER, is_open=True),
-    Case("larger", ("resize", "slow", "--size", "40M")),
-    Case("larger with a buffer", ("resize", "slow", "--size", "40M"), BUFFER, is_open=True),
-    Case("smaller", ("resize", "slow", "--size", "16M")),
-    Case("smaller with a buffer", ("resize", "slow", "--size", "16M"), BUFFER),
+    Case("check", ("info", "slow", "--check"), LOG),
+    Case("check one that is open", ("info", "slow", "--check"), BUFFER, "fast", is_open=True),
+    Case("scrub", ("info", "slow", "--scrub"), LOG),
+    Case("scrub one that is open", ("info", "slow", "--scrub"), BUFFER, is_open=True),
+    Case("larger", ("change", "slow", "--size", "40M")),
+    Case("larger with a buffer", ("change", "slow", "--size", "40M"), BUFFER, is_open=True),
+    Case("smaller", ("change", "slow", "--size", "16M")),
+    Case("smaller with a buffer", ("change", "slow", "--size", "16M"), BUFFER),
     *(
         case
         for stack in (BUFFER, LOG)
         for case in (
             Case(
                 f"give: {stack}",
-                ("restage", "slow", *STAGED),
+                ("change", "slow", *RESTAGED),
                 stack,
             ),
             Case(
                 f"give one that is there: {stack}",
-                ("restage", "slow", "--staging", "zeros"),
+                ("change", "slow", "--new-staging", "zeros"),
                 stack,
                 zeros=("zeros",),
                 is_open=True,
             ),
             Case(
                 f"replace: {stack}",
-                ("restage", "slow", "--staging", "new", "--staging-size", "8M"),
+                ("change", "slow", "--new-staging", "new", "--staging-size", "8M"),
                 stack,
                 "fast",
             ),
-            Case(f"take away: {stack}", ("restage", "slow", "--none"), stack, "fast"),
+            Case(f"take away: {stack}", ("change", "slow", "--no-staging"), stack, "fast"),
         )
     ),
-    Case("new-uuid", ("new-uuid", "slow")),
-    Case("new-uuid of two", ("new-uuid", "slow"), LOG, "fast"),
-    Case("destroy", ("destroy", "slow", "--destroy-data", "slow"), destroys=True),
-    Case(
-        "destroy two", ("destroy", "slow", "--destroy-data", "slow"), BUFFER, "fast", destroys=True
-    ),
+    Case("new-uuid", ("change", "slow", "--new-uuid")),
+    Case("new-uuid of two", ("change", "slow", "--new-uuid"), LOG, "fast"),
+    Case("destroy", ("change", "slow", *DESTROYED), destroys=True),
+    Case("destroy two", ("change", "slow", *DESTROYED), BUFFER, "fast", destroys=True),
 )
 
 
 @dataclass
 class Outcome:
-    """What became of the stops of one command in one way."""
+    """Outcome of the stops of one command in one way."""
 
     stops: int = 0
     lost: list[str] = field(default_factory=list)
-    """Where data was lost, or the next command had no way on."""
+    """Places where data was lost, or the next command had no way on."""
 
 
 def _copy(folder: Path, to: Path) -> None:
@@ -230,10 +230,10 @@ class Run:
     """A command that has ended."""
 
     code: int
-    """As `Popen.returncode` has it: the signal, negative, if one ended it."""
+    """Exit code, as `Popen.returncode` has it: the signal, negative, if one ended it."""
     said: str
     calls: dict[str, int]
-    """How many of each kind of call one of its threads did, at most."""
+    """Most calls of each kind that one of its threads did."""
 
 
 def run(words: Iterable[str], folder: Path, stop: tuple[str, int, str] | None) -> Run:
@@ -311,7 +311,7 @@ def try_one(folder: Folder, stop: tuple[str, int, str]) -> str | None:
 
 
 def is_one_line(done: Run) -> bool:
-    """Whether a command has failed as it should: with a line that says what to do."""
+    """Tell whether a command has failed as it should: with a line that says what to do."""
     return (
         done.code in {1, 2}
         and done.said.startswith("flashwright: error: ")

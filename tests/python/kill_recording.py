@@ -91,7 +91,7 @@ def kill(one: Kill, work: Path) -> str:
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
     if one.victim != "us":
-        # What is dead may not be asked for anything until the end: ask for the end.
+        # A dead process may not be asked for anything until the end: ask for the end.
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
     stderr = process.communicate(timeout=90)[1]
@@ -121,16 +121,17 @@ def _start(database: str, place: Path, recording: Path) -> subprocess.Popen[str]
         sys.executable,
         "-m",
         "flashwright",
-        "run",
+        "bench",
         SQUEEZED,
         "--db",
         database,
         "--clients",
         "2",
-        "--duration",
+        "--for",
         "300",
     ]
-    command += ["--on", str(place), "--volume", "1200M" if database == "postgres" else "200M"]
+    size = "1200M" if database == "postgres" else "200M"
+    command += ["--on", f"volume(size={size},folder={place})"]
     command += ["--record", str(recording), "--out", str(recording.parent / "out")]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

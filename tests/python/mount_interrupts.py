@@ -26,7 +26,7 @@ from flashwright.volumes import blocks, mounting, places
 
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 STEPS = tuple(module.__file__ for module in (mounting, places, blocks))
-"""What else is run only looks."""
+"""Files whose lines are steps that change something; all other code only looks."""
 _DONE = 77
 _FAILED = 78
 

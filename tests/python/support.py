@@ -1,4 +1,4 @@
-"""What the tests share besides fixtures."""
+"""Common parts of the tests, besides fixtures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pty
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import pytest
 from rich.cells import cell_len
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = "synth:zipf?s=0.99&pages=16Ki&updates=10x"
+SMALL = "synth:zipf(s=0.99,pages=16Ki,updates=10x)"
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -27,13 +28,28 @@ _MAY_BE_LONG = re.compile(r"\s*(\w[\w ]*:\s+)?((sudo |\$ )?flashwright |\S+$)|.*
 
 
 def check_width(printed: str, columns: int) -> None:
-    """Each line fits into so many columns, but for what has to stay whole."""
+    """Check that each line fits into so many columns, but for those that have to stay whole."""
     wide = [
         line
         for line in printed.splitlines()
         if cell_len(line.rstrip()) > columns and not _MAY_BE_LONG.match(line)
     ]
     assert wide == [], "\n".join(wide)
+
+
+def run_experiments(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `python -m experiments` in a folder of its own."""
+    words = [sys.executable, "-m", "experiments", *arguments]
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def find_program(*names: str) -> str:
@@ -49,6 +65,33 @@ def find_program(*names: str) -> str:
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)
+
+
+def write_trace(path: Path, count: int = 600, gap_ns: int = 100_000, pages: int = 2048) -> Path:
+    """Write reads and writes of pages at random, with a flush now and then.
+
+    Each comes so long after the one before.
+    """
+    # Heavy, and only needed here.
+    import numpy as np  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    random = np.random.default_rng(7)
+    ops = [
+        "flush" if number % 100 == 99 else ("write", "write", "read")[number % 3]
+        for number in range(count)
+    ]
+    offsets = [0 if op == "flush" else int(random.integers(pages)) * 4096 for op in ops]
+    lengths = [0 if op == "flush" else 4096 for op in ops]
+    columns = {
+        "time_ns": [number * gap_ns for number in range(count)],
+        "op": ops,
+        "offset": offsets,
+        "length": lengths,
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 import flashwright
 from flashwright import _core, models
 
-SMALL = "synth:kmodal?sets=0.2:0.8,0.8:0.2&pages=65536&updates=12x"
+SMALL = "synth:kmodal(sets=0.2:0.8,0.8:0.2,pages=65536,updates=12x)"
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_every_placement_runs_with_the_victim_of_its_authors(policy: str) -> Non
 
 
 def test_wrong_names_list_the_known_ones() -> None:
-    workload = flashwright.load_workload("synth:uniform?pages=4096&updates=1x")
+    workload = flashwright.load_workload("synth:uniform(pages=4096,updates=1x)")
     with pytest.raises(flashwright.InputError, match="known are: none, separate"):
         flashwright.simulate(workload, "no_such_policy")
     with pytest.raises(flashwright.InputError, match="window=2 is not a number from 0 to 1"):

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from flashwright import _core, models
+from experiments.drives import arrays as runs
+from experiments.drives import fragmentation
+from experiments.figures import arrays as figures
+from experiments.figures import transactions
+from flashwright import _core, drive_runs, models
 from flashwright._core import InputError
-from flashwright.reproduce.drives import arrays as runs
-from flashwright.reproduce.drives import fragmentation
-from flashwright.reproduce.figures import arrays as figures
-from flashwright.reproduce.figures import transactions
 
 SMALL = [
     "media.channels=2",
@@ -28,7 +28,7 @@ def profile() -> str:
 
 def play(profile: str, **options: Any) -> dict[str, Any]:
     """Play random pages on four drives, audited: a read of other data ends it."""
-    requests = _core.load_requests("io:random(size=4Ki,reads=0.3)", seed=1)
+    requests = drive_runs.load(profile, "io:random(size=4Ki,reads=0.3)", seed=1)
     given = {"drives": 4, "depth": 8, "most_requests": 20_000, "audit": True, **options}
     return _core.simulate_array(profile, requests, **given)
 

@@ -38,7 +38,7 @@ NAMES = (
     "Straße",
     "",
 )
-"""Of databases; the last one stands for bytes that are no UTF-8."""
+"""Names of databases; the last one stands for bytes that are no UTF-8."""
 NO_UTF8 = b"byte\xff\xfe"
 
 
@@ -307,7 +307,7 @@ def test_it_has_no_more_rights_than_the_owner(
     assert found["ids"] == [["65534"] * 4, ["65534"] * 4]
     assert found["groups"] == []
     assert {int(one, 16) for one in found["capabilities"]} == {0}
-    # What Python adds itself is its encoding.
+    # Python itself adds its encoding.
     assert set(found["environment"]) <= {"PATH", "LANG", "LC_ALL", "LC_MESSAGES", "TZ", "LC_CTYPE"}
     assert found["folder"] == "/"
 

@@ -1,4 +1,4 @@
-"""What MQSim and the counting simulator are given of real drives; MQSim itself is not needed."""
+"""Inputs for MQSim and the counting simulator from real drives; MQSim itself is not needed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.mqsim import playing
+from experiments.validations import other_simulators as beside
 from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.measured.rows import WriteRow
 from flashwright.measured.template import DataSheet, Estimate, profile
-from flashwright.mqsim import playing
-from flashwright.reproduce.validations import other_simulators as beside
 
 ROW = WriteRow("d", 960, 894, "uniform", "", 4096, 3.0, 350.0)
 ZONES = replace(ROW, pattern="zns", parameters="active_zones=2 zone_mib=8192", request_bytes=524288)

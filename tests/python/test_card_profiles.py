@@ -2,9 +2,8 @@
 
 import pytest
 
-from flashwright import devices
-from flashwright.devices import Device, Load
-from flashwright.sources import Reading
+from flashwright import devices, drive_runs
+from flashwright.devices import DriveProfile
 
 MEASURED = [
     ("sd-card-a2", "io:random(reads=1,range=256Mi)", 1, "iops", 1_890),
@@ -23,9 +22,12 @@ MEASURED = [
 def test_a_profile_has_the_figures_that_it_was_fitted_to(
     profile: str, source: str, depth: int, key: str, published: float
 ) -> None:
-    load = Load(depth=depth, most_requests=3_000 if "size=1Mi" in source else 20_000)
-    requests = devices.load_requests(source, load, Reading())
-    outcome = devices.run(Device.load(profile), requests, load)
+    outcome = drive_runs.run(
+        DriveProfile.load(profile).toml,
+        source,
+        pace=f"closed({depth})",
+        requests=3_000 if "size=1Mi" in source else 20_000,
+    )
     assert outcome[key] == pytest.approx(published, rel=0.03)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from support import ROOT, SMALL, Cli
 
-SIMULATE_KEYS = {
+ONE_KEYS = {
     "write_amplification",
     "cleaning_cost",
     "p_gc",
@@ -30,33 +30,34 @@ SIMULATE_KEYS = {
 }
 MEASURED = {"flash_page_programs_per_second", "peak_rss_bytes", "wall_seconds"}
 
+ONE = ["--placements", "none", "--op", "0.1"]
+
 WRONG_USE = [
     (["nonsense"], "nonsense"),
-    (["simulate"], "SOURCE"),
-    (["simulate", "missing.parquet"], "missing.parquet: no such file"),
-    (["simulate", "."], "a folder without a requests.parquet"),
-    (["simulate", "synth:nope"], "known are: uniform, zipf"),
-    (["simulate", "synth:zipf?x=1"], "`x`"),
-    (["simulate", SMALL, "--op", "0"], "'0' is not an over-provisioning"),
-    (["simulate", SMALL, "--op", "abc"], "write a number above 0"),
-    (["simulate", SMALL, "--placement", "nope"], "known are: none"),
-    (["simulate", SMALL, "--victim", "nope"], "known are: lru"),
-    (["simulate", SMALL, "--victim", "window_greedy(window=7)"], "window=7"),
-    (["simulate", SMALL, "--page-size", "0"], "is not a size"),
-    (["simulate", SMALL, "--page-size", "4G"], "512 bytes to 16 MiB"),
+    (["compare"], "SOURCE"),
+    (["compare", "missing.parquet"], "missing.parquet: no such file"),
+    (["compare", "."], "a folder without a requests.parquet"),
+    (["compare", "synth:nope"], "known are: uniform, zipf"),
+    (["compare", "synth:zipf(x=1)"], "`x`"),
+    (["compare", SMALL, "--op", "0"], "is not an over-provisioning"),
+    (["compare", SMALL, "--op", "abc"], "write a number above 0"),
+    (["compare", SMALL, "--placements", "nope"], "known are: none"),
+    (["compare", SMALL, "--victims", "nope"], "known are: lru"),
+    (["compare", SMALL, *ONE, "--victims", "window_greedy(window=7)"], "window=7"),
+    (["compare", SMALL, "--page-size", "0"], "is not a size"),
     (["compare", SMALL, "--page-size", "4G"], "512 bytes to 16 MiB"),
-    (["simulate", SMALL, "--op", "1000"], "at most 100 (which is 10000 %)"),
-    (["simulate", SMALL, "--writes-per-day", "trace"], "has no times"),
+    (["compare", SMALL, "--op", "1000"], "at most 100 (which is 10000 %)"),
+    (["compare", SMALL, *ONE, "--life", "life(trace)"], "has no times"),
     (["compare", SMALL, "--placements", "none,nope"], "`nope`"),
     (["compare", SMALL, "--placements", ","], "no name is given"),
     (["compare", SMALL, "--op", "0.1,0.1"], "twice"),
     (["compare", SMALL, SMALL], "given twice"),
-    (["simulate", SMALL, "--json", "none/x.json"], "there is no folder 'none'"),
-    (["simulate", SMALL, "--json", "."], "is a folder"),
-    (["simulate", SMALL, "--out", "/dev/null/x"], "'/dev/null' is not a folder"),
-    (["model", "bound", "missing"], "no such file"),
-    (["trace", "stats", "missing"], "no such file"),
-    (["trace", "synth", "zipf?pages=1k", "x.xyz"], "x.xyz"),
+    (["compare", SMALL, "--json", "none/x.json"], "there is no folder 'none'"),
+    (["compare", SMALL, "--json", "."], "is a folder"),
+    (["compare", SMALL, "--out", "/dev/null/x"], "'/dev/null' is not a folder"),
+    (["model", "missing"], "no such file"),
+    (["trace", "missing"], "no such file"),
+    (["trace", "synth:zipf(pages=1k)", "x.xyz"], "x.xyz"),
     (["report", "missing"], "no run folder"),
     (["list", "nope"], "known are: placement, victim"),
 ]
@@ -78,24 +79,24 @@ def test_malformed_line_names_file_line_and_reason(cli: Cli, tmp_path: Path) -> 
     lines = [good.format(4096 * number) for number in range(20)]
     lines[6] = "128166372003061629,prxy,0,Scribble,0,4096,100"
     (tmp_path / "bad.csv").write_text("\n".join(lines) + "\n")
-    done = cli("trace", "stats", "bad.csv", "--format", "msr", code=2)
+    done = cli("trace", "part(bad.csv, format=msr)", code=2)
     assert "bad.csv" in done.stderr
     assert "7" in done.stderr
     assert "Scribble" in done.stderr
-    skipped = cli("trace", "stats", "bad.csv", "--format", "msr", "--skip-bad", "1", "--json", "-")
+    skipped = cli("trace", "part(bad.csv, format=msr, skip_bad=1)", "--json", "-")
     assert json.loads(skipped.stdout)["skipped"] == 1
 
 
 def test_run_that_fails_exits_1(cli: Cli) -> None:
     """Nobody can make a file in /proc, not even root."""
-    done = cli("trace", "synth", "uniform?pages=1k&updates=1x", "/proc/x.parquet", code=1)
+    done = cli("trace", "synth:uniform(pages=1k,updates=1x)", "/proc/x.parquet", code=1)
     assert done.stderr.count("\n") == 1
     assert "x.parquet" in done.stderr
 
 
 def test_target_without_a_folder_is_told(cli: Cli, tmp_path: Path) -> None:
     done = cli(
-        "trace", "synth", "uniform?pages=1k&updates=1x", tmp_path / "none" / "x.parquet", code=2
+        "trace", "synth:uniform(pages=1k,updates=1x)", tmp_path / "none" / "x.parquet", code=2
     )
     assert done.stderr.count("\n") == 1
     assert "there is no folder" in done.stderr
@@ -106,18 +107,12 @@ def test_target_without_a_folder_is_told(cli: Cli, tmp_path: Path) -> None:
     [
         "",
         "trace",
-        "trace stats",
-        "trace convert",
-        "trace synth",
-        "simulate",
+        "play",
         "compare",
         "model",
-        "model bound",
-        "model pgc",
-        "model figures",
         "list",
         "demo",
-        "run",
+        "bench",
         "record",
         "waterfall",
         "report",
@@ -133,7 +128,7 @@ def test_every_command_has_help(cli: Cli, command: str) -> None:
 HEAVY = ("numpy", "pandas", "plotly", "pyarrow")
 
 
-@pytest.mark.parametrize("command", ["--version", "volume --help", "simulate --help", "device a16"])
+@pytest.mark.parametrize("command", ["--version", "volume --help", "play --help", "device a16"])
 def test_a_command_that_needs_little_loads_little(command: str) -> None:
     """It shall start at once, and most of its time would be that of imports."""
     code = f"""
@@ -149,34 +144,23 @@ finally:
     assert done.stderr == "\n"
 
 
-def test_simulate_json_is_pure_and_has_the_stable_keys(cli: Cli, tmp_path: Path) -> None:
-    done = cli(
-        "simulate",
-        SMALL,
-        "--placement",
-        "multi_log",
-        "--op",
-        "0.2",
-        "--seed",
-        "3",
-        "--repeat",
-        "2",
-        "--json",
-        "-",
-    )
+def test_json_of_one_policy_is_pure_and_has_the_stable_keys(cli: Cli, tmp_path: Path) -> None:
+    policy = ["--placements", "multi_log", "--op", "0.2"]
+    repeated = "part(synth:zipf(s=0.99,pages=16Ki,updates=10x), repeat=2)"
+    done = cli("compare", repeated, *policy, "--seed", "3", "--json", "-")
     result = json.loads(done.stdout)
     assert done.stderr == ""
-    assert set(result) >= SIMULATE_KEYS
+    assert set(result) >= ONE_KEYS
     assert result["host_page_writes"] == 2 * 10 * 16 * 1024
     assert result["cleaning_cost"] == pytest.approx(result["write_amplification"] - 1)
     assert result["provenance"]["seed"] == 3
-    assert result["provenance"]["command"][:3] == ["flashwright", "simulate", SMALL]
+    assert result["provenance"]["command"][:3] == ["flashwright", "compare", repeated]
     assert not (tmp_path / "runs").exists(), "with --json - alone nothing else is written"
 
 
 def test_same_inputs_same_numbers(cli_json: Callable[..., Any]) -> None:
-    first, second = (cli_json("simulate", SMALL, "--victim", "d_choices") for _ in range(2))
-    other = cli_json("simulate", SMALL, "--victim", "d_choices", "--seed", "2")
+    first, second = (cli_json("compare", SMALL, *ONE, "--victims", "d_choices") for _ in range(2))
+    other = cli_json("compare", SMALL, *ONE, "--victims", "d_choices", "--seed", "2")
     for result in (first, second, other):
         for key in MEASURED:
             del result[key]
@@ -185,23 +169,28 @@ def test_same_inputs_same_numbers(cli_json: Callable[..., Any]) -> None:
 
 
 def test_start_fresh_differs_from_filled(cli_json: Callable[..., Any]) -> None:
-    filled = cli_json("simulate", SMALL, "--start", "filled")
-    fresh = cli_json("simulate", SMALL, "--start", "fresh")
+    filled = cli_json("compare", SMALL, *ONE, "--start", "filled")
+    fresh = cli_json("compare", SMALL, *ONE, "--start", "fresh")
     assert filled["host_page_writes"] == fresh["host_page_writes"]
     assert filled["erases"] > fresh["erases"]
 
 
-def test_bound_alone_is_the_bound_of_simulate_and_compare(cli_json: Callable[..., Any]) -> None:
-    bound = cli_json("model", "bound", SMALL, "--op", "0.2")
-    simulated = cli_json("simulate", SMALL, "--op", "20%")
-    compared = cli_json("compare", SMALL, "--op", "0.2", "--placements", "none")
-    assert bound["frequency_bound"] == simulated["frequency_bound"]
-    assert bound["frequency_bound"] == compared["bounds"][0]["frequency_bound"]
-    assert simulated["write_amplification"] == compared["results"][0]["write_amplification"]
+def test_bound_alone_is_the_bound_of_compare(cli_json: Callable[..., Any]) -> None:
+    bound = cli_json("model", SMALL, "--op", "0.2")
+    one = cli_json("compare", SMALL, "--op", "20%", "--placements", "none")
+    many = cli_json("compare", SMALL, "--op", "0.2", "--placements", "none,dac")
+    assert bound["frequency_bound"] == one["frequency_bound"]
+    assert bound["frequency_bound"] == many["bounds"][0]["frequency_bound"]
+    authors = [
+        row["write_amplification"]
+        for row in many["results"]
+        if (row["placement"], row["victim"]) == ("none", one["victim"])
+    ]
+    assert authors == [one["write_amplification"]]
 
 
 def test_compare_runs_every_policy_at_every_over_provisioning(cli_json: Callable[..., Any]) -> None:
-    other = "synth:uniform?pages=16Ki&updates=4x"
+    other = "synth:uniform(pages=16Ki,updates=4x)"
     names = cli_json("list")
     result = cli_json("compare", SMALL, other, "--op", "0.3,0.2", "--jobs", "2")
     policies = {(row["placement"], row["victim"]) for row in result["results"]}
@@ -219,7 +208,7 @@ def test_compare_runs_every_policy_at_every_over_provisioning(cli_json: Callable
     assert len(result["results"]) == len(policies) * 2 * 2
     assert result["complete"] is True
     for row in result["results"]:
-        assert set(row) >= SIMULATE_KEYS - {"provenance", "peak_rss_bytes"}
+        assert set(row) >= ONE_KEYS - {"provenance", "peak_rss_bytes"}
         expected = (row["write_amplification"] / row["frequency_bound"] - 1) * 100
         assert row["gap_to_frequency_bound_percent"] == pytest.approx(expected)
         low, high = row["write_amplification_low"], row["write_amplification_high"]
@@ -236,12 +225,12 @@ def test_the_offline_minimum_is_the_least_that_any_run_found(cli_json: Callable[
     for row in result["results"]:
         assert row["offline_minimum"] == bound["offline_minimum"]
     assert {row["placement"] for row in result["results"]} == {"none", "multi_log"}
-    one = cli_json("simulate", SMALL, "--op", "0.2")
+    one = cli_json("compare", SMALL, "--op", "0.2", "--placements", "none")
     assert one["offline_minimum"] == bound["offline_minimum"]
 
 
 def test_the_best_victim_policy_of_each_placement_is_shown(cli: Cli) -> None:
-    source = "synth:zipf?s=0.99&pages=16Ki&updates=10x"
+    source = "synth:zipf(s=0.99,pages=16Ki,updates=10x)"
     done = cli("compare", source, "--op", "0.2", "--placements", "none,separate")
     # Its authors' is Greedy, which serves it worse.
     assert "separate + cost_benefit(age=closed)" in done.stdout
@@ -256,22 +245,23 @@ def test_a_life_is_of_a_stated_drive_at_the_recorded_rate(
         f"{number * 666_667},vm,0,Write,{number % 4096 * 4096},4096,0" for number in range(40_000)
     ]
     (tmp_path / "fast.csv").write_text("\n".join(lines) + "\n")
-    asked = ("simulate", "fast.csv", "--format", "msr", "--op", "0.3")
-    one = cli_json(*asked, "--capacity", "1TiB", "--fill", "50%".replace("50%", "0.5"))
+    asked = ("compare", "part(fast.csv, format=msr)", "--placements", "none", "--op", "0.3")
+    one = cli_json(*asked, "--life", "life(capacity=1TiB, fill=50%)")
     life = one["lifetime"]
     rate = one["workload"]["recorded_bytes_per_day"]
     assert life["rate"] == "recorded"
     assert life["drive_writes_per_day"] == pytest.approx(rate / 2**39)
     assumed = cli_json(*asked)["lifetime"]
     assert (assumed["rate"], assumed["drive_writes_per_day"]) == ("assumed", 1.0)
-    done = cli("simulate", SMALL, "--capacity", "1TiB", code=2)
+    done = cli("compare", SMALL, *ONE, "--life", "life(capacity=1TiB)", code=2)
     assert "has no times" in done.stderr
 
 
 def test_no_life_is_given_where_nothing_was_cleaned(cli: Cli, cli_json: Callable[..., Any]) -> None:
-    few = "synth:uniform?pages=16Ki&updates=1000"
-    assert cli_json("simulate", few, "--op", "0.3")["life_years"] is None
-    assert "not known: nothing was cleaned" in cli("simulate", few, "--op", "0.3").stdout
+    few = "synth:uniform(pages=16Ki,updates=1000)"
+    one = ("compare", few, "--op", "0.3", "--placements", "none")
+    assert cli_json(*one)["life_years"] is None
+    assert "not known: nothing was cleaned" in " ".join(cli(*one).stdout.split())
     compared = cli_json("compare", few, "--op", "0.3", "--placements", "none,dac")
     assert {row["life_years"] for row in compared["results"]} == {None}
     assert "would live" not in cli("compare", few, "--op", "0.3", "--placements", "none,dac").stdout
@@ -325,7 +315,7 @@ def test_victims_are_paired_with_each_placement(cli_json: Callable[..., Any]) ->
 
 
 def test_trace_stats_are_told_in_words_with_units(cli: Cli) -> None:
-    said = cli("trace", "stats", SMALL).stdout
+    said = cli("trace", SMALL).stdout
     assert "footprint of writes" in said
     assert "64 MiB" in said
     assert "_" not in said.split("Report:")[0]
@@ -333,17 +323,13 @@ def test_trace_stats_are_told_in_words_with_units(cli: Cli) -> None:
     assert re.search(r"window of the plots over time +[0-9\u202f]+ requests", said)
 
 
-def test_model_figures_are_named_without_markup(cli: Cli) -> None:
-    assert "<" not in cli("model", "figures").stdout
-
-
 def test_trace_stats_of_a_file_equal_those_of_the_workload_in_it(
     cli: Cli, cli_json: Callable[..., Any]
 ) -> None:
-    cli("trace", "synth", SMALL, "zipf.parquet")
-    cli("trace", "convert", "zipf.parquet", "zipf.iolog", "--to", "fio_iolog")
+    cli("trace", SMALL, "zipf.parquet")
+    cli("trace", "zipf.parquet", "zipf.iolog", "--to", "fio_iolog")
     direct, stored, converted = (
-        cli_json("trace", "stats", source) for source in (SMALL, "zipf.parquet", "zipf.iolog")
+        cli_json("trace", source) for source in (SMALL, "zipf.parquet", "zipf.iolog")
     )
     assert direct["writes"] == 10 * 16 * 1024
     for key in (
@@ -356,7 +342,7 @@ def test_trace_stats_of_a_file_equal_those_of_the_workload_in_it(
 
 
 def test_json_to_a_file_keeps_the_text_for_people(cli: Cli, tmp_path: Path) -> None:
-    done = cli("model", "pgc", "--op", "0.1,0.2", "--json", "out.json", "--out", "run")
+    done = cli("model", "--op", "0.1,0.2", "--json", "out.json", "--out", "run")
     assert "p_gc" in done.stdout
     assert json.loads((tmp_path / "out.json").read_text()) == json.loads(
         (tmp_path / "run" / "result.json").read_text()
@@ -373,7 +359,7 @@ def test_times_that_go_back_are_counted(
     """Those before the first one's, too, though they are set to it."""
     lines = [f"{time}0,vm,0,Write,4096,4096,0" for time in times]
     (tmp_path / "back.csv").write_text("\n".join(lines) + "\n")
-    found = cli_json("trace", "stats", "back.csv", "--format", "msr")
+    found = cli_json("trace", "part(back.csv, format=msr)")
     assert found["time_reversals"] == reversals
     assert found["clamped_times"] == sum(time < times[0] for time in times)
 
@@ -405,19 +391,18 @@ def test_bytes_in_place_of_blocks_are_warned_of(cli: Cli, tmp_path: Path) -> Non
     lines = [f"{i}.5 0 {i * 4096} 4096 0" for i in range(1, 400)]
     (tmp_path / "bytes.trace").write_text("\n".join(lines) + "\n")
     for command in (
-        ["trace", "stats", "bytes.trace", "--out", "a"],
-        ["trace", "convert", "bytes.trace", "bytes.parquet"],
-        ["model", "bound", "bytes.trace", "--op", "0.3", "--out", "b"],
-        ["simulate", "bytes.trace", "--device", "intel-x25e", "--out", "c"],
-        ["replay", "bytes.trace", "--device", "intel-x25e", "--out", "d"],
+        ["trace", "bytes.trace", "--out", "a"],
+        ["trace", "bytes.trace", "bytes.parquet"],
+        ["model", "bytes.trace", "--op", "0.3", "--out", "b"],
+        ["play", "bytes.trace", "--on", "intel-x25e", "--out", "c"],
     ):
         done = cli(*command)
         assert done.stderr.count("\n") == 1, command
         assert done.stderr.startswith("flashwright: warning: bytes.trace: read in blocks of 512")
-        assert "--format 'disksim(unit_bytes=1)'" in done.stderr
-    for place, key in (("a", None), ("b", "workload"), ("c", "workload"), ("d", "trace")):
+        assert "disksim(unit_bytes=1)" in done.stderr
+    for place, key in (("a", None), ("b", "workload"), ("c", "source")):
         result = json.loads((tmp_path / place / "result.json").read_text())
         assert "multiple of 512 blocks" in (result[key] if key else result)["warnings"][0]
-    again = cli("trace", "stats", "bytes.trace", "--format", "disksim(unit_bytes=1)", "--json", "-")
+    again = cli("trace", "part(bytes.trace, format=disksim(unit_bytes=1))", "--json", "-")
     assert again.stderr == ""
     assert json.loads(again.stdout)["warnings"] == []

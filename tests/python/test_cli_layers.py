@@ -1,4 +1,4 @@
-"""`layers`: traces on stacks over simulated drives, memory and files.
+"""`play --stack`: traces on stacks over simulated drives, memory and files.
 
 What is measured, told, refused, and kept when it is stopped.
 """
@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,50 +23,28 @@ import pytest
 from playwright.sync_api import Browser
 
 from browsing import check_report
-from flashwright import _core, replays
+from flashwright import _core
 from flashwright.cli.listing import layers_in_full
-from flashwright.layering import checkpoints, comparison, facts, verdict
-from flashwright.layering.measure import measure
-from flashwright.probing.targets import Region, Target
-from flashwright.replays import Pace, ReplayPlan, TracePart
-from flashwright.reports import layer_words
-from flashwright.sources import Reading
-from support import ROOT, Cli, wait_until_used
+from flashwright.jobs.play import remarks
+from flashwright.jobs.play import run as playing
+from flashwright.jobs.play.said import stacks as names_of
+from flashwright.jobs.play.view import View
+from flashwright.layering import checkpoints, facts, verdict
+from flashwright.layering.checkpoints import Taken
+from support import ROOT, Cli, wait_until_used, write_trace
 
 MIB = 1 << 20
-SMALL = ("media.erase_blocks_per_plane=256",)
 PROFILE = "mtron-sata7035"
-DRIVE = ["--device", PROFILE, "--set", *SMALL]
+SMALL = f"profile({PROFILE}, media.erase_blocks_per_plane=256)"
+DRIVE = ["--on", SMALL]
 LAYERS = [entry["name"] for entry in _core.registry()["layer"]]
 STACK = "scheduler(defer,coalesce,buffer=64Ki)"
 
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is measured for layers is kept for the other tests, and not in the user's cache."""
+    """Keep measurements for layers for the other tests, and not in the user's cache."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-
-
-def write_trace(path: Path, count: int = 600, gap_ns: int = 100_000, pages: int = 2048) -> Path:
-    """Write reads and writes of pages at random, with a flush now and then.
-
-    Each comes so long after the one before.
-    """
-    random = np.random.default_rng(7)
-    ops = [
-        "flush" if number % 100 == 99 else ("write", "write", "read")[number % 3]
-        for number in range(count)
-    ]
-    offsets = [0 if op == "flush" else int(random.integers(pages)) * 4096 for op in ops]
-    lengths = [0 if op == "flush" else 4096 for op in ops]
-    columns = {
-        "time_ns": [number * gap_ns for number in range(count)],
-        "op": ops,
-        "offset": offsets,
-        "length": lengths,
-    }
-    pq.write_table(pa.table(columns), path)
-    return path
 
 
 @pytest.fixture
@@ -76,33 +53,33 @@ def trace(tmp_path: Path) -> Path:
 
 
 WRONG_USE = [
-    (["small.parquet"], "Missing option '--device'"),
-    (["nope.parquet", *DRIVE], "no such file"),
+    (["small.parquet", "--stack", STACK], "--on: no device is named"),
+    (["nope.parquet", *DRIVE, "--stack", STACK], "no such file"),
     (["small.parquet", *DRIVE, "--stack", "nope"], "nope"),
     (["small.parquet", *DRIVE, "--stack", "scheduler(nope=1)"], "nope"),
     (["small.parquet", *DRIVE, "--stack", STACK, "--stack", STACK], "it is given twice"),
-    (["small.parquet", *DRIVE, "--no-direct"], "no --stack is left"),
+    (["small.parquet", *DRIVE, "--stack", f"auto,{STACK}"], "name it alone"),
+    (["small.parquet", *DRIVE, "--checkpoints", "every(1s)"], "it is for layers, so give --stack"),
+    (["small.parquet", *DRIVE, "--facts", "none"], "it is for layers, so give --stack too"),
+    (["small.parquet", *DRIVE, "--no-drain"], "it is for layers, so give --stack too"),
     (
-        ["small.parquet", *DRIVE, "--checkpoint-every", "1", "--checkpoints", "marks"],
-        "give one of them",
+        ["small.parquet", *DRIVE, "--stack", STACK, "--data", "drained", "--no-drain"],
+        "leave one of them out",
     ),
-    (["small.parquet", *DRIVE, "--checkpoints", "marks"], "not of a recording"),
-    (["small.parquet", *DRIVE, "--checkpoint-every", "1e-9"], "take longer intervals"),
-    (["small.parquet", *DRIVE, "--open-loop", "--depth", "2"], "give one of them"),
-    (["small.parquet", *DRIVE, "--factor", "2"], "without --waiting"),
-    (["small.parquet", *DRIVE, "--stack", STACK, "--facts", "nope"], "no run folder"),
-    (["small.parquet", "--device", "file", "--stack", STACK], "add --write"),
-    (["reads.parquet", "--device", "file", "--stack", STACK], "layers write to it; add --write"),
+    (["small.parquet", *DRIVE, "--stack", STACK, "--checkpoints", "marks"], "not of a recording"),
     (
-        ["small.parquet", "--device", "file", "--write", "--facts", "measure", "--stack", STACK],
+        ["small.parquet", *DRIVE, "--stack", STACK, "--checkpoints", "every(1e-9s)"],
+        "take longer intervals",
+    ),
+    (["small.parquet", *DRIVE, "--stack", STACK, "--facts", "nope"], "no run folder"),
+    (["small.parquet", "--on", "file", "--stack", STACK], "add --write"),
+    (["reads.parquet", "--on", "file", "--stack", STACK], "layers write to it; add --write"),
+    (
+        ["small.parquet", "--on", "file", "--write", "--facts", "measure", "--stack", STACK],
         "probe it first",
     ),
-    (["small.parquet", "--device", "data", "--write", "--stack", STACK], "--destroy-data data"),
-    (["small.parquet", *DRIVE, "--region", "1Mi"], "--remap fold lets"),
-    (
-        ["small.parquet", *DRIVE, "--state", "filled", "--overwrites", "1"],
-        "--overwrites: it is of --state aged",
-    ),
+    (["small.parquet", "--on", "data", "--write", "--stack", STACK], "--destroy-data data"),
+    (["small.parquet", "--on", "memory(bytes=1Mi)", "--stack", STACK], "--fold"),
 ]
 
 
@@ -117,24 +94,32 @@ def test_wrong_use_is_one_line_and_nothing_is_left_behind(
         tmp_path / "reads.parquet",
     )
     before = sorted(path.name for path in tmp_path.iterdir())
-    done = cli("layers", *arguments, code=2)
+    done = cli("play", *arguments, code=2)
     assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.splitlines()[-1].startswith("flashwright: error: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_without_layers_it_is_a_replay(cli_json: Callable[..., Any], trace: Path) -> None:
-    replayed = cli_json("replay", trace, *DRIVE, "--one-by-one")
-    found = cli_json("layers", trace, *DRIVE, "--stack", "direct")
-    (row,) = found["results"]
-    assert row["stack"] == "direct"
-    for key in ("requests", "bytes", "latency_ns", "seconds", "iops", "sent"):
-        assert row[key] == replayed[key], key
-    assert row["writes_below"] == row["writes_above"] == replayed["requests"]["write"]
+def test_the_device_alone_is_played_as_without_layers(
+    cli_json: Callable[..., Any], trace: Path
+) -> None:
+    alone = cli_json("play", trace, *DRIVE, "--pace", "1")["runs"][0]
+    (row,) = cli_json("play", trace, *DRIVE, "--stack", "direct")["runs"]
+    assert (row["stack"], alone["stack"]) == ("direct", None)
+    assert row["requests"] == alone["requests"] == 600
+    for key in ("read_bytes", "written_bytes", "pace"):
+        assert row[key] == alone[key], key
+    for key in ("seconds", "iops"):
+        assert row[key] == pytest.approx(alone[key], rel=1e-3), key
+    for op, one in alone["latency_ns"].items():
+        assert row["latency_ns"][op]["count"] == one["count"]
+        assert row["latency_ns"][op]["mean"] == pytest.approx(one["mean"], rel=1e-3)
+    assert row["writes_below"] == row["writes_above"] == alone["latency_ns"]["write"]["count"]
     assert row["layer_write_amplification"] == 1
-    programmed_bytes = row["flash"]["page_programs"] * row["flash"]["page_bytes"]
+    flash = row["layers"]["flash"]
+    programmed_bytes = flash["page_programs"] * flash["page_bytes"]
     assert row["drive_write_amplification"] == pytest.approx(
-        programmed_bytes / row["bytes"]["write"]
+        programmed_bytes / row["written_bytes"]
     )
     measured = (
         row["latency_ns"]["write"]["mean"] * row["writes_below"]
@@ -146,42 +131,40 @@ def test_without_layers_it_is_a_replay(cli_json: Callable[..., Any], trace: Path
 def test_the_run_folder_holds_what_was_measured(
     cli: Cli, trace: Path, tmp_path: Path, browser: Browser
 ) -> None:
-    done = cli(
-        "layers", trace, *DRIVE, "--stack", STACK, "--checkpoint-every", "0.01", "--out", "run"
-    )
+    more = ["--stack", STACK, "--checkpoints", "every(10ms)"]
+    done = cli("play", trace, *DRIVE, *more, "--out", "run")
     assert "Report: run/report.html" in done.stdout
     assert done.stderr == ""
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert (result["command"], result["complete"], result["stacks"]) == (
-        "layers",
+        "play",
         True,
         ["direct", STACK],
     )
-    said = {"number": 5, "told_as": "flush", "origin": "assumed every 0.01 s", "beginnings": 0}
-    assert result["checkpoints"] == said
-    direct, layered = result["results"]
+    due = {"number": 5, "told_as": "flush", "origin": "assumed every 0.01 s", "beginnings": 0}
+    assert result["checkpoints"] == due
+    direct, layered = result["runs"]
     assert direct["verdict"] is None
     assert direct["flushes_below"] == 6 + 5
-    assert layered["requests"] == direct["requests"]
+    counts = {op: one["count"] for op, one in direct["latency_ns"].items()}
+    assert {op: one["count"] for op, one in layered["latency_ns"].items()} == counts
     assert layered["verdict"]["times_faster"] == pytest.approx(
         direct["total_write_seconds"] / layered["total_write_seconds"]
     )
-    assert layered["verdict"]["line"] in done.stdout
-    (said,) = result["devices"]
-    assert said["facts"]["values"]["times"]["sequential_ns"] > 0
+    assert layered["verdict"]["line"] in " ".join(done.stdout.split())
+    (device,) = result["devices"]
+    assert device["facts"]["values"]["times"]["sequential_ns"] > 0
     assert (
-        "measured on a second simulated drive" in said["facts"]["origin"]
-        or "measured before" in said["facts"]["origin"]
+        "measured on a second simulated drive" in device["facts"]["origin"]
+        or "measured before" in device["facts"]["origin"]
     )
-    stacks = pl.read_parquet(tmp_path / "run" / "stacks.parquet")
+    stacks = pl.read_parquet(tmp_path / "run" / "runs.parquet")
     assert stacks["stack"].to_list() == ["direct", STACK]
-    assert stacks["requests_write"].to_list() == [direct["requests"]["write"]] * 2
+    assert stacks["latency_ns_write_count"].to_list() == [counts["write"]] * 2
     classes = pl.read_parquet(tmp_path / "run" / "latency.parquet")
     of_writes = classes.filter((pl.col("of") == "latency") & (pl.col("op") == "write"))
-    assert (
-        of_writes.group_by("stack").agg(pl.col("count").sum())["count"].to_list()
-        == [direct["requests"]["write"]] * 2
-    )
+    of_stacks = of_writes.group_by("stack").agg(pl.col("count").sum())
+    assert of_stacks["count"].to_list() == [counts["write"]] * 2
     samples = pl.read_parquet(tmp_path / "run" / "samples.parquet")
     assert set(samples["layer"]) == {"scheduler"}
     (tmp_path / "run" / "report.html").unlink()
@@ -193,38 +176,43 @@ def test_the_run_folder_holds_what_was_measured(
 def test_each_layer_plays_the_whole_trace_and_the_same_again(
     cli_json: Callable[..., Any], trace: Path, layer: str
 ) -> None:
-    command = ("layers", trace, *DRIVE, "--stack", layer, "--no-direct", "--depth", "4")
-    first, again = cli_json(*command), cli_json(*command)
-    (row,) = first["results"]
-    assert row["error"] is None
-    assert row["requests"] == {"read": 198, "write": 396, "flush": 6}
-    for one in (row, again["results"][0]):
-        # Time of this machine's processor is the only figure that differs.
-        for key in ("computing_ns_per_request", "starved", "starved_seconds"):
-            one.pop(key)
-    assert row == again["results"][0]
+    command = ("play", trace, *DRIVE, "--stack", layer, "--pace", "4")
+    first, again = cli_json(*command)["runs"], cli_json(*command)["runs"]
+    for row, other in zip(first, again, strict=True):
+        assert row["error"] is None
+        assert row["requests"] == 600
+        counts = {op: one["count"] for op, one in row["latency_ns"].items()}
+        assert counts == {"all": 600, "read": 198, "write": 396, "flush": 6}
+        assert timeless(row) == timeless(other)
+
+
+def timeless(row: dict[str, Any]) -> dict[str, Any]:
+    """Leave out time of this machine's processor: the only figure that differs."""
+    sent = {key: row["sent"][key] for key in row["sent"] if not key.startswith("starved")}
+    layers = {key: row["layers"][key] for key in row["layers"] if key != "computing_seconds"}
+    return {**row, "sent": sent, "layers": layers, "computing_ns_per_request": None}
 
 
 def test_reads_that_cost_nothing_are_told(cli_json: Callable[..., Any], trace: Path) -> None:
-    volumes = ("log_volume", "log_volume(filled=yes)")
-    result = cli_json(
-        "layers", trace, *DRIVE, *(part for one in volumes for part in ("--stack", one))
-    )
-    lines = [line for line in layer_words.remarks(result) if "cost nothing" in line]
-    assert len(lines) == 1
-    assert lines[0].startswith(f"log_volume on {PROFILE}: ")
-    empty, filled = result["results"][1:]
+    words = [f"--stack={one}" for one in ("log_volume", "log_volume(filled=yes)")]
+    result = cli_json("play", trace, *DRIVE, *words)
+    lines = [remarks.unmapped(row) for row in result["runs"]]
+    found = [line for line in lines if line is not None]
+    assert len(found) == 1
+    assert "cost nothing" in found[0]
+    assert "log_volume" in found[0]
+    empty, filled = result["runs"][1:]
     assert empty["reads_below"] < filled["reads_below"]
 
 
 def test_a_region_is_all_that_is_touched(cli: Cli, trace: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(24 * MIB))
-    more = ["--region", f"{4 * MIB}+{12 * MIB}", "--write", "--stack", STACK, "--json", "-"]
-    done = cli("layers", trace, "--device", "file", *more)
-    assert "of 2 stacks" in done.stderr
+    device = f"disk(file, region={4 * MIB}+{12 * MIB})"
+    done = cli("play", trace, "--on", device, "--write", "--stack", STACK, "--json", "-")
+    assert "each of 2 " in done.stderr
     result = json.loads(done.stdout)
-    assert all(row["requests"]["write"] == 396 for row in result["results"])
+    assert all(row["latency_ns"]["write"]["count"] == 396 for row in result["runs"])
     assert any("on the same device" in remark for remark in result["remarks"])
     content = file.read_bytes()
     assert not any(content[: 4 * MIB])
@@ -238,13 +226,11 @@ def test_stacks_of_different_capacity_play_the_same_requests(
     # Of memory nothing is known.
     given = "size=1Mi,focused_area=1Mi,t_sequential=60,t_partitioned=70,t_focused=99"
     stack = f"stable_buffer({given},theta_sequential=4,theta_partitioned=5,theta_focused=7)"
-    result = cli_json(
-        "layers", trace, "--device", "memory(bytes=8Mi)", "--stack", stack, "--remap", "fold"
-    )
-    direct, layered = result["results"]
+    memory = ["--on", "memory(bytes=8Mi)"]
+    result = cli_json("play", trace, *memory, "--stack", stack, "--fold")
+    direct, layered = result["runs"]
     assert layered["capacity_bytes"] < direct["capacity_bytes"] == 8 * MIB
-    assert result["devices"][0]["above_bytes"] <= layered["capacity_bytes"]
-    assert layered["fitted"] == direct["fitted"]
+    assert layered["sent"]["fitted"] == direct["sent"]["fitted"]
 
 
 def recording(folder: Path) -> Path:
@@ -266,17 +252,16 @@ def test_checkpoints_are_those_that_the_recording_marked(
     cli_json: Callable[..., Any], tmp_path: Path
 ) -> None:
     folder = recording(tmp_path / "recording")
-    result = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks", "--stack", "direct")
-    assert result["checkpoints"]["origin"] == "2 of 4 that the recording marked"
-    assert result["results"][0]["flushes_below"] == 6 + 2
-    as_signal = cli_json(
-        "layers", folder, *DRIVE, "--checkpoints", "marks", "--checkpoints-as", "signal"
-    )
-    assert as_signal["results"][0]["flushes_below"] == 6
-    dropped = cli_json(
-        "layers", folder, *DRIVE, "--checkpoints", "marks", "--drop-flushes", "--stack", "direct"
-    )
-    assert dropped["results"][0]["flushes_below"] == 2
+
+    def flushes(source: str | Path, when: str) -> int:
+        words = ("play", source, *DRIVE, "--checkpoints", when, "--stack", "direct")
+        return int(cli_json(*words)["runs"][0]["flushes_below"])
+
+    found = cli_json("play", folder, *DRIVE, "--checkpoints", "marks", "--stack", "direct")
+    assert found["checkpoints"]["origin"] == "2 of 4 that the recording marked"
+    assert found["runs"][0]["flushes_below"] == 6 + 2
+    assert flushes(folder, "marks(as=signal)") == 6
+    assert flushes(f"part({folder}, ops=read+write+trim)", "marks") == 2
 
 
 def test_a_window_may_close_where_a_checkpoint_begins(
@@ -284,42 +269,33 @@ def test_a_window_may_close_where_a_checkpoint_begins(
 ) -> None:
     folder = recording(tmp_path / "recording")
     stack = "scheduler(defer,coalesce,window=checkpoint_begin,buffer=off)"
-    command = (
-        "layers",
-        folder,
-        *DRIVE,
-        "--drop-flushes",
-        "--checkpoints-as",
-        "signal",
-        "--stack",
-        stack,
-    )
-    result = cli_json(*command, "--checkpoints", "marks")
+    command = ("play", f"part({folder}, ops=read+write+trim)", *DRIVE, "--stack", stack)
+    result = cli_json(*command, "--checkpoints", "marks(as=signal)")
     assert result["checkpoints"]["beginnings"] == 2
-    assert result["results"][1]["counters"][0]["counters"]["batches_checkpoint"] == 2
-    done = cli(*command, "--checkpoint-every", "0.01", code=2)
+    assert result["runs"][1]["counters"][0]["counters"]["batches_checkpoint"] == 2
+    done = cli(*command, "--checkpoints", "every(10ms, as=signal)", code=2)
     assert "hears of no beginning" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_marks_are_counted_from_the_first_request_that_is_taken(tmp_path: Path) -> None:
     path = recording(tmp_path / "recording") / "requests.parquet"
-    assert checkpoints.marked(path, TracePart()).times_ns == (10_000_000, 30_000_000)
-    assert checkpoints.marked(path, TracePart(skip_seconds=0.005)).times_ns == (
+    assert checkpoints.marked(path, Taken()).times_ns == (10_000_000, 30_000_000)
+    assert checkpoints.marked(path, Taken(skip_seconds=0.005)).times_ns == (
         5_000_000,
         25_000_000,
     )
     # The first read is the third request.
-    assert checkpoints.marked(path, TracePart(ops=("read",))).times_ns == (9_800_000, 29_800_000)
-    assert checkpoints.marked(path, TracePart(seconds=0.02)).times_ns == (10_000_000,)
-    assert checkpoints.marked(path, TracePart(limit=200)).times_ns == (10_000_000,)
+    assert checkpoints.marked(path, Taken(ops=("read",))).times_ns == (9_800_000, 29_800_000)
+    assert checkpoints.marked(path, Taken(seconds=0.02)).times_ns == (10_000_000,)
+    assert checkpoints.marked(path, Taken(limit=200)).times_ns == (10_000_000,)
     with pytest.raises(_core.InputError, match="none ends within"):
-        checkpoints.marked(path, TracePart(skip_seconds=0.04))
+        checkpoints.marked(path, Taken(skip_seconds=0.04))
 
 
 def test_what_layers_know_is_measured_once(cli: Cli, trace: Path, tmp_path: Path) -> None:
-    own = ["--set", "media.read_us=31"]
-    command = ["layers", trace, *DRIVE, *own, "--stack", STACK, "--json", "-"]
+    drive = f"profile({PROFILE}, media.erase_blocks_per_plane=256, media.read_us=31)"
+    command = ["play", trace, "--on", drive, "--stack", STACK, "--json", "-"]
     first, again = (json.loads(cli(*command).stdout) for _ in range(2))
     said = [result["devices"][0]["facts"] for result in (first, again)]
     assert "measured on a second simulated drive" in said[0]["origin"]
@@ -335,12 +311,13 @@ def test_what_layers_know_is_from_a_probe(
     cli: Cli, cli_json: Callable[..., Any], trace: Path
 ) -> None:
     only = [part for spec in facts.EXPERIMENTS for part in ("--only", spec)]
-    cli("probe", PROFILE, "--set", *SMALL, *only, "--minutes", "2", "--out", "probed")
-    result = cli_json("layers", trace, *DRIVE, "--stack", STACK, "--facts", "probed")
+    cli("probe", SMALL, *only, "--minutes", "2", "--out", "probed")
+    result = cli_json("play", trace, *DRIVE, "--stack", STACK, "--facts", "probed")
     said = result["devices"][0]["facts"]
-    assert said["origin"] == f"`flashwright probe` of {PROFILE}, probed"
+    assert said["origin"].startswith(f"`flashwright probe` of {PROFILE}")
+    assert said["origin"].endswith(", probed")
     assert {"times", "sequential_write", "random_write", "write_bytes"} <= said["values"].keys()
-    (line,) = (line for line in layer_words.remarks(result) if line.startswith("What layers know"))
+    line = remarks.known(result["devices"][0])
     assert said["remarks"]
     assert all(remark.partition(" (")[0] in line for remark in said["remarks"])
 
@@ -504,17 +481,17 @@ def test_a_write_that_takes_no_time_is_called_what_it_is() -> None:
 
 
 def test_stacks_have_names_in_words_of_which_no_two_are_the_same() -> None:
-    assert layer_words.names(["direct", "stable_buffer(size=4MiB) | log_volume"]) == {
+    assert names_of(["direct", "stable_buffer(size=4MiB) | log_volume"]) == {
         "direct": "device alone",
         "stable_buffer(size=4MiB) | log_volume": "StableBuffer over log volume",
     }
-    both = layer_words.names(["scheduler(defer)", "scheduler(defer,align)", "direct"])
+    both = names_of(["scheduler(defer)", "scheduler(defer,align)", "direct"])
     assert list(both.values()) == [
         "write scheduler (defer)",
         "write scheduler (defer, align)",
         "device alone",
     ]
-    assert layer_words.names(both.values()) == {name: name for name in both.values()}
+    assert names_of(both.values()) == {name: name for name in both.values()}
 
 
 def test_a_verdict_says_when_a_stack_is_slower_and_why() -> None:
@@ -546,20 +523,14 @@ def test_a_verdict_on_a_trace_with_its_times_counts_what_is_late() -> None:
     ]
 
 
-def small_comparison(path: Path, stacks: tuple[str, ...]) -> comparison.LayersComparison:
-    target = Target.find(PROFILE, SMALL)
-    plan = comparison.LayersPlan(
-        path, stacks, ReplayPlan(Pace("one_by_one")), checkpoints.Checkpoints()
-    )
-    trace = replays.load(path, Reading(), plan.plan)
-    device = comparison.describing(target).open()
-    place = comparison.place("the drive", target, facts.Facts(), device, trace, plan)
-    return comparison.LayersComparison(plan, [place])
+def small_play(path: Path, *stacks: str) -> playing.Playing:
+    asked = {"source": str(path), "on": [SMALL], "stack": list(stacks), "facts": "none"}
+    return playing.Playing(playing.plan(playing.settings_of(asked), 1))
 
 
 def test_stopping_keeps_the_stacks_that_are_done(tmp_path: Path) -> None:
     path = write_trace(tmp_path / "long.parquet", count=60_000)
-    made = small_comparison(path, ("direct", STACK, "scheduler(defer)"))
+    made = small_play(path, STACK, "scheduler(defer)")
     found: list[Any] = []
     worker = threading.Thread(target=lambda: found.extend(made.pool.run()))
     worker.start()
@@ -569,59 +540,34 @@ def test_stopping_keeps_the_stacks_that_are_done(tmp_path: Path) -> None:
     made.pool.cancel()
     worker.join(60)
     made.take(found)
-    run = made.run()
-    assert [row["stack"] for row in run.result["results"]] == ["direct"]
-    assert run.result["complete"] is False
-    assert "2 of 3 runs are missing" in run.result["remarks"][0]
-    assert layer_words.headline(run.result) == "Nothing was compared."
+    view = View(made.run())
+    assert [row["stack"] for row in view.rows] == ["direct"]
+    assert view.result["complete"] is False
+    assert "2 of 3 runs are missing" in view.result["remarks"][0]
+    assert remarks.headline(view) == "Nothing was compared."
 
 
 def test_a_stack_that_fails_does_not_cost_the_others_their_results(tmp_path: Path) -> None:
-    made = small_comparison(write_trace(tmp_path / "small.parquet"), ("direct", STACK))
-    made.pool.run()
+    made = small_play(write_trace(tmp_path / "small.parquet"), STACK)
     ended = made.pool.run()
     made.take([ended[0], type(ended[1])(1, None, "it broke")])
-    run = made.run()
-    assert [row["error"] for row in run.result["results"]] == [None, "it broke"]
+    view = View(made.run())
+    assert [row["error"] for row in made.rows] == [None, "it broke"]
     assert [row["stack"] for row in made.failures] == [STACK]
-    assert f"{STACK} on the drive failed: it broke." in layer_words.remarks(run.result)
-
-
-def test_a_part_of_a_device_is_measured_as_a_device(tmp_path: Path) -> None:
-    target = Target.find(PROFILE, SMALL)
-    trace = replays.load(write_trace(tmp_path / "small.parquet"), Reading(), ReplayPlan())
-    whole = measure(target, trace)
-    part = measure(target, trace, region=Region(0, 16 * MIB))
-    assert whole.figures["writes_below"] == part.figures["writes_below"]
-    assert part.outcome["layers"]["capacity_bytes"] == 16 * MIB
-    with pytest.raises(_core.InputError, match="a region of"):
-        measure(target, trace, region=Region(100, 16 * MIB))
-    with pytest.raises(_core.InputError, match="above_bytes"):
-        measure(target, trace, above_bytes=1)
-
-
-def test_counters_are_those_of_the_end_however_rarely_they_are_sampled(tmp_path: Path) -> None:
-    trace = replays.load(write_trace(tmp_path / "small.parquet"), Reading(), ReplayPlan())
-    stack = "scheduler(defer,buffer=off)"
-    found = measure(Target.find(PROFILE, SMALL), trace, stack, drain=False, sample_every_ns=10**15)
-    (counted,) = found.outcome["layers"]["counters"]
-    assert counted["counters"]["taken_writes"] == trace.totals["write"]
+    assert any("it broke" in line for line in remarks.remarks(view))
 
 
 def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -> None:
-    drives = ["--device", PROFILE, "--device", "sd-card", "--set", *SMALL]
-    done = cli("compare", trace, *drives, "--stack", STACK, "--jobs", "2", "--out", "run")
+    words = ["--on", f"{PROFILE},sd-card", "--stack", STACK, "--jobs", "2"]
+    done = cli("play", trace, *words, "--out", "run")
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert (result["command"], result["pace"]["kind"]) == ("compare", "one_by_one")
-    pairs = [(row["drive"], row["stack"]) for row in result["results"]]
+    assert (result["command"], result["paces"]) == ("play", ["closed(1)", "closed(1)"])
+    pairs = [(row["device"], row["stack"]) for row in result["runs"]]
     assert pairs == [
         (drive, stack) for drive in (PROFILE, "sd-card") for stack in ("direct", STACK)
     ]
-    assert [row["verdict"] is None for row in result["results"]] == [True, False, True, False]
-    matrix = done.stdout.partition(layer_words.BY_DRIVE)[2].splitlines()
-    heading = next(number for number, line in enumerate(matrix) if "stack" in line)
-    assert matrix[heading].split() == ["stack", PROFILE, "sd-card"]
-    assert len(matrix[heading + 2].split()) == 3
+    assert [row["verdict"] is None for row in result["runs"]] == [True, False, True, False]
+    assert any(line.split() == ["stack", PROFILE, "sd-card"] for line in done.stdout.splitlines())
     assert (
         done.stdout.count("times faster")
         + done.stdout.count("slower")
@@ -629,23 +575,6 @@ def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -
         >= 2
     )
     cli("report", tmp_path / "run")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--stack", STACK], "give --device PROFILE too"),
-        (["other.parquet", *DRIVE, "--stack", STACK], "give one SOURCE"),
-        ([*DRIVE, "--stack", STACK, "--think-time", "5"], "--think-time: it is not for --stack"),
-        ([*DRIVE, "--stack", STACK, "--state", "loaded"], "--state loaded"),
-    ],
-)
-def test_what_compare_does_not_take_with_stacks(
-    cli: Cli, trace: Path, arguments: list[str], said: str
-) -> None:
-    done = cli("compare", trace, *arguments, code=2)
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 def test_layers_are_listed(cli: Cli, cli_json: Callable[..., Any]) -> None:
@@ -668,18 +597,8 @@ def test_docs_list_every_layer(cli: Cli) -> None:
 
 def test_ctrl_c_is_one_line_and_130(tmp_path: Path) -> None:
     write_trace(tmp_path / "long.parquet", count=1_000_000)
-    command = [
-        sys.executable,
-        "-m",
-        "flashwright",
-        "layers",
-        "long.parquet",
-        *DRIVE,
-        "--threads",
-        "1",
-        "--stack",
-        STACK,
-    ]
+    words = ["play", "long.parquet", *DRIVE, "--jobs", "1", "--stack", STACK]
+    command = [sys.executable, "-m", "flashwright", *words]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -687,5 +606,6 @@ def test_ctrl_c_is_one_line_and_130(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert stderr.startswith("flashwright: stopped")
-    assert stderr.count("\n") == 1
+    # On a busy machine another line says before that it stops.
+    assert stderr.splitlines()[-1].startswith("flashwright: stopped")
+    assert "Traceback" not in stderr

@@ -87,24 +87,19 @@ def test_lists_and_repeats_go_together(tmp_path: Path, monkeypatch: pytest.Monke
     assert "',' names nothing" in run.invoke(say, ["--name", ","]).output
 
 
-def test_drives_are_compared_at_several_depths(cli: Cli, cli_json: Cli) -> None:
+def test_drives_are_compared_at_several_paces(cli: Cli, cli_json: Cli) -> None:
     found: dict[str, object] = cli_json(  # type: ignore[assignment]
-        *("compare", "io:random(reads=1)", "--device", "intel-x25e,intel-x25m"),
-        *("--depth", "1,8", "--requests", "500"),
+        *("play", "io:random(reads=1)", "--on", "intel-x25e,intel-x25m"),
+        *("--pace", "1,8", "--requests", "500"),
     )
-    assert found["drives"] == [
-        f"{drive} at depth {depth}" for drive in ("intel-x25e", "intel-x25m") for depth in (1, 8)
+    rows = {(row["device"], row["pace"]): row for row in found["runs"]}  # type: ignore[attr-defined]
+    assert list(rows) == [
+        (drive, f"closed({depth})") for drive in ("intel-x25e", "intel-x25m") for depth in (1, 8)
     ]
-    rows = {row["drive"]: row for row in found["results"]}  # type: ignore[attr-defined]
-    assert [rows[f"intel-x25e at depth {depth}"]["pace"]["depth"] for depth in (1, 8)] == [1, 8]
-    slow, fast = (rows[f"intel-x25e at depth {depth}"]["iops"] for depth in (1, 8))
+    slow, fast = (rows["intel-x25e", f"closed({depth})"]["iops"] for depth in (1, 8))
     assert fast > 2 * slow
-    said = cli("simulate", "io:random", "--device", "intel-x25e", "--depth", "1,8", code=2).stderr
-    assert "a run has one" in said
-    said = cli("replay", "x", "--device", "intel-x25e", "--depth", "1,8", code=2).stderr
-    assert "compare SOURCE --device PROFILE --depth 1,8" in said
-    said = cli("compare", "io:random", "--device", "sd-card", "--depth", "8,8", code=2).stderr
-    assert "--depth 8: it is given twice" in said
+    said = cli("play", "io:random", "--on", "sd-card", "--pace", "8,closed(8)", code=2).stderr
+    assert "--pace: closed(8): it is given twice" in said
 
 
 def _completed(words: str, shell: str = "bash") -> list[str]:
@@ -128,14 +123,15 @@ def _completed(words: str, shell: str = "bash") -> list[str]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("flashwright emulate usb", "usb-stick"),
-        ("flashwright compare t.csv --device sd-card,usb", "sd-card,usb-stick"),
-        ("flashwright simulate t.csv --placement multi_log_", "multi_log_optimal"),
+        ("flashwright serve 'emulated(usb'", "emulated(usb-stick"),
+        ("flashwright play t.csv --on sd-card,usb", "sd-card,usb-stick"),
+        ("flashwright compare t.csv --placements multi_log_", "multi_log_optimal"),
         ("flashwright compare t.csv --placements none,da", "none,dac"),
         ("flashwright compare t.csv --victims window", "window_greedy"),
-        ("flashwright layers t.csv --stack sched", "scheduler"),
+        ("flashwright play t.csv --on sd-card --stack sched", "scheduler"),
         ("flashwright probe sd-card --only chunk", "chunk_size"),
-        ("flashwright run tpc", "tpcb"),
+        ("flashwright bench tpc", "tpcb"),
+        ("flashwright bench tpcc --db post", "postgres"),
         ("flashwright list prof", "profile"),
     ],
 )
@@ -144,5 +140,5 @@ def test_a_shell_completes_names(words: str, offered: str) -> None:
 
 
 def test_files_are_completed_where_no_name_begins_so() -> None:
-    assert _completed("flashwright simulate my.par") == ["file,my.par"]
-    assert "file,./my" in _completed("flashwright emulate ./my")
+    assert _completed("flashwright play my.par") == ["file,my.par"]
+    assert "file,./my" in _completed("flashwright serve ./my")

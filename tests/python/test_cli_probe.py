@@ -25,12 +25,19 @@ from flashwright.probing import plan as plans
 from flashwright.probing.store import Store
 from support import ROOT, Cli
 
-SMALL = ["--set", "media.erase_blocks_per_plane=64"]
-DRIVE = ["intel-x25e", *SMALL]
+SMALL = "media.erase_blocks_per_plane=64"
+DRIVE = [f"profile(intel-x25e, {SMALL})"]
+A16 = f"profile(a16, {SMALL})"
 DEPTH = ["--only", "depth_read", "--minutes", "0.02"]
 TWO = ["--only", "depth_read", "--only", "response_time_read", "--minutes", "0.03"]
 MEMORY = "memory(bytes=64Mi)"
 MIB = 1 << 20
+
+
+def drive(*more: str) -> str:
+    """Give the drive with more of it stated."""
+    return f"profile({', '.join(('intel-x25e', SMALL, *more))})"
+
 
 WRONG_USE = [
     ([], "Missing argument 'DEVICE'"),
@@ -70,17 +77,17 @@ WRONG_USE = [
     ),
     ([*DRIVE, "--only", "depth_read", "--full"], "--full and --only: give one of them"),
     ([*DRIVE, "--quick", "--full"], "give one of them"),
-    ([*DRIVE, "--region", "10Ti"], "--region: intel-x25e has"),
-    ([*DRIVE, "--region", "1000"], "right would be 0+512"),
-    ([*DRIVE, "--region", "1Mi+zero"], "is not a region"),
-    ([*DRIVE, "--region", "4Ki"], "1 MiB is the least"),
+    (["disk(memory(bytes=64Mi), region=10Ti)"], "write memory(bytes=64Mi) by itself"),
+    (["disk(memory(bytes=64Mi), region=1000)"], "write memory(bytes=64Mi) by itself"),
+    (["disk(memory(bytes=64Mi), region=1Mi+zero)"], "is not a region"),
+    (["disk(memory(bytes=64Mi), region=4Ki)"], "write memory(bytes=64Mi) by itself"),
     ([*DRIVE, "--minutes", "0"], "--minutes"),
-    ([*DRIVE, "--overwrites", "2"], "--state aged"),
+    ([drive("overwrites=2")], "there is no parameter `overwrites`"),
     ([*DRIVE, "--destroy-data", "intel-x25e"], "it confirms --write"),
-    ([*DRIVE, "--write", "--destroy-data", "/dev/other"], "it must repeat the device, intel-x25e"),
+    ([*DRIVE, "--write", "--destroy-data", "/dev/other"], "it must repeat the device, "),
     ([*DRIVE, *DEPTH, "--against", "nope"], "no such device"),
-    ([MEMORY, "--state", "aged"], "--state: it is for a simulated drive"),
-    ([MEMORY, "--set", "a=1"], "--set: it is for a simulated drive"),
+    (["profile(memory(bytes=64Mi), state=aged)"], "no such profile or file"),
+    (["disk(/dev/null, media.channels=1)"], "there is no parameter `media.channels`"),
     (["memory(byte=1)"], "byte"),
     (["."], "a directory"),
 ]
@@ -149,8 +156,7 @@ def test_the_quick_set_on_a_simulated_drive_finds_its_inside(cli: Cli, tmp_path:
 def test_a_profile_is_fitted_and_taken_as_a_drive(cli: Cli, tmp_path: Path) -> None:
     matrix = [
         "probe",
-        "a16",
-        *SMALL,
+        A16,
         "--only",
         "matrix_reads",
         "--minutes",
@@ -179,7 +185,7 @@ def test_a_profile_is_fitted_and_taken_as_a_drive(cli: Cli, tmp_path: Path) -> N
 
 
 def test_a_finished_run_keeps_its_profile(cli: Cli, tmp_path: Path) -> None:
-    matrix = ["probe", "a16", *SMALL, "--only", "matrix_reads", "--minutes", "0.2", "--out", "run"]
+    matrix = ["probe", A16, "--only", "matrix_reads", "--minutes", "0.2", "--out", "run"]
     toml, mark = tmp_path / "run" / "profile.toml", "# by hand: gone only if it is fitted anew\n"
     cli(*matrix, "--fit", "2")
     first = json.loads((tmp_path / "run" / "result.json").read_text())["profile"]
@@ -188,8 +194,8 @@ def test_a_finished_run_keeps_its_profile(cli: Cli, tmp_path: Path) -> None:
         cli(*matrix, "--fit", effort)
         assert mark in toml.read_text()
         assert json.loads((tmp_path / "run" / "result.json").read_text())["profile"] == first
-    # What else is found is known to a fit: another is due, but not with --fit 0.
-    other = cli("probe", "a16", *SMALL, *DEPTH, "--fit", "0", "--out", "run")
+    # A fit uses all findings: after others another fit is due, but not with --fit 0.
+    other = cli("probe", A16, *DEPTH, "--fit", "0", "--out", "run")
     assert mark in toml.read_text()
     assert "It is of what this folder held before" in other.stdout
     cli(*matrix, "--fit", "1")
@@ -204,8 +210,7 @@ def test_a_finished_run_keeps_its_profile(cli: Cli, tmp_path: Path) -> None:
 
 def test_who_stops_reading_loses_nothing_of_a_run(cli: Cli, tmp_path: Path) -> None:
     matrix = [
-        "a16",
-        *SMALL,
+        A16,
         "--only",
         "matrix_reads",
         "--minutes",
@@ -275,15 +280,14 @@ def test_a_probe_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--seed", "2"], "a probe with another seed: 1 there, 2 asked for"),
-        (["--region", "16Mi"], "another region: length_bytes"),
-        (["--state", "aged"], "another device: state"),
-        (["--set", "interface.queue_depth=8"], "another device: profile_hash"),
+        ([*DRIVE, "--seed", "2"], "a probe with another seed: 1 there, 2 asked for"),
+        ([drive("state=aged")], "another device: state"),
+        ([drive("interface.queue_depth=8")], "another device: profile_hash"),
     ],
 )
 def test_a_folder_of_another_probe_is_refused(cli: Cli, arguments: list[str], said: str) -> None:
     cli("probe", *DRIVE, *DEPTH, "--out", "run")
-    done = cli("probe", *DRIVE, *DEPTH, "--out", "run", *arguments, code=2)
+    done = cli("probe", *arguments, *DEPTH, "--out", "run", code=2)
     assert said in done.stderr
     assert "choose another --out" in done.stderr
 
@@ -294,9 +298,9 @@ def test_a_folder_of_something_else_is_refused_and_a_damaged_finding_told(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
     assert "no run folder" in cli("probe", *DRIVE, *DEPTH, "--out", "mine", code=2).stderr
-    cli("simulate", "io:random(requests=100)", "--device", "a16", "--out", "sim")
-    assert "a run of `simulate`" in cli("probe", *DRIVE, *DEPTH, "--out", "sim", code=2).stderr
-    assert "a run of `simulate`" in cli("probe", *DRIVE, *DEPTH, "--against", "sim", code=2).stderr
+    cli("play", "io:random(requests=100)", "--on", "a16", "--out", "played")
+    assert "a run of `play`" in cli("probe", *DRIVE, *DEPTH, "--out", "played", code=2).stderr
+    assert "a run of `play`" in cli("probe", *DRIVE, *DEPTH, "--against", "played", code=2).stderr
     cli("probe", *DRIVE, *DEPTH, "--out", "run")
     (tmp_path / "run" / "findings" / "depth_read.json").write_text("{")
     assert (
@@ -323,26 +327,18 @@ def test_two_drives_lie_side_by_side(cli: Cli, tmp_path: Path) -> None:
     assert "intel-x25m" in done.stdout
     assert "ratio" in done.stdout
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert (result["drive"], result["against"]["drive"]) == ("intel-x25e", "intel-x25m")
+    own = "intel-x25e(media.erase_blocks_per_plane=64)"
+    assert (result["drive"], result["against"]["drive"]) == (own, "intel-x25m")
     curves = pl.read_parquet(tmp_path / "run" / "curves.parquet")
-    assert set(curves["drive"]) == {"intel-x25e", "intel-x25m"}
+    assert set(curves["drive"]) == {own, "intel-x25m"}
     # The other is a run folder of its own, and can be taken as one; here against another state of
     # the same drive.
     other = tmp_path / "run" / "against"
     assert json.loads((other / "result.json").read_text())["drive"] == "intel-x25m"
-    cli(
-        "probe",
-        *DRIVE,
-        *DEPTH,
-        "--state",
-        "fresh",
-        "--against",
-        tmp_path / "run",
-        "--out",
-        "states",
-    )
+    fresh = drive("state=fresh")
+    cli("probe", fresh, *DEPTH, "--against", tmp_path / "run", "--out", "states")
     states = json.loads((tmp_path / "states" / "result.json").read_text())
-    assert states["against"]["drive"] == "intel-x25e (filled)"
+    assert states["against"]["drive"] == own
     assert "against" not in states["against"]
 
 
@@ -369,7 +365,7 @@ def test_a_file_is_only_read_unless_writing_is_allowed_twice(cli: Cli, tmp_path:
         "--minutes",
         "0.01",
     ]
-    written = cli("probe", "data.bin", *write, "--endurance-tbw", "100", "--region", "1Mi+2Mi")
+    written = cli("probe", "disk(data.bin, region=1Mi+2Mi, tbw=100)", *write)
     before, after = other_lines(written.stderr)
     assert "what is in bytes 1048576 to 3145728 (2 MiB) is overwritten. At most" in before
     assert "of the drive's life of the 100 TB" in before
@@ -387,24 +383,15 @@ def test_data_is_in_the_way_only_in_the_region(cli: Cli, tmp_path: Path) -> None
     with path.open("r+b") as file:
         file.seek(3 * MIB + 700)
         file.write(b"to whom it may concern")
-    write = [
-        "data.bin",
-        "--only",
-        "response_time_write",
-        "--write",
-        "--minutes",
-        "0.01",
-        "--json",
-        "-",
-    ]
-    refused = cli("probe", *write, code=2)
+    write = ["--only", "response_time_write", "--write", "--minutes", "0.01", "--json", "-"]
+    refused = cli("probe", "data.bin", *write, code=2)
     said = (
         f"it holds data that this program did not write, at byte {3 * MIB + 512}; add "
         "--destroy-data data.bin to destroy"
     )
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr
-    cli("probe", *write, "--region", "2Mi")
+    cli("probe", "disk(data.bin, region=2Mi)", *write)
     assert path.read_bytes()[3 * MIB + 700 :].startswith(b"to whom it may concern")
 
 
@@ -415,7 +402,7 @@ def _skip_without_direct(cli: Cli, path: Path) -> None:
 
 
 def test_a_file_is_made_to_be_probed(cli: Cli, tmp_path: Path) -> None:
-    done = cli("probe", "new.bin", "--create", "1Mi", *DEPTH, "--out", "run", code=None)
+    done = cli("probe", "file(new.bin, create=1Mi)", *DEPTH, "--out", "run", code=None)
     if "O_DIRECT" in done.stderr:
         pytest.skip("the file system of the test's folder has no O_DIRECT")
     assert done.returncode == 0, done.stderr

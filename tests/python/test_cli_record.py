@@ -96,9 +96,9 @@ def test_what_a_command_writes_is_recorded(volume: Volume, cli: Cli, tmp_path: P
     cli("report", "rec")
     assert (tmp_path / "rec" / "report.html").read_bytes() == report
     played = json.loads(
-        cli("simulate", "rec/requests.parquet", "--device", "nvme-tlc", "--json", "-").stdout
+        cli("play", "rec/requests.parquet", "--on", "nvme-tlc", "--json", "-").stdout
     )
-    assert played["requests"] == len(requests)
+    assert played["runs"][0]["requests"] == len(requests)
 
 
 def test_only_json_is_printed_where_only_json_is_asked_for(volume: Volume, cli: Cli) -> None:
@@ -173,7 +173,7 @@ def test_a_recording_is_not_replaced(volume: Volume, cli: Cli, tmp_path: Path) -
     before = (tmp_path / "rec" / "requests.parquet").read_bytes()
     assert "holds a recording" in cli(*record, "--seconds", "0.2", code=2).stderr
     said = cli(
-        "run", "tpcc(items=300,customers=30)", "--duration", "0.2", "--record", "rec", code=2
+        "bench", "tpcc(items=300,customers=30)", "--for", "0.2", "--record", "rec", code=2
     ).stderr
     assert "holds a recording" in said
     assert (tmp_path / "rec" / "requests.parquet").read_bytes() == before
@@ -214,9 +214,9 @@ def test_a_killed_recording_is_finished_later(volume: Volume, cli: Cli, tmp_path
 
 def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path) -> None:
     cli(
-        "run", "tpcc(items=300,customers=30)", "--warm-up", "0.5", "--duration", "1",
-        "--clients", "2", "--checkpoint", "0.4", "--record", "rec", "--out", "out",
-        "--volume", "600M", "--file-system", "ext4", "--think-time", "0.002",
+        "bench", "tpcc(items=300,customers=30,think_time=2ms)", "--warm-up", "0.5", "--for", "1",
+        "--clients", "2", "--db", "sqlite(checkpoint=0.4)", "--record", "rec", "--out", "out",
+        "--on", "volume(ext4,size=600M)",
     )  # fmt: skip
     run = json.loads((tmp_path / "out" / "result.json").read_text())
     recording = json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]
@@ -250,7 +250,7 @@ def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path
 
 def _check_waterfall(cli: Cli, tmp_path: Path) -> None:
     """Bytes add up by purpose, and come down from the calls to the flash."""
-    done = cli("waterfall", "rec", "--device", "nvme-tlc", "--out", "fall")
+    done = cli("waterfall", "rec", "--on", "nvme-tlc", "--out", "fall")
     assert "For every byte the database wrote" in done.stdout
     layers = json.loads((tmp_path / "fall" / "result.json").read_text())["waterfall"]["layers"]
     assert list(layers) == ["calls", "pages", "queued", "device", "flash"]
@@ -276,11 +276,11 @@ def _check_waterfall(cli: Cli, tmp_path: Path) -> None:
         (["record", "/proc"], "on no block device that can be traced"),
         (["record", ".", "--out", "rec"], "the recording would record itself"),
         (["record", "--finish", "."], "no run folder"),
-        (["run", "tpcc", "--file-system", "ext5"], "unknown file system `ext5`"),
-        (["run", "tpcc", "--volume", "4M"], "ext4 needs 16,777,216 at least"),
-        (["run", "tpcc", "--volume", "400M", "--keep"], "--keep is for a folder that is there"),
-        (["run", "tpcc", "--destroy-data", "/dev/sda"], "it must repeat the device of --on"),
-        (["run", "tpcc", "--on", "/etc/passwd"], "neither a folder nor a block device"),
+        (["bench", "tpcc", "--on", "volume(ext5)"], "unknown file system `ext5`"),
+        (["bench", "tpcc", "--on", "volume(size=4M)"], "ext4 needs 16,777,216 at least"),
+        (["bench", "tpcc", "--on", "volume", "--keep"], "--keep is for a folder that is there"),
+        (["bench", "tpcc", "--destroy-data", "/dev/sda"], "it must repeat the device of --on"),
+        (["bench", "tpcc", "--on", "/etc/passwd"], "neither a folder nor a block device"),
     ],
 )
 def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, cli: Cli) -> None:
@@ -291,14 +291,14 @@ def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, cli: Cli
 
 def test_a_device_is_overwritten_only_if_told(volume: Volume, cli: Cli) -> None:
     node = str(volume.device.path)
-    assert "say so with --destroy-data" in cli("run", "tpcc", "--on", node, code=2).stderr
-    said = cli("run", "tpcc", "--on", node, "--destroy-data", node, code=2).stderr
+    assert "say so with --destroy-data" in cli("bench", "tpcc", "--on", node, code=2).stderr
+    said = cli("bench", "tpcc", "--on", node, "--destroy-data", node, code=2).stderr
     assert "mounted" in said or "in use" in said
     volume.unmount()
     done = cli(
-        "run",
-        "tatp(subscribers=100)",
-        "--duration",
+        "bench",
+        "tatp(scale=100)",
+        "--for",
         "0.3",
         "--on",
         node,
@@ -367,14 +367,14 @@ def test_what_the_kernel_had_no_room_for_is_counted_and_the_rest_is_read(
 
 def test_ctrl_c_in_the_warm_up_of_a_recorded_run_is_told_as_such(tmp_path: Path) -> None:
     run = [
-        "run",
+        "bench",
         "tpcc(items=300,customers=30)",
         "--warm-up",
         "300",
-        "--duration",
+        "--for",
         "300",
-        "--volume",
-        "200M",
+        "--on",
+        "volume(size=200M)",
     ]
     command = [sys.executable, "-m", "flashwright", *run, "--record", "rec", "--out", "out"]
     process = subprocess.Popen(
@@ -427,7 +427,7 @@ def test_blktrace_records_where_it_is_allowed_and_tells_where_not(
 
 
 def test_the_demo_records_a_database_and_studies_what_it_got(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "flashwright", "demo", "--seconds", "3", "--op", "0.28", *FEW]
+    command = [sys.executable, "-m", "flashwright", "demo", "--for", "3", "--op", "0.28", *FEW]
     done = subprocess.run(
         [*command, "--out", "out"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -436,7 +436,7 @@ def test_the_demo_records_a_database_and_studies_what_it_got(tmp_path: Path) -> 
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     # A trace of seconds is too short to be steady when it is played once.
     again = done.stdout.count("playing the trace twice as often")
-    assert result["repeat"] % 2**again == 0
+    assert result["workloads"][0]["repeat"] % 2**again == 0
     share = sum(row["steady"] for row in result["results"]) / len(result["results"])
     assert again == 2 or share >= 0.5
     whole, data_pages = result["workloads"]
@@ -460,6 +460,6 @@ def test_the_demo_takes_the_shipped_trace_where_nothing_can_be_recorded(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    done = cli("demo", "--seconds", "2", "--op", "0.28", *FEW, "--out", "out")
+    done = cli("demo", "--for", "2", "--op", "0.28", *FEW, "--out", "out")
     assert "Nothing can be recorded here: losetup is not installed" in done.stdout
     assert "PostgreSQL" in done.stdout

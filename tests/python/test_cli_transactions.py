@@ -18,13 +18,23 @@ from browsing import check_report
 from flashwright.runs import Run
 from support import Cli, wait_until_used
 
-DRIVE = ("--device", "replication-table-2", "--set", "media.erase_blocks_per_plane=512")
+SMALL = ("replication-table-2", "media.erase_blocks_per_plane=512")
 LOAD = "tpcb(bytes=40M)"
 
 
-def play(cli: Cli, *words: str, source: str = LOAD) -> dict[str, Any]:
+def on(*more: str) -> tuple[str, str]:
+    """Give the drive with more of it stated."""
+    return "--on", f"profile({', '.join((*SMALL, *more))})"
+
+
+DRIVE = on()
+
+
+def play(
+    cli: Cli, *words: str, source: str = LOAD, drive: tuple[str, str] = DRIVE
+) -> dict[str, Any]:
     """Give the result of a play."""
-    done = cli("transactions", source, *DRIVE, *words, "--json", "-")
+    done = cli("transactions", source, *drive, *words, "--json", "-")
     return dict(json.loads(done.stdout))
 
 
@@ -52,9 +62,8 @@ def write_trace(path: Path, transactions: int, pages: int = 64) -> Path:
 
 def test_copies_on_other_dies_are_those_of_the_measured_part(cli: Cli) -> None:
     keys = ("cleaning.occupies_die=true", "ftl.over_provisioning=0.3", "replication.policy=lru")
-    words = [word for key in keys for word in ("--set", key)]
-    words += ["--warm-up", "8k", "--transactions", "2k", "--clients", "5"]
-    found = play(cli, *words)
+    words = ("--warm-up", "8k", "--transactions", "2k", "--clients", "5")
+    found = play(cli, *words, drive=on(*keys))
     copies = found["replication"]
     assert copies["replica_page_writes"] > 0
     for key in ("reads_by_ios", "writes_by_ios"):
@@ -62,7 +71,7 @@ def test_copies_on_other_dies_are_those_of_the_measured_part(cli: Cli) -> None:
     # A warm-up four times as long would show.
     written = copies["host_page_writes"] + copies["replica_page_writes"]
     assert 0 < written <= found["flash"]["page_programs"]
-    assert "replication" not in play(cli, *words[:4], *words[6:])
+    assert "replication" not in play(cli, *words, drive=on(*keys[:2]))
 
 
 def test_layers_lie_between(cli: Cli) -> None:
@@ -98,8 +107,12 @@ def test_figures_add_up(cli: Cli) -> None:
 
 def test_several_drives_are_one(cli: Cli) -> None:
     words = ("--transactions", "500")
-    array = ("--array", "diff_raid(shares=70)", "--drives", "3", *words)
-    one, several = play(cli, *words)["device"], play(cli, *array)["device"]
+    one = play(cli, *words)["device"]
+
+    def array(more: str) -> tuple[str, str]:
+        return "--on", f"array(diff_raid(shares=70), of={DRIVE[1]}, drives=3{more})"
+
+    several = play(cli, *words, drive=array(""))["device"]
     assert several["capacity_bytes"] == pytest.approx(2 * one["capacity_bytes"], rel=0.01)
     assert several["state"]["array"] == {
         "kind": "diff_raid(shares=70)",
@@ -107,22 +120,22 @@ def test_several_drives_are_one(cli: Cli) -> None:
         "missing": None,
     }
     assert "array" not in one["state"]
-    without = play(cli, *array, "--missing", "1")["device"]
+    without = play(cli, *words, drive=array(", missing=1"))["device"]
     assert without["name"].endswith("without drive 1")
-    assert "unknown array `x`" in refused(cli, LOAD, *DRIVE, "--array", "x")
-    assert "are of --array" in refused(cli, LOAD, *DRIVE, "--drives", "3")
-    on_real = ("--device", "memory(bytes=64Mi)", "--array", "raid5")
-    assert "it is for a simulated drive" in refused(cli, LOAD, *on_real)
+    assert "unknown array `x`" in refused(cli, LOAD, "--on", "array(x, of=intel-x25e)")
+    assert "`drives`" in refused(cli, LOAD, *on("drives=3"))
+    on_real = ("--on", "array(raid5, of=memory(bytes=64Mi))")
+    assert "memory" in refused(cli, LOAD, *on_real)
 
 
 def test_a_fragmented_drive_is_slower(cli: Cli) -> None:
     words = ("--transactions", "2k", "--no-log", "--pool", "64")
-    restored = play(cli, *words, "--state", "fresh")
-    aged = play(cli, *words, "--state", "aged")
+    restored = play(cli, *words, drive=on("state=fresh"))
+    aged = play(cli, *words, drive=on("state=aged"))
     rates = aged["transactions_per_second"], restored["transactions_per_second"]
     assert rates[0] < 0.8 * rates[1]
     assert aged["die_share"]["cleaning"] > restored["die_share"]["cleaning"]
-    assert play(cli, *words, "--state", "fresh")["response_ns"] == restored["response_ns"]
+    assert play(cli, *words, drive=on("state=fresh"))["response_ns"] == restored["response_ns"]
 
 
 def test_a_trace_is_played_once_or_again(cli: Cli, tmp_path: Path) -> None:
@@ -142,11 +155,11 @@ def test_what_cannot_be_played_is_told_in_one_line(cli: Cli, tmp_path: Path) -> 
     assert "known are: lru, clock, cflru_e" in refused(cli, LOAD, *DRIVE, "--buffer", "mru")
     assert "known are: detect, wait_die" in refused(cli, LOAD, *DRIVE, "--lock-rule", "hope")
     assert "unknown layer `shield`" in refused(cli, LOAD, *DRIVE, "--stack", "shield")
-    smaller = ("--stack", "replicas(budget=0.6,page=8Ki)", "--region", "60Mi")
-    assert "right would be a smaller database" in refused(cli, LOAD, *DRIVE, *smaller)
+    smaller = ("--on", "memory(bytes=60Mi)", "--stack", "replicas(budget=0.6,page=8Ki)")
+    assert "right would be a smaller database" in refused(cli, LOAD, *smaller)
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(64 << 20))
-    assert "add --write" in refused(cli, LOAD, "--device", str(disk))
+    assert "add --write" in refused(cli, LOAD, "--on", str(disk))
 
 
 def test_the_report_has_its_plots(cli: Cli, tmp_path: Path, browser: Browser) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from flashwright import _core, data
 from flashwright.cli import cli as group
-from flashwright.cli.groups import CommandWithMore
 from mqsim_files import SYNTHETIC, config, workload
 from support import ROOT, Cli
 
@@ -24,14 +23,14 @@ PLACEHOLDER = re.compile(r"\b(SOURCE|TRACE|DEVICE|PROFILE|STACK|DIR|NAME)\b")
 READ_ONLY = {
     r" record | --record ": "root and the kernel's tracer: test_cli_record, test_recording_*",
     r"^flashwright waterfall": "a recording with calls: test_recording_running, test_readme",
-    r"^flashwright path": "minutes each: test_cli_path",
-    r"--db postgres|^flashwright run tpcc$": "a server, and minutes: test_cli_run",
+    r"^flashwright bench .*--(layers|device)": "minutes each: test_cli_benches",
+    r"--db '?postgres|^flashwright bench tpcc$": "a server, and minutes: test_cli_bench",
     r"--against runs/": "an earlier run's folder: test_cli_replay",
-    r"^flashwright (emulate|volume serve)": "servers, which go on: test_volumes",
+    r"^flashwright serve ": "servers, which go on: test_volumes",
     r" --staging |^flashwright volume mount": "devices, root: test_volume_staging, test_volumes",
-    r"^flashwright volume resize /dev/": "a device that grew: test_volumes",
-    r"^flashwright volume restage .* --none": "a volume with a staging device: test_volume_staging",
-    r"tpcc_postgres_data.parquet|--limit 100k": "minutes: measured for docs/results",
+    r"^flashwright volume change /dev/.* --size": "a device that grew: test_volumes",
+    r"^flashwright volume change .* --(no|new)-staging": "two devices: test_volume_staging",
+    r"tpcc_postgres_data.parquet|limit=100k": "minutes: measured for docs/results",
 }
 """Commands that are not run here, with what tests them."""
 SMALLER = (
@@ -43,19 +42,20 @@ SMALLER = (
     (r"--warm-up 9M --requests 10M", "--warm-up 9k --requests 10k"),
     (r"--requests 1M", "--requests 10k"),
     (r"--warm-up 20k --transactions 20k", "--warm-up 1k --transactions 1k"),
-    (r"--device nvme-tlc", "--device nvme-tlc --set media.erase_blocks_per_plane=64"),
+    (r"--on nvme-tlc", "--on 'profile(nvme-tlc, media.erase_blocks_per_plane=64)'"),
     (r"region=8Gi\+8Gi", "region=64Mi+64Mi"),
-    (r"zipf\?pages=1Mi", "zipf?pages=16Ki"),
-    (r"^(flashwright replay .*)$", r"\1 --limit 500"),
+    (r"zipf\(pages=1Mi", "zipf(pages=16Ki"),
+    (r"^(flashwright play .*my\.parquet((?!--requests).)*)$", r"\1 --requests 500"),
     (r"runs/tpcc", "tpcc"),
     (r"copy\.img", "volume.img"),
     (r"^(flashwright compare my.parquet --op) .*$", r"\1 0.3 --placements none,dac"),
     (r"^flashwright probe intel-x25e", "flashwright probe intel-x25e --only depth_read --fit 0"),
-    (r"--array striped --drives 8", "--array striped --drives 2"),
-    (r"^(flashwright transactions 'tpcc\?bytes=)256Mi(.*)$", r"\g<1>32Mi\2 --transactions 1k"),
-    (r"--duration 10\b", "--duration 2"),
+    (r"drives=8", "drives=2"),
+    (r"^(flashwright probe 'array[^']*')$", r"\1 --only depth_read --fit 0"),
+    (r"^(flashwright transactions 'tpcc\(bytes=)256Mi(.*)$", r"\g<1>32Mi\2 --transactions 1k"),
+    (r"--for 10\b", "--for 2"),
 )
-"""What makes a command quick; all else of it is as it stands there."""
+"""Replacements that make a command quick; the rest of it is as it stands there."""
 
 
 def commands(page: Path) -> Iterator[str]:
@@ -65,7 +65,7 @@ def commands(page: Path) -> Iterator[str]:
     lines = [line for block in blocks for line in block.splitlines()]
     lines += [line for line in text.splitlines() if line.startswith("    flashwright ")]
     for line in lines:
-        # What follows two spaces and more, or a #, is said about it.
+        # Text after two spaces or more, or after a #, is a remark.
         command = re.split(r"\s{2,}|\s#\s", line.strip())[0]
         if command.startswith("flashwright ") and not PLACEHOLDER.search(command):
             yield command
@@ -85,8 +85,6 @@ def test_a_command_of_docs_is_one(command: str) -> None:
     context = click.Context(group, info_name="flashwright")
     found: click.Command = group
     while isinstance(found, click.Group):
-        if isinstance(found, CommandWithMore) and words[0] not in found.commands:
-            break
         name, below, words = found.resolve_command(context, words)
         assert below is not None, name
         found = below

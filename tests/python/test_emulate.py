@@ -9,8 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from flashwright import _core
+from flashwright.cli.serve import _is_bare
+from flashwright.cli.volume_options import Server
+from flashwright.layering import known
 from flashwright.volumes.serving import _attaching
-from support import ROOT, find_program
+from processes import until
+from support import ROOT, Cli, find_program
 
 
 def test_a_drive_over_nbd_says_when_it_is_ready_and_how_to_attach(tmp_path: Path) -> None:
@@ -18,9 +25,9 @@ def test_a_drive_over_nbd_says_when_it_is_ready_and_how_to_attach(tmp_path: Path
     find_program("nbdkit")
     find_program("nbdinfo")
     socket = tmp_path / "a drive.sock"
-    emulate = [sys.executable, "-m", "flashwright", "emulate", "sd-card", "--size", "256M"]
+    drive = "emulated(sd-card,size=256M,state=fresh)"
     process = subprocess.Popen(
-        [*emulate, "--state", "fresh", "--nbd", socket.name],
+        [sys.executable, "-m", "flashwright", "serve", drive, "--nbd", socket.name],
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT / "python"), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         stderr=subprocess.PIPE,
@@ -47,6 +54,54 @@ def test_a_drive_over_nbd_says_when_it_is_ready_and_how_to_attach(tmp_path: Path
         process.wait(60)
         assert process.stderr is not None
         process.stderr.close()
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_with_a_volume_on_a_drive_it_is_said_which_of_both_is_served(
+    cli: Cli, tmp_path: Path
+) -> None:
+    """A client that took the drive for the volume would write over its headers."""
+    data, shown = tmp_path / "data", tmp_path / "shown"
+    shown.mkdir()
+    drive = f"emulated(intel-x25e,size=64M,state=fresh,data={data})"
+    cli("volume", "create", drive, "--stack", "direct")
+    about = _core.volume_about(str(data))
+    refused = cli("serve", drive, "--fuse", str(shown), code=2).stderr
+    assert f"volume {about['uuid']} is on it: add --volume" in refused
+    assert refused.count("\n") == 1
+    for word, size in (("--drive", data.stat().st_size), ("--volume", about["data_bytes"])):
+        words = [sys.executable, "-m", "flashwright", "serve", drive, word, "--fuse", str(shown)]
+        process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        try:
+            assert until((shown / "volume").exists)
+            assert (shown / "volume").stat().st_size == size
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0
+    assert _core.check_volume(str(data))["bad_bytes"] == 0
+    data.write_bytes(bytes(data.stat().st_size))
+    assert _is_bare(drive, None, Server()), "without a volume it is the drive"
+
+
+def test_a_device_is_a_volume_and_a_profile_may_stand_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for device in ("/dev/sdb", "volume.img", "emulated.img", "./emulated(sd-card)"):
+        assert not _is_bare(device, None, Server())
+    found: list[str] = []
+    monkeypatch.setattr(known, "facts_for", lambda target, *_, **__: found.append(target.given))
+    for drive in ("emulated(sd-card)", "emulated(size=1G, profile=sd-card)", "emulated"):
+        assert _is_bare(drive, None, Server())
+        known.facts_for_volume(drive, None, is_chosen=True)
+    assert found == ["sd-card", "sd-card", "nvme-tlc"]
+
+
+def test_a_file_is_no_emulated_drive_whatever_its_name_begins_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _core.allocate_file(Path("emulated.img"), 1 << 20)
+    _core.check_free("emulated.img")
 
 
 def test_the_words_of_attaching_take_any_path() -> None:

@@ -1,4 +1,4 @@
-"""What is read of fio's JSON, and what is left out."""
+"""Reading of fio's JSON: what is taken, and what is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Job = dict[str, Any]
 def way(
     mib_s: float = 100.0, seconds: float = 100.0, size: int = 4096, p50: int = 40_000, **more: Any
 ) -> dict[str, Any]:
-    """What fio tells of one direction."""
+    """Give fio's figures for one direction."""
     done = int(mib_s * (1 << 20) * seconds)
     return {
         "io_bytes": done,
@@ -514,7 +514,7 @@ SHEET = DataSheet("made-up", 960.0)
 
 
 def test_a_row_is_played_with_its_depth_and_the_size_of_its_requests() -> None:
-    drive = play.Drive.of(profile(SHEET, TRUTH, 512, {}, "made up"))
+    drive = play.PlayedProfile.of(profile(SHEET, TRUTH, 512, {}, "made up"))
 
     def played(pattern: str, parameters: str, size: int, depth: int | None) -> dict[str, Any]:
         row = WriteRow("x", 960.0, 894.0, pattern, parameters, size, 1.0, None, depth=depth)
@@ -528,7 +528,7 @@ def test_a_row_is_played_with_its_depth_and_the_size_of_its_requests() -> None:
 
 
 def test_what_reaches_each_place_once_is_played_so() -> None:
-    drive = play.Drive.of(profile(SHEET, TRUTH, 512, {}, "made up"))
+    drive = play.PlayedProfile.of(profile(SHEET, TRUTH, 512, {}, "made up"))
 
     def copied(parameters: str, times: float) -> float:
         row = WriteRow("x", 960.0, 894.0, "uniform", parameters, 4096, times, None)
@@ -560,7 +560,7 @@ def test_fio_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
     fill = job("fill", way(1400, 700, 131_072), rw="write", bs="128k")
     bad = job("cached", more={"groupid": 1}, direct="0", stonewall="1")
     out.write_text("fio: a warning\n" + run(fill, bad))
-    predict = ("device", "predict", "drive.toml", out, "--drive", "x")
+    predict = ("device", "drive.toml", "--against", out, "--drive", "x")
     reason = f"{out}: job 2 (cached): direct=0: what was measured is the page cache"
     said = cli(*predict).stdout
     assert f"Left out: {reason}" in said
@@ -568,12 +568,12 @@ def test_fio_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
     assert answer["left_out"][0].startswith(reason)
     assert answer["rows"][0]["row"]["steady_mib_s"] == 1400
     out.write_text(run(job(direct="0")))
-    words = ("device", "fit", out, "--drive", "x", "--out", "p.toml")
+    words = ("device", out, "--drive", "x", "--out", "p.toml")
     unsized = cli(*words, code=2)
     assert "right would be --data-sheet capacity_gb=960" in unsized.stderr
     empty = cli(*words, "--data-sheet", "capacity_gb=960", code=2)
     assert f"no job can be a row: {out}: job 1 (w): direct=0" in empty.stderr
-    nameless = cli("device", "predict", "drive.toml", out, code=2)
+    nameless = cli("device", "drive.toml", "--against", out, code=2)
     assert "right would be --drive NAME" in nameless.stderr
 
 

@@ -13,7 +13,9 @@ import pytest
 
 from support import drawn_on, on_terminal, wait_until_used
 
-LONG = "synth:uniform?pages=1M&updates=4000x"
+LONG = "synth:uniform(pages=1M,updates=4000x)"
+ALONE = ("--placements", "none", "--op", "0.2")
+"""One policy: its whole report."""
 
 
 def _start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
@@ -26,9 +28,9 @@ def _start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["simulate", LONG, "--json", "-"],
-        ["trace", "synth", LONG, "long.parquet"],
-        ["trace", "stats", LONG],
+        ["compare", LONG, *ALONE, "--json", "-"],
+        ["trace", LONG, "long.parquet"],
+        ["trace", LONG],
     ],
 )
 def test_ctrl_c_ends_long_work_with_130_and_one_line(arguments: list[str], tmp_path: Path) -> None:
@@ -44,7 +46,7 @@ def test_ctrl_c_ends_long_work_with_130_and_one_line(arguments: list[str], tmp_p
 
 
 def test_ctrl_c_keeps_what_a_comparison_has_finished(tmp_path: Path) -> None:
-    short = "synth:uniform?pages=16Ki&updates=4x"
+    short = "synth:uniform(pages=16Ki,updates=4x)"
     arguments = [
         "compare",
         short,
@@ -75,7 +77,7 @@ def test_ctrl_c_keeps_what_a_comparison_has_finished(tmp_path: Path) -> None:
 
 
 def test_progress_has_rate_and_time_left_on_a_terminal_only(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "flashwright", "simulate", LONG, "--json", "-"]
+    command = [sys.executable, "-m", "flashwright", "compare", LONG, *ALONE, "--json", "-"]
     with on_terminal(command, tmp_path) as (process, main):
         wait_until_used(process, 3)
         process.send_signal(signal.SIGINT)

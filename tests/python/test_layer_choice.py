@@ -1,4 +1,4 @@
-"""Which stack is right for a device: tried on a trace, or by what was measured of the device."""
+"""Choice of a stack for a device: tried on a trace, or by what was measured of the device."""
 
 import json
 import os
@@ -20,12 +20,12 @@ CARD = {
     "times": {"sequential_ns": 1.5e6, "partitioned_ns": 707e6, "focused_ns": 1.5e6},
     "erase_block_bytes": 2 << 20,
 }
-"""What is measured of the SD card of class 4: a turn costs a merge."""
+"""Measurements of the SD card of class 4: a turn costs a merge."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is measured for layers is kept for the other tests, and not in the user's cache."""
+    """Keep measurements for layers for the other tests, and not in the user's cache."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
@@ -127,13 +127,14 @@ def test_without_a_stack_the_right_one_for_a_card_is_found(
 ) -> None:
     """1.82 times faster with what the table of names offers, and 123 with what it does not."""
     trace = random_writes(tmp_path)
-    asked = ("layers", trace, "--device", "sd-card", "--set", "media.erase_blocks_per_plane=128")
+    drive = "profile(sd-card, media.erase_blocks_per_plane=128)"
+    asked = ("play", trace, "--on", drive, "--stack", "auto")
     found = cli_json(*asked)
     assert [one["line"] for one in found["choices"].values()]
     (chosen,) = found["choices"].values()
     assert chosen["stack"] == "log_volume(summaries=segments)"
     assert chosen["times_faster"] > 10
-    stacks = {row["stack"] for row in found["results"]}
+    stacks = {row["stack"] for row in found["runs"]}
     assert "log_volume(filled=yes,summaries=segments)" in stacks
     assert "stable_buffer" in stacks
     said = " ".join(cli(*asked).stdout.split())
@@ -144,7 +145,8 @@ def test_without_a_stack_a_drive_that_maps_pages_gets_none(
     cli_json: Callable[..., Any], tmp_path: Path
 ) -> None:
     trace = random_writes(tmp_path)
-    found = cli_json("layers", trace, "--device", "a16", "--set", "media.erase_blocks_per_plane=64")
+    drive = "profile(a16, media.erase_blocks_per_plane=64)"
+    found = cli_json("play", trace, "--on", drive, "--stack", "auto")
     (chosen,) = found["choices"].values()
     assert chosen["stack"] is None or chosen["times_faster"] > 1.02
     assert "Right for this trace is" in chosen["line"]

@@ -1,4 +1,4 @@
-"""What a gain of layers depends on is said beside it."""
+"""Conditions of a gain of layers are said beside it."""
 
 from typing import Any
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import flashwright as fw
-from flashwright import data
+from flashwright.data import TPCC_REQUESTS as TRACE
 from support import ROOT, Cli
 
-ZIPF = "synth:zipf?s=0.9&pages=8192&updates=10x"
+ZIPF = "synth:zipf(s=0.9,pages=8192,updates=10x)"
 
 
 def of_command(cli: Cli, *arguments: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def test_every_name_that_is_promised_is_there() -> None:
 
 def test_simulate_is_the_command(cli: Cli) -> None:
     found = fw.simulate(ZIPF, "dac", over_provisioning=0.25)
-    same(found, of_command(cli, "simulate", ZIPF, "--placement", "dac", "--op", "0.25"))
+    same(found, of_command(cli, "compare", ZIPF, "--placements", "dac", "--op", "0.25"))
     assert found["offline_minimum"] < found["frequency_bound"] < found["write_amplification"]
 
 
@@ -68,18 +68,49 @@ def test_compare_is_the_command(cli: Cli) -> None:
     assert {"bounds", "over_time", "results"} <= set(found.tables)
 
 
-def test_a_drive_is_the_command(cli: Cli) -> None:
-    drive = fw.Drive("intel-x25m", over_provisioning=0.2, changes={"media.channels": 4})
-    found = drive.run("io:random", depth=8, requests=3000, state="aged", overwrites=0.2)
-    document = of_command(
-        cli,
-        *["simulate", "io:random", "--device", "intel-x25m", "--set", "media.channels=4"],
-        *["--op", "0.2", "--depth", "8", "--requests", "3000", "--state", "aged"],
-        *["--overwrites", "0.2"],
-    )
-    assert found["latency_ns"] == document["latency_ns"]
-    assert found["device"]["profile_hash"] == document["device"]["profile_hash"]
-    assert drive.over_provisioning == pytest.approx(0.2)
+@pytest.mark.parametrize(
+    ("source", "drive", "options", "words"),
+    [
+        (
+            "io:random",
+            "profile(intel-x25m, op=0.2, media.channels=4, state=aged(overwrites=0.2))",
+            {"pace": "8", "requests": 3000},
+            ["--pace", "8", "--requests", "3000"],
+        ),
+        (f"part({TRACE}, limit=2000, fit=dense)", "intel-x25m", {"pace": 4}, ["--pace", "4"]),
+        (
+            f"part({TRACE}, limit=500, fit=dense)",
+            "usb-stick",
+            {"stack": ["scheduler(defer,coalesce)"]},
+            ["--stack", "scheduler(defer,coalesce)"],
+        ),
+    ],
+    ids=["drive", "trace", "layers"],
+)
+def test_a_play_is_the_command(
+    cli: Cli, source: str, drive: str, options: Any, words: list[str]
+) -> None:
+    found = fw.play(source, on=drive, **options)
+    document = of_command(cli, "play", source, "--on", drive, *words)
+    for mine, theirs in zip(found["runs"], document["runs"], strict=True):
+        assert mine["latency_ns"] == theirs["latency_ns"]
+    hashes = [one["devices"][0]["profile_hash"] for one in (found, document)]
+    assert hashes[0] == hashes[1]
+    times = [(row["verdict"] or {}).get("times_faster") for row in document["runs"]]
+    assert found.to_polars()["times_faster"].to_list() == times
+
+
+def test_a_play_writes_what_was_asked_beside_its_runs(tmp_path: Path) -> None:
+    options: Any = {"on": "usb-stick", "requests": 300, "progress": False}
+    first = fw.play("io:random", **options)
+    kept = first.save(tmp_path / "first")
+    requests = fw.play("io:random", per_request=True, **options).table("requests")
+    assert requests.to_arrow().num_rows == 300
+    found = fw.play("io:random", record=str(tmp_path / "rec"), against=str(kept), **options)
+    assert found["recorded"]["folder"] == str(tmp_path / "rec")
+    assert found["against"]["runs"][0]["requests"] == first["runs"][0]["requests"]
+    with pytest.raises(fw.InputError, match="per_request: it is of one run"):
+        fw.play("io:random", per_request=True, pace=["1", "8"], **options)
 
 
 def test_a_probe_is_the_command(cli: Cli) -> None:
@@ -91,33 +122,28 @@ def test_a_probe_is_the_command(cli: Cli) -> None:
     ]
 
 
-def test_a_replay_is_the_command(cli: Cli) -> None:
-    drive = fw.Drive("intel-x25m")
-    found = fw.replay(data.TPCC_DATA, drive, pace="closed", depth=4, limit=2000, remap="dense")
-    document = of_command(
-        cli,
-        *["replay", str(data.TPCC_DATA), "--device", "intel-x25m", "--depth", "4"],
-        *["--limit", "2000", "--remap", "dense"],
-    )
-    assert found["latency_ns"] == document["latency_ns"]
-
-
-def test_layers_are_the_command(cli: Cli) -> None:
-    stack = "scheduler(defer,coalesce)"
-    found = fw.layers(data.TPCC_DATA, "usb-stick", [stack], limit=500, remap="dense")
-    document = of_command(
-        cli,
-        *["layers", str(data.TPCC_DATA), "--device", "usb-stick", "--stack", stack],
-        *["--limit", "500", "--remap", "dense"],
-    )
-    times = [(row["verdict"] or {}).get("times_faster") for row in document["results"]]
-    assert found.to_polars()["times_faster"].to_list() == times
-
-
 @pytest.fixture(scope="module")
 def result() -> fw.Result:
     """Give a comparison with several tables."""
     return fw.compare(ZIPF, placements=["none", "dac"], over_provisionings=[0.2])
+
+
+def test_benches_are_the_command(tmp_path: Path) -> None:
+    found = fw.bench(
+        "ycsb(scale=500)",
+        db=["sqlite(buffer=256Ki)", "sqlite(buffer=1Mi)"],
+        on=tmp_path,
+        transactions=20,
+        progress=False,
+    )
+    assert [one["level"] for one in found["benches"]] == ["256 KiB", "1 MiB"]
+    rows = found.to_polars()
+    assert rows["buffer_bytes"].to_list() == [256 << 10, 1 << 20]
+    assert rows["transactions"].to_list() == [20, 20]
+    assert all(rows["is_consistent"])
+    assert found.provenance["command"][0].startswith("flashwright.bench('ycsb(scale=500)', db=[")
+    with pytest.raises(fw.InputError, match="there is no parameter `bufer`; known are: buffer"):
+        fw.bench("ycsb", db="sqlite(bufer=1)")
 
 
 def test_tables_are_taken_by_everyone(result: fw.Result) -> None:
@@ -153,7 +179,6 @@ def test_what_a_notebook_shows(result: fw.Result) -> None:
     figures = result.plots()
     assert len(figures) > 1
     assert "@" not in json.dumps([figure.to_plotly_json() for figure in figures], default=str)
-    assert "intel-x25e" in fw.Drive("intel-x25e")._repr_html_()
 
 
 def test_a_result_is_saved_opened_and_reported(result: fw.Result, tmp_path: Path) -> None:
@@ -178,11 +203,14 @@ def test_a_result_says_the_call_that_made_it() -> None:
     [
         (lambda: fw.simulate("no.such.file"), "no.such.file: no such file"),
         (lambda: fw.simulate(ZIPF, "no_such"), "unknown placement policy `no_such`"),
-        (lambda: fw.Drive("no-such-drive"), "no such profile or file"),
-        (lambda: fw.replay(data.TPCC_DATA, "intel-x25m", pace="fast"), "must be open or closed"),
-        (lambda: fw.replay(data.TPCC_DATA, "intel-x25m", remap="bend"), "must be one of refuse"),
-        (lambda: fw.replay(data.TPCC_DATA, "intel-x25m", ops=["erase"]), "'erase' is none of"),
-        (lambda: fw.layers(data.TPCC_DATA, "usb-stick", ["no_layer"]), "unknown layer"),
+        (lambda: fw.play("io:random", on="no-such-drive"), "no such device, file or profile"),
+        (
+            lambda: fw.play(TRACE, on="intel-x25m", pace="fast"),
+            "known are: closed, open, intervals",
+        ),
+        (lambda: fw.play(f"part({TRACE}, fit=bend)", on="intel-x25m"), "bend"),
+        (lambda: fw.play(f"part({TRACE}, ops=erase)", on="intel-x25m"), "`erase` is none of"),
+        (lambda: fw.play(TRACE, on="usb-stick", stack=["no_layer"]), "unknown layer"),
         (lambda: fw.waterfall("no/recording"), "no run folder"),
     ],
 )
@@ -197,7 +225,7 @@ def test_a_file_is_only_read_unless_write_is_given(tmp_path: Path) -> None:
     path.write_bytes(os.urandom(4 << 20))
     before = path.read_bytes()
     with pytest.raises(fw.InputError, match="write"):
-        fw.replay(data.TPCC_DATA, path, limit=5000, remap="fold")
+        fw.play(f"part({TRACE}, limit=5000)", on=str(path), fold=True)
     assert path.read_bytes() == before
     with pytest.raises(fw.InputError, match="it confirms write"):
         fw.probe(path, destroy_data=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flashwright import InputError
-from flashwright.devices import Device
+from flashwright.devices import DriveProfile
 from flashwright.lifetime import Lifetime, Recorded, Wear, lifetime_of, volume
 from support import Cli
 
@@ -27,8 +27,8 @@ def test_a_recorded_rate_does_not_depend_on_how_often_it_is_played(
     (tmp_path / "rate.csv").write_text("\n".join(lines) + "\n")
     rates = [
         cli_json(
-            "simulate", "rate.csv", "--format", "msr", "--op", "1", "--repeat", str(times),
-            "--capacity", "1G",
+            "compare", f"part(rate.csv, format=msr, repeat={times})", "--op", "1",
+            "--placements", "none", "--life", "life(capacity=1G)",
         )["workload"]["recorded_bytes_per_day"]
         for times in (1, 3)
     ]  # fmt: skip
@@ -39,12 +39,12 @@ def test_a_recorded_rate_does_not_depend_on_how_often_it_is_played(
 
 def test_the_limit_of_a_channel_is_of_bytes() -> None:
     of = {
-        bits: Device.load("a16", [f"media.channel_bits={bits}"]).limits()[
+        bits: DriveProfile.load("a16", [f"media.channel_bits={bits}"]).limits()[
             "channels_bytes_per_second"
         ]
         for bits in (8, 16)
     }
-    device = Device.load("a16")
+    device = DriveProfile.load("a16")
     media = device.profile["media"]
     page = media["page_bytes"]
     transfer_us = media["command_us"] + page / media["channel_mt_per_second"]
@@ -64,7 +64,7 @@ def test_a_life_is_not_extrapolated_from_less_than_ten_minutes() -> None:
         assert life.years is None
         assert life.unknown == (
             "630 ms are too short to say what a day brings, below 10.0 min; at this rate 2.00 TB a "
-            "day; --writes-per-day 40G, with the true volume, gives a life"
+            "day; --life 'life(40G)', with the true volume, gives a life"
         )
     long = lifetime_of("t", Wear(capacity=10**12), 3000, 10**9, _recorded(600.0))
     assert long.rate == "recorded"
@@ -122,21 +122,21 @@ def short_trace(tmp_path: Path) -> Path:
 def test_every_command_says_the_same_of_a_short_trace(
     cli: Cli, cli_json: Callable[..., Any], short_trace: Path
 ) -> None:
-    how = (short_trace, "--format", "msr")
-    on = ("--device", "a16", "--set", "media.endurance_cycles=3000", "--fold")
+    once, often = (f"part({short_trace}, format=msr{more})" for more in ("", ", repeat=12"))
+    on = "profile(a16, media.endurance_cycles=3000, op={})"
     asked = {
-        "simulate": ("simulate", *how, "--op", "1", "--repeat", "12"),
-        "compare": ("compare", *how, "--op", "1", "--repeat", "12", "--placements", "none"),
-        "drive": ("simulate", *how, *on),
-        "drives": ("compare", *how, *on, "--op", "0.2,0.3"),
-        "bound": ("model", "bound", *how, "--op", "0.2"),
+        "alone": ("compare", often, "--op", "1", "--placements", "none"),
+        "compare": ("compare", often, "--op", "1,2", "--placements", "none"),
+        "drive": ("play", once, "--on", on.format("0.2"), "--fold"),
+        "drives": ("play", once, "--on", on.format("0.2"), "--on", on.format("0.3"), "--fold"),
+        "bound": ("model", once, "--op", "0.2"),
     }
     for name, command in asked.items():
         found = cli_json(*command)
-        for row in found.get("results") or found.get("bounds") or [found]:
+        for row in found.get("runs") or found.get("results") or found.get("bounds") or [found]:
             assert row["life_years"] is None, name
     said = cli(*asked["compare"]).stdout
     assert "How long the drive lives is not known: 15.6 s are too short" in said.replace("\n", " ")
-    given = cli_json(*asked["simulate"], "--writes-per-day", "40G", "--capacity", "256G")
+    given = cli_json(*asked["alone"], "--life", "life(40G, capacity=256G)")
     assert given["lifetime"]["rate"] == "given"
     assert given["life_years"] > 0

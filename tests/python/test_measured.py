@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.data import MEASURED_LATENCIES, MEASURED_WRITES
+from experiments.validations import real_drives
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright.data import MEASURED_LATENCIES, MEASURED_WRITES
 from flashwright.measured import fio, fit, play, predict, rows
 from flashwright.measured.fit import Fit, path_costs
 from flashwright.measured.rows import LatencyRow, WriteRow
 from flashwright.measured.template import DataSheet, Estimate, profile
-from flashwright.reproduce.validations import real_drives
 from support import Cli
 
 WRITES = (
@@ -32,8 +32,8 @@ SMALLER = 192
 """Slices for a fit of many plays: of fewer pages more are lost to rounding."""
 
 
-def drive(estimate: Estimate = TRUTH, slices: int = 128) -> play.Drive:
-    return play.Drive.of(profile(SHEET, estimate, slices, {}, "made up"))
+def drive(estimate: Estimate = TRUTH, slices: int = 128) -> play.PlayedProfile:
+    return play.PlayedProfile.of(profile(SHEET, estimate, slices, {}, "made up"))
 
 
 def row(pattern: str, parameters: str = "", used_gib: float = 894.0, size: int = 4096) -> WriteRow:
@@ -114,7 +114,7 @@ def test_a_fit_finds_a_drive_that_is_simulated() -> None:
     ]
     told: list[str] = []
     made = Fit(SHEET, measured[:3], [], SMALLER, told.append)
-    found = play.Drive.of(made.run())
+    found = play.PlayedProfile.of(made.run())
     assert made.basis["sequential_mib_s"] == "measured: sequential writes"
     assert "read_us" not in made.basis
     for one, seen in zip(predict.many(measured[3:], found), measured[3:], strict=True):
@@ -181,11 +181,11 @@ def test_fit_and_predict_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
     table.write_text(
         WRITES + "x,960,894,sequential,,524288,1500,1\nx,960,894,uniform,,4096,400,3\n"
     )
-    cli("device", "fit", table, "--slices", "128", "--out", out)
+    cli("device", table, "--slices", "128", "--out", out)
     text = out.read_text()
     assert "# media.program_us: measured: sequential writes" in text
     assert "# media.read_us: assumed" in text
-    cli("device", "predict", out, table, "--json", answer)
+    cli("device", out, "--against", table, "--json", answer)
     found = json.loads(answer.read_text())
     errors = {one["row"]: one["error"] for one in found["figures"] if one["error"] is not None}
     assert abs(errors["sequential, 894 GiB"]) < 0.02

@@ -201,38 +201,38 @@ RANDOM = "io:random(size=8192,align=4096"
     [
         (
             {},
-            f"{RANDOM},offset=0,range={CAPACITY // 2},reads=0.3,requests=500) --state aged "
-            "--seed 7 --depth 8",
+            f"{RANDOM},offset=0,range={CAPACITY // 2},reads=0.3,requests=500) --pace closed(8) "
+            "--seed 7",
         ),
         (
             {"Stop_Time": "20000000", "Read_Percentage": "100"},
-            f"{RANDOM},offset=0,range={CAPACITY // 2},reads=1) --state aged --seed 7 --depth 8 "
-            "--seconds 0.02",
+            f"{RANDOM},offset=0,range={CAPACITY // 2},reads=1) --pace closed(8) --seed 7 "
+            "--for 0.02",
         ),
         (
             # 10,000,000 // 512 // 16 = 1220 requests a second.
             {"Synthetic_Generator_Type": "BANDWIDTH", "Bandwidth": "10000000"},
             f"{RANDOM},offset=0,range={CAPACITY // 2},reads=0.3,pause_us=819.672,requests=500) "
-            "--state aged --seed 7 --open-loop",
+            "--pace open --seed 7",
         ),
         (
             {"Address_Distribution": "STREAMING", "Generated_Aligned_Addresses": "false"},
             f"io:sequential(size=8192,align=512,offset=0,range={CAPACITY // 2},reads=0.3,"
-            "requests=500) --state aged --seed 7 --depth 8",
+            "requests=500) --pace closed(8) --seed 7",
         ),
         (
             {"Address_Distribution": "RANDOM_HOTCOLD", "Percentage_of_Hot_Region": "25"},
-            f"{RANDOM},offset=0,range={CAPACITY // 8},reads=0.3,requests=375) --state aged "
-            f"--seed 7 --depth 6 --beside {RANDOM},offset={CAPACITY // 8},"
-            f"range={CAPACITY // 8 * 3},reads=0.3,requests=125);depth=2",
+            f"{RANDOM},offset=0,range={CAPACITY // 8},reads=0.3,requests=375) --pace closed(6) "
+            f"--seed 7 --flow flow({RANDOM},offset={CAPACITY // 8},"
+            f"range={CAPACITY // 8 * 3},reads=0.3,requests=125),pace=closed(2))",
         ),
     ],
 )
 def test_a_flow_is_a_command(tmp_path: Path, flow: dict[str, str], expected: str) -> None:
     found = command_of(tmp_path, {**SYNTHETIC, **flow})
-    at = found.index("--device")
-    assert found[:2] == ["flashwright", "simulate"]
-    assert " ".join([*found[2:at], *found[at + 2 :]]) == expected
+    assert found[:2] == ["flashwright", "play"]
+    assert found[3:5] == ["--on", f"profile({tmp_path / 'x.toml'},state=aged)"]
+    assert " ".join([found[2], *found[5:]]) == expected
 
 
 def test_flows_have_the_parts_of_the_drive_that_mqsim_gives_them(tmp_path: Path) -> None:
@@ -240,11 +240,11 @@ def test_flows_have_the_parts_of_the_drive_that_mqsim_gives_them(tmp_path: Path)
     whole = {**SYNTHETIC, "Working_Set_Percentage": "100"}
     found = command_of(tmp_path, whole, {**whole, "Channel_IDs": "1", "Priority_Class": "LOW"})
     assert f"range={CAPACITY // 4 * 3}" in found[2]
-    assert found[found.index("--priority") + 1] == "2"
-    [beside] = [found[at + 1] for at, word in enumerate(found) if word == "--beside"]
+    assert found[2].endswith(",priority=2)")
+    [beside] = [found[at + 1] for at, word in enumerate(found) if word == "--flow"]
     assert f"offset={CAPACITY // 4 * 3},range={CAPACITY // 4}" in beside
     # The lowest priority is that of a flow without one.
-    assert beside.endswith(";depth=8")
+    assert beside.endswith(",pace=closed(8))")
 
 
 def test_priorities_are_for_a_scheduler_that_looks_at_them(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_priorities_are_for_a_scheduler_that_looks_at_them(tmp_path: Path) -> No
 def test_the_state_is_that_of_preconditioning(tmp_path: Path) -> None:
     for flow, state in ((SYNTHETIC, "loaded"), ({**SYNTHETIC, "Read_Percentage": "0"}, "fresh")):
         found = command_of(tmp_path, flow, Enabled_Preconditioning="false")
-        assert found[found.index("--state") + 1] == state
+        assert found[found.index("--on") + 1].endswith(f",state={state})")
 
 
 def test_a_trace_is_played_at_its_times(
@@ -269,13 +269,13 @@ def test_a_trace_is_played_at_its_times(
     trace(tmp_path, 200)
     config(tmp_path)
     workload(tmp_path, {**TRACE, "Percentage_To_Be_Executed": "25"})
-    words = ["device", "import-mqsim", "drive one.xml", "--workload", "load.xml"]
+    words = ["device", "drive one.xml", "load.xml"]
     made = cli_json(*words, "--out", "my.toml")
     [scenario] = made["scenarios"]
-    assert scenario["command"][-5:] == ["--format", "mqsim", "--fold", "--requests", "50"]
-    result = cli_json(*scenario["command"][1:])
-    assert result["requests"] == 50
-    assert result["pace"]["kind"] == "open_loop"
+    assert scenario["command"][2].endswith(",format=mqsim,fit=fold)")
+    assert scenario["command"][-2:] == ["--requests", "50"]
+    [run] = cli_json(*scenario["command"][1:])["runs"]
+    assert (run["requests"], run["pace"]) == (50, "open")
 
 
 def test_what_is_printed_can_be_run(cli: Cli, cli_json: Callable[..., Any], tmp_path: Path) -> None:
@@ -283,28 +283,27 @@ def test_what_is_printed_can_be_run(cli: Cli, cli_json: Callable[..., Any], tmp_
     config(tmp_path)
     second = {**TRACE, "Priority_Class": "URGENT"}
     workload(tmp_path, SYNTHETIC, second, {**SYNTHETIC, "Read_Percentage": "0"})
-    words = ["device", "import-mqsim", "drive one.xml", "--workload", "load.xml"]
+    words = ["device", "drive one.xml", "load.xml"]
     shown = cli(*words, "--out", "my drive.toml").stdout
     command = shown.partition("Scenario 1:\n")[2].partition("\n\n")[0].replace("\\\n", "")
     for heading in ("Translated", "Translated, with a difference", "Not translated"):
         assert f"\n{heading}\n" in shown
-    result = cli_json(*shlex.split(command)[1:])
-    assert result["device"]["name"] == "drive-one"
-    assert [flow["priority"] for flow in result["flows"]] == [2, 3, 2]
-    assert all(flow["requests"] for flow in result["flows"])
-    assert result["flows"][1]["offset"] == CAPACITY // 3 // 4096 * 4096
+    [run] = cli_json(*shlex.split(command)[1:])["runs"]
+    assert [flow["priority"] for flow in run["flows"]] == [2, 3, 2]
+    assert all(flow["requests"] for flow in run["flows"])
+    assert run["flows"][1]["offset"] == CAPACITY // 3 // 4096 * 4096
 
 
 def test_a_read_takes_the_times_of_the_configuration(
     cli: Cli, cli_json: Callable[..., Any], tmp_path: Path
 ) -> None:
     config(tmp_path, Flash_Technology="SLC")
-    cli("device", "import-mqsim", "drive one.xml", "--out", "my.toml")
+    cli("device", "drive one.xml", "--out", "my.toml")
     load = "io:random(reads=1,requests=100)"
-    result = cli_json("simulate", load, "--device", "my.toml", "--one-by-one")
+    [run] = cli_json("play", load, "--on", "my.toml", "--pace", "1")["runs"]
     # Sensing, 4096 bytes on the channel, and on the link.
     expected = 50_000 + 4096 / 0.333 + 4096 / (4 * 128 / 156)
-    assert result["latency_ns"]["read"]["mean"] == pytest.approx(expected, rel=0.02)
+    assert run["latency_ns"]["read"]["mean"] == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -320,17 +319,17 @@ def test_drives_of_every_kind_run_when_aged(
     cli: Cli, cli_json: Callable[..., Any], tmp_path: Path, changes: dict[str, str]
 ) -> None:
     config(tmp_path, **changes)
-    cli("device", "import-mqsim", "drive one.xml", "--out", "my.toml")
+    cli("device", "drive one.xml", "--out", "my.toml")
     load = "io:random(reads=0.5,requests=20k)"
-    result = cli_json("simulate", load, "--device", "my.toml", "--state", "aged", "--audit")
-    assert result["requests"] == 20_000
-    assert result["erases"] > 0
-    assert 1 < result["write_amplification"] < 10
+    [run] = cli_json("play", load, "--on", "profile(my.toml,state=aged)", "--audit")["runs"]
+    assert run["requests"] == 20_000
+    assert run["simulated"]["counters"]["erases"] > 0
+    assert 1 < run["simulated"]["write_amplification"] < 10
 
 
 def test_json_is_pure_and_has_its_keys(cli: Cli, tmp_path: Path) -> None:
     config(tmp_path)
-    done = cli("device", "import-mqsim", "drive one.xml", "--out", "x.toml", "--json", "-")
+    done = cli("device", "drive one.xml", "--out", "x.toml", "--json", "-")
     found = json.loads(done.stdout)
     assert set(found) == {"profile", "name", "capacity_bytes", "keys", "scenarios"}
     assert found["capacity_bytes"] == CAPACITY
@@ -384,7 +383,7 @@ def test_a_bad_flow_is_one_line(
 ) -> None:
     config(tmp_path)
     workload(tmp_path, {**SYNTHETIC, **changes})
-    message = _refused(cli, said, "drive one.xml", "--workload", "load.xml")
+    message = _refused(cli, said, "drive one.xml", "load.xml")
     assert "load.xml, line " in message
 
 
@@ -425,10 +424,10 @@ def test_files_that_cannot_be_read_or_written(cli: Cli, tmp_path: Path) -> None:
     _refused(cli, "No such file", "none.xml")
     _refused(cli, "no XML", "bytes.xml")
     before = path.read_text()
-    done = cli("device", "import-mqsim", "a.xml", "--out", "a.xml", code=2)
+    done = cli("device", "a.xml", "--out", "a.xml", code=2)
     assert "is not a drive's profile that flashwright wrote" in done.stderr
     assert path.read_text() == before
-    assert "Missing option '--out'" in cli("device", "import-mqsim", "a.xml", code=2).stderr
+    assert "--out: say where" in cli("device", "a.xml", code=2).stderr
 
 
 def test_docs_have_every_key() -> None:
@@ -443,11 +442,11 @@ def test_docs_have_every_key() -> None:
 
 def test_the_profile_of_a_name_is_told_as_before(cli: Cli) -> None:
     assert "limit of the channels" in cli("device", "a16").stdout
-    assert "import-mqsim" in cli("device", "--help").stdout
+    assert "ssdconfig.xml" in cli("device", "--help").stdout
 
 
 def _refused(cli: Cli, said: str, *words: str) -> str:
-    done = cli("device", "import-mqsim", *words, "--out", "x.toml", code=2)
+    done = cli("device", *words, "--out", "x.toml", code=2)
     assert done.stdout == ""
     assert done.stderr.startswith("flashwright: error: ")
     assert done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What commands print fits: tables and lines, on a terminal of 80 columns and in a pipe."""
+"""Output of commands fits: tables and lines, on a terminal of 80 columns and in a pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from flashwright.cli.narrow import GAP, Column, parts_that_fit, width, wrapped
+from flashwright.terminal.narrow import GAP, Column, parts_that_fit, width, wrapped
 from support import ROOT, Cli, check_width, drawn_on
 from test_readme import README
 
@@ -34,7 +34,7 @@ def columns(headings: list[str], rows: list[list[str]]) -> list[Column]:
 def test_a_table_is_parted_so_that_no_word_is_cut(most: int) -> None:
     found = columns(HEADINGS, ROWS)
     parts = parts_that_fit(found, ROWS, most)
-    # What tells the rows apart stands in each.
+    # Each part has the columns that tell the rows apart.
     assert all([number for number, _ in part][:2] == [0, 1] for part in parts)
     assert [number for part in parts for number, _ in part[2:]] == [2, 3, 4]
     narrowest = 5 + GAP + 5 + GAP + 8
@@ -95,9 +95,9 @@ def _first_commands() -> list[list[str]]:
     assert block is not None
     lines = [line.partition("  #")[0] for line in block[1].splitlines()]
     shorter = (
-        ("--shipped", "--shipped --op 0.2 --placements none,hazard"),
-        ("pages=64Ki", "pages=16Ki"),
-        ("--duration 5", "--duration 1"),
+        ("--shipped", "--shipped --op 0.2"),
+        ("20k", "2k"),
+        ("2k", "1k"),
     )
     for what, instead in shorter:
         lines = [line.replace(what, instead) for line in lines]
@@ -109,7 +109,7 @@ def test_the_commands_of_the_readme_fit_a_pipe_of_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     commands = _first_commands()
-    assert len(commands) == 8
+    assert len(commands) == 3
     for words in commands:
         check_width(cli(*words).stdout, 80)
 
@@ -119,11 +119,18 @@ def test_the_commands_of_the_readme_fit_a_pipe_of_80_columns(
     [
         ("list",),
         ("list", "profile"),
-        ("trace", "stats", "synth:zipf?pages=16Ki&updates=10x"),
-        ("simulate", "synth:zipf?pages=16Ki&updates=10x", "--placement", "multi_log"),
-        ("simulate", "io:random", "--device", "nvme-tlc", "--requests", "2k", "--state", "fresh"),
-        ("model", "pgc", "--op", "0.1,0.2"),
-        ("transactions", "tpcb?bytes=32Mi", "--device", "intel-x25e", "--transactions", "500"),
+        ("trace", "synth:zipf(pages=16Ki,updates=10x)"),
+        (
+            "compare",
+            "synth:zipf(pages=16Ki,updates=10x)",
+            "--placements",
+            "multi_log",
+            "--op",
+            "0.1",
+        ),
+        ("play", "io:random", "--on", "profile(nvme-tlc, state=fresh)", "--requests", "2k"),
+        ("model", "--op", "0.1,0.2"),
+        ("transactions", "tpcb(bytes=32Mi)", "--on", "intel-x25e", "--transactions", "500"),
     ],
     ids=" ".join,
 )
@@ -138,9 +145,9 @@ def test_a_table_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
     main, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    command = [sys.executable, "-m", "flashwright", "compare", "io:random", "--requests", "100"]
+    command = [sys.executable, "-m", "flashwright", "play", "io:random", "--requests", "100"]
     process = subprocess.Popen(
-        [*command, "--device", "usb-stick,intel-x25e"],
+        [*command, "--on", "usb-stick,intel-x25e"],
         cwd=tmp_path,
         stdin=terminal,
         stdout=terminal,

@@ -1,4 +1,4 @@
-"""What commands propose to do next works, on a disk as ordinary machines have it."""
+"""Commands that are proposed next work, on a disk as ordinary machines have it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def of_waterfall(cli: Cli, disk: Path) -> str:
     return cli("record", "--database", "sqlite", database, "--out", "rec 1", "--", *code).stdout
 
 
-def of_simulate(cli: Cli, disk: Path) -> str:
+def of_play(cli: Cli, disk: Path) -> str:
     code = [sys.executable, "-c", APP, str(disk / "other.db")]
     return cli("record", disk, "--out", "rec 1", "--", *code).stdout
 
@@ -72,10 +72,10 @@ def of_compare(cli: Cli, _disk: Path) -> str:
 
 PRINTS: dict[str, Callable[[Cli, Path], str]] = {
     "waterfall": of_waterfall,
-    "simulate": of_simulate,
+    "play": of_play,
     "compare": of_compare,
 }
-"""By the command that is proposed: what prints the line."""
+"""Functions that print the line, by the command that is proposed."""
 QUICK = {"compare": ("--placements", "none")}
 """All policies take a minute or more."""
 
@@ -105,14 +105,14 @@ def test_what_is_proposed_works_as_it_is_printed(command: str, disk: Path, cli: 
     cli(*words, *QUICK.get(command, ()), "--json", "found.json", "--out", "done")
 
 
-@pytest.mark.parametrize("command", ["waterfall", "simulate"])
+@pytest.mark.parametrize("command", ["waterfall", "play"])
 def test_a_drive_has_the_size_and_the_fill_of_the_disk(
     command: str, disk: Path, cli: Cli, tmp_path: Path
 ) -> None:
     words = proposed(PRINTS[command](cli, disk))
     printed = cli(*words, "--json", "found.json", "--out", "done").stdout
     result = json.loads((tmp_path / "found.json").read_text())
-    device = result["waterfall"]["device"] if command == "waterfall" else result["device"]
+    device = result["waterfall"]["device"] if command == "waterfall" else result["devices"][0]
     found = device["slice"]
     assert found["disk_bytes"] == DISK_BYTES
     assert found["fill_from"] == "the file system"

@@ -19,14 +19,14 @@ from flashwright.runs import Job, Run
 
 @dataclass(frozen=True)
 class Base:
-    """What both have."""
+    """Options that both have."""
 
     number: int = option("A number.", type=click.IntRange(1), default=3)
 
 
 @dataclass(frozen=True)
 class Both(Base):
-    """With flags and lists."""
+    """Options with flags and lists."""
 
     is_on: bool = option("A flag.", "--on", is_flag=True)
     is_off: bool = option("Another.")
@@ -86,8 +86,8 @@ def test_a_job_goes_on_only_from_its_own_run(tmp_path: Path) -> None:
         InputError, match="another device: model a there, b asked for; choose another --out"
     ):
         replace(JOB, identity=other).is_begun(tmp_path)
-    Run("simulate", {}).write(tmp_path)
-    with pytest.raises(InputError, match="it holds a run of `simulate`"):
+    Run("play", {}).write(tmp_path)
+    with pytest.raises(InputError, match="it holds a run of `play`"):
         JOB.is_begun(tmp_path)
     (tmp_path / "result.json").unlink()
     (tmp_path / "letter.txt").write_text("dear")

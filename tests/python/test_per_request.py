@@ -1,4 +1,4 @@
-"""`simulate --per-request`: a row for each request, whose parts are its latency."""
+"""`play --per-request`: a row for each request, whose parts are its latency."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-import flashwright
 from support import Cli, wait_until_used
 
 DRIVE = [
-    *("--device", "a16", "--set", "media.erase_blocks_per_plane=64"),
-    *("--set", "write_buffer.bytes=1Mi", "--state", "aged"),
+    "--on",
+    "profile(a16, media.erase_blocks_per_plane=64, write_buffer.bytes=1Mi, state=aged)",
 ]
 LOAD = ["io:random(reads=0.5,requests=20000)", *DRIVE]
 COLUMNS = ["submitted_ns", "completed_ns", "op", "offset", "length", "flow", "latency_ns"]
@@ -33,12 +32,14 @@ def _parts(table: pl.DataFrame) -> list[str]:
 
 
 def test_parts_are_the_latency_and_agree_with_the_result(cli: Cli, tmp_path: Path) -> None:
-    cli("simulate", *LOAD, "--per-request", "--out", "run")
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["large_tables"] == {"requests": "requests.parquet"}
+    cli("play", *LOAD, "--per-request", "--out", "run")
+    document = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert document["large_tables"] == {"requests": "requests.parquet"}
+    [result] = document["runs"]
+    delays = result["simulated"]["delays"]
     table = _requests(tmp_path / "run")
     assert table.columns[: len(COLUMNS)] == COLUMNS
-    assert _parts(table) == [f"{name}_ns" for name in result["delays"]["all"]]
+    assert set(_parts(table)) == {f"{name}_ns" for name in delays["all"]}
     assert table.height == result["requests"] == 20_000
     assert (table.select(pl.sum_horizontal(_parts(table))).to_series() == table["latency_ns"]).all()
     took = table["completed_ns"] - table["submitted_ns"]
@@ -48,7 +49,7 @@ def test_parts_are_the_latency_and_agree_with_the_result(cli: Cli, tmp_path: Pat
         assert rows.height == figures["count"]
         assert rows["latency_ns"].max() == figures["max"]
         assert rows["latency_ns"].mean() == pytest.approx(figures["mean"], abs=0.5)
-        for delay, found in result["delays"][op].items():
+        for delay, found in delays[op].items():
             assert rows[f"{delay}_ns"].mean() == pytest.approx(found["mean"], abs=1), delay
     assert table["cleaning_ns"].sum() > 0
     assert table["buffer_ns"].sum() > 0
@@ -57,33 +58,36 @@ def test_parts_are_the_latency_and_agree_with_the_result(cli: Cli, tmp_path: Pat
 
 
 def test_a_run_is_the_same_with_it_and_without(cli: Cli, tmp_path: Path) -> None:
-    cli("simulate", *LOAD, "--out", "without")
-    cli("simulate", *LOAD, "--per-request", "--out", "with")
+    cli("play", *LOAD, "--out", "without")
+    cli("play", *LOAD, "--per-request", "--out", "with")
     one, two = (
         json.loads((tmp_path / name / "result.json").read_text()) for name in ("without", "with")
     )
-    for key in ("event_hash", "latency_ns", "delays", "simulated_seconds", "write_amplification"):
-        assert one[key] == two[key], key
+    first, second = one["runs"][0], two["runs"][0]
+    for key in ("latency_ns", "seconds"):
+        assert first[key] == second[key], key
+    for key in ("event_hash", "delays", "write_amplification"):
+        assert first["simulated"][key] == second["simulated"][key], key
     assert "large_tables" not in one
     assert not (tmp_path / "without" / "requests.parquet").exists()
-    cli("simulate", *LOAD, "--out", "with")
+    cli("play", *LOAD, "--out", "with")
     assert not (tmp_path / "with" / "requests.parquet").exists(), "a stale table stays"
 
 
 def test_the_warm_up_is_left_out_and_flows_are_told_apart(cli: Cli, tmp_path: Path) -> None:
     reads = "io:random(reads=1,requests=3000)"
-    beside = ["--beside", "io:sequential(size=16Ki);depth=2;region=64Mi+64Mi"]
+    beside = ["--flow", "flow(io:sequential(size=16Ki), pace=2, region=64Mi+64Mi)"]
     cli(
-        *("simulate", reads, *DRIVE, *beside, "--warm-up", "500", "--depth", "4"),
+        *("play", reads, *DRIVE, *beside, "--warm-up", "500", "--pace", "4"),
         *("--per-request", "--out", "run"),
     )
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    result = json.loads((tmp_path / "run" / "result.json").read_text())["runs"][0]
     table = _requests(tmp_path / "run")
     assert table.height == result["requests"]
     for number, flow in enumerate(result["flows"]):
         rows = table.filter(pl.col("flow") == number)
         assert rows.height == flow["requests"]
-        assert rows["latency_ns"].mean() == pytest.approx(flow["latency_ns"]["mean"], abs=0.5)
+        assert rows["latency_ns"].mean() == pytest.approx(flow["mean_latency_ns"], abs=0.5)
     second = table.filter(pl.col("flow") == 1)
     assert set(second["op"]) == {"write"}
     assert second["offset"].is_between(64 << 20, 128 << 20).all()
@@ -93,7 +97,7 @@ def test_the_warm_up_is_left_out_and_flows_are_told_apart(cli: Cli, tmp_path: Pa
 
 def test_it_is_written_in_groups_of_rows(cli: Cli, tmp_path: Path) -> None:
     cli(
-        *("simulate", "io:random(reads=1,requests=300k)", "--device", "a16", "--state", "fresh"),
+        *("play", "io:random(reads=1,requests=300k)", "--on", "profile(a16, state=fresh)"),
         *("--per-request", "--out", "run"),
     )
     metadata = pq.ParquetFile(tmp_path / "run" / "requests.parquet").metadata
@@ -103,17 +107,18 @@ def test_it_is_written_in_groups_of_rows(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_without_a_place_for_it_nothing_is_simulated(cli: Cli, tmp_path: Path) -> None:
-    done = cli("simulate", *LOAD, "--per-request", "--json", "-", code=2)
+    done = cli("play", *LOAD, "--per-request", "--json", "-", code=2)
     assert "--per-request: it is a file of the run folder" in done.stderr
-    done = cli("simulate", "synth:uniform?pages=16Ki", "--per-request", code=2)
-    assert "--per-request: it is for a simulated drive" in done.stderr
+    memory = ("--on", "memory(bytes=64Mi)", "--per-request")
+    done = cli("play", "io:random(requests=10)", *memory, code=2)
+    assert "--per-request: it is of one run on a simulated drive" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "flashwright", "simulate", "io:random"),
+            *(sys.executable, "-m", "flashwright", "play", "io:random"),
             *(*DRIVE, "--requests", "4G", "--per-request"),
         ],
         cwd=tmp_path,
@@ -135,7 +140,7 @@ def test_a_disk_that_takes_no_more_ends_the_run(tmp_path: Path) -> None:
 
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "flashwright", "simulate", "io:random"),
+            *(sys.executable, "-m", "flashwright", "play", "io:random"),
             *(*DRIVE, "--requests", "4G", "--per-request", "--out", "a/run"),
         ],
         cwd=tmp_path,
@@ -150,23 +155,3 @@ def test_a_disk_that_takes_no_more_ends_the_run(tmp_path: Path) -> None:
     assert "requests" in done.stderr
     assert "write failed" in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_from_python(tmp_path: Path) -> None:
-    drive = flashwright.Drive("a16", changes={"media.erase_blocks_per_plane": 64})
-    source = "io:random(reads=0.5,requests=2000)"
-    file = tmp_path / "each.parquet"
-    result = drive.run(source, requests_to=file, progress=False)
-    assert "requests" in result.tables
-    rows = result.table("requests").to_polars()
-    assert rows.height == 2000
-    assert file.is_file()
-    alone = drive.run(source, progress=False)
-    assert alone["event_hash"] == result["event_hash"]
-    assert "requests" not in alone.tables
-    result.save(tmp_path / "run")
-    assert not file.exists()
-    assert result.table("requests").to_polars().equals(rows)
-    assert flashwright.open_run(tmp_path / "run").table("requests").to_polars().equals(rows)
-    with pytest.raises(flashwright.InputError, match="there is no folder"):
-        drive.run(source, requests_to=tmp_path / "none" / "each.parquet", progress=False)

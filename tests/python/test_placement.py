@@ -13,12 +13,12 @@ from flashwright import InputError, Placement, RunError, _core, check_placement
 from flashwright._core import FlashState
 from flashwright.placement import U16, U32
 
-LOAD = "synth:zipf?s=0.9&pages=4096&updates=8x"
+LOAD = "synth:zipf(s=0.9,pages=4096,updates=8x)"
 COUNTED = ("relocated_pages", "erases", "spilled_pages", "pulled_pages", "rescues", "p_gc")
 
 
 class Separate(Placement):
-    """As `separate`."""
+    """The policy `separate`."""
 
     streams = 2
 
@@ -35,7 +35,7 @@ class Separate(Placement):
 
 
 class OldestFirst(Separate):
-    """As `separate` with `lru`, which it chooses itself."""
+    """The policy `separate` with `lru`, which it chooses itself."""
 
     victim = "own"
 
@@ -44,7 +44,7 @@ class OldestFirst(Separate):
 
 
 class Dac(Placement):
-    """As `dac`, of four regions."""
+    """The policy `dac`, of four regions."""
 
     streams = 4
     relocation_targets = 2
@@ -187,7 +187,7 @@ def test_each_question_is_asked() -> None:
 
 
 class Wrong(Separate):
-    """What a test makes of it is wrong."""
+    """Placement whose answers are wrong in the way that a test gives."""
 
     def __init__(self, host: Any = None, relocated: Any = None) -> None:
         self.host, self.relocated = host, relocated

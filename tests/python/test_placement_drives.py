@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from flashwright.reproduce.drives import placements as runs
-from flashwright.reproduce.figures import placement_drives
-from flashwright.reproduce.registry import Request
+from experiments.drives import placements as runs
+from experiments.figures import placement_drives
+from experiments.registry import Request
 
 SMALL = runs.Scale(
     warm_up=4_000,

@@ -1,4 +1,4 @@
-"""What another user plants where root reads and writes: links, FIFOs, folders, sockets.
+"""Traps of another user where root reads and writes: links, FIFOs, folders, sockets.
 
 Each test lays the trap as the other user would, lets root's code walk by, and looks at what the
 trap would have hit.
@@ -263,7 +263,7 @@ def recorder(supervisor: Supervisor, folder: Path) -> Recorder:
 def test_a_recording_goes_into_no_folder_of_another_user(
     theirs: Path, secret: Path, tmp_path: Path, way: str
 ) -> None:
-    """What it takes for its own old streams, it removes."""
+    """A recording removes files that it takes for its own old streams."""
     sticky = owned(tmp_path / "sticky", 0o1777)
     out = theirs
     if way == "link in tmp":
@@ -513,7 +513,7 @@ def test_an_image_of_ours_is_closed_to_other_users(tmp_path: Path) -> None:
 def test_an_image_of_ours_is_on_the_device_before_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is written back later would be in the way of what is measured."""
+    """Data that is written back later would disturb the measurement."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
     _write(tmp_path / "image", 12288)

@@ -1,4 +1,4 @@
-"""How long a probe will take, said before it begins."""
+"""Estimate of the duration of a probe, said before it begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a probe may do to a drive, what it says of that, and which findings it goes by."""
+"""Limits of a probe on a drive, its words on them, and the findings that it goes by."""
 
 from __future__ import annotations
 
@@ -144,6 +144,6 @@ def test_a_profile_is_of_its_findings_and_seed() -> None:
 def test_a_result_says_what_was_changed_of_a_drive() -> None:
     change = "media.erase_blocks_per_plane=64"
     keys = ("name", "model", "kind", "capacity_bytes", "sector_bytes", "queue_depth")
-    said = Target.find("intel-x25e", [change], state="aged").document(dict.fromkeys(keys))
+    said = Target.find(f"profile(intel-x25e, {change}, state=aged)").document(dict.fromkeys(keys))
     assert said["overrides"] == [change]
     assert said["state"] == {"kind": "aged", "overwrites": 2.0}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flashwright.reproduce.figures import book, parallelism, prober, scheduler
-from flashwright.reproduce.figures.drawing import Drawing
+from experiments.figures import papers, parallelism, prober, scheduler
+from experiments.figures.drawing import Drawing
 
 
 def drawing(number: str) -> Drawing:
@@ -34,8 +34,8 @@ def test_a_figure_is_drawn_with_what_was_published_on_it(number: str) -> None:
     made = one.figure(paper.name)
     assert made.data
     assert len(one.chart()["marks"]) >= len(one.marks) > 0
-    rows = book.rows_of(paper, [one])
+    rows = papers.rows_of(paper, [one])
     assert rows
     assert not [row.what for row in rows if row.falls_short]
-    text = book.document(prober.BOOK, [(paper, [one], rows)], "command")
+    text = papers.document(prober.GROUP, [(paper, [one], rows)], "command")
     assert all(row.what in text for row in rows)

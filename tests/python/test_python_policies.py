@@ -117,8 +117,8 @@ def test_a_policy_that_cannot_be_copied_is_named() -> None:
 
 
 def test_a_drive_takes_no_policy_in_python() -> None:
-    with pytest.raises(InputError, match="a drive takes the name of a built-in policy"):
-        fw.Drive("intel-x25e", placement=OneStream())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown placement policy"):
+        fw.play("io:random", on="profile(intel-x25e, placement=OneStream)", progress=False)
 
 
 def test_the_command_takes_a_policy_from_a_file(cli: Cli, tmp_path: Path) -> None:
@@ -127,7 +127,9 @@ def test_the_command_takes_a_policy_from_a_file(cli: Cli, tmp_path: Path) -> Non
     said = cli(*compare, "none,my.py:HotAndCold,dac", "--out", "run").stdout
     assert "HotAndCold" in said
     assert "HotAndCold" in Path(tmp_path, "run", "report.html").read_text()
-    simulated = cli("simulate", SMALL, "--placement", "my.py:HotAndCold", "--json", "-").stdout
+    simulated = cli(
+        "compare", SMALL, "--placements", "my.py:HotAndCold", "--op", "0.2", "--json", "-"
+    ).stdout
     assert '"placement": "HotAndCold"' in simulated
     done = cli(*compare, "none,my.py:Wrong", "--out", "other", code=1)
     assert "Wrong at over-provisioning 0.2" in done.stderr
@@ -163,9 +165,6 @@ def test_with_a_drive_it_is_said_that_policies_in_python_are_for_other_runs(
     cli: Cli, tmp_path: Path
 ) -> None:
     Path(tmp_path, "my.py").write_text(SOURCE)
-    for command in (
-        ("compare", "io:random", "--placements", "none,my.py:HotAndCold"),
-        ("simulate", "io:random", "--placement", "my.py:HotAndCold"),
-    ):
-        said = cli(*command, "--device", "intel-x25e", code=2).stderr
-        assert "a policy in Python is for runs without --device" in said
+    drive = "profile(intel-x25e, placement=my.py:HotAndCold)"
+    said = cli("play", "io:random", "--on", drive, code=2).stderr
+    assert "my.py:HotAndCold: a policy in Python is for `compare`; known" in said

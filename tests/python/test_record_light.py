@@ -481,7 +481,7 @@ def test_a_light_recording_is_none_of_requests(volume: Volume, cli: Cli, tmp_pat
     assert (
         "holds a recording" in cli("record", *what, "--out", "rec", "--", *command, code=2).stderr
     )
-    said = cli("simulate", "rec", "--device", "nvme-tlc", code=2).stderr
+    said = cli("play", "rec", "--on", "nvme-tlc", code=2).stderr
     assert "a light recording, which has counters and no requests" in said
     assert "no recording with the calls" in cli("waterfall", "rec", code=2).stderr
     result = result_of(tmp_path / "rec")

@@ -1,6 +1,6 @@
 """The folder of a recording, wherever a trace is taken.
 
-And two recordings or replays that do not replace each other.
+And two recordings or runs that do not replace each other.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import pytest
 from playwright.sync_api import Browser
 
 from browsing import check_report
-from flashwright import replays
-from flashwright.recording.as_replay import as_replay
+from flashwright.jobs.play import against
+from flashwright.jobs.play.as_played import as_played
 from flashwright.runs import Run
 from support import Cli
 
 COUNT = 1000
 GAP_NS = 1_000_000
 MEASURED = "wall|^prepare_seconds|^peak_rss|^provenance|per_second$"
-DRIVE = ["--device", "intel-x25e", "--set", "media.erase_blocks_per_plane=64"]
+DRIVE = ["--on", "intel-x25e"]
 
 
 def latency_of(number: int) -> int:
-    """From 1 us on, 1 us more each time."""
+    """Give the latency of a request in nanoseconds: 1 us for the first, and 1 us more each time."""
     return 1000 * (number + 1)
 
 
@@ -68,10 +68,10 @@ def timeless(said: Any) -> Any:
 @pytest.mark.parametrize(
     "command",
     [
-        ["trace", "stats", "rec"],
-        ["model", "bound", "rec"],
-        ["simulate", "rec", "--pages-per-erase-block", "16"],
-        ["simulate", "rec", *DRIVE],
+        ["trace", "rec"],
+        ["model", "rec"],
+        ["compare", "rec", "--op", "0.4", "--placements", "none", "--pages-per-erase-block", "16"],
+        ["play", "rec", *DRIVE],
         [
             "compare",
             "rec",
@@ -82,15 +82,15 @@ def timeless(said: Any) -> Any:
             "--pages-per-erase-block",
             "16",
         ],
-        ["compare", "rec", "--device", "intel-x25e", "--device", "usb-stick"],
-        ["trace", "convert", "rec", "out.blkparse"],
+        ["play", "rec", "--on", "intel-x25e", "--on", "usb-stick"],
+        ["trace", "rec", "out.blkparse"],
     ],
     ids=" ".join,
 )
 @pytest.mark.usefixtures("recording")
 def test_a_recording_is_a_trace(command: list[str], cli: Cli, tmp_path: Path) -> None:
     with_folder = cli(*command, "--json", "a.json").stdout
-    assert command[1] == "convert" or "rec/requests.parquet" in with_folder
+    assert command[-1] == "out.blkparse" or "rec/requests.parquet" in with_folder
     # A trace as text says of nobody that he wrote it, so that none is replaced.
     (tmp_path / "out.blkparse").unlink(missing_ok=True)
     cli(*(word.replace("rec", "rec/requests.parquet") for word in command), "--json", "b.json")
@@ -98,13 +98,13 @@ def test_a_recording_is_a_trace(command: list[str], cli: Cli, tmp_path: Path) ->
     assert timeless(one) == timeless(other)
 
 
-def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
+def test_a_run_is_laid_beside_the_recording_that_it_repeats(
     cli: Cli, recording: Path, tmp_path: Path, browser: Browser
 ) -> None:
-    done = cli("replay", "rec", *DRIVE, "--against", "rec", "--out", "out")
+    done = cli("play", "rec", *DRIVE, "--pace", "open", "--against", "rec", "--out", "out")
     assert "Against rec/requests.parquet on loop9, as it was recorded" in done.stdout
     assert "another trace" not in done.stdout
-    other = json.loads((tmp_path / "out" / "result.json").read_text())["against"]
+    [other] = json.loads((tmp_path / "out" / "result.json").read_text())["against"]["runs"]
     seen = [latency_of(number) for number in range(COUNT - 1) if number != 500]
     found = other["latency_ns"]["write"]
     assert (found["count"], found["p50"], found["max"]) == (
@@ -113,12 +113,12 @@ def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
         max(seen),
     )
     assert found["mean"] == pytest.approx(sum(seen) / len(seen))
-    assert other["sent"] == COUNT
+    assert other["requests"] == COUNT
     # To the answer of the last one.
     assert other["seconds"] == pytest.approx(((COUNT - 1) * GAP_NS + latency_of(COUNT - 1)) / 1e9)
     assert other["bytes_per_second"] == pytest.approx((COUNT - 1) * 4096 / other["seconds"])
-    check_report(browser, tmp_path / "out" / "report.html", least_plots=6, has_titles=True)
-    tables = replays.read(recording).tables
+    check_report(browser, tmp_path / "out" / "report.html", least_plots=6)
+    tables = against.read(recording).tables
     classes = {
         to: count
         for op, to, count in zip(
@@ -127,7 +127,7 @@ def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
         if op == "write"
     }
     assert sum(classes.values()) == COUNT - 2
-    # Each is told at most 0.2 % too large, and never too small.
+    # Each is at most 0.2 % too large, and never too small.
     upper = sorted(to for to, count in classes.items() for _ in range(count))
     assert all(
         latency <= to <= latency * 1.002 for latency, to in zip(sorted(seen), upper, strict=True)
@@ -147,32 +147,31 @@ def test_what_was_moved_is_what_was_read_and_written(tmp_path: Path) -> None:
     result = {"recording": {"device": {"name": "loop9"}}, "provenance": {"flashwright": "0.1.0"}}
     run = Run("record", result, {"requests": requests})
     run.write(tmp_path / "rec")
-    said = as_replay(run, tmp_path / "rec").result
-    assert (said["sent"], said["seconds"], said["bytes_per_second"]) == (4, 1.0, 12_288)
-    assert said["latency_ns"]["write"] is None, "its end was not seen"
+    [said] = as_played(run, tmp_path / "rec").result["runs"]
+    assert (said["requests"], said["seconds"], said["bytes_per_second"]) == (4, 1.0, 12_288)
+    assert "write" not in said["latency_ns"], "its end was not seen"
     assert said["latency_ns"]["trim"]["mean"] == 7
 
 
 @pytest.mark.usefixtures("recording")
-def test_replays_on_a_real_file_do_not_replace_each_other(cli: Cli, tmp_path: Path) -> None:
+def test_runs_on_a_real_file_do_not_replace_each_other(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(4 << 20))
     for _ in range(2):
-        cli(
-            "replay", "rec", "--device", "file", "--write", "--destroy-data", "file", "--depth", "8"
-        )
-        cli("replay", "rec", *DRIVE)
+        cli("play", "rec", "--on", "file", "--write", "--destroy-data", "file", "--pace", "8")
+        cli("play", "rec", *DRIVE)
     made = [
-        Run.read_result(folder).result["device"]["kind"] for folder in (tmp_path / "runs").iterdir()
+        Run.read_result(folder).result["devices"][0]["kind"]
+        for folder in (tmp_path / "runs").iterdir()
     ]
-    # What a simulated drive does is the same each time.
+    # A simulated drive does the same each time.
     assert sorted(made) == ["file", "file", "simulated"]
 
 
 def test_a_folder_that_is_neither_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert "a folder without a requests.parquet" in cli("simulate", "empty", code=2).stderr
+    assert "a folder without a requests.parquet" in cli("play", "empty", *DRIVE, code=2).stderr
     Run("record", {"recording": {}, "provenance": {}}).write(tmp_path / "bare")
-    said = cli("replay", "bare", *DRIVE, "--against", "bare", code=2).stderr
+    said = cli("play", "bare", *DRIVE, "--against", "bare", code=2).stderr
     assert (
         "a folder without a requests.parquet" in said
         or "right would be a finished recording" in said

@@ -246,7 +246,7 @@ def test_nothing_is_finished_while_it_is_recorded(
 def test_pages_are_removed_when_their_stream_is_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was recorded once cannot be had again: also not after a crash of the machine."""
+    """A recording cannot be made again: it has to survive a crash of the machine, too."""
     page, stream = tmp_path / "block.cpu0.pages", tmp_path / BLOCK_STREAM
     page.write_bytes(b"page")
     (tmp_path / HEADER).write_text('{"header_page": "", "event": 1}')
@@ -333,7 +333,7 @@ def test_offsets_of_a_partition_count_from_its_begin(
         found = pl.read_parquet(tmp_path / "rec" / f"{table}.parquet").filter(
             pl.col("op") == "write"
         )
-        # What the other partition got is not in it.
+        # The requests of the other partition are not in it.
         assert found["offset"].to_list() == [4096 * page for page in (5, 6, 7)]
     said = json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]
     assert said["subtracted_bytes"] == said["device"]["start_bytes"] == BEGIN
@@ -348,9 +348,9 @@ def test_files_on_a_partition_are_known(
 ) -> None:
     node = partitions[1]
     run = [
-        "run",
-        "tatp(subscribers=100)",
-        "--duration",
+        "bench",
+        "tatp(scale=100)",
+        "--for",
         "0.5",
         "--on",
         node,

@@ -53,7 +53,7 @@ def supervisor() -> Iterator[Supervisor]:
 
 
 def instances(raw: Path) -> list[Path]:
-    """Those of a recording that are there; others may record at the same time."""
+    """List the tracer's instances of a recording; others may record at the same time."""
     name = json.loads((raw / "calls.header.json").read_text())["instance"]
     return list((ROOT / "instances").glob(f"{name}*"))
 
@@ -160,7 +160,7 @@ def test_calls_are_of_their_files_with_offset_length_and_result(
     )
     raw.wait_for_looks(1, "/b")
     child.run("os.write(b, b'x' * 7)")
-    # What is no file of the database.
+    # This file is none of the database.
     child.run(f"c = os.open('{tmp_path}/elsewhere', os.O_RDWR | os.O_CREAT)")
     raw.wait_for_looks(1, "/elsewhere")
     child.run("os.pwrite(c, b'x', 0); s, t = socket.socketpair(); os.write(s.fileno(), b'x' * 99)")
@@ -304,7 +304,7 @@ def test_what_the_kernel_had_no_room_for_is_counted(
     assert events is not None
     assert events + lost >= 10_000
     assert counts["gaps"]
-    # What is left is right: each call's own offset and length, none made of two.
+    # The rows that are left are right: each call's own offset and length, none made of two.
     writes = [row for row in rows if row["call"] == "pwrite"]
     assert writes
     assert all((row["length"], row["result"]) == (1, 1) for row in writes)

@@ -1,6 +1,6 @@
-"""Whose a place on the device is.
+"""Owners of places on the device.
 
-Against a plain search, against what lies there, and as files come and go.
+They are tested against a plain search, against what lies there, and as files come and go.
 """
 
 from __future__ import annotations
@@ -427,7 +427,7 @@ def test_a_file_that_is_quiet_is_passed_over_and_its_change_is_seen_in_the_end(
     append(quiet)
     seen = [last_size(quiet, looks.look()) for _ in range(_MOST_LOOKS + 1)]
     assert [size for size in seen if size is not None] == [2 * PAGE]
-    # What comes and goes is seen at the next look, however quiet it was.
+    # Files that come and go are seen at the next look, however quiet they were.
     looks.look(3 * _MOST_LOOKS)
     gone.unlink()
     assert [line for line in looks.look() if line.get("gone")]

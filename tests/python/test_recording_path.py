@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flashwright import InputError, devices
+from flashwright import InputError, devices, drive_runs, steady
 from flashwright._core import write_synthetic
+from flashwright.pages.page import Page, render
 from flashwright.recording import file_systems
 from flashwright.recording.files import Named, dictionary
 from flashwright.recording.finish import _marks, finish
@@ -34,12 +35,12 @@ from flashwright.recording.tracefs import ROOT, Tracefs
 from flashwright.recording.volume import Volume
 from flashwright.recording.waterfall import program_flash, read_tables, requests_within, waterfall
 from flashwright.reports import waterfall as report
-from flashwright.reports.page import Page, render
 from flashwright.runs import Run
 from flashwright.workloads import registry
-from flashwright.workloads.databases.place import Settings
+from flashwright.workloads.databases.cluster import Postgres
+from flashwright.workloads.databases.embedded import Sqlite
 from flashwright.workloads.driver import RunConfig
-from flashwright.workloads.session import BenchPlan, Session
+from flashwright.workloads.session import BenchPlan, Folder, Session
 from flashwright.workloads.supervisor import Supervisor
 from recordings import require
 from servers import find_server
@@ -163,7 +164,7 @@ def test_layers_are_what_was_written_by_hand() -> None:
     assert (layers["queued"]["write"]["requests"], layers["device"]["write"]["requests"]) == (4, 3)
     assert layers["queued"]["write"]["to_previous"] == pytest.approx(1.0)
     assert layers["device"]["write"]["to_first"] == pytest.approx(6 * PAGE / (3 * PAGE + 34))
-    # What was written to a file that nobody has seen may be another's.
+    # Bytes of a file that nobody has seen may be another's.
     most = layers["device"]["write"]["to_first_most"]
     assert most == pytest.approx(6 * PAGE / (3 * PAGE + 24))
     assert layers["flash"]["write"]["to_previous"] == pytest.approx(1.5)
@@ -238,9 +239,9 @@ def test_a_recording_whose_calls_ended_before_it_began_is_finished_without_layer
 
 def test_flash_programs_what_a_recording_wrote(tmp_path: Path) -> None:
     path = tmp_path / "requests.parquet"
-    write_synthetic("synth:uniform?pages=1Ki&updates=4x", path)
+    write_synthetic("synth:uniform(pages=1Ki,updates=4x)", path)
     written = int(pq.read_table(path)["length"].to_numpy().sum())
-    found = program_flash(path, devices.Device.load("usb-stick"), devices.Load(depth=1))
+    found = program_flash(path, devices.DriveProfile.load("usb-stick"))
     assert found["by_part"]["host"] >= written
     assert found["device"]["name"] == "usb-stick"
     assert sum(found["by_part"].values()) / found["by_part"]["host"] == pytest.approx(
@@ -252,18 +253,20 @@ def test_half_of_the_plays_on_a_drive_count_as_one(monkeypatch: pytest.MonkeyPat
     parts = ("host", "relocated", "wear_moved", "mapping", "parity", "replica")
     names = ("page_writes", "pages", "pages", "page_writes", "page_writes", "page_writes")
     outcome: dict[str, Any] = {f"{part}_{name}": 6 for part, name in zip(parts, names, strict=True)}
-    outcome |= {"host_page_writes": 12, "write_amplification": 1.5, "steady": None}
-    warmed_up: list[int | None] = []
+    outcome |= {"host_page_writes": 12, "write_amplification": 1.5}
+    warmed_up: list[int] = []
 
-    def played(_drive: Any, _source: Any, load: devices.Load, **_more: Any) -> dict[str, Any]:
-        warmed_up.append(load.warm_up_requests)
+    def played(*_what: Any, warm_up: int, **_more: Any) -> dict[str, Any]:
+        warmed_up.append(warm_up)
         return outcome
 
-    monkeypatch.setattr(devices, "load_requests", lambda *_how: SimpleNamespace(requests=600))
-    monkeypatch.setattr(devices, "run", played)
-    drive = devices.Device.load("usb-stick")
+    held = SimpleNamespace(requests=600)
+    monkeypatch.setattr(drive_runs, "load", lambda *_what, **_how: held)
+    monkeypatch.setattr(drive_runs, "run", played)
+    monkeypatch.setattr(steady, "of_drive", lambda *_what: {})
+    drive = devices.DriveProfile.load("usb-stick")
     page_bytes = drive.profile["media"]["page_bytes"]
-    found = program_flash(Path("requests"), drive, devices.Load(), 6)
+    found = program_flash(Path("requests"), drive, plays=6)
     assert warmed_up == [300]
     assert found["by_part"]["host"] == 4 * page_bytes
     assert found["by_part"]["relocated"] == 2 * page_bytes
@@ -497,20 +500,17 @@ def test_known_writes_come_through_every_layer(supervisor: Supervisor, tmp_path:
 def test_a_benchmark_is_recorded_from_its_calls_to_the_device(
     database: str, supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    binaries = find_server() if database == "postgres" else None
+    if database == "postgres":
+        find_server()
     volume = volume_of(supervisor, 512 * MIB)
-    workload, given = registry.find("tpcc(items=300,customers=30)")
-    load = workload.load(given, None)
+    workload, _, load = registry.find("tpcc(items=300,customers=30)")
     recorder = RunRecorder(tmp_path / "rec", ["test"], 4096)
     # So many that pages are written to the tables, however fast the machine: SQLite does so after
     # each 1000 of its log.
-    settings = Settings(
-        buffer_bytes=MIB, checkpoint_seconds=0.5 if database == "postgres" else None
-    )
+    is_server = database == "postgres"
+    settings = Postgres(buffer=MIB, checkpoint=0.5) if is_server else Sqlite(buffer=MIB)
     config = RunConfig(2, transactions=600, warm_up_seconds=0.3)
-    plan = BenchPlan(
-        workload, load, database, settings, config, volume.mount_point, postgres=binaries
-    )
+    plan = BenchPlan(workload, load, settings, config, Folder(volume.mount_point))
     assert Session(plan, recorder).run().violations == []
     tables, about = finished(tmp_path / "rec")
     calls = about["calls"]

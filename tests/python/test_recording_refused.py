@@ -1,6 +1,6 @@
-"""What a recording must never do: replace another one, or what it is made from.
+"""Refusals of a recording: it never replaces another one, or what it is made from.
 
-And what is told when it cannot begin.
+And the errors when it cannot begin.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from flashwright.recording.volume import Volume
 from flashwright.reports.recording import losses, rows
 from flashwright.runs import Run
 from flashwright.workloads import registry
-from flashwright.workloads.base import Load
+from flashwright.workloads.base import DatabaseLoad
 from flashwright.workloads.databases.sqlite import SqliteConfig
 from flashwright.workloads.driver import RunConfig, Unobserved, run
 from flashwright.workloads.measure import Windows
@@ -72,9 +72,7 @@ def test_no_other_run_replaces_a_recording(recording: Path) -> None:
 
 
 def test_out_names_no_recording(recording: Path, cli: Cli) -> None:
-    said = cli(
-        "simulate", "synth:uniform?pages=1k", "--device", "nvme-tlc", "--out", "rec", code=2
-    ).stderr
+    said = cli("play", "synth:uniform(pages=1k)", "--on", "nvme-tlc", "--out", "rec", code=2).stderr
     assert "a recording is there" in said
     assert_whole(recording)
 
@@ -97,12 +95,12 @@ def test_a_recording_that_is_refused_leaves_the_folder_as_it_was(
 
 
 def test_a_replay_is_not_recorded_over_its_trace(recording: Path, cli: Cli) -> None:
-    said = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "rec", code=2).stderr
-    assert "it is what 'TRACE' names, too, and would be lost" in said
+    said = cli("play", "rec", "--on", "memory(bytes=1Mi)", "--record", "rec", code=2).stderr
+    assert "it is what 'SOURCE' names, too, and would be lost" in said
     said = cli(
-        "replay",
+        "play",
         "rec",
-        "--device",
+        "--on",
         "memory(bytes=1Mi)",
         "--record",
         "new",
@@ -139,7 +137,7 @@ def test_a_recording_is_finished_once_and_not_while_it_goes_on(tmp_path: Path) -
 
 
 def test_the_stream_is_held_while_it_is_written(tmp_path: Path) -> None:
-    # What the test above relies on: POSIX locks, which no child inherits and closing gives back.
+    # The test above relies on POSIX locks, which no child inherits and closing gives back.
     stream = tmp_path / "stream"
     with stream.open("wb") as out:
         fcntl.lockf(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -158,8 +156,7 @@ class _CannotBegin(Unobserved):
 
 
 def test_a_recording_that_cannot_begin_after_the_warm_up_ends_the_run(tmp_path: Path) -> None:
-    workload, given = registry.find("ycsb(records=100)")
-    load = workload.load(given, None)
+    _, _, load = registry.find("ycsb(scale=100)")
     config = SqliteConfig(str(tmp_path / "db"))
     load.fill(config, 1, 1, lambda _done, _total: None)
     with pytest.raises(InputError, match="the tracer is gone"):
@@ -194,16 +191,16 @@ class _Marks(Unobserved):
 
 
 @pytest.fixture
-def sqlite(tmp_path: Path) -> tuple[SqliteConfig, Load]:
-    workload, given = registry.find("ycsb(records=100)")
-    load, config = workload.load(given, None), SqliteConfig(str(tmp_path / "db"))
+def sqlite(tmp_path: Path) -> tuple[SqliteConfig, DatabaseLoad]:
+    _, _, load = registry.find("ycsb(scale=100)")
+    config = SqliteConfig(str(tmp_path / "db"))
     load.fill(config, 1, 1, lambda _done, _total: None)
     return config, load
 
 
 @pytest.mark.parametrize("clients", [1, 2])
 def test_a_measurement_that_is_stopped_in_its_warm_up_does_not_begin_after_its_end(
-    clients: int, sqlite: tuple[SqliteConfig, Load]
+    clients: int, sqlite: tuple[SqliteConfig, DatabaseLoad]
 ) -> None:
     stop = threading.Event()
     marks = _Marks(stop)
@@ -214,7 +211,7 @@ def test_a_measurement_that_is_stopped_in_its_warm_up_does_not_begin_after_its_e
 
 @pytest.mark.parametrize("clients", [1, 2])
 def test_a_recording_that_fails_ends_the_run(
-    clients: int, sqlite: tuple[SqliteConfig, Load]
+    clients: int, sqlite: tuple[SqliteConfig, DatabaseLoad]
 ) -> None:
     marks = _Marks(None)
     run(*sqlite, RunConfig(clients, seconds=600.0), marks, threading.Event())

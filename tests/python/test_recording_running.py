@@ -121,7 +121,7 @@ def test_sqlite_with_its_log_and_its_pages(volume: Path, cli: Cli, tmp_path: Pat
             time.sleep(0.5)
             cli("record", "--database", "sqlite", str(database), "--out", "rec", "--seconds", "5")
             assert other.wait(10) == 0
-    found = waterfall(cli, "--device", "usb-stick")
+    found = waterfall(cli, "--on", "usb-stick")
     purposes = written(found, "calls")["by_purpose"]
     assert purposes["wal"] > 200 * 4096
     assert found["layers"]["flash"]["write"]["bytes"] > 0

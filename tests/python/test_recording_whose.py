@@ -1,6 +1,7 @@
-"""Whose bytes the device received: the database's, the file system's for it, or others'.
+"""Owners of the bytes that the device received: the database, the file system for it, or others.
 
-Against plain maps of streams of events made at random, and of known writers on real file systems.
+They are tested against plain maps of streams of events made at random, and with known writers on
+real file systems.
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ def test_bytes_are_of_whose_file_they_are(kind: str, seed: int, tmp_path: Path) 
         elif chosen < 0.7:
             disk.write(int(disk.random.choice(files)), int(disk.random.integers(1, 5)))
         elif chosen < 0.8:
-            # What is there is written again, which no event says.
+            # Blocks that are there are written again, which no event says.
             folder, blocks = disk.files[int(disk.random.choice(files))]
             disk.send(blocks, is_database=folder == 3)
         elif chosen < 0.95:
@@ -385,7 +386,7 @@ def test_the_trees_of_btrfs_are_for_those_who_sync_them(tmp_path: Path) -> None:
 
 
 def test_a_write_is_the_file_systems_own_by_its_letters_alone() -> None:
-    # What stands behind the end of a text is of the event before.
+    # Bytes behind the end of a text are of the event before.
     words = [b"WSM\0\0\0\0\0", b"WS\0SM\0\0\0", b"FWFSM\0\0\0", b"W\0\0\0\0\0\0M"]
     numbers = np.array([int.from_bytes(word, "little") for word in words], np.int64)
     assert _is_own(numbers).tolist() == [True, False, True, False]

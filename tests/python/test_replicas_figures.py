@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from experiments.drives import replicated as runs
+from experiments.figures import replicas
 from flashwright import _core
-from flashwright.reproduce.drives import replicated as runs
-from flashwright.reproduce.figures import replicas
 
 SMALL = runs.Scale(drive=0.5, play=0.03)
 
 
-def case(benchmark: str, policy: str = "", buffer: str = "lru") -> runs.Case:
+SHORT = runs.Setting("a patience that queueing exceeds", layer="patience=500us")
+
+
+def case(
+    benchmark: str, policy: str = "", buffer: str = "lru", setting: runs.Setting = runs.BASE
+) -> runs.Case:
     """Give a little play on the smallest drive."""
-    return runs.Case(runs.X25E, benchmark, policy, buffer, scale=SMALL)
+    return runs.Case(runs.X25E, benchmark, policy, buffer, setting, SMALL)
 
 
 def test_every_piece_has_its_plays() -> None:
@@ -51,7 +56,8 @@ def test_a_restored_drive_has_nothing_to_clean() -> None:
 
 
 def test_a_play_has_what_the_tables_need() -> None:
-    alone, copied = runs.play(case("TPC-B")), runs.play(case("TPC-B", "pblru"))
+    alone = runs.play(case("TPC-B"))
+    copied = runs.play(case("TPC-B", "pblru", setting=SHORT))
     assert runs.play(case("TPC-B")) is alone
     counted = runs.counters(copied)
     assert counted["extra_writes"] > 0
@@ -68,6 +74,6 @@ def test_a_play_has_what_the_tables_need() -> None:
 
 def test_a_buffer_that_compares_blocking_takes_the_layers_patience() -> None:
     both = case("TPC-B", "pblru", runs.CFLRU_E)
-    patience = runs.counters(runs.play(case("TPC-B", "pblru")))["patience_ns"]
+    patience = runs.counters(runs.play(case("TPC-B", "pblru")))["write_patience_ns"]
     assert runs.patience_ns(both) == patience > 0
     assert runs.patience_ns(case("TPC-B")) == runs.DEFAULT_D_NS

@@ -11,12 +11,11 @@ from browsing import Opened, check_report
 from support import SMALL, Cli
 
 COMMANDS = {
-    "simulate": ["simulate", SMALL, "--placement", "multi_log"],
-    "compare": ["compare", SMALL, "synth:uniform?pages=16Ki&updates=4x", "--op", "0.2,0.3"],
-    "trace stats": ["trace", "stats", SMALL],
-    "model bound": ["model", "bound", SMALL],
-    "model pgc": ["model", "pgc"],
-    "model figures": ["model", "figures"],
+    "compare one": ["compare", SMALL, "--placements", "multi_log"],
+    "compare": ["compare", SMALL, "synth:uniform(pages=16Ki,updates=4x)", "--op", "0.2,0.3"],
+    "trace": ["trace", SMALL],
+    "model of a source": ["model", SMALL],
+    "model": ["model"],
 }
 
 
@@ -35,7 +34,7 @@ def test_the_report_of_the_demo_is_drawn_too(browser: Browser, shipped_demo: Pat
 def test_theme_follows_the_system_and_the_button(
     browser: Browser, cli: Cli, tmp_path: Path
 ) -> None:
-    cli("model", "pgc", "--out", "run")
+    cli("model", "--out", "run")
     path = tmp_path / "run" / "report.html"
     text = "getComputedStyle(document.querySelector('.plot .xtick text')).fill"
     opened = Opened(browser, path, scheme="dark")
@@ -52,7 +51,7 @@ def test_theme_follows_the_system_and_the_button(
 
 
 def test_text_has_contrast(browser: Browser, cli: Cli, tmp_path: Path) -> None:
-    cli("model", "pgc", "--out", "run")
+    cli("model", "--out", "run")
     script = """() => {
       const luminance = (colour) => {
         const [r, g, b] = colour.match(/[\\d.]+/g).map(Number)
@@ -81,8 +80,8 @@ def test_text_has_contrast(browser: Browser, cli: Cli, tmp_path: Path) -> None:
 
 def test_labels_cannot_break_out_of_the_page(browser: Browser, cli: Cli, tmp_path: Path) -> None:
     name = "<img src=x onerror=alert(1)><!--.parquet"
-    cli("trace", "synth", SMALL, name)
-    cli("trace", "stats", name, "--out", "run")
+    cli("trace", SMALL, name)
+    cli("trace", name, "--out", "run")
     opened = Opened(browser, tmp_path / "run" / "report.html")
     assert opened.complaints == []
     assert opened.page.locator("img[src=x]").count() == 0

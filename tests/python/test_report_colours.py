@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from flashwright.reports.figures import (
+from flashwright.pages.figures import (
     COLOURS,
     DASHES,
     REST,
@@ -61,7 +61,7 @@ APART = 0.1
 
 
 def themes() -> dict[str, dict[str, str]]:
-    css = (resources.files("flashwright.reports") / "assets" / "report.css").read_text()
+    css = (resources.files("flashwright.pages") / "assets" / "report.css").read_text()
     blocks = {"light": css.split("}")[0], "dark": css.split("}")[1]}
     return {name: dict(re.findall(r"--(\w+): (#\w{6})", block)) for name, block in blocks.items()}
 

@@ -12,27 +12,32 @@ import pytest
 from playwright.sync_api import Browser
 
 from browsing import check_report
-from flashwright.devices import caveats
-from flashwright.reports import drive
-from flashwright.reports.drive_figures import over_time_line, tail
+from flashwright.jobs.play.charts import over_time_line
+from flashwright.jobs.play.page import page as page_of
+from flashwright.jobs.play.remarks import caveats
+from flashwright.pages.tails import tail
 from flashwright.runs import Run
 from flashwright.steady import of_drive
 from support import Cli
 
-A16 = ["--device", "a16", "--set", "media.erase_blocks_per_plane=64", "--state", "aged"]
+A16 = "a16, media.erase_blocks_per_plane=64, state=aged"
+ONE = ["--on", f"profile({A16})"]
 MIXED = "io:random(reads=0.5,requests=20000)"
 COMMANDS = {
-    "simulate": ["simulate", MIXED, *A16, "--timeline", "100"],
-    "simulate reads": ["simulate", "io:sequential(reads=1,requests=100)", *A16, "--one-by-one"],
-    "simulate a single request": ["simulate", "io:random(requests=1)", *A16],
-    "compare": ["compare", MIXED, *A16, "--op", "0.2,0.3", "--victims", "greedy,lru"],
-    "compare sources": [
-        "compare",
-        MIXED,
-        "io:sequential(requests=5000)",
-        *A16,
-        "--device",
-        "replication-table-2",
+    "one": ["play", MIXED, *ONE, "--timeline", "100"],
+    "reads": ["play", "io:sequential(reads=1,requests=100)", *ONE, "--pace", "1"],
+    "a single request": ["play", "io:random(requests=1)", *ONE],
+    "several": [
+        *("play", MIXED),
+        *(
+            f"--on=profile({A16}, op={op}, victim={victim})"
+            for op in ("20%", "30%")
+            for victim in ("greedy", "lru")
+        ),
+    ],
+    "paces": [
+        *("play", "io:sequential(requests=5000)"),
+        *(*ONE, "--on", "replication-table-2", "--pace", "1,32"),
     ],
 }
 
@@ -54,27 +59,29 @@ def commits(tmp_path: Path) -> Path:
     return path
 
 
-X25E = ["--device", "intel-x25e", "--set", "media.erase_blocks_per_plane=64", "--state", "aged"]
+X25E = ["--on", "profile(intel-x25e, media.erase_blocks_per_plane=64, state=aged)"]
 
 
 def test_flushes_have_a_cause_and_a_line_of_their_own(
     browser: Browser, cli: Cli, commits: Path
 ) -> None:
-    cli("simulate", commits, *X25E, "--out", "run")
+    cli("play", commits, *X25E, "--out", "run")
     run = Run.read(commits.parent / "run")
-    flush = run.result["delays"]["flush"]
+    [row] = run.result["runs"]
+    delays = row["simulated"]["delays"]
+    flush = delays["flush"]
     assert flush["flush"]["share_of_latency"] > 0.5
     assert flush["queue"]["share_of_latency"] < 0.1
-    assert run.result["delays"]["write"]["flush"]["delayed"] == 0
+    assert delays["write"]["flush"]["delayed"] == 0
     over_time = run.tables["over_time"].to_pydict()
     sums = sum(
         mean * number
         for mean, number in zip(over_time["mean_flush_ns"], over_time["flushes"], strict=True)
         if number
     )
-    latency = run.result["latency_ns"]["flush"]
+    latency = row["latency_ns"]["flush"]
     assert sums / latency["count"] == pytest.approx(latency["mean"])
-    page = drive.page(run)
+    page = page_of(run)
     figures = {figure.id: figure for figure in page.figures()}
     assert [line["name"] for line in figures["latency-time"].data] == ["write", "flush"]
     assert "buffer to flash" in [bar["name"] for bar in figures["delays"].data]
@@ -91,7 +98,7 @@ def test_report_is_drawn_without_complaint_or_request(
 
 
 def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path) -> None:
-    cli(*COMMANDS["simulate"], "--out", "run")
+    cli(*COMMANDS["one"], "--out", "run")
     report = tmp_path / "run" / "report.html"
     first = report.read_bytes()
     report.unlink()
@@ -201,25 +208,31 @@ def test_what_has_not_turned_over_is_not_called_steady(
     assert (reason or "") in (judged["iops"]["unsteady"] or "")
 
 
-def _result(**changed: Any) -> dict[str, Any]:
-    """Give the part of a result that caveats look at: of a drive in balance, at its own pace."""
+COUNTERS = {
+    "host_page_writes": 64_000,
+    "relocated_pages": 64_000,
+    "wear_moved_pages": 0,
+    "mapping_page_writes": 0,
+    "erases": 2_000,
+}
+DEVICE = {"scheme": "page_mapped(allocation=dynamic)", "pages_per_erase_block": 64}
+
+
+def _row(**changed: Any) -> dict[str, Any]:
+    """Give the part of a run that caveats look at: of a drive in balance, at its own pace."""
+    counters = {key: changed.pop(key, number) for key, number in COUNTERS.items()}
     return {
         "state": {"kind": "aged"},
-        "pace": {"kind": "closed_loop"},
+        "pace": "closed(32)",
         "steady": {"iops": True, "write_amplification": True},
         "judged": {
             "iops": {"steady": True},
             "write_amplification": {"steady": True},
         },
-        "device": {"scheme": "page_mapped(allocation=dynamic)", "pages_per_erase_block": 64},
         "requests": 10_000,
-        "host_page_writes": 64_000,
-        "relocated_pages": 64_000,
-        "wear_moved_pages": 0,
-        "mapping_page_writes": 0,
-        "erases": 2_000,
-        "simulated_seconds": 10.0,
+        "seconds": 10.0,
         "latency_ns": {"all": {"mean": 1e6}},
+        "simulated": {"counters": counters, "zones": None, "streams_left_out": 0},
         **changed,
     }
 
@@ -230,17 +243,11 @@ def _result(**changed: Any) -> dict[str, Any]:
         ({}, []),
         ({"erases": 1_000}, ["Not in balance: 50 % of what was programmed"]),
         ({"erases": 2_500}, ["Not in balance: 25 % more was erased"]),
-        (
-            {
-                "erases": 1_000,
-                "device": {"scheme": "bast(log_blocks=8)", "pages_per_erase_block": 64},
-            },
-            [],
-        ),
+        ({"erases": 1_000, "scheme": "bast(log_blocks=8)"}, []),
         ({"erases": 0, "relocated_pages": 0}, ["No erase block was cleaned"]),
         ({"latency_ns": {"all": {"mean": 4e9}}}, []),
         (
-            {"latency_ns": {"all": {"mean": 4e9}}, "pace": {"kind": "open_loop"}},
+            {"latency_ns": {"all": {"mean": 4e9}}, "pace": "open"},
             ["The drive did not keep up"],
         ),
         (
@@ -254,8 +261,9 @@ def _result(**changed: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_caveats_tell_what_figures_hide(changed: dict[str, Any], said: list[str]) -> None:
-    found = caveats(_result(**changed))
+def test_caveats_say_what_figures_hide(changed: dict[str, Any], said: list[str]) -> None:
+    device = {**DEVICE, "scheme": changed.pop("scheme", DEVICE["scheme"])}
+    found = caveats(_row(**changed), device)
     assert [line.startswith(start) for line, start in zip(found, said, strict=True)] == [
         True
     ] * len(said)

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flashwright.reports.heat_map import heat_map, heat_maps
-from flashwright.runs import Run
+from flashwright.pages.heat_map import heat_map, heat_maps
 from flashwright.workloads.measure import MOST_COLUMNS, ClientPart, Windows
 
 CELLS = {
@@ -48,9 +47,9 @@ def test_latencies_of_0_are_on_the_axis_and_other_operations_are_not() -> None:
     assert figure is not None
     assert figure.data[0]["y"] == pytest.approx([0.5e-9, 1e-9, 2e-9])
     assert heat_map(pa.table(cells), ["write"], "id", "writes", "seconds") is None
-    drawn = heat_maps(Run("replay", {}, {"latency_over_time": pa.table(cells)}), "seconds")
+    drawn = heat_maps(pa.table(cells), "seconds")
     assert [one.id for one in drawn] == ["latency-map-read"]
-    assert heat_maps(Run("replay", {}, {}), "seconds") == []
+    assert heat_maps(None, "seconds") == []
 
 
 def test_windows_of_a_benchmark_are_joined_when_they_become_many() -> None:

@@ -13,8 +13,8 @@ import flashwright as fw
 from browsing import Opened
 from flashwright._core import InputError
 from flashwright._text import brief
-from flashwright.reports import headlines
-from flashwright.reports.figures import LOG_NOTE, bars
+from flashwright.pages import headlines
+from flashwright.pages.figures import LOG_NOTE, bars
 from support import SMALL, Cli
 
 
@@ -89,19 +89,19 @@ def test_a_bar_that_is_far_longer_has_a_logarithmic_scale_and_says_so() -> None:
 
 
 def test_drives_far_apart_are_drawn_so(browser: Browser, cli: Cli, tmp_path: Path) -> None:
-    drives = ("compare", "io:random", "--device", "usb-stick,intel-x25e", "--requests", "300")
+    drives = ("play", "io:random", "--on", "usb-stick,intel-x25e", "--requests", "300")
     cli(*drives, "--out", "run")
     opened = Opened(browser, tmp_path / "run" / "report.html", width=400)
     page = opened.page
-    assert LOG_NOTE in page.locator("#w0-iops-reading").inner_text()
+    assert LOG_NOTE in page.locator("#d0-iops-reading").inner_text()
     # Names stand above their bars, which have the width.
     widths = page.evaluate(
-        "[...document.querySelectorAll('#w0-iops .bars path')]"
+        "[...document.querySelectorAll('#d0-iops .bars path')]"
         ".map(bar => bar.getBoundingClientRect().width)"
     )
     assert max(widths) > 250
     assert min(widths) > 5
-    texts = page.locator("#w0-iops .annotation-text").all_text_contents()
+    texts = page.locator("#d0-iops .annotation-text").all_text_contents()
     assert [text.partition(":")[0] for text in texts] == ["intel-x25e", "usb-stick"]
     notes = page.locator("details.notes")
     assert notes.locator("summary").inner_text().endswith(" notes")
@@ -114,7 +114,7 @@ def test_drives_far_apart_are_drawn_so(browser: Browser, cli: Cli, tmp_path: Pat
 def test_long_tables_are_folded_in_a_narrow_window_alone(
     browser: Browser, cli: Cli, tmp_path: Path
 ) -> None:
-    cli("simulate", SMALL, "--out", "run")
+    cli("compare", SMALL, "--out", "run")
     path = tmp_path / "run" / "report.html"
     wide, narrow = Opened(browser, path), Opened(browser, path, width=400)
     count = "[document.querySelectorAll('details.long').length, " + (
@@ -129,7 +129,7 @@ def test_long_tables_are_folded_in_a_narrow_window_alone(
 def test_a_figure_is_saved_as_svg_and_the_report_printed_as_pdf(
     browser: Browser, cli: Cli, tmp_path: Path
 ) -> None:
-    cli("model", "pgc", "--out", "run")
+    cli("model", "--out", "run")
     page = Opened(browser, tmp_path / "run" / "report.html").page
     plot = page.locator(".plot").first
     plot.hover()

@@ -7,9 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flashwright.reports import layer_figures, path_figures, replay, run, trace, waterfall
-from flashwright.reports.figures import LEFT_OUT, Colours, Windows
-from flashwright.reports.page import Figure
+from flashwright.jobs.play import charts
+from flashwright.jobs.play.view import View
+from flashwright.pages.figures import LEFT_OUT, Colours, Windows
+from flashwright.pages.page import Figure
+from flashwright.reports import bench_figures, bench_run, trace, waterfall
 from flashwright.runs import Run
 
 STARTS = [0.0, 1.0, 2.0, 3.0]
@@ -38,21 +40,49 @@ def test_a_short_window_is_drawn_by_its_length_and_a_sliver_is_left_out() -> Non
     assert Windows([0.0], [0.01]).is_drawn(0.0)
 
 
-def replayed(lengths: list[float], counts: list[int]) -> Run:
-    table = windows(lengths, op=["write"] * 4, requests=counts)
-    return Run("replay", {}, {"windows": table})
+ROW: dict[str, Any] = {
+    "device": "d",
+    "stack": None,
+    "pace": "closed(1)",
+    "requests": 1,
+    "sent": {"lateness_ns": None},
+    "iops": 1.0,
+}
 
 
-def test_replay() -> None:
-    figure = replay._rate_over_time(replayed(HALF, [100, 100, 100, 50]))
+def played(table: pa.Table, *stacks: str) -> View:
+    """Give a run of `play`, or one for each stack, whose windows these are."""
+    rows = [{**ROW, "stack": stack} for stack in stacks] or [ROW]
+    parts = []
+    for row in rows:
+        found = {"device": "d", "stack": row["stack"] or "direct", "pace": row["pace"]}
+        number = table.num_rows
+        part = table
+        for key, value in found.items():
+            part = part.append_column(key, pa.array([value] * number))
+        parts.append(part)
+    result = {"runs": rows, "devices": [{"label": "d"}]}
+    return View(Run("play", result, {"windows": pa.concat_tables(parts)}))
+
+
+def rate(view: View) -> Figure | None:
+    return charts.rate_over_time(view, view.rows[0])
+
+
+def counted(lengths: list[float], counts: list[int]) -> View:
+    return played(windows(lengths, op=["write"] * 4, requests=counts))
+
+
+def test_play() -> None:
+    figure = rate(counted(HALF, [100, 100, 100, 50]))
     assert drawn(figure) == (STARTS, [100.0] * 4)
-    figure = replay._rate_over_time(replayed(SLIVER, [100, 100, 100, 7]))
+    figure = rate(counted(SLIVER, [100, 100, 100, 7]))
     assert drawn(figure) == (STARTS[:3], [100.0] * 3)
     assert figure is not None
     assert figure.reading.endswith(LEFT_OUT)
 
 
-def test_replay_has_no_requests_in_a_pause() -> None:
+def test_a_run_has_no_requests_in_a_pause() -> None:
     table = pa.table(
         {
             "start_s": [0.0, 1.0, 5.0, 6.0],
@@ -61,11 +91,11 @@ def test_replay_has_no_requests_in_a_pause() -> None:
             "requests": [100] * 4,
         }
     )
-    figure = replay._rate_over_time(Run("replay", {}, {"windows": table}))
+    figure = rate(played(table))
     assert drawn(figure) == ([0.0, 1.0, 2.0, 4.0, 5.0, 6.0], [100.0, 100.0, 0.0, 0.0, 100.0, 100.0])
 
 
-def test_many_windows_of_a_replay_are_joined() -> None:
+def test_many_windows_of_a_run_are_joined() -> None:
     number = 1000
     table = pa.table(
         {
@@ -76,21 +106,19 @@ def test_many_windows_of_a_replay_are_joined() -> None:
             "mean_latency_ns": [5e6, 3e6] * (number // 2),
         }
     )
-    found = Run("replay", {}, {"windows": table})
-    starts, rates = drawn(replay._rate_over_time(found))
+    view = played(table)
+    starts, rates = drawn(rate(view))
     assert len(starts) == 250
     assert rates == pytest.approx([4.0] * 250)
-    _, means = drawn(replay._latency_over_time(found))
+    _, means = drawn(charts.latency_over_time(view, view.rows[0]))
     assert means[:-1] == pytest.approx([(3 * 5 + 5 * 3) / 8 / 1e3] * 249)
 
 
-def test_layers() -> None:
-    table = windows(
-        SLIVER, op=["write"] * 4, requests=[100, 100, 100, 7], drive=["d"] * 4, stack=["none"] * 4
-    )
-    found = Run("layers", {}, {"windows": table})
-    figure = layer_figures.over_time(found, "d", "d0", Colours(["none"]))
-    assert drawn(figure) == (STARTS[:3], [100.0] * 3)
+def test_stacks() -> None:
+    view = played(windows(SLIVER, op=["write"] * 4, requests=[100, 100, 100, 7]), "none", "other")
+    colours = Colours([row["label"] for row in view.rows])
+    figure = charts.rates_of_runs(view, view.rows, "d0", colours)
+    assert drawn(figure, "none") == (STARTS[:3], [100.0] * 3)
     assert figure is not None
     assert figure.reading.endswith(LEFT_OUT)
 
@@ -98,26 +126,26 @@ def test_layers() -> None:
 def ran(lengths: list[float], counts: list[int]) -> Run:
     p99 = [1e6, 1e6, 1e6, 9e9]
     table = windows(lengths, kind=["t"] * 4, count=counts, p99_ns=p99)
-    return Run("run", {"kinds": {"t": {}}, "checkpoints": []}, {"windows": table})
+    return Run("bench", {"kinds": {"t": {}}, "checkpoints": []}, {"windows": table})
 
 
 def test_run() -> None:
-    figure = run._over_time(ran(HALF, [100, 100, 100, 50]))
+    figure = bench_run._over_time(ran(HALF, [100, 100, 100, 50]))
     assert drawn(figure, "all") == (STARTS, [100.0] * 4)
-    figure = run._over_time(ran(SLIVER, [100, 100, 100, 7]))
+    figure = bench_run._over_time(ran(SLIVER, [100, 100, 100, 7]))
     assert drawn(figure, "all") == (STARTS[:3], [100.0] * 3)
     assert figure is not None
     assert figure.reading.endswith(LEFT_OUT)
     # The 99th percentile of a few transactions is their slowest.
-    figure = run._response_over_time(ran(SLIVER, [100, 100, 100, 7]))
+    figure = bench_run._response_over_time(ran(SLIVER, [100, 100, 100, 7]))
     assert drawn(figure) == (STARTS[:3], [1.0] * 3)
 
 
 def test_path() -> None:
     counts = [100, 100, 100, 7]
     names: dict[str, Any] = {"run": [1] * 4, "file_system": ["ext4"] * 4, "level": [""] * 4}
-    found = Run("path", {}, {"windows": windows(SLIVER, count=counts, **names)})
-    figure = path_figures.over_time(found)
+    found = Run("bench", {}, {"windows": windows(SLIVER, count=counts, **names)})
+    figure = bench_figures.over_time(found)
     assert drawn(figure) == (STARTS[:3], [100.0] * 3)
     assert figure is not None
     assert figure.reading.endswith(LEFT_OUT)

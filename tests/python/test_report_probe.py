@@ -17,10 +17,10 @@ from flashwright.reports.probe_charts import Curve, figure
 from support import Cli
 from zygote import Zygote
 
-DRIVE = ["probe", "intel-x25e", "--set", "media.erase_blocks_per_plane=64"]
+DRIVE = ["probe", "profile(intel-x25e, media.erase_blocks_per_plane=64)"]
 ALL = [*DRIVE, "--full", "--minutes", "2", "--fit", "0"]
 COMMANDS = {
-    "two drives": [*ALL, "--against", "sd-card", "--region", "64Mi"],
+    "two drives": [*ALL, "--against", "sd-card"],
     "a profile": ["probe", "a16", "--only", "matrix_reads", "--minutes", "0.1", "--fit", "1"],
     "read-only": ["probe", "memory(bytes=16Mi)", "--only", "depth_read", "--minutes", "0.02"],
 }

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from flashwright import RunError, _core, data, replays
-from flashwright.layering.checkpoints import marked
+from experiments.figures import scheduler_layers
+from flashwright import RunError, _core, data
+from flashwright.layering.checkpoints import Taken, marked
 from flashwright.recording import blkparse
 from flashwright.recording.parts import LOGS, write_without
-from flashwright.reproduce.figures import scheduler_layers
 from support import ROOT, Cli, find_program
 
 EXCERPT = ROOT / "tests/data/tpcc_postgres_excerpt.blktrace.zst"
@@ -69,7 +69,7 @@ def test_the_trace_begins_as_the_raw_excerpt_does(excerpt: tuple[Path, Path]) ->
 def test_compact_cuts_times_and_drops_latencies_only(
     excerpt: tuple[Path, Path], cli: Cli, tmp_path: Path
 ) -> None:
-    cli("trace", "convert", excerpt[1], "small.parquet", "--compact")
+    cli("trace", excerpt[1], "small.parquet", "--compact")
     exact, cut = pq.read_table(excerpt[1]), pq.read_table(tmp_path / "small.parquet")
     assert cut.schema.equals(exact.schema)
     for name in ("op", "offset", "length", "stream"):
@@ -81,7 +81,7 @@ def test_compact_cuts_times_and_drops_latencies_only(
     assert (tmp_path / "small.parquet").stat().st_size < 0.6 * excerpt[1].stat().st_size
     kept = pq.read_metadata(tmp_path / "small.parquet").metadata or {}
     assert int(kept[b"flashwright.requests"]) == cut.num_rows
-    refused = cli("trace", "convert", excerpt[1], "small.iolog", "--compact", code=2)
+    refused = cli("trace", excerpt[1], "small.iolog", "--compact", code=2)
     assert "--compact is for a TARGET that ends in .parquet" in refused.stderr
 
 
@@ -117,9 +117,7 @@ def test_a_missing_request_is_seen(excerpt: tuple[Path, Path], tmp_path: Path) -
 @pytest.mark.parametrize("interval", scheduler_layers.INTERVALS)
 def test_a_trace_for_the_scheduler_is_as_its_paper_has_it(interval: float) -> None:
     path = scheduler_layers.recording(interval)
-    ends_s = [
-        time / 1e9 for time in marked(path, replays.TracePart(ops=("read", "write"))).times_ns
-    ]
+    ends_s = [time / 1e9 for time in marked(path, Taken(ops=("read", "write"))).times_ns]
     # A sixth of the paper's times.
     assert len(ends_s) >= round(600 / interval) - 1
     assert 0 < ends_s[0] < interval / 6 + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flashwright import Cancelled, InputError, devices, slice_words, slices
-from flashwright.devices import Device, Load
+from flashwright import Cancelled, InputError, devices, drive_runs, slice_words, slices
+from flashwright.devices import DriveProfile
 from flashwright.slices import Effort, Part, SizeAsked
 from flashwright.slices import cut as cutting
 from flashwright.slices.cut import STRIPE_BYTES, Survey
@@ -27,7 +26,7 @@ from support import Cli
 
 GIB, KIB = 1 << 30, 1 << 10
 PROFILES = [profile["name"] for profile in devices.listing()["profile"]]
-PAGE_MAPPED = [name for name in PROFILES if is_page_mapped(Device.load(name))]
+PAGE_MAPPED = [name for name in PROFILES if is_page_mapped(DriveProfile.load(name))]
 Requests = list[tuple[str, int, int]]
 
 
@@ -82,7 +81,7 @@ def some(number: int, stride: int = GIB) -> Requests:
 
 
 def test_a_whole_drive_gets_all_requests_side_by_side(tmp_path: Path) -> None:
-    """What was together stays together, in order; flushes stay; trims as far as they cover it."""
+    """Requests that lie together stay so, in order; flushes stay; trims as far as they cover it."""
     far = 100 * GIB
     requests: Requests = [
         ("write", far, 100 * KIB),
@@ -144,7 +143,7 @@ def test_as_many_requests_come_in_a_second_on_a_slice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("gib", [0.0625, 1, 8, 100])
 def test_a_profile_takes_any_size_and_keeps_its_dies(profile: str, gib: float) -> None:
-    own = Device.load(profile)
+    own = DriveProfile.load(profile)
     made = drive_of(own, gib * GIB)
     for key in ("dies", "channels", "planes", "page_bytes"):
         assert made.summary[key] == own.summary[key]
@@ -155,20 +154,20 @@ def test_a_profile_takes_any_size_and_keeps_its_dies(profile: str, gib: float) -
 
 
 def test_space_that_holds_nothing_is_spare() -> None:
-    own = Device.load("samsung-pm9a3")
+    own = DriveProfile.load("samsung-pm9a3")
     full, half = drive_of(own, 8 * GIB), drive_of(own, 8 * GIB, 0.5)
     assert half.summary["physical_pages"] == full.summary["physical_pages"]
     assert half.capacity_bytes == pytest.approx(full.capacity_bytes / 2, rel=1e-3)
 
 
 def amplification(path: Path, size_bytes: int, count: int) -> float:
-    own, effort = Device.load("samsung-pm9a3"), Effort(capacities_written=3.0)
+    own, effort = DriveProfile.load("samsung-pm9a3"), Effort(capacities_written=3.0)
     asked = SizeAsked(size_bytes, 1.0, count)
     sized = slices.take(own, str(path), Reading(), asked, effort)
-    load = Load()
-    requests = devices.load_requests(sized.source, load, Reading(repeat=sized.plays or 1))
-    load = replace(load, warm_up_requests=(requests.requests or 0) // 2)
-    return float(devices.run(sized.device, requests, load)["write_amplification"])
+    source = {"of": sized.source, "repeat": sized.plays or 1}
+    warm_up = (drive_runs.load(sized.device.toml, source).requests or 0) // 2
+    found = drive_runs.run(sized.device.toml, source, warm_up=warm_up)
+    return float(found["write_amplification"])
 
 
 def test_slices_amplify_as_the_whole_drive_does(tmp_path: Path) -> None:
@@ -204,7 +203,7 @@ def test_an_hour_takes_no_more_time_and_memory_than_it_may(
 ) -> None:
     stripes = np.arange(400_000, dtype=np.uint64)
     hour = Survey(STRIPE_BYTES, stripes, np.full(len(stripes), 200e9 / len(stripes)), 18_000_000, 0)
-    cost = _Cost(Device.load(profile), hour, gib * GIB, effort)
+    cost = _Cost(DriveProfile.load(profile), hour, gib * GIB, effort)
     count, _ = cost.slices()
     plays = min(cost.plays, cost.most_plays(count))
     assert cost.memory(count) <= BUDGET_BYTES
@@ -216,7 +215,7 @@ def test_what_would_take_too_long_is_cut_short_and_said(
 ) -> None:
     monkeypatch.setattr("flashwright.slices.sized.BUDGET_SECONDS", 0.002)
     path = write(tmp_path / "t", some(5000, STRIPE_BYTES))
-    own = Device.load("samsung-pm9a3")
+    own = DriveProfile.load("samsung-pm9a3")
     sized = slices.take(own, str(path), Reading(), SizeAsked(2 * GIB), Effort(state="fresh"))
     found = sized.device.slice
     assert found is not None
@@ -239,26 +238,30 @@ def test_the_reading_of_a_trace_can_be_stopped(tmp_path: Path) -> None:
 def test_a_trace_of_several_volumes_is_no_disk(tmp_path: Path) -> None:
     lines = [f"{128166372000000000 + 1000 * n},prxy,{n % 2},Write,0,4096,100" for n in range(9)]
     (tmp_path / "prxy.csv").write_text("\n".join(lines))
-    with pytest.raises(InputError, match="it is of 2 volumes"):
-        slices.take(Device.load("a16"), str(tmp_path / "prxy.csv"), Reading(), SizeAsked(8 * GIB))
+    with pytest.raises(InputError, match="is of 2 volumes"):
+        slices.take(
+            DriveProfile.load("a16"), str(tmp_path / "prxy.csv"), Reading(), SizeAsked(8 * GIB)
+        )
 
 
 def test_only_a_recording_knows_its_disk(tmp_path: Path) -> None:
     folder = recording(tmp_path / "rec", some(9), 256 * GIB, 64 * GIB)
     assert disk_of(str(folder / "requests.parquet")) == Disk(256 * GIB, 0.25)
     assert disk_of(str(write(tmp_path / "requests.parquet", some(9)))) is None
-    own = Device.load("nvme-tlc")
+    own = DriveProfile.load("nvme-tlc")
     other = write(tmp_path / "other.parquet", some(9))
     assert slices.take(own, str(other), Reading()).device is own
     inside = str(folder / "requests.parquet")
     assert slices.take(own, inside, Reading(), SizeAsked("own")).device is own
-    by_hand = Device.load("nvme-tlc", ["media.erase_blocks_per_plane=64"])
+    by_hand = DriveProfile.load("nvme-tlc", ["media.erase_blocks_per_plane=64"])
     assert slices.take(by_hand, inside, Reading()).device is by_hand
 
 
 def test_a_fill_that_is_not_known_is_taken_as_full(tmp_path: Path) -> None:
     folder = recording(tmp_path / "rec", some(9), 8 * GIB, None)
-    sized = slices.take(Device.load("samsung-pm9a3"), str(folder / "requests.parquet"), Reading())
+    sized = slices.take(
+        DriveProfile.load("samsung-pm9a3"), str(folder / "requests.parquet"), Reading()
+    )
     assert sized.device.slice is not None
     assert sized.device.slice["fill"] == 1
     assert any("is not known" in line for line in slice_words.lines(sized.device.slice))
@@ -268,8 +271,8 @@ def test_a_fill_that_is_not_known_is_taken_as_full(tmp_path: Path) -> None:
     ("source", "asked", "said"),
     [
         ("io:random", SizeAsked(8 * GIB), "for a trace of a disk"),
-        ("synth:uniform?pages=1Ki", SizeAsked(slices=2), "for a trace of a disk"),
-        ("trace", SizeAsked(fill=0.5), "add --capacity"),
+        ("synth:uniform(pages=1Ki)", SizeAsked(slices=2), "for a trace of a disk"),
+        ("trace", SizeAsked(fill=0.5), "capacity"),
         ("trace", SizeAsked(8 * GIB, slices=4096), "make 128 at most"),
     ],
 )
@@ -278,38 +281,36 @@ def test_a_size_that_means_nothing_is_refused(
 ) -> None:
     given = str(write(tmp_path / "t", some(9))) if source == "trace" else source
     with pytest.raises(InputError, match=said):
-        slices.take(Device.load("samsung-pm9a3"), given, Reading(), asked)
+        slices.take(DriveProfile.load("samsung-pm9a3"), given, Reading(), asked)
 
 
 @pytest.mark.parametrize("profile", ["nvme-tlc", "sd-card"])
-def test_every_command_takes_the_same_drive_for_a_recording(
+def test_a_drive_is_the_same_for_a_recording_however_it_is_played(
     profile: str, tmp_path: Path, cli_json: Callable[..., Any]
 ) -> None:
     recording(tmp_path / "rec", some(300), 256 * GIB, 64 * GIB)
-    on = ("--device", profile)
     found = [
-        cli_json("simulate", "rec", *on)["device"]["slice"],
-        cli_json("compare", "rec", *on)["results"][0]["device"]["slice"],
-        cli_json("replay", "rec", *on)["device"]["slice"],
-        cli_json("layers", "rec", *on)["devices"][0]["slice"],
-        cli_json("compare", "rec", *on, "--stack", "scheduler(defer)")["devices"][0]["slice"],
+        cli_json("play", "rec", "--on", profile, *more)["devices"][0]["slice"]
+        for more in ([], ["--pace", "open"], ["--stack", "scheduler(defer)"])
     ]
     keys = ("disk_bytes", "size_from", "fill_from", "stripe_bytes")
-    assert [[one[key] for key in keys] for one in found] == [[found[0][key] for key in keys]] * 5
+    assert [[one[key] for key in keys] for one in found] == [[found[0][key] for key in keys]] * 3
     assert found[0]["disk_bytes"] == 256 * GIB
     ways = [one["way"] for one in found]
     # Several drives at once take more memory than one may.
-    expected = ["packed"] * 5 if profile == "sd-card" else ["whole"] * 3 + ["sampled"] * 2
+    expected = ["packed"] * 3 if profile == "sd-card" else ["whole"] * 2 + ["sampled"]
     assert ways == expected
 
 
 def test_a_slice_is_said_in_words_and_can_be_chosen(tmp_path: Path, cli: Cli) -> None:
     recording(tmp_path / "rec", some(3000, 2 * GIB), 256 * GIB, 64 * GIB)
-    on = ("simulate", "rec", "--device", "samsung-pm9a3")
-    printed = cli(*on, "--slices", "32", "--fill", "50%").stdout
-    assert "one of 32 slices, 8 GiB" in printed
-    assert "50.0 % of it holds data, from --fill" in printed
-    printed = cli(*on, "--capacity", "128Gi").stdout
-    assert "128 GiB, from --capacity" in printed
-    own = cli(*on, "--capacity", "own").stdout
-    assert "slices" not in own
+
+    def printed(*more: str) -> str:
+        drive = f"profile({', '.join(('samsung-pm9a3', *more))})"
+        return cli("play", "rec", "--on", drive).stdout
+
+    own = printed("slices=32", "fill=50%")
+    assert "one of 32 slices, 8 GiB" in own
+    assert "50.0 % of it holds data, from " in own
+    assert "128 GiB, from " in printed("capacity=128Gi")
+    assert "slices" not in printed("capacity=own")

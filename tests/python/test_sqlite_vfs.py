@@ -365,7 +365,7 @@ def test_what_a_volume_holds_is_left_alone(tmp_path: Path) -> None:
     _core.create_volume(str(device), "direct", destroy=True)
     with opened(device) as base:
         base.execute("create table t (n)")
-    # What an earlier volume has left is not taken for the new one's.
+    # Remains of an earlier volume are not taken for the new one's.
     _core.create_volume(str(device), "direct", destroy=True)
     with opened(device) as base:
         assert base.execute("select count(*) from sqlite_master").fetchone() == (0,)
@@ -427,7 +427,7 @@ def test_the_commands_tell_of_files(tmp_path: Path, cli: Cli) -> None:
     volume = made(tmp_path)
     with opened(volume) as base:
         base.execute("create table t (n)")
-    assert "app.db" in cli("volume", "check", str(volume)).stdout
+    assert "app.db" in cli("volume", "info", str(volume), "--check").stdout
 
 
 def test_the_shell_opens_it(tmp_path: Path) -> None:

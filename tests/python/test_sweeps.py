@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 
 from flashwright import _core
-from flashwright.devices import Load
 from flashwright.lifetime import Wear
 from flashwright.sources import Reading
 from flashwright.sweeps.comparison import SweepPlan
-from flashwright.sweeps.drives import DrivePlan
-from flashwright.sweeps.grid import Device, Grid, GridJob
+from flashwright.sweeps.grid import Grid, GridJob, GridSettings
 from flashwright.sweeps.policies import Policy
 
 GREEDY = Policy("none", "greedy")
-DEVICE = Device(pages_per_erase_block=32, start="fresh", seed=7, audit=True)
+SETTINGS = GridSettings(pages_per_erase_block=32, start="fresh", seed=7, audit=True)
 
 
 def test_all_that_is_asked_of_a_grid_reaches_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,9 +29,9 @@ def test_all_that_is_asked_of_a_grid_reaches_each_run(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(_core, "simulate", simulate)
     workload: Any = SimpleNamespace(page_writes=1)
-    Grid([workload], [GridJob(0, GREEDY, 0.3)], DEVICE, 1).run()
+    Grid([workload], [GridJob(0, GREEDY, 0.3)], SETTINGS, 1).run()
     of_job = {"placement": "none", "victim": "greedy", "over_provisioning": 0.3}
-    assert asked == [{**of_job, **asdict(DEVICE)}]
+    assert asked == [{**of_job, **asdict(SETTINGS)}]
 
 
 @pytest.mark.parametrize(
@@ -41,9 +39,9 @@ def test_all_that_is_asked_of_a_grid_reaches_each_run(monkeypatch: pytest.Monkey
     [
         {"policies": [Policy("dac", "greedy")]},
         {"over_provisionings": [0.2]},
-        {"reading": Reading(repeat=2)},
-        {"reading": Reading(seed=2)},
-        {"device": replace(DEVICE, start="filled")},
+        {"readings": [Reading(repeat=2)]},
+        {"readings": [Reading(seed=2)]},
+        {"settings": replace(SETTINGS, start="filled")},
         {"wear": Wear(endurance=1000)},
         {"wear": Wear(writes_per_day=2.0)},
     ],
@@ -53,19 +51,9 @@ def test_what_decides_on_the_numbers_of_a_comparison_decides_on_its_folder(
     change: dict[str, Any],
 ) -> None:
     """Two that differ in it would replace each other."""
-    plan = SweepPlan(["a"], [GREEDY], [0.3], Reading(), DEVICE, Wear(), threads=1)
+    plan = SweepPlan(["a"], [GREEDY], [0.3], [Reading()], SETTINGS, Wear(), threads=1)
     workload: Any = SimpleNamespace(content_hash="a hash")
     other: Any = SimpleNamespace(content_hash="another")
     assert plan.identity([workload]) == replace(plan, threads=2).identity([workload])
     assert plan.identity([workload]) != plan.identity([other])
     assert plan.identity([workload]) != replace(plan, **change).identity([workload])
-
-
-def test_lives_of_drives_that_differ_are_kept_apart() -> None:
-    plan = DrivePlan([], [], Load(), Reading(), None, None, threads=1)
-    found = [
-        one.job({}).identity
-        for one in (plan, replace(plan, endurance=1000.0), replace(plan, writes_per_day=2.0))
-    ]
-    assert found[0] == replace(plan, threads=2).job({}).identity
-    assert all(one not in found[:number] for number, one in enumerate(found))

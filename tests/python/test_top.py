@@ -1,4 +1,4 @@
-"""`flashwright top`: metrics read, rates between two looks, and both kinds of output."""
+"""`volume info --live`: metrics read, rates between two looks, and both kinds of output."""
 
 from __future__ import annotations
 
@@ -121,9 +121,12 @@ def test_what_is_no_metrics_is_one_line(content: str, said: str) -> None:
 
 
 def test_of_nothing_and_of_what_is_not_there(cli: Cli, tmp_path: Path) -> None:
-    assert "neither a volume that is served" in cli("top", str(tmp_path / "none"), code=2).stderr
+    assert (
+        "neither a volume that is served"
+        in cli("volume", "info", str(tmp_path / "none"), "--live", code=2).stderr
+    )
     (tmp_path / "text").write_text("hello\n")
-    done = cli("top", str(tmp_path / "text"), code=2)
+    done = cli("volume", "info", str(tmp_path / "text"), "--live", code=2)
     assert done.stderr.count("\n") == 1
     assert "--metrics" in done.stderr
 
@@ -150,14 +153,16 @@ def test_an_emulated_drive_is_watched(cli: Cli, tmp_path: Path) -> None:
         for page in range(64):
             drive.write(page * 65_536, b"x" * 4096)
         time.sleep(0.2)
-        found = json.loads(cli("top", str(path), "--every", "0.2", "--json", "-").stdout)
+        found = json.loads(
+            cli("volume", "info", str(path), "--live", "--every", "0.2", "--json", "-").stdout
+        )
         assert found[0]["capacity_bytes"] == drive.about()["capacity_bytes"]
         since = watching.document(Between(metrics.read(path)))
         assert since["device"]["write"]["per_s"] > 0
         assert since["flash_write_amplification"] >= 1
         assert max(since["dies_busy_share"]) > 0
         assert since["flash"]["wear_erases_rated"] == 5000
-        shown = cli("top", str(path), "--every", "0.2", "--once").stdout
+        shown = cli("volume", "info", str(path), "--live", "--every", "0.2").stdout
         assert "writes to the device" in shown
         assert "5\u202f000" in next(line for line in shown.splitlines() if "rated" in line)
     finally:

@@ -18,7 +18,7 @@ from support import Cli
 MISSING = "about 9500 events are missing, as its summary says: counts and bytes are too low"
 REQUESTS = 12_000
 ONE_POLICY = ["--placements", "none", "--victims", "greedy"]
-MEMORY = ["--device", "memory(bytes=64Mi)", "--write"]
+MEMORY = ["--on", "memory(bytes=64Mi)"]
 SUMMARY = "CPU0 (259,0):\nEvents (259,0): 6 entries\nSkips: 2 forward (9,500 - 99.9%)\n"
 
 
@@ -44,18 +44,16 @@ def test_lost_events_are_said_by_every_command_that_reads_the_trace(
     cli: Cli, lossy: Path, tmp_path: Path
 ) -> None:
     name = lossy.name
+    fresh = "profile(intel-x25e, state=fresh)"
     commands: dict[str, tuple[list[str], str | None]] = {
-        "a": (["trace", "stats", name], None),
-        "b": (["simulate", name, "--op", "0.5"], "workload"),
-        "c": (["compare", name, "--op", "0.5", *ONE_POLICY], "workloads"),
-        "d": (["simulate", name, "--device", "intel-x25e", "--state", "fresh"], "workload"),
-        "e": (["replay", name, "--device", "memory(bytes=64Mi)", "--write"], "trace"),
-        "f": (["model", "bound", name, "--op", "0.5"], "workload"),
-        "g": (["layers", name, *MEMORY, "--stack", "scheduler"], "trace"),
-        "h": (
-            ["compare", name, "--device", "intel-x25e", "--device", "sd-card", "--state", "fresh"],
-            "workloads",
-        ),
+        "a": (["trace", name], None),
+        "b": (["compare", name, "--op", "0.5", "--placements", "none"], "workload"),
+        "c": (["compare", name, "--op", "0.5,0.6", *ONE_POLICY], "workloads"),
+        "d": (["play", name, "--on", fresh], "source"),
+        "e": (["play", name, *MEMORY, "--pace", "open"], "source"),
+        "f": (["model", name, "--op", "0.5"], "workload"),
+        "g": (["play", name, *MEMORY, "--stack", "scheduler"], "source"),
+        "h": (["play", name, "--on", fresh, "--on", "sd-card"], "source"),
     }
     for place, (command, key) in commands.items():
         done = cli(*command, "--out", place)
@@ -69,12 +67,12 @@ def test_lost_events_are_said_by_every_command_that_reads_the_trace(
         report = (tmp_path / place / "report.html").read_text()
         assert f"{MISSING[0].upper()}{MISSING[1:]}." in report, command
         assert "zone resets" in report, command
-    stats = cli("trace", "stats", name, "--out", "i").stdout
+    stats = cli("trace", name, "--out", "i").stdout
     assert "zone resets" in stats
     assert re.search(r"events that are missing, about +9\s500", stats)
-    # What is made of it says so, too.
-    cli("trace", "convert", name, "kept.parquet")
-    assert MISSING in cli("trace", "stats", "kept.parquet", "--out", "j").stderr
+    # Files that are made of it say so, too.
+    cli("trace", name, "kept.parquet")
+    assert MISSING in cli("trace", "kept.parquet", "--out", "j").stderr
 
 
 def test_the_library_gives_what_was_found_beside_requests(lossy: Path) -> None:
@@ -97,7 +95,7 @@ def test_timestamps_of_pandas_are_times(cli_json: Any, tmp_path: Path) -> None:
         "length": [4096.0] * count,
     }
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    found = cli_json("trace", "stats", "a.parquet")
+    found = cli_json("trace", "a.parquet")
     assert found["duration_ns"] == 100_000 * (count - 1)
     assert (found["writes"], found["reads"]) == (count // 2, count // 2)
 
@@ -107,10 +105,10 @@ def test_a_file_of_an_archive_is_named_behind_it(cli_json: Any, cli: Cli, tmp_pa
     with zipfile.ZipFile(tmp_path / "data.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("one.csv", line * 3)
         archive.writestr("two.csv", line * 5)
-    error = cli("trace", "stats", "data.zip", code=2).stderr
+    error = cli("trace", "data.zip", code=2).stderr
     assert "it holds 2 files: one.csv, two.csv" in error
-    assert cli_json("trace", "stats", "data.zip/two.csv")["writes"] == 5
-    assert "no such file" in cli("trace", "stats", "nope.zip/two.csv", code=2).stderr
+    assert cli_json("trace", "data.zip/two.csv")["writes"] == 5
+    assert "no such file" in cli("trace", "nope.zip/two.csv", code=2).stderr
 
 
 @pytest.fixture
@@ -128,23 +126,23 @@ def large(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("command", "option"),
+    "words",
     [
-        (["simulate", "--device", "intel-x25e"], "--fold "),
-        (["compare", "--device", "intel-x25e"], "--fold "),
-        (["compare", "--device", "intel-x25e", "--stack", "scheduler"], "--fold "),
-        (["replay", "--device", "memory(bytes=64Mi)", "--write"], "--remap fold "),
-        (["layers", "--device", "memory(bytes=64Mi)", "--write"], "--remap fold "),
+        ["--on", "intel-x25e"],
+        ["--on", "intel-x25e", "--stack", "scheduler"],
+        MEMORY,
+        [*MEMORY, "--stack", "auto"],
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    ids=" ".join,
 )
 def test_addresses_beyond_a_device_are_refused_in_the_same_words(
-    cli: Cli, large: str, command: list[str], option: str
+    cli: Cli, large: str, words: list[str]
 ) -> None:
-    error = cli(command[0], large, *command[1:], code=2).stderr
-    assert "large.parquet goes up to byte " in error or "the trace goes up to byte " in error
-    assert "take a larger device; or --capacity" in error
-    assert option in error
+    error = cli("play", large, *words, code=2).stderr
+    assert error.startswith("flashwright: error: ")
+    assert "right would be a larger device" in error
+    assert "large.parquet needs " in error or "the trace names addresses up to byte" in error
+    assert "--fold" in error
 
 
 def test_addresses_beyond_a_device_go_where_the_option_says(cli: Cli, tmp_path: Path) -> None:
@@ -155,7 +153,6 @@ def test_addresses_beyond_a_device_go_where_the_option_says(cli: Cli, tmp_path: 
         "length": [4096] * 2,
     }
     pq.write_table(pa.table(columns), tmp_path / "far.parquet")
-    for remap in ("fold", "scale", "dense"):
-        device = ["--device", "memory(bytes=64Mi)", "--write", "--remap", remap]
-        cli("replay", "far.parquet", *device, "--out", remap)
-        assert results(tmp_path / remap)["remap"] == remap
+    for fit in ("fold", "scale", "dense"):
+        cli("play", f"part(far.parquet, fit={fit})", *MEMORY, "--out", fit)
+        assert results(tmp_path / fit)["source"]["part"]["fit"] == fit

@@ -40,15 +40,15 @@ def device(tmp_path: Path) -> str:
 
 
 @has_none
-@pytest.mark.parametrize("words", [["serve"], ["mount", "d", "--by", "ublk"]])
+@pytest.mark.parametrize("words", [["serve"], ["volume", "mount"]])
 def test_without_ublk_one_line_says_what_is_missing(
     cli: Cli, tmp_path: Path, device: str, words: list[str]
 ) -> None:
-    if words[0] == "mount" and os.geteuid() != 0:
+    where = ["d"] if "mount" in words else []
+    if where and os.geteuid() != 0:
         pytest.skip("needs root")
     (tmp_path / "d").mkdir()
-    way = ["--ublk"] if words[0] == "serve" else []
-    done = cli("volume", words[0], device, *words[1:], *way, code=2)
+    done = cli(*words, device, *where, "--ublk", code=2)
     assert done.stderr == (
         "flashwright: error: /dev/ublk-control is not there: this kernel has no ublk "
         "(CONFIG_BLK_DEV_UBLK, Linux 6.0 or newer; modprobe ublk_drv); use --nbd or --fuse\n"
@@ -70,7 +70,7 @@ def test_a_volume_in_python_says_so_and_goes_on(device: str) -> None:
 
 
 class FakeVolume:
-    """What `serve_ublk` needs of a volume; it is asked to stop as soon as it is there."""
+    """Volume with all that `serve_ublk` needs; it is asked to stop as soon as it is there."""
 
     made: ClassVar[list[FakeVolume]] = []
 
@@ -151,7 +151,7 @@ def test_nothing_else_is_replaced_by_a_link(fake: list[FakeVolume], tmp_path: Pa
 @has_ublk
 def test_a_volume_is_a_block_device(tmp_path: Path, device: str) -> None:
     link = tmp_path / "link"
-    words = [sys.executable, "-m", "flashwright", "volume", "serve", device, "--ublk"]
+    words = [sys.executable, "-m", "flashwright", "serve", device, "--ublk"]
     server = subprocess.Popen([*words, "--link", str(link)])
     while not link.exists():
         assert server.poll() is None
@@ -183,12 +183,12 @@ def test_a_volume_is_a_block_device(tmp_path: Path, device: str) -> None:
 def test_a_file_system_lies_on_it(tmp_path: Path, device: str) -> None:
     directory = tmp_path / "mount"
     directory.mkdir()
-    one = mounting.mount(mounting.MountPlan(device, directory, "ext4", by="ublk"))
+    one = mounting.mount(mounting.MountPlan(device, directory, "ext4", is_ublk=True))
     (directory / "kept").write_text("kept")
     os.sync()
     os.kill(one.pid, signal.SIGKILL)
     os.waitpid(one.pid, 0)
-    again = mounting.mount(mounting.MountPlan(device, directory, by="ublk"))
+    again = mounting.mount(mounting.MountPlan(device, directory, is_ublk=True))
     assert (directory / "kept").read_text() == "kept"
     mounting.unmount(again)
     assert _core.volume_about(device)["is_clean"]

@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from flashwright.reproduce.drives import aging, equations, parallelism, patterns
-from flashwright.reproduce.drives.experiment import Found, Point, drive, measure
-from flashwright.reproduce.validations import drive as page_of_drives
+from experiments.drives import aging, equations, parallelism, patterns
+from experiments.drives.experiment import Found, Point, drive, measure
+from experiments.validations import drive as page_of_drives
 
 KNOWN_MISSES = ["of these the writes"]
-"""What docs/results/drives.md reports as missed."""
+"""Points that docs/results/drives.md reports as missed."""
 FEWER_BLOCKS = "media.erase_blocks_per_plane=3072"
-"""Of 8,192. Each run fills the drive first, which took most of its time; what jobs of 1 GiB get
-depends on channels and dies, of which there are as many."""
+"""Erase blocks a plane, of 8,192. Each run fills the drive first, which took most of its time; what
+jobs of 1 GiB get depends on channels and dies, of which there are as many.
+"""
 
 
 @pytest.fixture

@@ -34,12 +34,12 @@ def test_a_copy_is_mounted_beside_the_original_when_it_has_a_uuid_of_its_own(
         said = cli("volume", "mount", copy, second, code=2).stderr
         assert f"{copy}: a volume of the same UUID, {one.uuid}, is mounted from {device}" in said
         assert f"at {first}" in said
-        assert f"`flashwright volume new-uuid '{copy}'`" in said
+        assert f"`flashwright volume change '{copy}' --new-uuid`" in said
         assert said.count("\n") == 1
         again = cli("volume", "mount", tmp_path / "link", second, code=2).stderr
         assert f"link: it is mounted at {first} already" in again
-        cli("volume", "new-uuid", device, code=2)
-        said = cli("volume", "new-uuid", copy).stdout
+        cli("volume", "change", device, "--new-uuid", code=2)
+        said = cli("volume", "change", copy, "--new-uuid").stdout
         assert f"it was {one.uuid}" in said
         other = mounting.mount(mounting.MountPlan(str(copy), second))
         assert (second / "kept").read_text() == "kept"
@@ -58,25 +58,25 @@ def test_databases_go_on_in_a_copy_with_a_uuid_of_its_own(cli: Cli, tmp_path: Pa
         base.executemany("insert into t values (?)", [(n,) for n in range(1000)])
         base.commit()
     shutil.copy(device, copy)
-    cli("volume", "new-uuid", copy)
+    cli("volume", "change", copy, "--new-uuid")
     for path in (device, copy):
         with closing(sqlite.connect(path)) as base:
             assert base.execute("select sum(n) from t").fetchone() == (499_500,)
             assert base.execute("pragma integrity_check").fetchone() == ("ok",)
             base.execute("insert into t values (1)")
             base.commit()
-    assert "`app.db`" in cli("volume", "check", copy).stdout
-    assert "Note" not in cli("volume", "check", copy).stdout
+    assert "`app.db`" in cli("volume", "info", copy, "--check").stdout
+    assert "Note" not in cli("volume", "info", copy, "--check").stdout
 
 
 def test_a_volume_that_was_not_closed_keeps_its_uuid(cli: Cli, tmp_path: Path) -> None:
     device, copy = str(tmp_path / "device"), str(tmp_path / "copy")
     cli("volume", "create", device, "--size", "16M", "--stack", "log_volume(segment=64Ki)")
     volume = _core.Volume(device)
-    said = cli("volume", "new-uuid", device, code=2).stderr
+    said = cli("volume", "change", device, "--new-uuid", code=2).stderr
     assert "locked" in said or "in use" in said
     shutil.copy(device, copy)
     volume.close()
-    said = cli("volume", "new-uuid", copy, code=2).stderr
+    said = cli("volume", "change", copy, "--new-uuid", code=2).stderr
     assert "was not closed: it was copied while it was in use" in said
     assert said.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What is below a volume is full, fails, or goes away: what is said, and what is there after."""
+"""Failures below a volume, which is full, broken or gone: what is said, and what is there after."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SECONDS = 60.0
 
 
 class Below(Protocol):
-    """What a volume lies on, that can be spoilt and mended."""
+    """Device that a volume lies on, and that can be spoilt and mended."""
 
     device: str
 
@@ -113,15 +113,27 @@ class Failing:
         self._server.wait(_SECONDS)
 
 
-class FailingLoop(Failing):
-    """The same below a loop device: writes to it fail only when the kernel writes them back."""
+class FailingLate(Failing):
+    """A loop device over a file of a file system there: it fails when the kernel writes back."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.device = _system("losetup", "--find", "--show", self.device)
+        self._whole = _system("losetup", "--find", "--show", self.device)
+        # A journal would end the file system's writes for good.
+        _system("mkfs.ext4", "-q", "-F", "-O", "^has_journal", self._whole)
+        self._mount = folder / "late"
+        self._mount.mkdir()
+        _system("mount", "-o", "errors=continue", self._whole, self._mount)
+        file = self._mount / "file"
+        with file.open("wb") as written:
+            written.write(bytes(48 * MEBIBYTE))
+            os.fsync(written.fileno())
+        self.device = _system("losetup", "--find", "--show", "--direct-io=off", file)
 
     def end(self) -> None:
         _system("losetup", "--detach", self.device)
+        _system("umount", self._mount)
+        _system("losetup", "--detach", self._whole)
         super().end()
 
 
@@ -244,7 +256,7 @@ def test_the_file_says_so_once_and_what_was_synced_is_there(
 def serve_nbd(device: str, socket: Path, log: Path) -> tuple[subprocess.Popen[bytes], Client]:
     """Serve a volume over NBD, to a client."""
     find_program("nbdkit")
-    words = [sys.executable, "-m", "flashwright", "volume", "serve", device]
+    words = [sys.executable, "-m", "flashwright", "serve", device]
     with log.open("wb") as to:
         server = subprocess.Popen([*words, "--nbd", str(socket)], stderr=to)
     end = time.monotonic() + _SECONDS
@@ -295,7 +307,7 @@ def test_a_client_of_nbd_is_told_and_what_was_flushed_is_there(
 @pytest.mark.usefixtures("can_mount")
 def test_a_flush_that_failed_is_not_made_good_by_the_next(tmp_path: Path) -> None:
     """The kernel reports what it could not write back once, and drops it from the page cache."""
-    with made(FailingLoop, tmp_path, "direct") as below:
+    with made(FailingLate, tmp_path, "direct") as below:
         server, client = serve_nbd(below.device, tmp_path / "socket", tmp_path / "server.log")
         try:
             assert client.ask(_WRITE, 0, PAGE, stamped(1)) == 0

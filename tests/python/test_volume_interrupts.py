@@ -26,6 +26,7 @@ from support import Cli, find_program
 MEBIBYTE = 1 << 20
 BUFFER = "stable_buffer(size=1Mi,page=4Ki)"
 STAGED = ("--staging", "fast", "--staging-size", "8M")
+RESTAGED = ("--new-staging", *STAGED[1:])
 
 
 @pytest.mark.parametrize(
@@ -89,10 +90,10 @@ def _interrupted_when_done(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 @pytest.mark.parametrize(
     ("core", "words", "said"),
     [
-        ("resize_volume", ("resize", "slow", "--size", "40M"), "for its users instead of"),
-        ("restage_volume", ("restage", "slow", *STAGED), "is fast now"),
-        ("renew_volume", ("new-uuid", "slow"), "its UUID is"),
-        ("destroy_volume", ("destroy", "slow", "--destroy-data", "slow"), "is gone"),
+        ("resize_volume", ("change", "slow", "--size", "40M"), "for its users instead of"),
+        ("restage_volume", ("change", "slow", *RESTAGED), "is fast now"),
+        ("renew_volume", ("change", "slow", "--new-uuid"), "its UUID is"),
+        ("destroy_volume", ("change", "slow", "--destroy", "--destroy-data", "slow"), "is gone"),
         ("create_volume", ("create", "new", "--size", "8M"), "for its users, stack direct"),
     ],
 )
@@ -122,7 +123,7 @@ def test_a_file_that_headers_name_stays_and_the_error_says_so(
 
     monkeypatch.setattr(_core, "restage_volume", fails_at_the_end)
     with pytest.raises(RunError, match=r"the last write failed; fast stays: .*whose pages lie on"):
-        everything.main(["volume", "restage", volume, *STAGED], standalone_mode=False)
+        everything.main(["volume", "change", volume, *RESTAGED], standalone_mode=False)
     assert Path("fast").exists()
     _core.Volume(volume).close()
 
@@ -133,7 +134,7 @@ def test_a_file_that_nothing_names_goes(volume: str, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(_core, "restage_volume", fails_at_once)
     with pytest.raises(RunError, match=r"the first write failed$"):
-        everything.main(["volume", "restage", volume, *STAGED], standalone_mode=False)
+        everything.main(["volume", "change", volume, *RESTAGED], standalone_mode=False)
     assert [path.name for path in Path().iterdir()] == ["slow"]
 
 
@@ -152,13 +153,13 @@ def _fail_with(made: Path) -> None:
 
 def test_what_a_kill_left_is_named_by_the_next_command(cli: Cli, volume: str) -> None:
     _core.allocate_file(Path("fast"), 8 * MEBIBYTE)
-    left = cli("volume", "restage", volume, *STAGED, code=2)
+    left = cli("volume", "change", volume, *RESTAGED, code=2)
     assert "there is such a file already: leave its size out to take it as it is" in left.stderr
-    assert "is fast now" in cli("volume", "restage", volume, *STAGED[:2]).stdout
+    assert "is fast now" in cli("volume", "change", volume, *RESTAGED[:2]).stdout
 
 
 def test_a_staging_device_is_named_by_its_volume(cli: Cli, volume: str) -> None:
-    cli("volume", "restage", volume, *STAGED)
+    cli("volume", "change", volume, *RESTAGED)
     about = _core.volume_about(volume)
     other = (
         f"staging device of volume {about['uuid']}, whose pages lie on {Path(volume).absolute()}"
@@ -166,12 +167,12 @@ def test_a_staging_device_is_named_by_its_volume(cli: Cli, volume: str) -> None:
     for words in (
         ("create", "fast"),
         ("create", "new", "--size", "16M", "--stack", BUFFER, *STAGED[:2]),
-        ("check", "fast"),
-        ("destroy", "fast", "--destroy-data", "fast"),
-        ("new-uuid", "fast"),
-        ("resize", "fast", "--size", "16M"),
-        ("restage", "fast", "--none"),
-        ("scrub", "fast"),
+        ("info", "fast", "--check"),
+        ("change", "fast", "--destroy", "--destroy-data", "fast"),
+        ("change", "fast", "--new-uuid"),
+        ("change", "fast", "--size", "16M"),
+        ("change", "fast", "--no-staging"),
+        ("info", "fast", "--scrub"),
     ):
         refused = cli("volume", *words, code=2)
         assert other in refused.stderr, words

@@ -1,4 +1,4 @@
-"""What is refused about volumes: in one line, with what would be right, and exit code 2."""
+"""Refusals about volumes: in one line, with what would be right, and exit code 2."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAIRED = "stable_buffer(size=1Mi,page=4Ki)"
 
 def refused(cli: Cli, *words: str | Path) -> str:
     """Call a command that is refused, and give its line."""
-    said = cli("volume", *words, code=2).stderr
+    said = cli(*words, code=2).stderr
     assert said.startswith("flashwright: error: ")
     assert said.count("\n") == 1
     return str(said)
@@ -51,13 +51,13 @@ def test_a_device_too_small_for_a_stack_names_the_smallest_size(
 ) -> None:
     device = tmp_path / "device"
     for size in ("2M", "4M"):
-        said = refused(cli, "create", device, "--size", size, "--stack", stack)
+        said = refused(cli, "volume", "create", device, "--size", size, "--stack", stack)
         least = int(said.rsplit(maxsplit=1)[-1])
         assert "the smallest possible size is" in said
         assert not device.exists()
     cli("volume", "create", device, "--size", str(least), "--stack", stack)
     device.unlink()
-    refused(cli, "create", device, "--size", str(least - MEBIBYTE), "--stack", stack)
+    refused(cli, "volume", "create", device, "--size", str(least - MEBIBYTE), "--stack", stack)
 
 
 def test_data_in_the_way_names_the_option_that_lets_it_go(
@@ -65,18 +65,18 @@ def test_data_in_the_way_names_the_option_that_lets_it_go(
 ) -> None:
     device = tmp_path / "device"
     add = f"add --destroy-data {full} to destroy that, or name another device"
-    assert add in refused(cli, "create", full)
+    assert add in refused(cli, "volume", "create", full)
     words = ["--size", "16M", "--stack", PAIRED, "--staging", full]
-    assert add in refused(cli, "create", device, *words)
+    assert add in refused(cli, "volume", "create", device, *words)
     made(cli, device, PAIRED)
-    assert add in refused(cli, "restage", device, "--staging", full)
+    assert add in refused(cli, "volume", "change", device, "--new-staging", full)
     log = made(cli, tmp_path / "log")
     volume = _core.Volume(log)
     volume.write(10 * MEBIBYTE, b"beyond")
     volume.close()
-    said = refused(cli, "resize", log, "--size", "8M")
+    said = refused(cli, "volume", "change", log, "--size", "8M")
     assert f"(add --destroy-data {log} to lose what lies beyond)" in said
-    cli("volume", "resize", log, "--size", "8M", "--destroy-data", log)
+    cli("volume", "change", log, "--size", "8M", "--destroy-data", log)
     with_files = made(cli, tmp_path / "files")
     base = sqlite.connect(with_files)
     base.execute("create table t (body)")
@@ -84,7 +84,7 @@ def test_data_in_the_way_names_the_option_that_lets_it_go(
     base.commit()
     base.close()
     for more in ([], ["--destroy-data", with_files]):
-        said = refused(cli, "resize", with_files, "--size", "8M", *more)
+        said = refused(cli, "volume", "change", with_files, "--size", "8M", *more)
         assert "add --destroy-data" not in said, "files of SQLite are never cut"
 
 
@@ -103,7 +103,7 @@ def test_a_directory_of_files_is_cleared_for_good(
 def test_hints_beside_another_choice_of_logs_are_said_in_words(cli: Cli, tmp_path: Path) -> None:
     for other in ("placement=sepbit", "summaries=segments"):
         stack = f"log_volume(hints=yes,{other})"
-        said = refused(cli, "create", tmp_path / "x", "--size", "16M", "--stack", stack)
+        said = refused(cli, "volume", "create", tmp_path / "x", "--size", "16M", "--stack", stack)
         assert "leave out either hints=yes or the other" in said
         assert "is not no" not in said
 
@@ -121,16 +121,18 @@ def test_a_staging_device_is_not_destroyed_below_its_volume(cli: Cli, tmp_path: 
     slow, fast = str(tmp_path / "slow"), str(tmp_path / "fast")
     words = ["--size", "16M", "--stack", PAIRED, "--staging", fast, "--staging-size", "8M"]
     cli("volume", "create", slow, *words)
-    said = refused(cli, "destroy", fast, "--destroy-data", fast)
+    said = refused(cli, "volume", "change", fast, "--destroy", "--destroy-data", fast)
     assert f"whose pages lie on {slow}" in said
-    assert f"`flashwright volume destroy {slow} --destroy-data {slow}` destroys both" in said
-    assert f"`flashwright volume restage {slow} --none`" in said
+    assert (
+        f"`flashwright volume change {slow} --destroy --destroy-data {slow}` destroys both" in said
+    )
+    assert f"`flashwright volume change {slow} --no-staging`" in said
     _core.Volume(slow).close()
     Path(slow).unlink()
-    said = cli("volume", "destroy", fast, "--destroy-data", fast).stdout
+    said = cli("volume", "change", fast, "--destroy", "--destroy-data", fast).stdout
     assert "the staging device of volume" in said
     assert "is free" in said
-    assert "no volume is there" in refused(cli, "info", fast)
+    assert "no volume is there" in refused(cli, "volume", "info", fast)
 
 
 HUGE = (1 << 64, 1 << 200)
@@ -192,7 +194,7 @@ def test_a_socket_takes_the_place_of_nothing(cli: Cli, tmp_path: Path) -> None:
     device, held = str(tmp_path / "device"), tmp_path / "held"
     cli("volume", "create", device, "--size", "64M")
     held.write_text("all that there is")
-    refused = cli("volume", "serve", device, "--nbd", str(held), code=2)
+    refused = cli("serve", device, "--nbd", str(held), code=2)
     assert "something else is there; name a path for a socket" in refused.stderr
     assert held.read_text() == "all that there is"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["device", "held"]
@@ -201,12 +203,12 @@ def test_a_socket_takes_the_place_of_nothing(cli: Cli, tmp_path: Path) -> None:
 def test_what_nbdkit_would_refuse_is_said_in_one_line(cli: Cli, tmp_path: Path) -> None:
     find_program("nbdkit")
     socket = tmp_path / "socket"
-    for words, said in (
-        (["nvme-tlk"], "nvme-tlc"),
-        (["sd-card", "--size", "100T"], "cannot be made larger"),
-        (["sd-card", "--data", tmp_path / "none" / "data"], "there is no folder"),
+    for inner, said in (
+        ("nvme-tlk", "nvme-tlc"),
+        ("sd-card,size=100T", "cannot be made larger"),
+        (f"sd-card,data={tmp_path / 'none' / 'data'}", "No such file or directory"),
     ):
-        done = cli("emulate", *words, "--nbd", socket, code=2)
+        done = cli("serve", f"emulated({inner})", "--nbd", socket, code=2)
         assert said in done.stderr
         assert done.stderr.startswith("flashwright: error: ")
         assert done.stderr.count("\n") == 1

@@ -55,7 +55,7 @@ def rot(device: str, page: bytes) -> None:
 @contextmanager
 def served(device: str, *words: str) -> Iterator[places.Served]:
     """Serve a volume until the end, and wait until it is noted."""
-    command = [sys.executable, "-m", "flashwright", "volume", "serve", device, *words]
+    command = [sys.executable, "-m", "flashwright", "serve", device, *words]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         end = time.monotonic() + 60
@@ -73,14 +73,14 @@ def test_what_rots_is_found_named_and_an_error_of_its_page(cli: Cli, tmp_path: P
     device = made(tmp_path)
     assert "last scrub" in cli("volume", "info", device).stdout
     assert "never" in cli("volume", "info", device).stdout
-    good = json.loads(cli("volume", "scrub", device, "--json", "-").stdout)
+    good = json.loads(cli("volume", "info", device, "--scrub", "--json", "-").stdout)
     assert (good["is_over"], good["bad_bytes"], good["passes"]) == (True, 0, 1)
     assert good["read_bytes"] == {"log_volume (0)": 3 * 4096}
     about = _core.volume_about(device)
     assert abs(about["scrubbed_unix_s"] - time.time()) < 100
     assert about["is_clean"]
     rot(device, PAGES[2])
-    found = cli("volume", "scrub", device, code=1)
+    found = cli("volume", "info", device, "--scrub", code=1)
     assert f"log_volume (0): byte {2 * MEBIBYTE}, 4096 bytes" in found.stdout
     assert "4 KiB are bad" in found.stderr
     assert found.stderr.count("\n") == 1
@@ -102,12 +102,15 @@ def test_what_rots_is_found_named_and_an_error_of_its_page(cli: Cli, tmp_path: P
 
 def test_without_checksums_there_is_nothing_to_scrub(cli: Cli, tmp_path: Path) -> None:
     device = made(tmp_path, "direct")
-    refused = cli("volume", "scrub", device, code=2)
+    refused = cli("volume", "info", device, "--scrub", code=2)
     assert "no layer of it keeps checksums" in refused.stderr
-    assert "volume check" in refused.stderr
-    refused = cli("volume", "scrub", device, "--no-wait", code=2)
+    assert "volume info --check" in refused.stderr
+    refused = cli("volume", "info", device, "--scrub", "--no-wait", code=2)
     assert "nobody serves it" in refused.stderr
-    assert "no such" in cli("volume", "scrub", str(tmp_path / "other"), code=2).stderr.lower()
+    assert (
+        "no such"
+        in cli("volume", "info", str(tmp_path / "other"), "--scrub", code=2).stderr.lower()
+    )
 
 
 @pytest.mark.usefixtures("can_mount")
@@ -125,23 +128,28 @@ def test_a_volume_in_use_is_scrubbed_by_its_server(cli: Cli, tmp_path: Path, way
         assert stat.S_IMODE(one.place.folder.stat().st_mode) == 0o700
         info = cli("volume", "info", device).stdout
         assert f"process {one.pid} serves it ({way}" in " ".join(info.split())
-        refused = cli("volume", "check", device, code=2)
+        refused = cli("volume", "info", device, "--check", code=2)
         assert f"process {one.pid} serves it" in refused.stderr
-        assert "volume scrub" in refused.stderr
+        assert "--scrub" in refused.stderr
         (listed,) = [
             each
-            for each in json.loads(cli("volume", "list", "--json", "-").stdout)
+            for each in json.loads(cli("volume", "info", "--json", "-").stdout)
             if each["device"] == device
         ]
         assert (listed["way"], listed["where"], listed["pid"]) == (way, str(where), one.pid)
         # By device, by another name of it, by place, by UUID.
         (tmp_path / "link").symlink_to(device)
-        began = json.loads(cli("volume", "scrub", device, "--no-wait", "--json", "-").stdout)
+        began = json.loads(
+            cli("volume", "info", device, "--scrub", "--no-wait", "--json", "-").stdout
+        )
         assert began["layers"][0]["layer"] == "log_volume"
         for target in (str(tmp_path / "link"), str(where), one.uuid):
-            found = cli("volume", "scrub", target, code=1)
+            assert one.uuid in cli("volume", "info", target).stdout
+            found = cli("volume", "info", target, "--scrub", code=1)
             assert f"byte {3 * MEBIBYTE}, 4096 bytes" in found.stdout
-        top = json.loads(cli("top", device, "--once", "--every", "0.1", "--json", "-").stdout)
+        top = json.loads(
+            cli("volume", "info", device, "--live", "--every", "0.1", "--json", "-").stdout
+        )
         assert top[0]["uuid"] == one.uuid
         layers = {(each["name"], each["value"]) for each in top[0]["layers"]}
         assert {("bad_pages", 1), ("scrub_pages_left", 0)} <= layers
@@ -153,7 +161,7 @@ def test_a_volume_in_use_is_scrubbed_by_its_server(cli: Cli, tmp_path: Path, way
 def test_a_volume_that_is_served_is_not_mounted_and_nor_is_its_copy(
     cli: Cli, tmp_path: Path
 ) -> None:
-    """What its server has noted is left alone."""
+    """The note of its server is left alone."""
     find_program("nbdkit")
     device, copy, directory = made(tmp_path), tmp_path / "copy", tmp_path / "mount"
     directory.mkdir()
@@ -164,9 +172,9 @@ def test_a_volume_that_is_served_is_not_mounted_and_nor_is_its_copy(
             assert str(tmp_path / "socket") in refused.stderr
             assert refused.stderr.count("\n") == 1
         for words in (["--nbd", str(tmp_path / "other")], ["--fuse", str(directory)]):
-            refused = cli("volume", "serve", str(copy), *words, code=2)
-            assert f"volume new-uuid {copy}" in refused.stderr
-        cli("volume", "new-uuid", str(copy))
+            refused = cli("serve", str(copy), *words, code=2)
+            assert f"volume change {copy} --new-uuid" in refused.stderr
+        cli("volume", "change", str(copy), "--new-uuid")
         assert json.loads(control.ask(one.place.control, "scrub?"))["passes"] == 0
         with served(str(copy), "--nbd", str(tmp_path / "other")) as two:
             assert two.uuid != one.uuid
@@ -184,7 +192,7 @@ def test_what_a_dead_mount_left_is_taken_away_from_beside_a_living_server(
     os.kill(mounted.pid, signal.SIGKILL)
     os.waitpid(mounted.pid, 0)
     with served(device, "--nbd", str(tmp_path / "socket")) as one:
-        listed = json.loads(cli("volume", "list", "--json", "-").stdout)
+        listed = json.loads(cli("volume", "info", "--json", "-").stdout)
         here = {each["pid"]: each["is_served"] for each in listed if each["uuid"] == one.uuid}
         assert here == {mounted.pid: False, one.pid: True}
         refused = cli("volume", "mount", device, str(directory), code=2)
@@ -192,7 +200,7 @@ def test_what_a_dead_mount_left_is_taken_away_from_beside_a_living_server(
         cli("volume", "umount", str(directory))
         assert places.find_served(device) == one
         assert not one.place.note.exists()
-        assert json.loads(cli("volume", "scrub", device, "--json", "-").stdout)["is_over"]
+        assert json.loads(cli("volume", "info", device, "--scrub", "--json", "-").stdout)["is_over"]
     assert not one.place.folder.exists()
 
 
@@ -249,7 +257,7 @@ def test_a_server_that_was_killed_is_asked_nothing(cli: Cli, tmp_path: Path) -> 
         info = cli("volume", "info", device).stdout
         assert "it was left open, and will be recovered" in " ".join(info.split())
         subprocess.run(["umount", "--lazy", str(where)], check=False)
-        assert json.loads(cli("volume", "scrub", device, "--json", "-").stdout)["is_over"]
+        assert json.loads(cli("volume", "info", device, "--scrub", "--json", "-").stdout)["is_over"]
     # The next server takes its place.
     with served(device, "--fuse", str(where)) as again:
         answer = control.ask(again.place.control, "scrub?", lambda: again.is_served)
@@ -264,9 +272,9 @@ def test_a_mounted_volume_is_named_by_its_directory(cli: Cli, tmp_path: Path) ->
         mounting.MountPlan(device, directory, "ext4", destroys=True, scrub_days=0.5)
     )
     try:
-        found = json.loads(cli("volume", "scrub", str(directory), "--json", "-").stdout)
+        found = json.loads(cli("volume", "info", str(directory), "--scrub", "--json", "-").stdout)
         assert found["is_over"]
-        (one,) = watching.find([str(directory)])
+        (one,) = watching.find(str(directory))
         assert one.name == f"{device} at {directory}"
     finally:
         mounting.unmount(mounted)
@@ -276,14 +284,17 @@ def test_a_mounted_volume_is_named_by_its_directory(cli: Cli, tmp_path: Path) ->
 def test_a_volume_that_somebody_else_holds_is_not_checked(cli: Cli, tmp_path: Path) -> None:
     device = made(tmp_path)
     volume = _core.Volume(device)
-    for words in (["check", device], ["serve", device, "--nbd", str(tmp_path / "s")]):
-        refused = cli("volume", *words, code=2)
+    for words in (
+        ["volume", "info", device, "--check"],
+        ["serve", device, "--nbd", str(tmp_path / "s")],
+    ):
+        refused = cli(*words, code=2)
         assert re.search("locked|open in process", refused.stderr)
         assert refused.stderr.count("\n") == 1
     info = " ".join(cli("volume", "info", device).stdout.split())
     assert re.search("no: .*(locked|open in process)", info)
     volume.close()
-    cli("volume", "check", device)
+    cli("volume", "info", device, "--check")
 
 
 def test_what_a_server_says_is_wrong_is_an_error(tmp_path: Path) -> None:
@@ -386,7 +397,7 @@ def test_pages_that_cannot_be_read_are_an_error(
     device = subprocess.run(attach, capture_output=True, text=True, check=True).stdout.strip()
     try:
         with pytest.raises(RunError, match="12 KiB could not be read: look at the device"):
-            everything.main(["volume", "scrub", device], standalone_mode=False)
+            everything.main(["volume", "info", device, "--scrub"], standalone_mode=False)
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)
     said = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What a command is asked for reaches the server that it starts or becomes."""
+"""Options of a command reach the server that it starts or becomes."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def test_all_that_is_asked_reaches_nbdkit(tmp_path: Path, monkeypatch: pytest.Mo
     }
 
 
-@pytest.mark.parametrize("by", mounting.WAYS)
+@pytest.mark.parametrize("is_ublk", [False, True])
 def test_all_that_is_asked_of_a_mount_reaches_its_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_ublk: bool
 ) -> None:
     started: list[str] = []
 
@@ -82,18 +82,18 @@ def test_all_that_is_asked_of_a_mount_reaches_its_server(
         metrics=tmp_path / "metrics",
         metrics_every=2.5,
         staging="/dev/other",
-        by=by,
+        is_ublk=is_ublk,
         memory_bytes=1 << 26,
         scrub_days=2.0,
     )
     with pytest.raises(StartedError):
         mounting._serve(plan, Mounted("one", "/dev/some", str(tmp_path), "", 0, 0))
     words = started[started.index("serve") + 1 :]
-    assert words[0] == "/dev/some"
-    if by == "ublk":
+    assert words[:2] == ["/dev/some", "--volume"]
+    if is_ublk:
         words.remove("--ublk")
-    assert dict(zip(words[1::2], words[2::2], strict=True)) == {
-        **({"--link": str(place.block)} if by == "ublk" else {"--fuse": str(place.fuse)}),
+    assert dict(zip(words[2::2], words[3::2], strict=True)) == {
+        **({"--link": str(place.block)} if is_ublk else {"--fuse": str(place.fuse)}),
         "--depth": "7",
         "--scrub-every": "2",
         "--memory": str(1 << 26),

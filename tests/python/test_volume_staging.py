@@ -17,6 +17,8 @@ import stamped_pages
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright.volumes import units
+from flashwright.volumes.mounting import MountPlan
+from flashwright.volumes.serving import Serving
 from support import Cli, find_program
 
 MEBIBYTE = 1 << 20
@@ -37,7 +39,7 @@ def pair(cli: Cli, tmp_path: Path) -> tuple[str, str]:
 
 def fails(cli: Cli, *words: str) -> str:
     """Call a command that is wrong use, and give its one line."""
-    done = cli("volume", *words, code=2)
+    done = cli(*words, code=2)
     assert done.stderr.startswith("flashwright: error: ")
     assert done.stderr.count("\n") == 1
     return done.stderr
@@ -59,8 +61,8 @@ def test_both_devices_say_what_they_are(cli: Cli, pair: tuple[str, str]) -> None
     told = cli("volume", "info", fast).stdout
     assert about["uuid"] in told
     assert f"the pages lie on {slow}" in told
-    found = json.loads(cli("volume", "check", slow, "--json", "-").stdout)
-    assert (found["bad_bytes"], found["read_bytes"]) == (0, 30 * MEBIBYTE)
+    found = json.loads(cli("volume", "info", slow, "--check", "--json", "-").stdout)
+    assert (found["bad_bytes"], found["read_bytes"]) == (0, 30 * MEBIBYTE - 65536)
 
 
 def test_a_missing_wrong_or_older_staging_device_is_one_line(
@@ -72,16 +74,20 @@ def test_a_missing_wrong_or_older_staging_device_is_one_line(
     shutil.copy(fast, older)
     _core.Volume(slow).close()
     socket = str(tmp_path / "socket")
-    for words in (["check", slow], ["serve", slow, "--nbd", socket], ["check", fast]):
-        more = [] if words[1] == fast else ["--staging", str(older)]
+    for words in (
+        ["volume", "info", slow, "--check"],
+        ["serve", slow, "--nbd", socket],
+        ["volume", "info", fast, "--check"],
+    ):
+        more = [] if fast in words else ["--staging", str(older)]
         told = fails(cli, *words, *more)
         assert uuid in told
-        assert "whose pages lie on" in told if words[1] == fast else "is an older copy" in told
+        assert "whose pages lie on" in told if fast in words else "is an older copy" in told
     other = str(tmp_path / "other")
     _core.allocate_file(Path(other), 8 * MEBIBYTE)
-    assert "at byte 0: zeros" in fails(cli, "check", slow, "--staging", other)
+    assert "at byte 0: zeros" in fails(cli, "volume", "info", slow, "--check", "--staging", other)
     _core.create_volume(other, "direct", destroy=True)
-    told = fails(cli, "check", slow, "--staging", other)
+    told = fails(cli, "volume", "info", slow, "--check", "--staging", other)
     assert uuid in told
     assert _core.volume_about(other)["uuid"] in told
     moved = tmp_path / "moved"
@@ -95,19 +101,25 @@ def test_a_missing_wrong_or_older_staging_device_is_one_line(
     volume = _core.Volume(slow, staging=str(moved))
     volume.close()
     _core.Volume(slow).close()
-    told = fails(cli, "create", str(tmp_path / "n"), "--size", "8M", "--staging", fast)
+    told = fails(cli, "volume", "create", str(tmp_path / "n"), "--size", "8M", "--staging", fast)
     assert "no such file" in told
     assert not (tmp_path / "n").exists(), "a file that was made for it is taken away"
     for words, said in (
         (["create", "x", "--staging-size", "8M"], "--staging-size is for --staging"),
-        (["restage", slow, "--staging", fast, "--lose-staged", fast], "repeat the path of DEVICE"),
-        (["restage", other, "--staging", str(moved)], f"staging device of volume {uuid}, whose"),
-        (["restage", other, "--none"], "all of it lies on the device itself"),
-        (["restage", slow], "give --staging DEVICE2, or --none"),
-        (["restage", slow, "--none", "--staging-size", "8M"], "are for a new staging device"),
-        (["restage", slow, "--none", "--staging", other], "a volume of one device"),
+        (
+            ["change", slow, "--new-staging", fast, "--lose-staged", fast],
+            "repeat the path of DEVICE",
+        ),
+        (["change", other, "--new-staging", str(moved)], f"staging device of volume {uuid}, whose"),
+        (["change", other, "--no-staging"], "all of it lies on the device itself"),
+        (["change", slow, "--staging", fast], "give one of --size, --new-staging"),
+        (["change", slow, "--new-uuid", "--size", "9M"], "each is a command of its own"),
+        (["change", slow, "--new-staging", fast, "--staging", fast], "is for --no-staging or"),
+        (["change", slow, "--no-staging", "--destroy-data", slow], "or --destroy"),
+        (["change", slow, "--no-staging", "--staging-size", "8M"], "is for --new-staging"),
+        (["change", slow, "--no-staging", "--staging", other], "a volume of one device"),
     ):
-        assert said in fails(cli, *words)
+        assert said in fails(cli, "volume", *words)
 
 
 def test_a_staging_device_is_replaced(cli: Cli, pair: tuple[str, str], tmp_path: Path) -> None:
@@ -116,15 +128,15 @@ def test_a_staging_device_is_replaced(cli: Cli, pair: tuple[str, str], tmp_path:
     volume = _core.Volume(slow)
     volume.write(4096, b"home")
     volume.close()
-    words = ["restage", slow, "--staging", new, "--staging-size", "8M"]
+    words = ["change", slow, "--new-staging", new, "--staging-size", "8M"]
     assert f"is {new} now" in cli("volume", *words).stdout
     volume = _core.Volume(slow)
     assert volume.read(4096, 4) == b"home"
     volume.close()
-    assert "is an older copy" in fails(cli, "check", slow, "--staging", fast)
-    gone = cli("volume", "destroy", slow, "--destroy-data", slow)
+    assert "is an older copy" in fails(cli, "volume", "info", slow, "--check", "--staging", fast)
+    gone = cli("volume", "change", slow, "--destroy", "--destroy-data", slow)
     assert f"{new}: its staging device is free, too" in gone.stdout
-    assert "no volume is there" in fails(cli, "info", new)
+    assert "no volume is there" in fails(cli, "volume", "info", new)
 
 
 @pytest.mark.parametrize("stack", [STACK, "log_volume(segment=256Ki)"])
@@ -135,13 +147,13 @@ def test_a_staging_device_is_given_and_taken_away(cli: Cli, tmp_path: Path, stac
     size = volume.about()["capacity_bytes"]
     volume.write(4096, b"home")
     volume.close()
-    words = ["restage", slow, "--staging", fast, "--staging-size", "8M"]
+    words = ["change", slow, "--new-staging", fast, "--staging-size", "8M"]
     assert f"is {fast} now" in cli("volume", *words).stdout
     volume = _core.Volume(slow)
     assert (volume.read(4096, 4), volume.about()["capacity_bytes"]) == (b"home", size)
     volume.write(8192, b"staged" * 1000, fua=True)
     volume.close()
-    said = cli("volume", "restage", slow, "--none").stdout
+    said = cli("volume", "change", slow, "--no-staging").stdout
     assert "has no staging device any more" in said
     assert f"{fast}: it belongs to no volume any more" in said
     Path(fast).unlink()
@@ -153,12 +165,14 @@ def test_a_staging_device_is_given_and_taken_away(cli: Cli, tmp_path: Path, stac
 
 
 def test_units_of_systemd_reach_both_devices() -> None:
-    text = units.of_nbd("/dev/sdb", Path("/run/db/nbd.sock"), "/dev/nvme0n1p3")
+    text = units.of_nbd(Serving("/dev/sdb", staging="/dev/nvme0n1p3"), Path("/run/db/nbd.sock"))
     assert "DeviceAllow=/dev/sdb rw\nDeviceAllow=/dev/nvme0n1p3 rw\n" in text
     assert "--staging /dev/nvme0n1p3" in text
-    text = units.of_nbd("/srv/slow", Path("/run/db/nbd.sock"), "/dev/nvme0n1p3")
+    text = units.of_nbd(Serving("/srv/slow", staging="/dev/nvme0n1p3"), Path("/run/db/nbd.sock"))
     assert "ReadWritePaths=/run/db /srv/slow\n" in text
-    assert "--staging /dev/fast" in units.of_mount("/dev/sdb", Path("/mnt/db"), "/dev/fast")
+    assert "--staging /dev/fast" in units.of_mount(
+        MountPlan("/dev/sdb", Path("/mnt/db"), staging="/dev/fast")
+    )
 
 
 def test_what_a_served_volume_has_acknowledged_outlives_a_kill(
@@ -167,7 +181,7 @@ def test_what_a_served_volume_has_acknowledged_outlives_a_kill(
     slow, fast = pair
     find_program("nbdkit")
     qemu, socket = find_program("qemu-io"), tmp_path / "nbd.sock"
-    words = [sys.executable, "-m", "flashwright", "volume", "serve", slow, "--nbd", str(socket)]
+    words = [sys.executable, "-m", "flashwright", "serve", slow, "--nbd", str(socket)]
     server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
         end = time.monotonic() + 60

@@ -21,7 +21,9 @@ import stamped_pages
 from flashwright import _core, sqlite
 from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, units
-from hostile_nbd import FAST_ZERO, READ, WRITE, ZEROES, Client, Server, attack
+from flashwright.volumes.mounting import MountPlan
+from flashwright.volumes.serving import Serving
+from hostile_nbd import FAST_ZERO, NO_HOLE, READ, WRITE, ZEROES, Client, Server, attack
 from support import Cli, find_program
 from volume_fsx import STACKS as EXERCISED
 from volume_fsx import Exerciser
@@ -61,11 +63,11 @@ def test_a_volume_is_made_looked_at_checked_and_destroyed(cli: Cli, tmp_path: Pa
     assert (about["is_clean"], about["openings"], about["notes"]) == (True, 1, [])
     assert about["uuid"] in done.stdout
     assert about["uuid"] in cli("volume", "info", device).stdout
-    found = json.loads(cli("volume", "check", device, "--json", "-").stdout)
+    found = json.loads(cli("volume", "info", device, "--check", "--json", "-").stdout)
     assert (found["bad_bytes"], found["about"]["uuid"]) == (0, about["uuid"])
-    refused = cli("volume", "destroy", device, "--destroy-data", "other", code=2)
-    assert "repeat the path" in refused.stderr
-    assert about["uuid"] in cli("volume", "destroy", device, "--destroy-data", device).stdout
+    destroy = ("volume", "change", device, "--destroy", "--destroy-data")
+    assert "repeat the path" in cli(*destroy, "other", code=2).stderr
+    assert about["uuid"] in cli(*destroy, device).stdout
     refused = cli("volume", "info", device, code=2)
     assert "no volume is there" in refused.stderr
     assert refused.stderr.count("\n") == 1
@@ -76,10 +78,11 @@ def test_a_volume_says_what_memory_it_takes_and_keeps_within_it(
 ) -> None:
     device, socket = made(tmp_path, "scheduler(buffer=2Mi)|log_volume"), tmp_path / "nbd.sock"
     memory = json.loads(cli("volume", "info", device, "--json", "-").stdout)["memory"]
-    assert [layer[0] for layer in memory["layers"]] == ["scheduler", "log_volume"]
+    assert [layer[0] for layer in memory["layers"]] == ["holes", "scheduler", "log_volume"]
     assert "scheduler 256 KiB of tables" in cli("volume", "info", device).stdout
-    for way in (["serve", device, "--nbd", str(socket)], ["mount", device, str(tmp_path)]):
-        refused = cli("volume", *way, "--memory", "8M", code=2)
+    mount = ["volume", "mount", device, str(tmp_path)]
+    for way in (["serve", device, "--nbd", str(socket)], mount):
+        refused = cli(*way, "--memory", "8M", code=2)
         assert "a memory of 8388608 bytes is too little" in refused.stderr
         assert refused.stderr.count("\n") == 1
     figures = tmp_path / "volume.prom"
@@ -100,10 +103,10 @@ def test_a_volume_says_what_memory_it_takes_and_keeps_within_it(
         assert 8 * MEBIBYTE < int(line.rsplit(maxsplit=1)[-1]) <= 40 * MEBIBYTE
     (tmp_path / "other").mkdir()
     unbounded = made(tmp_path / "other", "scheduler(buffer=off)")
-    refused = cli("volume", "serve", unbounded, "--nbd", "s", "--memory", "1G", code=2)
+    refused = cli("serve", unbounded, "--nbd", "s", "--memory", "1G", code=2)
     assert "buffer=off" in refused.stderr
     assert "unknown: `scheduler`: buffer=off" in cli("volume", "info", unbounded).stdout
-    assert "--memory 4096" in units.of_nbd("/dev/sdb", Path("/run/s"), memory_bytes=4096)
+    assert "--memory 4096" in units.of_nbd(Serving("/dev/sdb", memory_bytes=4096), Path("/run/s"))
 
 
 def test_a_file_is_resized_with_its_volume(cli: Cli, tmp_path: Path) -> None:
@@ -116,7 +119,7 @@ def test_a_file_is_resized_with_its_volume(cli: Cli, tmp_path: Path) -> None:
     volume.write(3000, data)
     volume.close()
     resized = json.loads(
-        cli("volume", "resize", str(device), "--size", "32M", "--json", "-").stdout
+        cli("volume", "change", str(device), "--size", "32M", "--json", "-").stdout
     )
     assert (resized["before_bytes"], device.stat().st_size) == (before, 32 * MEBIBYTE)
     assert device.stat().st_blocks * 512 >= 20 * MEBIBYTE, "room for what is new is reserved"
@@ -125,19 +128,19 @@ def test_a_file_is_resized_with_its_volume(cli: Cli, tmp_path: Path) -> None:
     assert volume.read(3000, len(data)) == data
     volume.write(before + MEBIBYTE, b"beyond the old end")
     volume.close()
-    refused = cli("volume", "resize", str(device), "--size", "12M", code=2)
+    refused = cli("volume", "change", str(device), "--size", "12M", code=2)
     assert refused.stderr.count("\n") == 1
     least = int(refused.stderr.rsplit(maxsplit=1)[-1])
     assert 12 * MEBIBYTE < least < 32 * MEBIBYTE
     assert device.stat().st_size == 32 * MEBIBYTE
-    said = cli("volume", "resize", str(device), "--size", str(least)).stdout
+    said = cli("volume", "change", str(device), "--size", str(least)).stdout
     assert "for its users instead of" in said
     assert device.stat().st_size == least
-    cli("volume", "resize", str(device), "--size", str(least - 2 * MEBIBYTE), code=2)
-    wrong = cli("volume", "resize", str(device), "--size", "12M", "--destroy-data", "x", code=2)
+    cli("volume", "change", str(device), "--size", str(least - 2 * MEBIBYTE), code=2)
+    wrong = cli("volume", "change", str(device), "--size", "12M", "--destroy-data", "x", code=2)
     assert "repeat the path" in wrong.stderr
-    cli("volume", "resize", str(device), "--size", "12M", "--destroy-data", str(device))
-    found = json.loads(cli("volume", "check", str(device), "--json", "-").stdout)
+    cli("volume", "change", str(device), "--size", "12M", "--destroy-data", str(device))
+    found = json.loads(cli("volume", "info", str(device), "--check", "--json", "-").stdout)
     assert found["bad_bytes"] == 0
     assert _core.volume_about(str(device))["is_clean"]
     assert found["read_bytes"] == before
@@ -146,17 +149,38 @@ def test_a_file_is_resized_with_its_volume(cli: Cli, tmp_path: Path) -> None:
     volume.close()
 
 
+def test_what_is_left_of_a_volume_is_copied_out(cli: Cli, tmp_path: Path) -> None:
+    device, image = made(tmp_path, "log_volume(segment=64Ki)", 16), tmp_path / "image"
+    volume = _core.Volume(device)
+    volume.write(4096, b"what users had")
+    size = volume.about()["capacity_bytes"]
+    volume.close()
+    before = Path(device).read_bytes()
+    said = cli("volume", "info", device, "--salvage", image).stdout
+    assert f"{image}: " in said
+    held = image.read_bytes()
+    assert (len(held), held[4096:4110]) == (size, b"what users had")
+    again = cli("volume", "info", device, "--salvage", image, code=2)
+    assert "something else is there" in again.stderr
+    image.unlink()
+    rebuilt = cli("volume", "info", device, "--salvage", image, "--rebuild", "--json", "-", code=1)
+    assert json.loads(rebuilt.stdout)["is_rebuilt"]
+    assert "it was rebuilt" in rebuilt.stderr
+    assert image.read_bytes() == held
+    assert Path(device).read_bytes() == before, "it was only read"
+
+
 def test_what_cannot_be_resized_says_why(cli: Cli, tmp_path: Path) -> None:
     device = made(tmp_path, "replicas", 16)
-    refused = cli("volume", "resize", device, "--size", "20M", code=2)
+    refused = cli("volume", "change", device, "--size", "20M", code=2)
     assert "`replicas`" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert Path(device).stat().st_size == 16 * MEBIBYTE, "it has its old size again"
     volume = _core.Volume(device)
-    busy = cli("volume", "resize", device, "--size", "20M", code=2)
+    busy = cli("volume", "change", device, "--size", "20M", code=2)
     assert "in use" in busy.stderr or "locked" in busy.stderr
     volume.close()
-    missing = cli("volume", "resize", str(tmp_path / "none"), code=2)
+    missing = cli("volume", "change", str(tmp_path / "none"), "--size", "all", code=2)
     assert "no such file" in missing.stderr
 
 
@@ -169,15 +193,15 @@ def test_a_block_device_that_grew_is_taken_whole(cli: Cli, tmp_path: Path, can_m
         text=True,
     ).stdout.strip()
     try:
-        more = cli("volume", "resize", loop, "--size", "16M", code=2)
+        more = cli("volume", "change", loop, "--size", "16M", code=2)
         assert "only a file can be made larger" in more.stderr
         with Path(device).open("r+b") as file:
             file.truncate(16 * MEBIBYTE)
         subprocess.run(["losetup", "--set-capacity", loop], check=True)
-        resized = json.loads(cli("volume", "resize", loop, "--json", "-").stdout)
+        resized = json.loads(cli("volume", "change", loop, "--size", "all", "--json", "-").stdout)
         assert resized["capacity_bytes"] > 1.5 * resized["before_bytes"]
-        cli("volume", "resize", loop, "--size", "8M")
-        again = json.loads(cli("volume", "resize", loop, "--size", "8M", "--json", "-").stdout)
+        cli("volume", "change", loop, "--size", "8M")
+        again = json.loads(cli("volume", "change", loop, "--size", "8M", "--json", "-").stdout)
         assert again["capacity_bytes"] == resized["before_bytes"]
     finally:
         subprocess.run(["losetup", "--detach", loop], check=True)
@@ -190,54 +214,70 @@ def test_sqlite_files_go_on_in_a_volume_that_was_resized(cli: Cli, tmp_path: Pat
         database.executemany("insert into t values(?, ?)", [(n, "x" * 500) for n in range(2000)])
         database.commit()
     for size in ("96M", "10M"):
-        cli("volume", "resize", device, "--size", size)
+        cli("volume", "change", device, "--size", size)
         with closing(sqlite.connect(device)) as database:
             assert database.execute("select count(*), sum(n) from t").fetchone() == (2000, 1999000)
             assert database.execute("pragma integrity_check").fetchone() == ("ok",)
-    refused = cli("volume", "resize", device, "--size", "4M", "--destroy-data", device, code=2)
+    refused = cli("volume", "change", device, "--size", "4M", "--destroy-data", device, code=2)
     assert "smallest possible size" in refused.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["create", "device", "--stack", "logvolume"], "log_volume"),
-        (["create", "/nowhere/at/all"], "no such file"),
-        (["create", "full"], "it holds"),
-        (["create", "device", "--size", "1G"], "there is such a file already"),
-        (["create", "device", "--destroy-data", "other"], "repeat the path"),
+        (["volume", "create", "device", "--stack", "logvolume"], "log_volume"),
+        (["volume", "create", "/nowhere/at/all"], "no such file"),
+        (["volume", "create", "full"], "it holds"),
+        (["volume", "create", "device", "--size", "1G"], "there is such a file already"),
+        (["volume", "create", "device", "--destroy-data", "other"], "repeat the path"),
         (["serve", "device"], "either --fuse or --nbd"),
         (["serve", "device", "--nbd", "s"], "no volume is there"),
         (["serve", "device", "--fuse", "d", "--nbdkit", "--tls=on"], "--nbdkit is for --nbd"),
         (["serve", "device", "--ublk", "--nbd", "s"], "either --fuse or --nbd or --ublk"),
-        (["serve", "device", "--nbd", "s", "--read-only"], "--read-only are for --ublk"),
-        (["mount", "device", "d", "--mkfs", "ntfs"], "ext4, ext2, xfs, btrfs"),
-        (["umount", "nothing"], "no mounted volume"),
-        (["unit", "device", "--mount", "/mnt"], "give the whole path"),
-        (["unit", "/dev/sdb"], "either --mount or --nbd"),
-        (["create", "emulated(profile=sd-car)"], "sd-card"),
-        (["create", "emulated(profile=sd-card,size=1T)"], "cannot be made larger"),
+        (["serve", "device", "--nbd", "s", "--read-only"], "--read-only is for --ublk"),
+        (["volume", "mount", "device", "d", "--mkfs", "ntfs"], "ext4, ext2, xfs, btrfs"),
+        (["volume", "umount", "nothing"], "no mounted volume"),
+        (["volume", "mount", "device", "/mnt", "--unit"], "give the whole path"),
+        (["volume", "mount", "/dev/sdb", "/mnt", "--unit", "--mkfs", "ext4"], "mount it once"),
+        (["serve", "/dev/sdb", "--unit"], "either --fuse or --nbd"),
+        (["serve", "/dev/sdb", "--unit", "--fuse", "d"], "--unit is for --nbd"),
+        (["serve", "device", "--drive", "--fuse", "d"], "--drive is for an emulated drive"),
+        (["serve", "emulated(sd-card)", "--nbd", "s", "--unit"], "--unit is for a volume"),
+        (["serve", "emulated(sd-card)", "--nbd", "s", "--memory", "1G"], "is for a volume"),
+        (["serve", "emulated(sd-card,colour=red)", "--nbd", "s"], "colour"),
+        (["volume", "info", "--check"], "--check is for one volume: name it"),
+        (["volume", "info", "device", "--check", "--scrub"], "--check and --scrub"),
+        (["volume", "info", "device", "--no-wait"], "--no-wait is for --scrub"),
+        (["volume", "info", "device", "--rebuild"], "--rebuild is for --salvage"),
+        (["volume", "info", "device", "--every", "1"], "--every is for --live"),
+        (["volume", "change", "device"], "give one of --size"),
+        (["volume", "change", "device", "--destroy"], "confirm it by --destroy-data device"),
+        (["volume", "change", "device", "--size", "8M", "--lose-staged", "x"], "is for --new"),
+        (["volume", "create", "emulated(profile=sd-car)"], "sd-card"),
+        (["volume", "create", "emulated(profile=sd-card,size=1T)"], "cannot be made larger"),
     ],
 )
 def test_wrong_use_is_one_line(cli: Cli, tmp_path: Path, words: list[str], said: str) -> None:
     (tmp_path / "device").write_bytes(bytes(8 * MEBIBYTE))
     (tmp_path / "full").write_bytes(b"\x07" * 8 * MEBIBYTE)
     (tmp_path / "d").mkdir()
-    done = cli("volume", *words, code=2)
+    done = cli(*words, code=2)
     assert said in done.stderr
     assert done.stderr.startswith("flashwright: error: ")
     assert done.stderr.count("\n") == 1
 
 
 def test_units_of_systemd_name_the_device_and_nothing_else() -> None:
-    text = units.of_nbd("/dev/sdb", Path("/run/db/nbd.sock"))
+    text = units.of_nbd(Serving("/dev/sdb"), Path("/run/db/nbd.sock"))
     assert "DeviceAllow=/dev/sdb rw" in text
     assert "PrivateNetwork=yes" in text
     assert "ReadWritePaths=/run/db\n" in text
-    text = units.of_mount("/dev/sdb", Path("/mnt/db"))
+    text = units.of_mount(MountPlan("/dev/sdb", Path("/mnt/db")))
     assert "volume mount /dev/sdb /mnt/db" in text
     assert "Protect" not in text, "what is mounted has to be seen by all"
-    text = units.of_mount("/srv/volume.img", Path("/mnt/db"), "/fast/staging.img")
+    text = units.of_mount(
+        MountPlan("/srv/volume.img", Path("/mnt/db"), staging="/fast/staging.img")
+    )
     assert "RequiresMountsFor=/mnt /srv /fast\n" in text
 
 
@@ -460,7 +500,7 @@ def test_a_server_that_ends_while_its_volume_is_taken_away(
 def served(device: str, socket: Path, *more: str) -> Iterator[str]:
     """Serve a volume over NBD; gives its URI."""
     find_program("nbdkit")
-    words = [sys.executable, "-m", "flashwright", "volume", "serve", device, "--nbd", str(socket)]
+    words = [sys.executable, "-m", "flashwright", "serve", device, "--nbd", str(socket)]
     server = subprocess.Popen([*words, *more], stderr=subprocess.PIPE, text=True)
     try:
         end = time.monotonic() + 60
@@ -553,9 +593,14 @@ def test_a_client_that_asks_for_a_fast_zero_ends_nobody(tmp_path: Path) -> None:
         with closing(client.link):
             client.shake_hands()
             assert client.ask(WRITE, 0, 4096, b"x" * 4096) == 0
-            assert client.ask(ZEROES, 0, 4096, flags=FAST_ZERO) in {errno.ENOTSUP, errno.EINVAL}
+            # Zeros that have to be written are not fast.
+            refused = client.ask(ZEROES, 0, 4096, flags=FAST_ZERO | NO_HOLE)
+            assert refused in {errno.ENOTSUP, errno.EINVAL}
             assert client.ask(READ, 0, 4096) == 0
             assert client.brought == b"x" * 4096
+            assert client.ask(ZEROES, 0, 4096, flags=FAST_ZERO) == 0
+            assert client.ask(READ, 0, 4096) == 0
+            assert client.brought == bytes(4096)
     finally:
         server.stop()
 
@@ -579,8 +624,8 @@ def test_an_emulated_drive_is_a_block_device_that_says_what_its_flash_does(tmp_p
     nbdcopy = find_program("nbdcopy")
     socket, image = tmp_path / "drive.sock", tmp_path / "image"
     image.write_bytes(random.Random(2).randbytes(4 * MEBIBYTE))
-    words = [sys.executable, "-m", "flashwright", "emulate", "intel-x25e", "--size", "1G"]
-    words += ["--state", "fresh", "--data", str(tmp_path / "drive"), "--nbd", str(socket)]
+    spec = f"emulated(intel-x25e,size=1G,state=fresh,data={tmp_path / 'drive'})"
+    words = [sys.executable, "-m", "flashwright", "serve", spec, "--nbd", str(socket)]
     drive = subprocess.Popen([*words, "--metrics", str(tmp_path / "prom")])
     try:
         end = time.monotonic() + 60

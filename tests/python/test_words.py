@@ -1,8 +1,8 @@
-"""How tables and axes are laid out for people."""
+"""Layout of tables and axes for people."""
 
 from __future__ import annotations
 
-from flashwright.reports.figures import log_axis, size_unit, time_axis, time_unit
+from flashwright.pages.figures import log_axis, size_unit, time_axis, time_unit
 
 
 def test_labels_of_axes_are_plain_numbers_and_times_have_units() -> None:

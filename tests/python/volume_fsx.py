@@ -52,7 +52,7 @@ class Server:
         """Serve the volume of a device."""
         self.directory, self.path = directory, directory / places.FILE_NAME
         directory.mkdir(exist_ok=True)
-        words = [sys.executable, "-m", "flashwright", "volume", "serve", device]
+        words = [sys.executable, "-m", "flashwright", "serve", device]
         with (directory.parent / "server.log").open("ab") as log:
             self.process = subprocess.Popen([*words, "--fuse", str(directory)], stderr=log)
         end = time.monotonic() + _SECONDS_TO_ANSWER
@@ -81,7 +81,7 @@ class Exerciser:
     stack: str
     seed: int
     done: Counter[str] = field(default_factory=Counter)
-    """How often each operation was done."""
+    """Number of times that each operation was done."""
     _number: int = 0
     _last: deque[tuple[int, str, int, int]] = field(
         default_factory=lambda: deque(maxlen=_REMEMBERED)

@@ -178,7 +178,7 @@ def live_through(
 
 
 class Ended(Protocol):
-    """What a database went through."""
+    """History of a database: its ends, and the transactions that it acknowledged."""
 
     ends: list[str]
     acknowledged: int

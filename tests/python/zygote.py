@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-_NOT_LOADED = ("flashwright.__main__", "flashwright.reproduce")
+_NOT_LOADED = "flashwright.__main__"
 _MOST_SECONDS = 300
 """After so long a command is killed by an alarm."""
 
@@ -36,7 +36,7 @@ def load() -> None:
     for name in ("pandas", "pyarrow.parquet", "pyarrow.compute", "pyarrow.dataset", "jinja2"):
         importlib.import_module(name)
     # Compressed once for all reports.
-    from flashwright.reports.page import plotly_script  # noqa: PLC0415
+    from flashwright.pages.page import plotly_script  # noqa: PLC0415
 
     plotly_script()
 

@@ -7,6 +7,7 @@ use ssd::drive::array::{
     simulate_array as simulate, simulate_lives,
 };
 use ssd::drive::load::{Pace, flow};
+use ssd::drive::measure::{Delay, DelaySummary, LatencySummary, OpSummary};
 use ssd::drive::media::Cause;
 use ssd::drive::profile;
 use ssd::drive::run::RunSettings;
@@ -14,11 +15,10 @@ use ssd::drive::time::Picos;
 use units::IoOp;
 
 use crate::drive::{run_failed, state_of};
-use crate::drive_result::{delays_dict, latency_dict};
 use crate::errors;
+use crate::jobs::LoadedSource;
 use crate::progress::{self, Progress};
 use crate::registry::info_dicts;
-use crate::requests::Requests;
 
 pub fn array_error(error: ArrayError) -> PyErr {
     match error {
@@ -51,7 +51,7 @@ pub fn array_error(error: ArrayError) -> PyErr {
 fn simulate_array<'py>(
     py: Python<'py>,
     profile: &str,
-    requests: &Requests,
+    requests: &LoadedSource,
     drives: u32,
     array: &str,
     reads: &str,
@@ -88,7 +88,7 @@ fn simulate_array<'py>(
         timeline_spans: 0,
         audit,
     };
-    let source = requests.source(capacity)?;
+    let source = requests.source().on(capacity, false).map_err(errors::input_error)?;
     let progress = progress::shared(progress);
     progress.set_total(most_requests);
     let outcome = py
@@ -211,6 +211,47 @@ fn result<'py>(py: Python<'py>, outcome: &ArrayOutcome) -> PyResult<Bound<'py, P
     dict.set_item("die_share", share)?;
     dict.set_item("event_hash", format!("{:016x}", outcome.event_hash))?;
     Ok(dict)
+}
+
+fn latency_dict<'py>(py: Python<'py>, latency: &LatencySummary) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("count", latency.count)?;
+    dict.set_item("mean", latency.mean)?;
+    dict.set_item("p50", latency.p50)?;
+    dict.set_item("p99", latency.p99)?;
+    dict.set_item("p999", latency.p999)?;
+    dict.set_item("p9999", latency.p9999)?;
+    dict.set_item("max", latency.max)?;
+    Ok(dict)
+}
+
+fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    for (delay, found) in Delay::ALL.into_iter().zip(summary.delays.0) {
+        let DelaySummary {
+            delayed,
+            share_of_requests,
+            share_of_latency,
+            mean,
+            p50,
+            p99,
+            p999,
+            p9999,
+            max,
+        } = found;
+        let dict = PyDict::new(py);
+        dict.set_item("delayed", delayed)?;
+        dict.set_item("share_of_requests", share_of_requests)?;
+        dict.set_item("share_of_latency", share_of_latency)?;
+        dict.set_item("mean", mean)?;
+        dict.set_item("p50", p50)?;
+        dict.set_item("p99", p99)?;
+        dict.set_item("p999", p999)?;
+        dict.set_item("p9999", p9999)?;
+        dict.set_item("max", max)?;
+        all.set_item(delay.name(), dict)?;
+    }
+    Ok(all)
 }
 
 /// Adds the functions to the module.

@@ -26,7 +26,7 @@ impl Device {
         Self { info: device.info().clone(), device: Mutex::new(device) }
     }
 
-    /// What it is.
+    /// Gives the description of the device.
     #[must_use]
     pub fn about(&self) -> &DeviceInfo {
         &self.info
@@ -49,8 +49,9 @@ impl Device {
 
 #[pymethods]
 impl Device {
-    /// What it is: name, model, kind (block_device, file, memory, simulated), capacity_bytes,
-    /// sector_bytes, queue_depth, most_bytes, is_read_only, has_trim, is_virtual, holds_data.
+    /// Description of the device: name, model, kind (block_device, file, memory, simulated),
+    /// capacity_bytes, sector_bytes, queue_depth, most_bytes, is_read_only, has_trim, is_virtual,
+    /// holds_data.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let DeviceInfo { name, model, kind, limits, queue_depth, .. } = &self.info;

@@ -1,4 +1,4 @@
-//! What copies of pages came to, as a dict.
+//! Statistics of page copies, as a dict.
 
 use block::CopyWork;
 use pyo3::prelude::*;

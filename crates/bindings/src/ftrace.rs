@@ -11,7 +11,7 @@ use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::trace_error;
 
-/// What stands in the columns for a file or an offset that is not known.
+/// Values in the columns for a file or an offset that is not known.
 const NO_FILE: u32 = u32::MAX;
 const NO_OFFSET: u64 = u64::MAX;
 
@@ -151,11 +151,11 @@ type Columns<'py> = Vec<Vec<Bound<'py, PyAny>>>;
 /// Reads numbers of any events out of the pages that `trace_pipe_raw` of tracefs gave, one file for
 /// each processor.
 ///
-/// `header_page` is the kernel's text of that name; `wanted` has for each kind of event its `format`
-/// and the names of fields. Gives for each kind, as asked for, a list of arrays: time_ns (uint64,
-/// the trace's clock), thread (uint32), and the fields (uint64; what has a sign is extended), by
-/// time. Then counts: other_events, gaps, missed_events, cut_bytes. Progress counts events. Raises
-/// InputError, Cancelled.
+/// `header_page` is the kernel's text of that name; `wanted` has for each kind of event its
+/// `format` and the names of fields. Gives for each kind, as asked for, a list of arrays: time_ns
+/// (uint64, the trace's clock), thread (uint32), and the fields (uint64; signed ones are extended),
+/// by time. Then counts: other_events, gaps, missed_events, cut_bytes. Progress counts events.
+/// Raises InputError, Cancelled.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 #[pyo3(signature = (paths, header_page, wanted, progress=None))]

@@ -6,12 +6,10 @@ mod array;
 mod array_models;
 mod devices;
 mod drive;
-mod drive_logs;
 mod drive_replication;
-mod drive_requests;
-mod drive_result;
 mod errors;
 mod ftrace;
+mod jobs;
 mod layers;
 mod models;
 mod numbers;
@@ -19,8 +17,6 @@ mod probe;
 mod progress;
 mod python_policy;
 mod registry;
-mod replay;
-mod requests;
 mod simulate;
 mod stats;
 mod synth;
@@ -31,7 +27,7 @@ mod workload;
 
 use pyo3::prelude::*;
 
-/// What Flashwright computes, behind the Python package.
+/// The computing core of Flashwright, behind the Python package.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -48,14 +44,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     workload::register(module)?;
     simulate::register(module)?;
     python_policy::register(module)?;
-    requests::register(module)?;
+    jobs::register(module)?;
     drive::register(module)?;
     array::register(module)?;
     array_models::register(module)?;
     devices::register(module)?;
     layers::register(module)?;
     probe::register(module)?;
-    replay::register(module)?;
     transactions::register(module)?;
     volumes::register(module)
 }

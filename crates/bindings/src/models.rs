@@ -195,7 +195,7 @@ fn markov_pdf<'py>(
     Ok(after.into_pyarray(py))
 }
 
-/// What one choice from a cleaning window of B erase blocks saves over LRU.
+/// Gain of one choice from a cleaning window of B erase blocks over LRU.
 #[pyclass(frozen, get_all, module = "flashwright._core")]
 struct WindowBenefit {
     /// Mean valid pages of the oldest erase block.
@@ -354,7 +354,7 @@ impl LeastCost {
         self.bound.over_provisioning
     }
 
-    /// How pages were grouped: "exact", "powers_of_two", or "ratio 1.001" and the like.
+    /// Grouping of pages: "exact", "powers_of_two", or "ratio 1.001" and the like.
     #[getter]
     fn binning(&self) -> &str {
         &self.binning

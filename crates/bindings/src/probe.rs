@@ -41,9 +41,9 @@ fn experiments(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     EXPERIMENTS.iter().map(|entry| experiment_dict(py, entry)).collect()
 }
 
-/// What is known of the experiment of a spec such as `chunk_size(most=64Ki)`, as a dict like those
-/// of `experiments` with `spec`: the experiment with all its parameters. Raises InputError if there
-/// is none of that name, or a parameter is wrong.
+/// Describes the experiment of a spec such as `chunk_size(most=64Ki)`, as a dict like those of
+/// `experiments` with `spec`: the experiment with all its parameters. Raises InputError if there is
+/// none of that name, or a parameter is wrong.
 #[pyfunction]
 fn experiment<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyDict>> {
     let (entry, args) = find(spec).map_err(errors::input_error)?;

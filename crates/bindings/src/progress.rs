@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-/// How far long work is, and the way to stop it. Pass one to a function that takes `progress`, and
+/// Progress of long work, and the way to stop it. Pass one to a function that takes `progress`, and
 /// ask it from another thread.
 #[pyclass(frozen, module = "flashwright._core")]
 #[derive(Default)]

@@ -17,8 +17,8 @@ const NONE: u32 = u32::MAX;
 const MOST_STREAMS: usize = u16::MAX as usize;
 const MOST_AHEAD: usize = 1 << 16;
 
-/// What a policy may look at: erase blocks, streams and the logical clock, as they are when it is
-/// asked. Arrays are copies.
+/// State of the flash that a policy may look at: erase blocks, streams and the logical clock, as
+/// they are when it is asked. Arrays are copies.
 #[pyclass(frozen, module = "flashwright._core")]
 pub struct FlashState(Mutex<Device>);
 
@@ -94,7 +94,7 @@ impl FlashState {
     }
 }
 
-/// What went wrong in a policy, for whoever runs it; the run is asked to stop.
+/// Error of a policy, kept for the caller of the run; the run is asked to stop.
 pub struct Failure {
     error: Mutex<Option<PyErr>>,
     progress: Arc<units::Progress>,
@@ -106,7 +106,7 @@ impl Failure {
         Arc::new(Self { error: Mutex::new(None), progress })
     }
 
-    /// What was raised, if anything was.
+    /// Takes the exception that was raised, if one was.
     pub fn take(&self) -> Option<PyErr> {
         self.error.lock().expect("nothing that holds the lock can panic").take()
     }
@@ -117,7 +117,7 @@ impl Failure {
     }
 }
 
-/// Which questions a policy answers beyond the two that all do.
+/// Questions that a policy answers beyond the two that all do.
 #[derive(Clone, Copy, Default)]
 struct Answers {
     donor: bool,
@@ -185,17 +185,17 @@ fn number(policy: &Bound<'_, PyAny>, name: &str, most: usize) -> PyResult<usize>
     }
 }
 
-/// What the policy is called: its `name`.
+/// Gives the `name` of the policy.
 pub fn name_of(policy: &Bound<'_, PyAny>) -> PyResult<String> {
     policy.getattr("name")?.extract()
 }
 
 impl<const PER_STREAM: bool> PythonPolicy<PER_STREAM> {
-    /// The policy, begun on this device.
+    /// Begins the policy on this device.
     ///
     /// # Errors
-    /// What Python raises; `InputError` for a number out of its range, or if the policy is to
-    /// choose victims and cannot.
+    /// Any exception from Python; `InputError` for a number out of its range, or if the policy is
+    /// to choose victims and cannot.
     pub fn begin(
         policy: &Bound<'_, PyAny>,
         settings: &CountingSettings,
@@ -518,7 +518,7 @@ impl<const PER_STREAM: bool> Placement for PythonPolicy<PER_STREAM> {
 /// Plays a source through an FTL with a policy of Python's.
 ///
 /// # Errors
-/// What the policy raised, or what is wrong with its answers; whatever else ends a run, by
+/// The exception that the policy raised, or the error in its answers; whatever else ends a run, by
 /// `otherwise`.
 pub fn simulate(
     policy: &Bound<'_, PyAny>,

@@ -7,8 +7,6 @@ use pyo3::types::PyDict;
 use traces::{formats, synth};
 use units::Geometry;
 
-use crate::layers::layer_dicts;
-
 fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", param.name)?;
@@ -18,7 +16,7 @@ fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict
     Ok(dict)
 }
 
-/// What is known of a variant, as a dict.
+/// Gives the entry of a variant in the registry as a dict: name, parameters, source.
 pub fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", info.name)?;
@@ -32,7 +30,7 @@ pub fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// What is known of variants, as dicts.
+/// Gives the entries of variants in the registry as dicts.
 pub fn info_dicts<'py>(
     py: Python<'py>,
     infos: impl Iterator<Item = &'static Info>,
@@ -40,9 +38,9 @@ pub fn info_dicts<'py>(
     infos.map(|info| info_dict(py, info)).collect()
 }
 
-/// Whether a policy knows what no drive can: it cannot be made without the update frequencies of
-/// all pages.
-fn is_oracle(info: &Info) -> bool {
+/// Returns true if a policy uses knowledge that no drive has: it cannot be made without the update
+/// frequencies of all pages, or the future. A spec that is wrong uses none.
+fn is_oracle(spec: &Spec) -> bool {
     struct Made;
     impl PlacementVisitor for Made {
         type Output = ();
@@ -50,11 +48,17 @@ fn is_oracle(info: &Info) -> bool {
     }
     let geometry = Geometry::with_over_provisioning(4096, 64, 1 << 16, 0.5)
         .expect("a small device is possible");
-    let spec = Spec { name: info.name.to_owned(), given: vec![] };
     matches!(
-        visit_placement(&spec, &placement::Context::new(geometry, 1), Made),
+        visit_placement(spec, &placement::Context::new(geometry, 1), Made),
         Err(BuildError::NeedsWeights(_) | BuildError::NeedsFuture(_))
     )
+}
+
+/// Whether a placement policy with its parameters uses knowledge that no drive has: the update
+/// frequencies of all pages, or the future. False for a spec that is wrong.
+#[pyfunction]
+fn placement_is_oracle(spec: &str) -> bool {
+    Spec::parse(spec).is_ok_and(|spec| is_oracle(&spec))
 }
 
 fn placement_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
@@ -64,7 +68,27 @@ fn placement_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             let dict = info_dict(py, &entry.info)?;
             dict.set_item("victim", entry.victim)?;
             dict.set_item("bytes_per_page", entry.bytes_per_page)?;
-            dict.set_item("oracle", is_oracle(&entry.info))?;
+            let spec = Spec { name: entry.info.name.to_owned(), given: vec![] };
+            dict.set_item("oracle", is_oracle(&spec))?;
+            Ok(dict)
+        })
+        .collect()
+}
+
+/// Every layer, with its counters: a list of dicts with name, unit-bearing names and help.
+fn layer_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    layers::LAYERS
+        .iter()
+        .map(|entry| {
+            let dict = info_dict(py, &entry.info)?;
+            let counters = entry.counters.iter().map(|counter| {
+                let dict = PyDict::new(py);
+                dict.set_item("name", counter.name)?;
+                dict.set_item("help", counter.help)?;
+                dict.set_item("is_level", counter.is_level)?;
+                Ok(dict)
+            });
+            dict.set_item("counters", counters.collect::<PyResult<Vec<_>>>()?)?;
             Ok(dict)
         })
         .collect()
@@ -95,6 +119,7 @@ fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     all.set_item("workload", info_dicts(py, synth::REGISTRY.iter().map(|entry| &entry.info))?)?;
     all.set_item("layer", layer_dicts(py)?)?;
     all.set_item("trace_format", format_dicts(py)?)?;
+    all.set_item("device", info_dicts(py, devices::variants())?)?;
     Ok(all)
 }
 
@@ -124,6 +149,7 @@ fn parse_duration(text: &str, unit: f64) -> Option<f64> {
 /// Whatever Python raises.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(listing, module)?)?;
+    module.add_function(wrap_pyfunction!(placement_is_oracle, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(parse_count, module)?)?;
     module.add_function(wrap_pyfunction!(parse_duration, module)?)

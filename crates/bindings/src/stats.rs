@@ -69,10 +69,10 @@ fn column<'py>(py: Python<'py>, column: Column) -> Bound<'py, PyAny> {
     }
 }
 
-/// What a trace holds, in one pass and in memory bounded by its footprint (12 to 14 bytes for each
-/// page touched).
+/// Computes statistics of a trace, in one pass and in memory bounded by its footprint (12 to 14
+/// bytes for each page touched).
 ///
-/// `path` is a trace file, `-` for standard input, or `synth:name?key=value&...`: the page writes
+/// `path` is a trace file, `-` for standard input, or `synth:name(key=value,...)`: the page writes
 /// of a synthetic workload count as writes of one page each. They have no times; the clock counts
 /// them, as it does for a trace without times. `seed` is for synthetic workloads, `format` and
 /// `skip_bad` for traces. Progress counts bytes of the file, or page writes.

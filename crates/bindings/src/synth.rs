@@ -53,7 +53,7 @@ fn write(
 /// Writes a synthetic workload to the trace file `dst`, whose ending tells the format if
 /// `to_format` does not.
 ///
-/// `spec` is `uniform?pages=1Mi&updates=15x`, with or without `synth:` before it. Page writes have
+/// `spec` is `uniform(pages=1Mi,updates=15x)`, with or without `synth:` before it. Page writes have
 /// no times. Progress counts page writes. Returns name, logical_pages, requests, to_format. Raises
 /// InputError, RunError if `dst` cannot be written, Cancelled.
 #[pyfunction]

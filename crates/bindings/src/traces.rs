@@ -90,7 +90,7 @@ impl Trace {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner).skipped
     }
 
-    /// What was found besides requests so far, by the stream that read last: skipped, left_out
+    /// Facts found besides requests so far, by the stream that read last: skipped, left_out
     /// (records by reason), lost_events, warnings.
     #[getter]
     fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -147,10 +147,10 @@ fn open_trace(
 /// Reads the trace `src` and writes it to `dst`, whose ending tells the format if `to_format` does
 /// not.
 ///
-/// Returns what was done: from_format, to_format, requests, dropped (requests that the format
-/// cannot hold and that were to be dropped), skipped (malformed records), left_out (records by
-/// reason), lost_events, warnings, clamped_times, start_ns, timeless, streams_are_volumes, sources. Progress counts bytes of `src`. Raises InputError,
-/// RunError if `dst` cannot be written, Cancelled.
+/// Returns a summary: from_format, to_format, requests, dropped (requests that the format cannot
+/// hold and that were to be dropped), skipped (malformed records), left_out (records by reason),
+/// lost_events, warnings, clamped_times, start_ns, timeless, streams_are_volumes, sources. Progress
+/// counts bytes of `src`. Raises InputError, RunError if `dst` cannot be written, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (src, dst, from_format=None, to_format=None, skip_bad=0, progress=None))]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
@@ -185,7 +185,7 @@ fn convert_trace<'py>(
     Ok(dict)
 }
 
-/// What a reader found besides requests.
+/// Gives the facts that a reader found besides requests, as a dict.
 pub fn reading<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     tell(&dict, facts)?;

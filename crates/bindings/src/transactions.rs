@@ -14,11 +14,11 @@ use hdrhistogram::Histogram;
 use numpy::IntoPyArray as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use ssd::drive::measure::LEAST_FOR_P9999;
 use units::Nanos;
 
 use crate::devices::Device;
 use crate::drive_replication::replication_dict;
-use crate::drive_result::p9999;
 use crate::errors;
 use crate::layers::{facts_of, open_blank, part_of};
 use crate::progress::{self, Progress};
@@ -65,8 +65,8 @@ impl LoadedTransactions {
 
 #[pymethods]
 impl LoadedTransactions {
-    /// What they are of: name, page_bytes, pages, bytes, rows, kinds, scale (what its size follows
-    /// from), relations (name, is_index, first_page, pages).
+    /// Database of the transactions: name, page_bytes, pages, bytes, rows, kinds, scale (from which
+    /// its size follows), relations (name, is_index, first_page, pages).
     #[getter]
     fn database<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (about, dict) = (&self.database, PyDict::new(py));
@@ -93,7 +93,7 @@ impl LoadedTransactions {
         Ok(dict)
     }
 
-    /// What a trace held: committed, aborted, unfinished, reads, writes; None of a benchmark.
+    /// Counts of a trace: committed, aborted, unfinished, reads, writes; None of a benchmark.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Load::Trace(trace) = &self.load else { return Ok(None) };
@@ -138,7 +138,7 @@ fn load_transactions(
     Ok(LoadedTransactions { load: Load::Trace(Box::new(trace)), database })
 }
 
-/// What can be named: `benchmarks`, `buffers` and `lock_rules`, each as a list of variants.
+/// Lists the variants that can be named: `benchmarks`, `buffers` and `lock_rules`.
 #[pyfunction]
 fn transaction_variants(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -171,7 +171,7 @@ fn amount(name: &str, transactions: Option<u64>, seconds: Option<f64>) -> PyResu
     })
 }
 
-/// How transactions are played: the keyword arguments of `play_transactions`, as a dict.
+/// Keyword arguments of `play_transactions`, as a dict.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Given {
@@ -332,7 +332,8 @@ fn summary<'py>(py: Python<'py>, histogram: &Histogram<u64>) -> PyResult<Bound<'
     for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
         dict.set_item(name, histogram.value_at_quantile(quantile))?;
     }
-    dict.set_item("p9999", p9999(histogram))?;
+    let is_known = histogram.len() >= LEAST_FOR_P9999;
+    dict.set_item("p9999", is_known.then(|| histogram.value_at_quantile(0.9999)))?;
     dict.set_item("max", histogram.max())?;
     dict.set_item("worst_percent_mean", Measured::mean_of_worst_percent(histogram))?;
     Ok(dict)

@@ -132,12 +132,12 @@ fn create_volume<'py>(
     Ok(dict)
 }
 
-/// What is on a device, which is only read: the header of its volume as a dict, `device_bytes` and
-/// `notes` on what is odd; of its staging device, which is at `staging` or where it was last, a
-/// dict `staging`: `device`, `device_bytes`, `data_bytes` and `problem`; and a dict `memory`, the
-/// most that it takes, in bytes: `layers`, a list of (name, tables, held, opening) or None with the
-/// reason in `problem`, `device_bytes`, `request_bytes` and `most_bytes`; `user` says who uses it
-/// now, or is None. Raises InputError if there is no volume.
+/// Describes the volume on a device, which is only read. Gives a dict: the header of the volume,
+/// `device_bytes`, and `notes` on oddities; `staging`, on its staging device, which is at `staging`
+/// or where it was last: a dict with `device`, `device_bytes`, `data_bytes` and `problem`;
+/// `memory`, on the most memory that it takes, in bytes: a dict with `layers`, a list of (name,
+/// tables, held, opening) or None with the reason in `problem`, `device_bytes`, `request_bytes` and
+/// `most_bytes`; and `user`, who uses it now, or None. Raises InputError if there is no volume.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
 fn volume_about<'py>(
@@ -163,8 +163,8 @@ fn check_volume_memory(
 }
 
 /// Lays out the area of the volume on a device on another, in place of the one that it has, there
-/// or on a third. `lose` allows what is on a staging device alone to be lost, if the volume
-/// was not closed; `destroy` what the new device holds. Its header as a dict. Raises InputError,
+/// or on a third. `lose` allows what is on a staging device alone to be lost, if the volume was not
+/// closed; `destroy` what the new device holds. Returns its header as a dict. Raises InputError,
 /// RunError.
 #[pyfunction]
 #[pyo3(signature = (device, staging, *, lose=false, destroy=false))]
@@ -182,8 +182,8 @@ fn restage_volume<'py>(
 
 /// Takes the staging device of the volume on a device away, which is at `staging` or where it was
 /// last: all of it lies on its own device then. `lose` allows what is on the staging device alone
-/// to be lost, if that cannot be opened. Its header as a dict, and a dict `staging`: `device`, and
-/// `problem`, why that has its headers still. Raises InputError, RunError.
+/// to be lost, if that cannot be opened. Returns its header as a dict, and a dict `staging`:
+/// `device`, and `problem`, why that has its headers still. Raises InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None, lose=false))]
 fn unstage_volume<'py>(
@@ -202,8 +202,8 @@ fn unstage_volume<'py>(
 }
 
 /// Gives the volume on a device, which was closed, another UUID, as a copy of a volume needs it;
-/// its staging device, which is at `staging` or where it was last, gets it, too. Its header as a
-/// dict, and `before`, the UUID that it had. Raises InputError, RunError.
+/// its staging device, which is at `staging` or where it was last, gets it, too. Returns its header
+/// as a dict, and `before`, the UUID that it had. Raises InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
 fn renew_volume<'py>(
@@ -318,8 +318,8 @@ fn allocate_file(
     py.detach(|| devices::allocate_file(&path, bytes)).map_err(crate::devices::device_error)
 }
 
-/// Why a device or a file is needed, by the headers on it and on the device that it belongs to;
-/// None if nothing that is durable names it.
+/// Tells why a device or a file is needed, by the headers on it and on the device that it belongs
+/// to; None if nothing that is durable names it.
 #[pyfunction]
 fn device_needed(py: Python<'_>, device: &str) -> Option<String> {
     py.detach(|| ::servers::needed(device))
@@ -329,15 +329,22 @@ fn device_needed(py: Python<'_>, device: &str) -> Option<String> {
 /// in use, and of an emulated drive that there is such a profile. Raises InputError.
 #[pyfunction]
 fn check_free(py: Python<'_>, device: &str) -> PyResult<()> {
-    let check = || match device.trim_start().starts_with("emulated") {
-        true => ::devices::check_emulated(device),
-        false => {
+    let check = || match ::devices::emulated_parts(device)? {
+        Some(_) => ::devices::check_emulated(device),
+        None => {
             let mut opening = ::devices::Opening::new(device, ::devices::Access::DestroyData);
             (opening.queue_depth, opening.most_bytes) = (1, 1 << 16);
             ::devices::open(&opening).map(|_| ())
         }
     };
     py.detach(check).map_err(crate::devices::device_error)
+}
+
+/// Names the parts of an emulated drive: its profile, and the file of its data or None. None if
+/// this names something else. Raises InputError if it has parameters that no such drive has.
+#[pyfunction]
+fn emulated_parts(device: &str) -> PyResult<Option<(String, Option<String>)>> {
+    ::devices::emulated_parts(device).map_err(crate::devices::device_error)
 }
 
 /// Checks that the kernel has ublk and that we may use it. Raises InputError with what is missing,
@@ -348,7 +355,7 @@ fn check_ublk() -> PyResult<()> {
 }
 
 /// Takes away the device of ublk by this number that the process `server` left, which is gone.
-/// Whether there was one. Raises RunError.
+/// Returns true if there was one. Raises RunError.
 #[pyfunction]
 fn remove_left_ublk(
     py: Python<'_>,
@@ -483,8 +490,8 @@ impl Volume {
         self.call(py, Request::Flush).map(|_| ())
     }
 
-    /// What it has done since it was opened, as Prometheus reads it. Raises RunError once it is
-    /// closed.
+    /// Gives the counters since the volume was opened, in the format of Prometheus. Raises RunError
+    /// once it is closed.
     fn metrics(&self, py: Python<'_>) -> PyResult<String> {
         let figures = py.detach(|| self.service.figures());
         figures
@@ -492,7 +499,7 @@ impl Volume {
             .ok_or_else(|| errors::run_error("the volume was closed"))
     }
 
-    /// What happened first that makes it of no use; None if nothing did.
+    /// Gives the first failure that makes the volume unusable; None if there was none.
     fn broken(&self, py: Python<'_>) -> Option<String> {
         let unserved = {
             let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
@@ -517,8 +524,8 @@ impl Volume {
     }
 
     /// Begins to read all that has checksums, in time that nobody else wants; with `begin=False`
-    /// nothing begins. How far that is, as the JSON that the control socket gives. Raises RunError
-    /// once the volume is closed.
+    /// nothing begins. Returns the progress as the JSON that the control socket gives. Raises
+    /// RunError once the volume is closed.
     #[pyo3(signature = (*, begin=true))]
     fn scrub(&self, py: Python<'_>, begin: bool) -> PyResult<String> {
         let figures = py.detach(|| match begin {
@@ -599,6 +606,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(resize_volume, module)?)?;
     module.add_function(wrap_pyfunction!(device_needed, module)?)?;
     module.add_function(wrap_pyfunction!(check_free, module)?)?;
+    module.add_function(wrap_pyfunction!(emulated_parts, module)?)?;
     module.add_function(wrap_pyfunction!(check_ublk, module)?)?;
     module.add_function(wrap_pyfunction!(remove_left_ublk, module)?)?;
     module.add_function(wrap_pyfunction!(allocate_file, module)?)

@@ -1,4 +1,4 @@
-//! What a simulation plays: a trace file, or a synthetic workload.
+//! Workloads of a simulation: a trace file, or a synthetic workload.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl Workload {
         }
     }
 
-    /// How many times the source is played.
+    /// Gives the number of times that the source is played.
     pub fn repeat(&self) -> u32 {
         self.repeat
     }
@@ -58,8 +58,8 @@ impl Workload {
         }
     }
 
-    /// How often each page is updated: exact probabilities of a synthetic workload, counts of a
-    /// trace.
+    /// Gives the update frequency of each page: exact probabilities of a synthetic workload, counts
+    /// of a trace.
     pub fn weights(&self) -> Vec<f64> {
         match &self.kind {
             WorkloadKind::Trace(trace) => {
@@ -71,7 +71,7 @@ impl Workload {
 }
 
 impl Workload {
-    /// What is known of a trace; of what is made up nothing.
+    /// Gives the facts found in a trace; none of a synthetic workload.
     fn facts(&self) -> Facts {
         match &self.kind {
             WorkloadKind::Trace(trace) => trace.facts.clone(),
@@ -94,7 +94,7 @@ impl Workload {
         self.page_bytes()
     }
 
-    /// How many times it is played.
+    /// Number of times that it is played.
     #[getter(repeat)]
     fn repeat_of(&self) -> u32 {
         self.repeat()
@@ -134,15 +134,15 @@ impl Workload {
         }
     }
 
-    /// What was found besides requests when the trace was read: skipped (malformed records),
-    /// left_out (records by reason), lost_events, warnings (sentences).
+    /// Facts found besides requests when the trace was read: skipped (malformed records), left_out
+    /// (records by reason), lost_events, warnings (sentences).
     #[getter]
     fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         reading(py, &self.facts())
     }
 
-    /// What tells this workload from any other: the files' hashes, or the spec with all its
-    /// parameters and the seed.
+    /// Identity of this workload: the files' hashes, or the spec with all its parameters and the
+    /// seed.
     #[getter]
     fn content_hash(&self) -> String {
         match &self.kind {
@@ -160,7 +160,7 @@ impl Workload {
         }
     }
 
-    /// How long one pass took to record, in nanoseconds; None if it has no times.
+    /// Recorded duration of one pass, in nanoseconds; None if it has no times.
     #[getter]
     fn duration_ns(&self) -> Option<u64> {
         match &self.kind {
@@ -184,14 +184,14 @@ impl Workload {
         Ok(found.map_err(errors::input_error)?.into_pyarray(py))
     }
 
-    /// How often each logical page is updated, in any unit: exact probabilities of a synthetic
-    /// workload, counts of a trace.
+    /// Gives the update frequency of each logical page, in any unit: exact probabilities of a
+    /// synthetic workload, counts of a trace.
     fn update_weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         py.detach(|| self.weights()).into_pyarray(py)
     }
 }
 
-/// Reads a trace file, or makes the synthetic workload of `synth:name?key=value&...`.
+/// Reads a trace file, or makes the synthetic workload of `synth:name(key=value,...)`.
 ///
 /// `page_size` in bytes; `repeat` plays the source that many times over; `seed` is for synthetic
 /// workloads. A trace is kept in memory up to `memory_limit_bytes` of page operations, 4 bytes

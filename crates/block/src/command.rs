@@ -1,4 +1,4 @@
-//! What is asked, and what comes of it.
+//! Commands to block devices, and their replies.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::Data;
 /// A request to a layer or a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Given back with the reply. Unique among those of its sender that are outstanding.
+    /// Number that the reply carries, too. Unique among the sender's outstanding commands.
     pub id: u32,
-    /// What it does.
+    /// The operation.
     pub op: IoOp,
-    /// First byte: a multiple of the sector's.
+    /// First byte: a multiple of the sector size.
     pub offset: u64,
-    /// Bytes: a multiple of the sector's, at least one; 0 for a flush.
+    /// Length in bytes: a multiple of the sector size, at least one sector; 0 for a flush.
     pub length: u32,
-    /// A write is done only when it is durable (FUA).
+    /// True if a write is done only when it is durable (FUA).
     pub is_fua: bool,
-    /// Of a write: how long what it writes is expected to live.
+    /// Expected lifetime of the data of a write.
     pub lifetime: Lifetime,
-    /// What is written; absent for all else, and where a trace without data is played.
+    /// Data of a write. Absent for all other operations, and where a trace without data is played.
     pub data: Data,
 }
 
@@ -41,22 +41,23 @@ impl Command {
         Self { data, ..Self::new(id, IoOp::Write, offset, length) }
     }
 
-    /// The same, failed.
+    /// Makes a failure of this command, for the given reason.
     #[must_use]
     pub fn failed(&self, reason: impl Into<Arc<str>>) -> Failure {
         Failure::Io { op: self.op, offset: self.offset, length: self.length, reason: reason.into() }
     }
 
-    /// The byte behind it.
+    /// Gives the first byte after the command's range.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.offset + self.length as u64
     }
 
-    /// Refuses what is not of whole sectors or not within the limits: a bug of whoever sent it.
+    /// Checks that the command has whole sectors and keeps to the limits. A violation is a bug of
+    /// the sender.
     ///
     /// # Panics
-    /// If so.
+    /// If it does not.
     pub fn check(&self, limits: Limits) {
         let Self { op, offset, length, .. } = *self;
         let sector = u64::from(limits.sector_bytes);
@@ -85,43 +86,43 @@ impl Command {
 /// The end of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// That of the command.
+    /// The command's number.
     pub id: u32,
-    /// What was read (absent for all else), or why it failed.
+    /// Data that was read (absent for all other operations), or the reason of the failure.
     pub outcome: Result<Data, Failure>,
 }
 
-/// Why a command failed.
+/// Failure of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
-    /// The device did.
+    /// The device failed the command.
     #[error("{op} of {length} bytes at byte {offset} failed: {reason}", op = op.name())]
     Io {
-        /// What it did.
+        /// The operation of the command.
         op: IoOp,
         /// First byte.
         offset: u64,
         /// Bytes.
         length: u32,
-        /// What the device or the system says.
+        /// Message of the device or of the system.
         reason: Arc<str>,
     },
-    /// Something that was acknowledged could not be written back: nothing but reads is taken any
-    /// more, and those only where they give what was written.
+    /// Acknowledged data could not be written back. From then on only reads are accepted, and only
+    /// those that still return the data that was written.
     #[error(
         "the layer `{layer}` takes no write any more until it is opened again and recovered: \
          {cause}"
     )]
     Poisoned {
-        /// Which layer.
+        /// The layer that failed.
         layer: &'static str,
-        /// What happened first.
+        /// The first failure, which led to this.
         cause: Arc<str>,
     },
 }
 
 impl Failure {
-    /// What the device or the system says, without the command.
+    /// Gives the message of the device or of the system, without the command.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -130,46 +131,46 @@ impl Failure {
         }
     }
 
-    /// Whether nothing that was acknowledged can be lost by it: a read failed, or a trim.
+    /// Returns true if the failure loses no acknowledged data: it is that of a read or of a trim.
     #[must_use]
     pub const fn loses_nothing(&self) -> bool {
         matches!(self, Self::Io { op: IoOp::Read | IoOp::Trim, .. })
     }
 
-    /// Whether reads may give what is older than what was written, if a flush ends so: a device
-    /// may drop what it could not make durable. A poisoned layer gives what was written, or fails.
+    /// Returns true if, after a flush that failed so, reads may return data older than what was
+    /// written: a device may drop what it could not make durable. A poisoned layer returns what was
+    /// written, or fails.
     #[must_use]
     pub const fn may_have_dropped_writes(&self) -> bool {
         matches!(self, Self::Io { .. })
     }
 }
 
-/// What may be asked of a layer or device.
+/// Limits of the commands that a layer or device accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes that can be addressed: whole sectors.
+    /// Bytes that can be addressed: a multiple of the sector size.
     pub capacity_bytes: u64,
-    /// Bytes of a sector: offsets and lengths are multiples of it, and it is what a power cut does
-    /// not tear.
+    /// Bytes of a sector. Offsets and lengths are multiples of it, and a power cut does not tear
+    /// it.
     pub sector_bytes: u32,
     /// Longest command, in bytes; trims may be longer.
     pub most_bytes: u32,
 }
 
-/// What is told to the layers beside commands.
+/// Messages to the layers besides commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// The database began a checkpoint: it will write all that is older.
+    /// The database began a checkpoint: it will write all pages changed before.
     CheckpointBegins,
-    /// The database ended a checkpoint: all that it wrote since has to be on the device when it is
-    /// told so (by FLUSH or FUA).
+    /// The database ended a checkpoint: everything that it wrote since the checkpoint began must be
+    /// durable when the next FLUSH or FUA write is acknowledged.
     CheckpointEnds,
-    /// Read all that is kept and hold it against its checksums, once, while nothing else is to be
-    /// done.
+    /// Reads everything stored and checks it against its checksums, once, when the device is idle.
     Scrub,
-    /// A pass that goes on ends where it is.
+    /// Ends a scrub under way where it is.
     ScrubEnds,
-    /// Write back all that is held back, and do no more than that: the volume is about to be
+    /// Writes back everything that is held back, and does nothing else: the volume is about to be
     /// closed, or a measurement to end.
     Drain,
 }

@@ -1,28 +1,27 @@
-//! What a write carries and a read brings: bytes that are shared, not copied.
+//! Data of writes and reads: bytes that are shared, not copied.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-/// The bytes of a command, in one or more pieces; or none, where a trace that holds no data is
-/// played.
+/// The bytes of a command, in one or more pieces; absent where a trace without data is played.
 ///
-/// A layer passes on what it was given: where there are no bytes above, there are none below, and
-/// lengths are those of the commands.
+/// A layer passes on the kind that it was given: if the data is absent above, it is absent below,
+/// and lengths are those of the commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Data {
-    /// No bytes: of reads and flushes on their way down, and of everything where a trace without
-    /// data is played.
+    /// No bytes: reads and flushes before they are carried out, and everything where a trace
+    /// without data is played.
     #[default]
     Absent,
-    /// In one piece.
+    /// Bytes in one piece.
     Whole(Bytes),
-    /// In several, one after the other.
+    /// Bytes in several pieces, one after the other.
     Pieces(Vec<Bytes>),
 }
 
 impl Data {
-    /// Zeros.
+    /// This many zeros.
     #[must_use]
     pub fn zeros(length: usize) -> Self {
         Self::Whole(BytesMut::zeroed(length).freeze())
@@ -34,19 +33,19 @@ impl Data {
         Self::Whole(Bytes::copy_from_slice(bytes))
     }
 
-    /// Whether there are no bytes.
+    /// Returns true if the data is absent.
     #[must_use]
     pub const fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    /// Bytes that are there: 0 if absent.
+    /// Number of bytes: 0 if absent.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pieces().iter().map(Bytes::len).sum()
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -62,7 +61,7 @@ impl Data {
         }
     }
 
-    /// A part of it, which shares its bytes; absent if it is.
+    /// A part of the data, which shares its bytes; absent if the data is.
     ///
     /// # Panics
     /// If the range is not within it.
@@ -87,7 +86,7 @@ impl Data {
         }
     }
 
-    /// Puts `more` behind it. Both have bytes, or neither has, or it is the first.
+    /// Appends `more`. Either both have bytes, or both are absent, or `self` is empty so far.
     pub fn append(&mut self, more: Self) {
         *self = match (std::mem::take(self), more) {
             (Self::Absent, more) => more,
@@ -103,7 +102,8 @@ impl Data {
         };
     }
 
-    /// All bytes in one piece: shared if they are in one already, else copied; none if absent.
+    /// All bytes in one piece: shared if they already are in one piece, else copied. `None` if
+    /// absent.
     #[must_use]
     pub fn joined(&self) -> Option<Bytes> {
         match self {
@@ -119,7 +119,7 @@ impl Data {
         }
     }
 
-    /// A copy with `patch` laid over it from byte `at` on; absent if either is.
+    /// A copy with `patch` written over the bytes from `at` on; absent if either is absent.
     ///
     /// # Panics
     /// If the patch is not within it.
@@ -131,7 +131,7 @@ impl Data {
         Self::Whole(bytes.freeze())
     }
 
-    /// Copies it to where `to` says.
+    /// Copies the bytes to `to`.
     ///
     /// # Panics
     /// If the lengths differ.

@@ -1,4 +1,4 @@
-//! What takes commands, on a clock of its own.
+//! The interface of block devices: they take commands and complete them on a clock of their own.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use units::{IoOp, Nanos};
 
 use crate::{Command, Failure, Limits, Reply, SharedBytes, Signal, Telemetry};
 
-/// What kind of device it is.
+/// Kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A block device of the kernel.
@@ -33,31 +33,34 @@ impl DeviceKind {
     }
 }
 
-/// What is known of a device before the first command.
+/// Properties of a device, known before the first command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// How the user named it.
+    /// The device's name as the user gave it.
     pub name: String,
-    /// What it says of itself: vendor and model, or the profile; empty if nothing.
+    /// The model that the device reports: vendor and model, or the profile; empty if none.
     pub model: String,
-    /// What it is.
+    /// The kind of device.
     pub kind: DeviceKind,
-    /// What may be asked of it.
+    /// Limits of its commands.
     pub limits: Limits,
-    /// Most commands that may be outstanding.
+    /// Most commands that may be outstanding at once.
     pub queue_depth: u32,
-    /// Writes and trims fail.
+    /// True if writes and trims fail.
     pub is_read_only: bool,
-    /// Trims are carried out; otherwise they fail.
+    /// True if trims are carried out; otherwise they fail.
     pub has_trim: bool,
-    /// Time does not pass by itself, and waiting costs none.
+    /// A trim of a multiple of these bytes is a write of zeros: reads see it from its reply on, and
+    /// the next flush makes it durable. `None` where a trim promises no more than the contract.
+    pub zeroing_bytes: Option<u32>,
+    /// True if time is virtual: it does not pass by itself, and waiting takes no real time.
     pub is_virtual: bool,
-    /// Writes carry their bytes, and reads bring them.
+    /// True if writes carry their bytes and reads return them.
     pub holds_data: bool,
 }
 
 impl DeviceInfo {
-    /// Why it does not do what a command asks for, if it does not.
+    /// Gives the reason for which the device refuses a command, if it does.
     ///
     /// # Panics
     /// As [`Command::check`]; or if a write brings no bytes to a device that holds them.
@@ -79,18 +82,27 @@ impl DeviceInfo {
     }
 }
 
-/// The end of a command, and when.
+/// Bytes from an offset on that are all data or all a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Number of bytes, at least 1.
+    pub length: u64,
+    /// True if they read as zeros and take no space below. Other bytes may be zeros, too.
+    pub is_hole: bool,
+}
+
+/// The end of a command, with its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What became of it.
+    /// The reply to the command.
     pub reply: Reply,
-    /// When it was submitted, in nanoseconds on the device's clock.
+    /// Time of submission, in nanoseconds on the device's clock.
     pub submitted_at: Nanos,
-    /// When it was found completed, in nanoseconds on the device's clock.
+    /// Time at which it was found completed, in nanoseconds on the device's clock.
     pub completed_at: Nanos,
 }
 
-/// Why a device is of no use any more, or does not do what was asked.
+/// Errors of a device as a whole or of one of its commands.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
     /// A command failed.
@@ -98,76 +110,85 @@ pub enum BlockError {
     Failed {
         /// The device.
         name: String,
-        /// Which command, and why.
+        /// The command and the reason.
         failure: Failure,
     },
-    /// The device as a whole cannot be used any more: nothing that is outstanding is replied to.
+    /// The device as a whole has failed: outstanding commands get no reply.
     #[error("device `{name}`: {reason}")]
     Gone {
         /// The device.
         name: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Wakes the thread that waits for a device, from any other.
+/// Wakes the thread that waits for a device; any thread may call it.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// Whoever takes commands and replies to them, on a clock of its own, by the [contract](crate).
+/// A device or layer that takes commands and replies to them on a clock of its own, by the
+/// [contract](crate).
 pub trait BlockDevice: Send {
-    /// What it is.
+    /// The device's properties.
     fn info(&self) -> &DeviceInfo;
 
-    /// Nanoseconds since it was opened.
+    /// Nanoseconds since the device was opened.
     fn now(&mut self) -> Nanos;
 
     /// Commands submitted and not yet completed.
     fn outstanding(&self) -> u32;
 
-    /// Takes a command. Whatever becomes of it, a completion says so. One that is alone may be sent
-    /// only by the next call of `wait` or `submit`: whoever submits one waits, too.
+    /// Takes a command. Its outcome, whatever it is, comes as a completion. A device may hold a
+    /// single command back until the next call of `wait` or `submit`, so call `wait` after
+    /// submitting.
     ///
     /// # Panics
     /// As [`DeviceInfo::refuses`], or if more are outstanding than allowed.
     fn submit(&mut self, command: Command);
 
-    /// Waits until a command is completed or the clock reaches `until` (`Nanos::MAX`: for ever),
-    /// and puts all that are completed into `completed`. If nothing is outstanding it returns at
+    /// Waits until a command completes or the clock reaches `until` (`Nanos::MAX`: for ever), and
+    /// appends all completed commands to `completed`. If nothing is outstanding it returns at
     /// `until`.
     ///
     /// # Errors
-    /// [`BlockError::Gone`]. What was completed before is in `completed`.
+    /// [`BlockError::Gone`]. Commands that completed before are in `completed`.
     ///
     /// # Panics
     /// If nothing is outstanding and `until` is `Nanos::MAX`.
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError>;
 
-    /// What it can tell of itself since it was opened: nothing unless it is simulated, or has
-    /// layers. It looks at every erase block: ask seldom.
+    /// Counters since the device was opened: empty unless it is simulated or has layers. Reading
+    /// them visits every erase block: ask seldom.
     fn telemetry(&self) -> Telemetry {
         Telemetry::default()
     }
 
-    /// Told beside commands. Only layers take notice.
+    /// Tells whether the range begins with data or with a hole, and how far that goes: at least one
+    /// byte. Commands under way may or may not be included.
+    fn extent(&mut self, offset: u64, length: u64) -> Extent {
+        let _ = offset;
+        Extent { length, is_hole: false }
+    }
+
+    /// Sends a message besides commands. Only layers take notice.
     fn signal(&mut self, signal: Signal) {
         let _ = signal;
     }
 
-    /// What makes a [`BlockDevice::wait`] that is under way, or else the next one, return early,
-    /// though nothing may be completed. `None` where nothing does.
+    /// Gives a function that makes the current [`BlockDevice::wait`], or else the next one, return
+    /// early, though nothing may be completed. `None` if waits cannot be interrupted.
     fn waker(&mut self) -> Option<Waker> {
         None
     }
 
-    /// Its bytes for any thread, without a way through the one that has the device. `None` where
+    /// Gives direct access to the device's bytes from any thread, without commands. `None` where
     /// commands have an order or a time of their own.
     fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
         None
     }
 }
 
-/// Passes all on to another.
+/// Forwards all calls to the device behind a pointer.
 macro_rules! pass_on {
     ($($pointer:ty),+) => {$(
         impl<D: BlockDevice + ?Sized> BlockDevice for $pointer {
@@ -197,6 +218,10 @@ macro_rules! pass_on {
 
             fn telemetry(&self) -> Telemetry {
                 (**self).telemetry()
+            }
+
+            fn extent(&mut self, offset: u64, length: u64) -> Extent {
+                (**self).extent(offset, length)
             }
 
             fn signal(&mut self, signal: Signal) {

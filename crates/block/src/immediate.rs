@@ -9,20 +9,20 @@ use crate::{
     Reply,
 };
 
-/// Whoever carries out one command after the other.
+/// Devices that carry out one command after the other.
 pub trait Serve: Send {
-    /// What may be asked of it.
+    /// Limits of the commands.
     fn limits(&self) -> Limits;
 
-    /// Carries out a command: what was read, or nothing.
+    /// Carries out a command, and gives the data of a read.
     ///
     /// # Errors
     /// [`Failure`] of the command.
     fn serve(&mut self, command: &Command) -> Result<Data, Failure>;
 }
 
-/// Bytes in memory: those that were written, and zeros elsewhere. As large as it has to be,
-/// whatever the capacity.
+/// Bytes in memory: those that were written, and zeros elsewhere. Takes memory only for what was
+/// written, whatever the capacity.
 #[derive(Clone, Debug)]
 pub struct Sparse {
     limits: Limits,
@@ -30,7 +30,7 @@ pub struct Sparse {
 }
 
 impl Sparse {
-    /// Zeros all over.
+    /// A device full of zeros.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, sectors: FxHashMap::default() }
@@ -64,7 +64,7 @@ impl Serve for Sparse {
         self.limits
     }
 
-    /// A trim gives zeros.
+    /// Trimmed bytes read as zeros.
     fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
         match command.op {
             IoOp::Read => {
@@ -84,7 +84,7 @@ impl Serve for Sparse {
     }
 }
 
-/// A device that holds data and takes no time: for volumes that are made or looked at in memory,
+/// A device that holds data and takes no time: for volumes that are made or inspected in memory,
 /// and for tests.
 #[derive(Clone, Debug)]
 pub struct Immediate<S> {
@@ -106,6 +106,7 @@ impl<S: Serve> Immediate<S> {
             queue_depth: 1 << 16,
             is_read_only: false,
             has_trim: true,
+            zeroing_bytes: None,
             is_virtual: true,
             holds_data: true,
         };
@@ -128,10 +129,12 @@ impl<S> std::ops::DerefMut for Immediate<S> {
 }
 
 impl Immediate<Sparse> {
-    /// Zeros all over.
+    /// A device full of zeros.
     #[must_use]
     pub fn sparse(limits: Limits) -> Self {
-        Self::new(Sparse::new(limits))
+        let mut device = Self::new(Sparse::new(limits));
+        device.info.zeroing_bytes = Some(limits.sector_bytes);
+        device
     }
 }
 

@@ -17,7 +17,8 @@
 //!    later write, acknowledged or not, gave it: nothing older, and nothing that was never written
 //!    there.
 //! 5. What a trimmed sector holds until it is written again is any of what it held since it was
-//!    last durable, or zeros.
+//!    last durable, or zeros. Where a device [says so](DeviceInfo::zeroing_bytes), a trim is a
+//!    write of zeros instead.
 //! 6. A command that fails is that command's failure, and says nothing of others, but for
 //!    [`Failure::Poisoned`]: every command from then on fails with it, but for reads that give what
 //!    was last written.
@@ -40,7 +41,7 @@ mod with_data;
 
 pub use command::{Command, Failure, Limits, Reply, Signal};
 pub use data::Data;
-pub use device::{BlockDevice, BlockError, Completion, DeviceInfo, DeviceKind, Waker};
+pub use device::{BlockDevice, BlockError, Completion, DeviceInfo, DeviceKind, Extent, Waker};
 pub use immediate::{Immediate, Serve, Sparse};
 pub use part::Part;
 pub use shared::SharedBytes;

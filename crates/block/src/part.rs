@@ -6,7 +6,8 @@ use units::{IoOp, Nanos};
 
 use crate::shared::SharedPart;
 use crate::{
-    BlockDevice, BlockError, Command, Completion, DeviceInfo, SharedBytes, Signal, Telemetry, Waker,
+    BlockDevice, BlockError, Command, Completion, DeviceInfo, Extent, SharedBytes, Signal,
+    Telemetry, Waker,
 };
 
 /// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,
@@ -36,6 +37,8 @@ impl<D: BlockDevice> Part<D> {
             info.limits.capacity_bytes
         );
         info.limits.capacity_bytes = length;
+        let is_aligned = |bytes: &u32| offset.is_multiple_of(u64::from(*bytes));
+        info.zeroing_bytes = info.zeroing_bytes.filter(is_aligned);
         Self { device, offset, info }
     }
 
@@ -56,6 +59,7 @@ impl<D: BlockDevice> Part<D> {
         );
         limits.sector_bytes = sector_bytes;
         limits.most_bytes = (limits.most_bytes / sector_bytes * sector_bytes).max(sector_bytes);
+        self.info.zeroing_bytes = self.info.zeroing_bytes.map(|bytes| bytes.max(sector_bytes));
         self
     }
 
@@ -92,6 +96,10 @@ impl<D: BlockDevice> BlockDevice for Part<D> {
 
     fn telemetry(&self) -> Telemetry {
         self.device.telemetry()
+    }
+
+    fn extent(&mut self, offset: u64, length: u64) -> Extent {
+        self.device.extent(self.offset + offset, length)
     }
 
     fn signal(&mut self, signal: Signal) {

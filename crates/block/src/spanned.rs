@@ -1,4 +1,4 @@
-//! Two devices, taken for one.
+//! Two devices joined into one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,44 +7,45 @@ use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
 use crate::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, Reply, SharedBytes,
-    Signal, Telemetry, Waker,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Extent, Failure, Reply,
+    SharedBytes, Signal, Telemetry, Waker,
 };
 
-/// Shortest and longest time for which one device is waited for while the other has commands too.
+/// Shortest and longest time to wait for one device while the other has commands, too.
 const SLICE: (Nanos, Nanos) = (10_000, 500_000);
 
-/// A command of which both devices have a part.
+/// A command with a part on each device.
 #[derive(Clone, Debug)]
 struct Shared {
     op: IoOp,
     /// Parts that have not ended.
     left: u8,
-    /// What a read brought, from the first and from the second.
+    /// Data that a read returned, from the first and from the second device.
     data: [Data; 2],
     failure: Option<Failure>,
     submitted_at: Nanos,
 }
 
-/// A device and, where there is a second, that one behind it: its bytes follow the first's last.
+/// A device, optionally followed by a second: the second's bytes follow the first's.
 ///
 /// A command that touches both is sent to both in parts. A FLUSH goes to both, and is replied to
-/// when both have; so does [`Signal`]. One that failed on a device and is not replied to yet fails
-/// those that come meanwhile: what it should have covered there, no later one covers. A command
-/// fails if any part of it does, and says on which device. One device that is gone ends a run, as
-/// the only one would. The sector is the larger of both. Figures of flash are the first's.
+/// when both have replied; so does [`Signal`]. While a FLUSH that failed on one device has not been
+/// replied to, later FLUSHes fail, too, as no later one covers the writes that this one should have
+/// covered. A command fails if any part of it does, and says on which device. If one device is
+/// gone, the run ends, as with a single device. The sector size is the larger of both. Figures of
+/// flash are those of the first.
 ///
-/// Each keeps its clock: times of the second are given in the first's. Both clocks go by
-/// themselves or take no time; two simulated drives, whose clocks move while somebody waits for
-/// each, would not be kept in step.
+/// Each device keeps its clock: times of the second are converted to the first's. Both clocks must
+/// run by themselves or take no time. Two simulated drives, whose clocks advance while somebody
+/// waits for each, would not be kept in step.
 #[derive(Clone)]
 pub struct Spanned<D> {
     first: D,
     second: Option<D>,
-    /// The first byte that is the second's.
+    /// First byte of the second device.
     boundary: u64,
     info: DeviceInfo,
-    /// By how much the first's clock is ahead of the second's.
+    /// Lead of the first device's clock over the second's, in nanoseconds.
     ahead: i64,
     outstanding: u32,
     shared: FxHashMap<u32, Shared>,
@@ -54,11 +55,12 @@ pub struct Spanned<D> {
 }
 
 impl<D: BlockDevice> Spanned<D> {
-    /// One device and perhaps a second. Without it, the first is passed through as it is.
+    /// Joins a device and perhaps a second. Without a second, commands pass through to the first
+    /// unchanged.
     ///
     /// # Panics
-    /// If one of both is virtual or holds data and the other is or does not, or the first does not
-    /// end at a sector of the second.
+    /// If one of the two is virtual or holds data and the other is or does not, or the first does
+    /// not end at a sector of the second.
     #[must_use]
     pub fn new(mut first: D, mut second: Option<D>) -> Self {
         let mut info = first.info().clone();
@@ -88,6 +90,8 @@ impl<D: BlockDevice> Spanned<D> {
             info.queue_depth = info.queue_depth.min(other.queue_depth);
             info.is_read_only |= other.is_read_only;
             info.has_trim |= other.has_trim;
+            let both = info.zeroing_bytes.zip(other.zeroing_bytes);
+            info.zeroing_bytes = both.map(|(one, other)| one.max(other));
             ahead = first.now().cast_signed() - second.now().cast_signed();
         }
         Self {
@@ -109,17 +113,17 @@ impl<D: BlockDevice> Spanned<D> {
         (&mut self.first, self.second.as_mut())
     }
 
-    /// Both devices, to look at.
+    /// Both devices, by shared reference.
     pub const fn parts(&self) -> (&D, Option<&D>) {
         (&self.first, self.second.as_ref())
     }
 
-    /// Both devices again.
+    /// Takes the joined device apart.
     pub fn into_parts(self) -> (D, Option<D>) {
         (self.first, self.second)
     }
 
-    /// The part of a command that is for the first device, and that for the second.
+    /// Splits a command into the part for the first device and that for the second.
     fn split(&self, command: Command) -> (Option<Command>, Option<Command>) {
         let boundary = self.boundary;
         let moved = |mut command: Command| {
@@ -146,7 +150,7 @@ impl<D: BlockDevice> Spanned<D> {
         }
     }
 
-    /// Sends a part to a device. A trim that it does not have is carried out by doing nothing.
+    /// Sends a part to a device. If the device has no trim, a trim succeeds without doing anything.
     fn send(&mut self, is_second: bool, command: Command) {
         let device = match &mut self.second {
             Some(second) if is_second => second,
@@ -163,7 +167,7 @@ impl<D: BlockDevice> Spanned<D> {
         }
     }
 
-    /// The end of a part: that of the command, if no other part is under way.
+    /// Records the end of a part. Gives the command's completion if no other part is under way.
     fn take(&mut self, is_second: bool, mut completion: Completion) -> Option<Completion> {
         let device = if is_second { self.second.as_ref()? } else { &self.first };
         if let Err(Failure::Io { offset, reason, .. }) = &mut completion.reply.outcome {
@@ -193,13 +197,13 @@ impl<D: BlockDevice> Spanned<D> {
         Some(Completion { reply: Reply { id, outcome }, submitted_at, completed_at })
     }
 
-    /// The failure of a flush that is known on one device, and that no reply has named yet.
+    /// The failure of a flush on one device that no reply has reported yet.
     fn flush_failure(&self) -> Option<Failure> {
         let flushes = self.shared.values().filter(|shared| shared.op == IoOp::Flush);
         flushes.filter_map(|shared| shared.failure.clone()).next()
     }
 
-    /// Waits for one device until then, in the first's time.
+    /// Waits for one device until the given time of the first's clock.
     fn hear(
         &mut self,
         is_second: bool,
@@ -223,7 +227,8 @@ impl<D: BlockDevice> Spanned<D> {
         waited
     }
 
-    /// Takes what has ended on a device, and lets it send what it holds, without waiting.
+    /// Takes the completed commands of a device, and lets it send what it holds back, without
+    /// waiting.
     fn look(&mut self, is_second: bool, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
         let device = if is_second { self.second.as_ref() } else { Some(&self.first) };
         if device.is_none_or(|device| device.outstanding() == 0) {
@@ -233,9 +238,9 @@ impl<D: BlockDevice> Spanned<D> {
         self.hear(is_second, now, completed)
     }
 
-    /// Waits for whichever has something to do: only one of both can be slept on. Where both have,
-    /// that is the second, in slices of a quarter of the time that was waited already, so that the
-    /// first's answer is late by no more than that.
+    /// Waits for the device that has outstanding commands: a thread can sleep on only one. If both
+    /// have some, it sleeps on the second in slices of a quarter of the time already waited, so
+    /// that an answer of the first is late by no more than that.
     fn sleep(
         &mut self,
         begun: Nanos,
@@ -328,6 +333,15 @@ impl<D: BlockDevice> BlockDevice for Spanned<D> {
         self.first.telemetry()
     }
 
+    fn extent(&mut self, offset: u64, length: u64) -> Extent {
+        let left = self.boundary.saturating_sub(offset);
+        match &mut self.second {
+            Some(second) if left == 0 => second.extent(offset - self.boundary, length),
+            _ if left == 0 => Extent { length, is_hole: false },
+            _ => self.first.extent(offset, length.min(left)),
+        }
+    }
+
     fn signal(&mut self, signal: Signal) {
         self.first.signal(signal);
         if let Some(second) = &mut self.second {
@@ -335,8 +349,8 @@ impl<D: BlockDevice> BlockDevice for Spanned<D> {
         }
     }
 
-    /// The flag is set before either device is woken: whichever of both takes notice, and for
-    /// whatever it is waited, the wait here ends.
+    /// The flag is set before either device is woken, so the wait here ends whichever device the
+    /// thread sleeps on.
     fn waker(&mut self) -> Option<Waker> {
         let first = self.first.waker()?;
         let Some(second) = &mut self.second else { return Some(first) };

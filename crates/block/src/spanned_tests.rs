@@ -85,6 +85,7 @@ impl Late {
             queue_depth: 4,
             is_read_only: false,
             has_trim: takes > 1000,
+            zeroing_bytes: None,
             is_virtual: true,
             holds_data: false,
         };

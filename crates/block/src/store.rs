@@ -1,27 +1,27 @@
-//! Any device, one call after the other: what layers are formatted on and recovered from.
+//! Blocking access to any device: layers are formatted and recovered through it.
 
 use bytes::Bytes;
 use units::{IoOp, Nanos};
 
 use crate::{BlockDevice, Command, Completion, Data, Failure, Limits};
 
-/// Commands that a long read or write has outstanding together.
+/// Commands that a long read or write keeps outstanding at once.
 const OUTSTANDING: u32 = 16;
 
-/// Bytes on a device, or on layers above one, while nothing else goes on there. Each call returns
-/// when it is done: whoever makes a volume or opens one has time to wait.
+/// Bytes on a device, or on layers above one, while nothing else uses it. Each call returns when it
+/// is done, as making or opening a volume may take time.
 pub struct Store<'a> {
     device: &'a mut dyn BlockDevice,
     completed: Vec<Completion>,
-    /// Why the device replies to nothing more.
+    /// Message of the failure after which the device replies no more.
     gone: Option<String>,
 }
 
 impl<'a> Store<'a> {
-    /// A device that [holds data](crate::DeviceInfo::holds_data).
+    /// Access to a device that [holds data](crate::DeviceInfo::holds_data).
     ///
     /// # Panics
-    /// If it holds none, or has something outstanding.
+    /// If it holds none, or has commands outstanding.
     #[must_use]
     pub fn new(device: &'a mut dyn BlockDevice) -> Self {
         assert!(
@@ -33,8 +33,8 @@ impl<'a> Store<'a> {
         Self { device, completed: Vec::new(), gone: None }
     }
 
-    /// What may be asked of it. Reads and writes here may be longer than `most_bytes`: they become
-    /// several commands.
+    /// Limits of the device. Reads and writes here may be longer than `most_bytes`: they are split
+    /// into several commands.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.device.info().limits
@@ -76,15 +76,15 @@ impl<'a> Store<'a> {
         self.run(from.len().div_ceil(most), command, |_, _| ())
     }
 
-    /// Makes durable what was written.
+    /// Makes all writes so far durable.
     ///
     /// # Errors
-    /// [`Failure`] if that fails: it is unknown then what is durable.
+    /// [`Failure`] if that fails: it is then unknown what is durable.
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.run(1, |_| Command::new(0, IoOp::Flush, 0, 0), |_, _| ())
     }
 
-    /// Forgets whole sectors.
+    /// Trims whole sectors.
     ///
     /// # Errors
     /// [`Failure`] if the device cannot.
@@ -92,8 +92,8 @@ impl<'a> Store<'a> {
         self.run(1, |_| Command::new(0, IoOp::Trim, offset, length), |_, _| ())
     }
 
-    /// Carries out commands in any order, and waits for all of them, also where one fails: nothing
-    /// is left under way.
+    /// Carries out commands in any order and waits for all of them, even if one fails: none is left
+    /// under way.
     fn run(
         &mut self,
         count: usize,
@@ -122,7 +122,7 @@ impl<'a> Store<'a> {
             }
             // A device that is gone replies to nothing more.
             if let Err(error) = waited {
-                // Whoever goes on with something else is not to wait for it.
+                // The next caller must not wait for it.
                 let gone = self.gone.insert(error.to_string()).clone();
                 return Err(command(next.saturating_sub(1)).failed(gone));
             }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!((&read[..1024], &read[1024..1536]), (&[0; 1024][..], &bytes[1024..1536]));
     }
 
-    /// Fails what touches one sector.
+    /// A device that fails every command on one sector.
     struct Scratched(Sparse);
 
     impl Serve for Scratched {

@@ -1,24 +1,24 @@
-//! What a device can tell of itself, beside its answers.
+//! Counters that a device keeps of its own work.
 
 use units::Nanos;
 
-/// What a device can tell of itself; nothing where nobody can tell.
+/// Counters of a device; those that it cannot report are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Telemetry {
-    /// What its flash did since it was opened.
+    /// Work of the flash since the device was opened.
     pub flash: Option<FlashWork>,
-    /// How worn it is.
+    /// Wear of the flash.
     pub wear: Option<FlashWear>,
-    /// What its dies did since it was opened.
+    /// Time of the dies since the device was opened.
     pub dies: Option<DieTime>,
-    /// What it did with copies of pages, where it keeps some.
+    /// Work on copies of pages since the device was opened, if it keeps copies.
     pub copies: Option<CopyWork>,
-    /// What the layers that it is made of have counted, from the top down.
+    /// Counters of the device's layers, from the top down.
     pub layers: Vec<LayerWork>,
 }
 
 impl Telemetry {
-    /// What was done since then; wear and levels as they are now.
+    /// Gives the increase since `before`; wear and levels as they are now.
     #[must_use]
     pub fn since(self, before: &Self) -> Self {
         let Self { flash, wear, dies, copies, layers } = self;
@@ -34,7 +34,7 @@ impl Telemetry {
     }
 }
 
-/// What the flash of a device did since it was opened.
+/// Operations of a device's flash since the device was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashWork {
     /// Bytes of a flash page.
@@ -48,7 +48,7 @@ pub struct FlashWork {
 }
 
 impl FlashWork {
-    /// What was done since then.
+    /// Gives the increase since `before`.
     #[must_use]
     pub fn since(mut self, before: &Self) -> Self {
         self.page_reads -= before.page_reads;
@@ -58,19 +58,19 @@ impl FlashWork {
     }
 }
 
-/// What the dies of a device spent their time on since it was opened.
+/// Time of a device's dies since the device was opened, by cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DieTime {
-    /// Dies.
+    /// Number of dies.
     pub dies: u32,
-    /// For what they worked, by name, and the time of all dies together, in nanoseconds.
+    /// Causes by name, each with the time of all dies together, in nanoseconds.
     pub by_cause: Vec<(&'static str, Nanos)>,
-    /// Of each die, time in which it worked for any cause, in nanoseconds.
+    /// Busy time of each die, for any cause, in nanoseconds.
     pub busy: Vec<Nanos>,
 }
 
 impl DieTime {
-    /// What was spent since then.
+    /// Gives the increase since `before`.
     #[must_use]
     pub fn since(mut self, before: &Self) -> Self {
         for ((_, now), (_, before)) in self.by_cause.iter_mut().zip(&before.by_cause) {
@@ -83,34 +83,34 @@ impl DieTime {
     }
 }
 
-/// How worn the flash of a device is, over its whole life.
+/// Wear of a device's flash over its whole life.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlashWear {
     /// Mean erases of an erase block.
     pub erases_mean: f64,
-    /// Most erases of one.
+    /// Most erases of an erase block.
     pub erases_most: u32,
-    /// Erases that an erase block is rated for; 0 if nobody says.
+    /// Rated erases of an erase block; 0 if unknown.
     pub erases_rated: u32,
 }
 
-/// What a device that keeps copies of pages did with them since it was opened, and what it keeps.
+/// Work of a device on copies of pages since it was opened, and the copies that it keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopyWork {
     /// Counters by name.
     pub counts: Vec<(&'static str, u64)>,
-    /// Copies that would have been expected from how often pages were blocked.
+    /// Copies to be expected from how often pages were blocked.
     pub predicted: f64,
-    /// Of each die, time in which something waited while it worked on copies, in nanoseconds.
+    /// Time of each die in which something waited while the die worked on copies, in nanoseconds.
     pub interference: Vec<Nanos>,
-    /// Pages with 2, 3, ... places, now.
+    /// Number of pages with 2, 3, ... places, now.
     pub groups_by_size: Vec<u64>,
     /// Sizes in pages or bytes by name, now.
     pub sizes: Vec<(&'static str, u64)>,
 }
 
 impl CopyWork {
-    /// What was done since then; what is kept as it is now.
+    /// Gives the increase since `before`; sizes and pages kept as they are now.
     #[must_use]
     pub fn since(mut self, before: &Self) -> Self {
         self.predicted -= before.predicted;
@@ -130,12 +130,12 @@ impl CopyWork {
     }
 }
 
-/// What a layer over a device counted since it was opened.
+/// Counters of a layer over a device since the device was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerWork {
     /// The layer's name.
     pub layer: &'static str,
-    /// What it counted.
+    /// The counters.
     pub counts: Vec<LayerCount>,
 }
 
@@ -146,12 +146,12 @@ pub struct LayerCount {
     pub name: &'static str,
     /// Its value.
     pub value: u64,
-    /// Whether it is a level that goes up and down, not a sum.
+    /// True if the value is a level, which goes up and down, not a sum.
     pub is_level: bool,
 }
 
 impl LayerWork {
-    /// What was counted since then; levels as they are now.
+    /// Gives the increase since `before`; levels as they are now.
     #[must_use]
     pub fn since(mut self, before: &Self) -> Self {
         for (now, before) in self.counts.iter_mut().zip(&before.counts) {

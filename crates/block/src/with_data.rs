@@ -1,4 +1,4 @@
-//! Data beside a device that holds none.
+//! Data in memory beside a device that holds none.
 
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
@@ -8,27 +8,29 @@ use crate::{
     Telemetry,
 };
 
-/// A device that holds no data, such as a simulated drive, and beside it the bytes in memory:
-/// commands take the time that the device takes, and bring what was written. Bytes take effect when
-/// their command is submitted, which the contract allows.
+/// A device that holds no data, such as a simulated drive, with the bytes kept in memory beside it:
+/// commands take the device's time, and reads return what was written. Bytes take effect when their
+/// command is submitted, which the contract allows.
 pub struct WithData<D> {
     device: D,
     info: DeviceInfo,
     bytes: Sparse,
-    /// What reads under way will bring, by their ids.
+    /// Data of the reads under way, by command number.
     reads: FxHashMap<u32, Data>,
     completed: Vec<Completion>,
 }
 
 impl<D: BlockDevice> WithData<D> {
-    /// Zeros all over.
+    /// A device full of zeros.
     ///
     /// # Panics
     /// If the device holds data itself.
     #[must_use]
     pub fn new(device: D) -> Self {
         assert!(!device.info().holds_data, "{} holds data itself", device.info().name);
-        let info = DeviceInfo { holds_data: true, ..device.info().clone() };
+        let mut info = DeviceInfo { holds_data: true, ..device.info().clone() };
+        // The bytes do not depend on the inner device's trims: trimmed bytes always become zeros.
+        info.zeroing_bytes = info.has_trim.then_some(info.limits.sector_bytes);
         let bytes = Sparse::new(info.limits);
         Self { device, info, bytes, reads: FxHashMap::default(), completed: Vec::new() }
     }

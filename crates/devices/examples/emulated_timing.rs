@@ -1,5 +1,5 @@
-//! How exactly an emulated drive answers: response times beside those of the simulated drive, and
-//! beside what the machine lets anybody do.
+//! Timing accuracy of an emulated drive: its response times beside those of the simulated drive,
+//! and beside the best that the machine can do.
 //!
 //! `cargo run --release -p flashwright-devices --example emulated_timing -- DRIVE`, where DRIVE is
 //! such as `emulated(profile=a16,size=256Mi)`

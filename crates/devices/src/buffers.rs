@@ -22,7 +22,7 @@ use crate::content::Content;
 const LEAST: usize = 4096;
 /// Requests above are long.
 const LONG: usize = 256 << 10;
-/// Of most systems.
+/// Bytes of a huge page on most systems.
 const HUGE_PAGE: usize = 2 << 20;
 
 pub(crate) struct Pool {
@@ -31,7 +31,7 @@ pub(crate) struct Pool {
     content: Content,
 }
 
-/// Where a request's data is.
+/// Place of a request's data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub address: *mut u8,
@@ -58,7 +58,7 @@ impl Pool {
         areas.into_iter().flatten().for_each(|area| area.forget_registered(can_register));
     }
 
-    /// Where a request of this length has its place, and what is written.
+    /// Gives the area with the places for requests of this length, and the content of writes.
     fn parts(&mut self, length: u32) -> (&mut Area, &mut Content) {
         let Self { short, long, content } = self;
         let area = match long {
@@ -85,7 +85,7 @@ impl Pool {
         area.write_place(slot as usize, data, length as usize, content, ring)
     }
 
-    /// What a read that has ended brought.
+    /// Gives the data of a read that has ended.
     pub fn brought(&mut self, slot: u32, length: u32) -> Data {
         self.parts(length).0.brought(slot as usize, length as usize)
     }

@@ -15,11 +15,12 @@ use crate::clock::Clock;
 use crate::control;
 use crate::health::Health;
 
-/// How often it is looked whether the device is still there. A file that was truncated would grow
-/// again by what is written.
+/// Interval between checks that the device is still there. A file that was truncated would grow
+/// again when it is written.
 const CHECK_EVERY: Nanos = 10_000_000;
 
-/// What the kernel keeps of a device in memory, and writes back by itself or at a flush.
+/// A device or file behind the kernel's page cache, which is written back by the kernel or at a
+/// flush.
 pub(crate) struct Cached {
     file: File,
     info: DeviceInfo,
@@ -124,7 +125,8 @@ impl SharedBytes for Cached {
         if first >= end {
             return Ok(());
         }
-        let done = if self.info.kind == DeviceKind::BlockDevice {
+        let is_block = self.info.kind == DeviceKind::BlockDevice;
+        let done = if is_block && self.info.zeroing_bytes.is_none() {
             control::discard(&self.file, first, end - first)
         } else {
             control::punch_hole(&self.file, first, end - first)

@@ -1,9 +1,9 @@
-//! How the commands of a device look in a ring, and what their results mean.
+//! Commands of a device as entries of a ring, and the meaning of their results.
 
 use std::fs::File;
 use std::io;
 
-use block::{Command, Data, DeviceKind};
+use block::{Command, Data, DeviceInfo, DeviceKind};
 use io_uring::{cqueue, opcode, squeue, types};
 use units::IoOp;
 
@@ -13,17 +13,17 @@ use crate::control;
 /// `BLOCK_URING_CMD_DISCARD` of `linux/blkdev.h`.
 const DISCARD_COMMAND: u32 = 0x1200;
 
-/// How a device is asked. Its file is the ring's registered file 0.
+/// Set of commands that a device understands. Its file is the ring's registered file 0.
 pub(crate) trait CommandSet: Send {
-    /// What goes into the ring.
+    /// Entry of the submission queue.
     type Entry: squeue::EntryMarker;
-    /// What comes out of it.
+    /// Entry of the completion queue.
     type Completion: cqueue::EntryMarker;
 
-    /// Whether the ring takes such a command; otherwise a call does that blocks.
+    /// Returns true if the ring takes such a command; otherwise a call does it, which blocks.
     fn goes_through_ring(&self, op: IoOp) -> bool;
 
-    /// What a command without data of its own gives the device to read beside it.
+    /// Gives the list that the device reads with a command that has no data of its own.
     fn list(&self, command: &Command) -> Data {
         let _ = command;
         Data::Absent
@@ -39,17 +39,17 @@ pub(crate) trait CommandSet: Send {
     /// Does a command that the ring does not take.
     fn do_by_call(&self, file: &File, command: &Command) -> io::Result<()>;
 
-    /// What becomes of a command with another result.
+    /// Decides on a command with any other result.
     fn next(&mut self, command: &Command, result: i32) -> Next;
 
-    /// What the device says by a result that is no error of the kernel's, in words.
+    /// Gives the device's status in words, if a result is none of the kernel's errors.
     fn status(&self, result: i32) -> Option<String> {
         let _ = result;
         None
     }
 }
 
-/// What becomes of a command that did not simply succeed.
+/// Next step for a command that did not simply succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It is sent again: nothing was tried yet.
@@ -62,22 +62,28 @@ pub(crate) enum Next {
     Fail,
 }
 
-/// Those of a block device or file, as calls of the kernel.
+/// Commands of a block device or file, as calls of the kernel.
 ///
 /// A polled device asks the hardware for completions instead of sleeping until an interrupt;
 /// flushes and trims are not possible there and are done by calls that block. So are trims of block
 /// devices before Linux 6.12.
 #[derive(Debug)]
 pub(crate) struct KernelCommands {
-    kind: DeviceKind,
+    /// Trims are discards, and promise nothing; otherwise they make holes, which read as zeros.
+    discards: bool,
     is_polled: bool,
     /// The kernel takes trims of block devices through the ring.
     can_ring_trim: bool,
 }
 
 impl KernelCommands {
-    pub fn new(kind: DeviceKind, is_polled: bool) -> Self {
-        Self { kind, is_polled, can_ring_trim: kind == DeviceKind::File || !is_polled }
+    pub fn new(info: &DeviceInfo, is_polled: bool) -> Self {
+        let is_block = info.kind == DeviceKind::BlockDevice;
+        Self {
+            discards: is_block && info.zeroing_bytes.is_none(),
+            is_polled,
+            can_ring_trim: !is_block || !is_polled,
+        }
     }
 }
 
@@ -116,7 +122,7 @@ impl CommandSet for KernelCommands {
                 write.rw_flags(flags).write_stream(stream).build()
             }
             (IoOp::Flush, _) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-            (IoOp::Trim, _) if self.kind == DeviceKind::BlockDevice => {
+            (IoOp::Trim, _) if self.discards => {
                 let mut range = [0; 16];
                 range[..8].copy_from_slice(&u64::from(length).to_ne_bytes());
                 opcode::UringCmd16::new(file, DISCARD_COMMAND).addr(Some(offset)).cmd(range).build()
@@ -137,9 +143,9 @@ impl CommandSet for KernelCommands {
 
     fn do_by_call(&self, file: &File, command: &Command) -> io::Result<()> {
         let (offset, length) = (command.offset, u64::from(command.length));
-        match (command.op, self.kind) {
-            (IoOp::Flush, _) => file.sync_data(),
-            (_, DeviceKind::BlockDevice) => control::discard(file, offset, length),
+        match command.op {
+            IoOp::Flush => file.sync_data(),
+            _ if self.discards => control::discard(file, offset, length),
             _ => control::punch_hole(file, offset, length),
         }
     }
@@ -148,9 +154,7 @@ impl CommandSet for KernelCommands {
         match -result {
             libc::EAGAIN | libc::EINTR => Next::Again,
             libc::EOPNOTSUPP | libc::EINVAL
-                if command.op == IoOp::Trim
-                    && self.kind == DeviceKind::BlockDevice
-                    && self.can_ring_trim =>
+                if command.op == IoOp::Trim && self.discards && self.can_ring_trim =>
             {
                 self.can_ring_trim = false;
                 Next::ByCall

@@ -1,5 +1,5 @@
-//! What is written: bytes that no drive can compress or find twice, and that are known again as
-//! ours.
+//! Content of writes: bytes that no drive can compress or deduplicate, and that later runs
+//! recognize as ours.
 //!
 //! Buffers are filled once with pseudo-random bytes. A drive that compresses gains nothing on them,
 //! but one that looks for equal data would on the second write of the same buffer. So the first 16
@@ -57,7 +57,7 @@ fn proof(name: u64) -> u64 {
     name.rotate_left(23).wrapping_mul(SPREAD) ^ KEY
 }
 
-/// Whether a piece was written by a [`Content`]: a chance of one in 2^64 that it was not.
+/// Returns true if a piece was written by a [`Content`]: it is wrong with a chance of one in 2^64.
 pub(crate) fn is_ours(piece: &[u8]) -> bool {
     let word = |at: usize| {
         piece.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
@@ -65,7 +65,7 @@ pub(crate) fn is_ours(piece: &[u8]) -> bool {
     matches!((word(0), word(8)), (Some(name), Some(found)) if found == proof(name))
 }
 
-/// Whether all pieces are nobody's: zero throughout, or ours.
+/// Returns true if each piece is either zero throughout or ours, so that nobody's data is in them.
 pub(crate) fn is_nobodys(bytes: &[u8]) -> bool {
     bytes.chunks(PIECE).all(|piece| piece.iter().all(|&byte| byte == 0) || is_ours(piece))
 }

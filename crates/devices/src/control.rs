@@ -1,4 +1,4 @@
-//! What the kernel is asked about a block device, and told, besides reads and writes.
+//! Calls of the kernel on a block device, besides reads and writes.
 
 #![allow(unsafe_code, reason = "ioctls that no library has")]
 
@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use block::Extent;
 use rustix::fs::FallocateFlags;
 use units::Lifetime;
 
@@ -35,7 +36,7 @@ pub(crate) fn capacity_bytes(file: &File) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Whether the kernel refuses all writes to a block device.
+/// Returns true if the kernel refuses all writes to a block device.
 pub(crate) fn is_read_only(file: &File) -> io::Result<bool> {
     let mut answer: libc::c_int = 0;
     asked(file, BLKROGET, (&raw mut answer).cast())?;
@@ -52,6 +53,22 @@ pub(crate) fn discard(file: &File, offset: u64, length: u64) -> io::Result<()> {
 pub(crate) fn punch_hole(file: &File, offset: u64, length: u64) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     Ok(rustix::fs::fallocate(file, flags, offset, length)?)
+}
+
+/// Gives the extent, data or hole, with which a range of a file begins. Where the file system does
+/// not tell, it is data.
+pub(crate) fn extent(file: &File, offset: u64, length: u64) -> Extent {
+    use rustix::fs::{SeekFrom, seek};
+    let end = offset + length;
+    let within = |at: u64| at.clamp(offset, end) - offset;
+    let (length, is_hole) = match seek(file, SeekFrom::Data(offset)) {
+        // Nothing but a hole up to its end.
+        Err(rustix::io::Errno::NXIO) => (length, true),
+        Err(_) => (length, false),
+        Ok(data) if data > offset => (within(data), true),
+        Ok(_) => (seek(file, SeekFrom::Hole(offset)).map_or(length, within), false),
+    };
+    Extent { length, is_hole }
 }
 
 /// `F_SET_RW_HINT` and `F_GET_RW_HINT` of `linux/fcntl.h`.
@@ -79,7 +96,7 @@ pub(crate) const fn rw_hint(lifetime: Lifetime) -> u64 {
     }
 }
 
-/// What the kernel was told last.
+/// Reads the lifetime that the kernel was told last.
 #[cfg(test)]
 pub(crate) fn expected_lifetime(file: &File) -> io::Result<u64> {
     let mut hint = u64::MAX;
@@ -88,8 +105,8 @@ pub(crate) fn expected_lifetime(file: &File) -> io::Result<u64> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(hint) }
 }
 
-/// Whether a loop device goes as soon as its last user has closed it; false for other devices. It
-/// is set when somebody detaches one in use.
+/// Returns true if a loop device goes as soon as its last user has closed it; false for other
+/// devices. It is set when somebody detaches one in use.
 pub(crate) fn is_being_detached(file: &File) -> bool {
     let mut info = LoopInfo([0; 232]);
     if asked(file, LOOP_GET_STATUS64, info.0.as_mut_ptr().cast()).is_err() {

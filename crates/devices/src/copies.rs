@@ -1,4 +1,4 @@
-//! What a simulated drive did with copies of pages.
+//! Statistics of page copies of a simulated drive.
 
 use block::CopyWork;
 use ssd::drive::media::MediaCounters;

@@ -11,19 +11,23 @@ use std::time::Duration;
 
 use block::{BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Telemetry, Waker};
 use memmap2::{MmapMut, MmapOptions};
-use registry::{Args, Info, Param, ParamKind};
+use registry::{Args, Info, Param, ParamKind, Spec};
 use rustc_hash::{FxHashMap, FxHashSet};
 use ssd::drive::profile::{self, Profile};
 use ssd::drive::state::State;
 use units::{IoOp, Nanos, Progress};
 
 use crate::clock::{AWAKE, Clock, wake_promptly};
+use crate::hard_disk::{self, HardDisk};
 use crate::ring::EventFd;
-use crate::simulated::{Simulated, SimulatedSettings};
+use crate::simulated::{Simulated, SimulatedSettings, VirtualDevice};
 use crate::{Access, DeviceError, Opening};
 use power::Volatile;
 
-/// How an emulated drive is named.
+/// Value of `data` if the bytes are kept in memory, not in a file.
+pub(crate) const IN_MEMORY: &str = "memory";
+
+/// Entry of the emulated drive in the registry: name, parameters, source.
 pub(crate) const INFO: Info = Info {
     name: "emulated",
     aliases: &[],
@@ -34,18 +38,19 @@ pub(crate) const INFO: Info = Info {
             name: "profile",
             kind: ParamKind::Text,
             default: "nvme-tlc",
-            help: "a built-in profile, or the path of a TOML file",
+            help: "a built-in profile, the path of a TOML file, or hard_disk(...)",
         },
         Param {
             name: "size",
             kind: ParamKind::Text,
             default: "profile",
-            help: "capacity: fewer erase blocks, the same share of spare space; profile: its own",
+            help: "capacity: fewer erase blocks, the same share of spare space (of a hard disk: its \
+                   first bytes); profile: its own",
         },
         Param {
             name: "data",
             kind: ParamKind::Text,
-            default: "memory",
+            default: IN_MEMORY,
             help: "where the bytes are kept: memory, or a file (sparse, made if it is not there)",
         },
         Param {
@@ -74,12 +79,12 @@ pub(crate) const INFO: Info = Info {
 /// Overwrites of each page of an aged drive.
 const OVERWRITES: f64 = 2.0;
 
-/// How exactly it answers when it should.
+/// Timing accuracy of its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
     /// Commands.
     pub commands: u64,
-    /// Those that were answered within 20 microseconds, or 2 % of their time, of when the
+    /// Commands that were answered within 20 microseconds, or 2 % of their time, of when the
     /// simulated drive was done with them.
     pub in_time: u64,
     /// The latest, in nanoseconds.
@@ -89,15 +94,15 @@ pub struct Lateness {
 /// A simulated drive on the wall clock, with data.
 pub struct Emulated {
     info: DeviceInfo,
-    drive: Simulated,
+    drive: Box<dyn VirtualDevice>,
     clock: Clock,
     bytes: Bytes,
-    /// What reads under way will bring, by their ids.
+    /// Data that reads under way will return, by their ids.
     reads: FxHashMap<u32, Data>,
     /// Completed, and not handed over.
     done: Vec<Completion>,
     lateness: Lateness,
-    /// What a power cut may take, if there is going to be one.
+    /// Changes that a power cut may take back, if there is going to be one.
     volatile: Option<Volatile>,
     /// Writes with FUA under way.
     fua: FxHashSet<u32>,
@@ -111,19 +116,18 @@ impl Emulated {
         progress: &Progress,
     ) -> Result<Self, DeviceError> {
         let wrong = |reason: String| DeviceError::Spec { name: opening.spec.clone(), reason };
-        let profile = profile_of(args).map_err(wrong)?;
-        let state = match args.text("state") {
-            "fresh" => State::Fresh,
-            "filled" => State::Filled,
-            _ => State::Aged { overwrites: OVERWRITES },
-        };
-        let settings = SimulatedSettings { state, seed: args.integer("seed") };
-        let drive = Simulated::new(&opening.spec, &profile, settings, progress)?;
+        let model = Model::of(args).map_err(wrong)?;
+        let (is_protected, capacity_bytes) = (model.is_protected(), model.capacity_bytes());
+        let drive = model.drive(opening, args, progress)?;
         let about = drive.info();
         let mut limits = about.limits;
+        limits.capacity_bytes = capacity_bytes;
         limits.most_bytes = limits.most_bytes.min(opening.most_bytes.max(limits.sector_bytes));
+        let has_cut = args.integer("cut_after") > 0;
         let info = DeviceInfo {
             limits,
+            // A power cut is of a drive that promises nothing.
+            zeroing_bytes: (!has_cut).then_some(limits.sector_bytes),
             queue_depth: about.queue_depth.min(opening.queue_depth),
             is_read_only: opening.access == Access::ReadOnly,
             is_virtual: false,
@@ -131,7 +135,6 @@ impl Emulated {
             ..about.clone()
         };
         let (cut_after, seed) = (args.integer("cut_after"), args.integer("seed"));
-        let is_protected = profile.write_buffer.power_loss_protected;
         let bytes = Bytes::open(opening, args.text("data"), limits.capacity_bytes)?;
         Ok(Self {
             info,
@@ -147,17 +150,18 @@ impl Emulated {
         })
     }
 
-    /// Whether there is such a drive, and its file of data is free, without making it.
+    /// Checks that there is such a drive, and that its file of data is free, without making the
+    /// drive.
     pub(crate) fn check(opening: &Opening, args: &Args) -> Result<(), DeviceError> {
         let wrong = |reason: String| DeviceError::Spec { name: opening.spec.clone(), reason };
-        let profile = profile_of(args).map_err(wrong)?;
+        let model = Model::of(args).map_err(wrong)?;
         match args.text("data") {
-            "memory" => Ok(()),
-            place => Bytes::lock(opening, place, profile.capacity_bytes()).map(|_| ()),
+            IN_MEMORY => Ok(()),
+            place => Bytes::lock(opening, place, model.capacity_bytes()).map(|_| ()),
         }
     }
 
-    /// How exactly it has answered so far.
+    /// Gives the timing accuracy of its answers so far.
     #[must_use]
     pub const fn lateness(&self) -> Lateness {
         self.lateness
@@ -225,7 +229,7 @@ impl Emulated {
         }
     }
 
-    /// Sleeps until then, the last of it awake; whether somebody woke it.
+    /// Sleeps until then, awake for the last part of it. Returns true if somebody woke it.
     fn sleep_until(&self, until: Nanos) -> bool {
         let Some((wakes, is_woken)) = &self.wakes else {
             self.clock.sleep_until(until);
@@ -326,28 +330,82 @@ impl BlockDevice for Emulated {
     }
 }
 
-/// The profile, as small as it is wanted.
-fn profile_of(args: &Args) -> Result<Profile, String> {
-    let named = args.text("profile");
-    let profile = if named.contains('/') || Path::new(named).is_file() {
-        let text = std::fs::read_to_string(named).map_err(|error| format!("{named}: {error}"))?;
-        profile::parse(&text, named).map_err(|error| error.to_string())?
-    } else {
-        profile::load(named).map_err(|error| error.to_string())?
-    };
-    let size = args.text("size");
-    if size == "profile" {
-        return Ok(profile);
+/// What is emulated.
+enum Model {
+    /// A drive of flash, as small as it is wanted.
+    Flash(Box<Profile>),
+    /// A hard disk, with the bytes of it that there are.
+    HardDisk(Args, u64),
+}
+
+impl Model {
+    fn of(args: &Args) -> Result<Self, String> {
+        let (named, size) = (args.text("profile"), args.text("size"));
+        let wanted = match size {
+            "profile" => None,
+            _ => Some(registry::parse_bytes(size).ok_or_else(|| {
+                format!("size={size}: it must be a size such as 8Gi, or `profile`")
+            })?),
+        };
+        let too_large =
+            |own: u64| format!("size={size}: `{named}` has {own} bytes, and cannot be made larger");
+        if let Ok(spec) = Spec::parse(named)
+            && hard_disk::INFO.is_called(&spec.name)
+        {
+            let args = hard_disk::INFO.accept(&spec).map_err(|error| error.to_string())?;
+            let own = args.integer("capacity");
+            let bytes = wanted.unwrap_or(own);
+            return if bytes > own { Err(too_large(own)) } else { Ok(Self::HardDisk(args, bytes)) };
+        }
+        let profile = if named.contains('/') || Path::new(named).is_file() {
+            let text =
+                std::fs::read_to_string(named).map_err(|error| format!("{named}: {error}"))?;
+            profile::parse(&text, named).map_err(|error| error.to_string())?
+        } else {
+            profile::load(named).map_err(|error| error.to_string())?
+        };
+        let Some(wanted) = wanted else { return Ok(Self::Flash(Box::new(profile))) };
+        let (own, blocks) = (profile.capacity_bytes(), profile.media.erase_blocks_per_plane);
+        if wanted > own {
+            return Err(too_large(own));
+        }
+        let fewer = (wanted as f64 / own as f64 * f64::from(blocks)).ceil() as u32;
+        let change = format!("media.erase_blocks_per_plane={fewer}");
+        let smaller = profile.with_overrides(&[change]);
+        smaller
+            .map(|profile| Self::Flash(Box::new(profile)))
+            .map_err(|error| format!("size={size}: {error}"))
     }
-    let wanted = registry::parse_bytes(size)
-        .ok_or_else(|| format!("size={size}: it must be a size such as 8Gi, or `profile`"))?;
-    let (own, blocks) = (profile.capacity_bytes(), profile.media.erase_blocks_per_plane);
-    if wanted > own {
-        return Err(format!("size={size}: `{named}` has {own} bytes, and cannot be made larger"));
+
+    fn capacity_bytes(&self) -> u64 {
+        match self {
+            Self::Flash(profile) => profile.capacity_bytes(),
+            Self::HardDisk(_, bytes) => *bytes / hard_disk::SECTOR * hard_disk::SECTOR,
+        }
     }
-    let fewer = (wanted as f64 / own as f64 * f64::from(blocks)).ceil() as u32;
-    let change = format!("media.erase_blocks_per_plane={fewer}");
-    profile.with_overrides(&[change]).map_err(|error| format!("size={size}: {error}"))
+
+    fn is_protected(&self) -> bool {
+        matches!(self, Self::Flash(profile) if profile.write_buffer.power_loss_protected)
+    }
+
+    fn drive(
+        self,
+        opening: &Opening,
+        args: &Args,
+        progress: &Progress,
+    ) -> Result<Box<dyn VirtualDevice>, DeviceError> {
+        let profile = match self {
+            Self::HardDisk(args, _) => return Ok(Box::new(HardDisk::open(opening, &args)?)),
+            Self::Flash(profile) => profile,
+        };
+        let state = match args.text("state") {
+            "fresh" => State::Fresh,
+            "filled" => State::Filled,
+            _ => State::Aged { overwrites: OVERWRITES },
+        };
+        let settings = SimulatedSettings { state, seed: args.integer("seed") };
+        Ok(Box::new(Simulated::new(&opening.spec, &profile, settings, progress)?))
+    }
 }
 
 /// The bytes of the drive, in memory that is as large as what was written.
@@ -359,7 +417,7 @@ struct Bytes {
 
 impl Bytes {
     fn open(opening: &Opening, place: &str, length: u64) -> Result<Self, DeviceError> {
-        if place == "memory" {
+        if place == IN_MEMORY {
             let map = MmapOptions::new().len(length as usize).no_reserve_swap().map_anon();
             return Ok(Self {
                 map: map.map_err(opening.failed("getting its memory"))?,
@@ -508,6 +566,14 @@ mod tests {
         let error = check(&parameters).unwrap_err();
         assert!(matches!(error, DeviceError::InUse { .. }), "{error}");
         drop(device);
+        let parts = |spec: &str| crate::emulated_parts(spec).unwrap();
+        assert_eq!(parts("emulated(sd-card, size=2Gi)"), Some(("sd-card".to_owned(), None)));
+        let with_data = ("sd-card".to_owned(), Some("a.img".to_owned()));
+        assert_eq!(parts("emulated(data=a.img,profile=sd-card)"), Some(with_data));
+        for path in ["emulated.img", "./emulated(sd-card)", "/dev/sdb", "a (b"] {
+            assert_eq!(parts(path), None, "{path}");
+        }
+        crate::emulated_parts("emulated(sd-card,colour=red)").unwrap_err();
         assert!(check("profile=nvme-tlk").unwrap_err().to_string().contains("nvme-tlc"));
     }
 

@@ -1,9 +1,9 @@
-//! What can go wrong when a device is opened.
+//! Errors of opening a device.
 
 use thiserror::Error;
 use units::Cancelled;
 
-/// Why a device cannot be opened.
+/// Reasons why a device cannot be opened.
 #[derive(Debug, Error)]
 pub enum DeviceError {
     /// The spec is wrong.
@@ -11,7 +11,7 @@ pub enum DeviceError {
     Spec {
         /// As the user wrote it.
         name: String,
-        /// What is wrong, and what would be right.
+        /// Says what is wrong, and what would be right.
         reason: String,
     },
     /// It cannot be opened, or asked what it is.
@@ -19,9 +19,9 @@ pub enum DeviceError {
     Open {
         /// The device.
         name: String,
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// Writing would destroy something, or is not possible.
@@ -29,7 +29,7 @@ pub enum DeviceError {
     Refused {
         /// The device.
         name: String,
-        /// Why, and what to do about it.
+        /// The reason, and what to do about it.
         reason: String,
     },
     /// Somebody else uses it.
@@ -37,7 +37,7 @@ pub enum DeviceError {
     InUse {
         /// The device.
         name: String,
-        /// Who, and what to do about it.
+        /// The user of the device, and what to do about it.
         reason: String,
     },
     /// The work was asked to stop.
@@ -48,7 +48,7 @@ pub enum DeviceError {
     Simulated {
         /// The device.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Whether a device is still what it was when it was opened, and what errors mean.
+//! Health of a device: changes since it was opened, and the meaning of errors.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use units::IoOp;
 
 use crate::control;
 
-/// What a device was when it was opened.
+/// State of a device when it was opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Health {
     is_block_device: bool,
@@ -25,7 +25,8 @@ impl Health {
         }
     }
 
-    /// What is wrong with the device as a whole, if something is. Takes less than a microsecond.
+    /// Says what is wrong with the device as a whole, if anything is. Takes less than a
+    /// microsecond.
     pub fn illness(&self, file: &File) -> Option<String> {
         if !self.is_block_device {
             return match file.metadata() {
@@ -51,12 +52,12 @@ impl Health {
         }
     }
 
-    /// Why a request failed.
+    /// Gives the reason why a request failed.
     pub fn reason(&self, file: &File, op: IoOp, length: u32, result: i32) -> String {
         self.with_illness(file, self.told(op, length, result))
     }
 
-    /// What the kernel says of a request that failed.
+    /// Gives the kernel's reason why a request failed, in words.
     pub fn told(&self, op: IoOp, length: u32, result: i32) -> String {
         if result >= 0 {
             return format!("only {result} of {length} bytes were transferred");
@@ -68,7 +69,8 @@ impl Health {
         }
     }
 
-    /// What is wrong with the device as a whole, if something is, before what a request came to.
+    /// Puts what is wrong with the device as a whole, if anything is, before the reason why a
+    /// request failed.
     pub fn with_illness(&self, file: &File, told: String) -> String {
         match self.illness(file) {
             Some(illness) => format!("{illness}; {told}"),

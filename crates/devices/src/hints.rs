@@ -1,4 +1,4 @@
-//! How long what is written is expected to live, for the kernel.
+//! Hints to the kernel on the expected lifetime of writes.
 
 use std::fs::File;
 
@@ -6,7 +6,7 @@ use units::Lifetime;
 
 use crate::control;
 
-/// What the kernel is told, and was told last.
+/// Hints that the kernel gets, and the one that it got last.
 ///
 /// A block device with streams of writes gets one with each write (Linux 6.16 or newer: the
 /// placement handles of an NVMe drive with FDP). For all else the kernel keeps one hint for the
@@ -26,7 +26,7 @@ impl Hints {
         Self { streams, told: Lifetime::NotSet, is_refused: false }
     }
 
-    /// Of a device that has no streams and asks no kernel.
+    /// Hints of a device that has no streams and asks no kernel.
     pub const fn dropped() -> Self {
         Self { streams: 0, told: Lifetime::NotSet, is_refused: true }
     }
@@ -38,7 +38,7 @@ impl Hints {
         if handle < self.streams { handle } else { self.streams }
     }
 
-    /// Whether the kernel has to be told before a write of this lifetime is sent.
+    /// Returns true if the kernel has to be told before a write of this lifetime is sent.
     pub fn has_to_be_told(&self, lifetime: Lifetime) -> bool {
         self.streams == 0 && !self.is_refused && self.told != lifetime
     }

@@ -2,8 +2,9 @@
 //! [`block::BlockDevice`] cannot tell which it is, but for what its [`block::DeviceInfo`] says.
 //!
 //! [`open`] takes a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`,
-//! `emulated(profile=nvme-tlc,size=8Gi)`. A simulated drive in virtual time is made of a profile
-//! instead ([`Simulated::new`]); an emulated one is such a drive on the wall clock, with data.
+//! `emulated(profile=nvme-tlc,size=8Gi)`, `hard_disk`. A simulated drive in virtual time is made of
+//! a profile instead ([`Simulated::new`]); an emulated one is such a drive on the wall clock, with
+//! data.
 //!
 //! ```no_run
 //! use block::{BlockDevice, Command};
@@ -39,6 +40,7 @@
 //! still attached, a file not truncated (`health.rs`). Detaching a loop device in use only takes
 //! effect in the kernel when its user lets go of it: the user of this crate is told at once.
 
+mod any_drive;
 mod buffers;
 mod cached;
 mod clock;
@@ -48,11 +50,13 @@ mod control;
 mod copies;
 mod emulated;
 mod error;
+mod hard_disk;
 mod health;
 mod hints;
 mod memory;
 mod nvme;
 mod open;
+mod opening;
 mod real;
 mod ring;
 mod simulated;
@@ -64,7 +68,8 @@ pub use emulated::{Emulated, Lateness};
 pub use error::DeviceError;
 pub use memory::Memory;
 pub use open::{
-    Access, Opening, allocate_file, check_emulated, create_file, open, open_emulated, open_watched,
-    resize_file,
+    allocate_file, check_emulated, create_file, emulated_parts, is_spec, open, open_emulated,
+    open_watched, resize_file, variants,
 };
+pub use opening::{Access, Opening};
 pub use simulated::{Simulated, SimulatedSettings};

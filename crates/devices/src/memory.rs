@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::content::Content;
 use crate::{Access, DeviceError, Opening};
 
-/// How memory is named.
+/// Entry of the memory device in the registry: name, parameters, source.
 pub(crate) const INFO: Info = Info {
     name: "memory",
     aliases: &[],
@@ -71,6 +71,7 @@ impl Memory {
             queue_depth: opening.queue_depth,
             is_read_only: opening.access == Access::ReadOnly,
             has_trim: true,
+            zeroing_bytes: Some(sector),
             is_virtual: false,
             holds_data: opening.holds_data,
         };
@@ -165,7 +166,7 @@ impl Bytes {
     }
 }
 
-/// What any thread may ask for by itself.
+/// The part of the device that any thread may use by itself.
 struct Shared {
     bytes: Arc<Bytes>,
     info: DeviceInfo,

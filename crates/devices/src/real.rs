@@ -14,8 +14,8 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Reply, SharedBytes,
-    Waker,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Extent, Failure,
+    Reply, SharedBytes, Waker,
 };
 use io_uring::squeue::EntryMarker;
 use units::{IoOp, Lifetime, Nanos};
@@ -25,37 +25,38 @@ use crate::buffers::{Place, Pool};
 use crate::cached::Cached;
 use crate::clock::{AWAKE, Clock};
 use crate::command_set::{CommandSet, Next};
+use crate::control;
 use crate::health::Health;
 use crate::hints::Hints;
 use crate::ring::{EventFd, Ring};
 
-/// How often it is looked whether the device is still there. A file that was truncated would take
+/// Interval between checks that the device is still there. A file that was truncated would take
 /// writes as if nothing had happened.
 const CHECK_EVERY: Nanos = 10_000_000;
-/// Longest sleep in the kernel: then it is looked whether the device is still there.
+/// Longest sleep in the kernel: after it, the device is checked again.
 const LONGEST_SLEEP: Nanos = 1_000_000_000;
 /// A device that completes nothing for so long is taken for dead: the kernel gives up a request of
 /// most drivers after 30 s, and tries again.
 const DEAD_AFTER: Nanos = 300_000_000_000;
-/// How long requests under way are waited for when the device is closed.
+/// Longest wait for requests under way when the device is closed.
 const CLOSE_WITHIN: Nanos = 10_000_000_000;
-/// How often a command is sent again whose failure may pass, as often as the kernel sends those of
-/// its own to an NVMe drive (`nvme_core.max_retries`).
+/// Number of retries of a command whose failure may pass: that of the kernel for its own commands
+/// to an NVMe drive (`nvme_core.max_retries`).
 const MOST_RETRIES: u8 = 5;
 
 /// A device that was opened and may be used.
 pub(crate) struct Opened {
-    /// What it is.
+    /// Description of the device.
     pub info: DeviceInfo,
     /// Opened so that no request stays in the page cache.
     pub file: File,
     /// The block device of the same bytes, which is held so that nobody else uses it.
     pub claim: Option<File>,
-    /// Whether it is a loop device.
+    /// True if it is a loop device.
     pub is_loop: bool,
-    /// Whether completions are polled for.
+    /// True if completions are polled for.
     pub is_polled: bool,
-    /// What becomes of the lifetimes of writes.
+    /// Hints to the kernel on the lifetimes of writes.
     pub hints: Hints,
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct Real<K: CommandSet> {
     is_polled: bool,
     health: Health,
     clock: Clock,
-    /// Of the thread that uses it.
+    /// Ring of the thread that uses it.
     ring: Ring<K::Entry, K::Completion>,
     /// Raised by others to wake the thread that waits.
     wakes: Option<Arc<EventFd>>,
@@ -87,8 +88,11 @@ pub(crate) struct Real<K: CommandSet> {
     free: Vec<u32>,
     /// Done by calls that block, or refused.
     done: Vec<Completion>,
-    /// Why it cannot be used any more.
+    /// The reason why it cannot be used any more.
     gone: Option<BlockError>,
+    /// A flush failed, on which data depends: the kernel reports once what it could not write back,
+    /// so that a later flush would succeed without it.
+    poisoned: Option<Failure>,
     /// In the ring, sent or not.
     in_ring: u32,
     hints: Hints,
@@ -132,6 +136,7 @@ impl<K: CommandSet> Real<K> {
             free: (0..depth as u32).rev().collect(),
             done: Vec::new(),
             gone: None,
+            poisoned: None,
             in_ring: 0,
             hints,
             next_check: CHECK_EVERY,
@@ -158,7 +163,7 @@ impl<K: CommandSet> Real<K> {
         Ok(())
     }
 
-    /// What is asked whether the device is still there.
+    /// Gives the file by which the device is checked.
     fn watched(&self) -> &File {
         self.claim.as_ref().unwrap_or(&self.file)
     }
@@ -211,12 +216,13 @@ impl<K: CommandSet> Real<K> {
             let result = -error.raw_os_error().unwrap_or(libc::EIO);
             command.failed(self.health.reason(self.watched(), command.op, command.length, result))
         });
+        let outcome = outcome.map_err(|failure| self.poisoning(command.op, failure));
         let reply = Reply { id: command.id, outcome };
         self.done.push(Completion { reply, submitted_at, completed_at: self.clock.now() });
     }
 
-    /// Takes what is completed, waiting up to this time for it, and sends again what is to be tried
-    /// again. Whether somebody woke it.
+    /// Takes completed commands, waiting up to this time for them, and sends those again that are
+    /// to be tried again. Returns true if somebody woke it.
     fn turn(
         &mut self,
         now: Nanos,
@@ -290,11 +296,21 @@ impl<K: CommandSet> Real<K> {
         let told = self.commands.status(result);
         let told = told.unwrap_or_else(|| self.health.told(command.op, command.length, result));
         let failure = command.failed(self.health.with_illness(self.watched(), told));
+        let failure = self.poisoning(command.op, failure);
         let reply = Reply { id: command.id, outcome: Err(failure) };
         self.done.push(Completion { reply, submitted_at, completed_at: self.clock.now() });
     }
 
-    /// Whether the device is still what it was, asked now and then.
+    /// Remembers the failure of a flush, if data depends on it.
+    fn poisoning(&mut self, op: IoOp, failure: Failure) -> Failure {
+        if op == IoOp::Flush && self.info.holds_data {
+            let cause = failure.to_string().into();
+            self.poisoned.get_or_insert(Failure::Poisoned { layer: "device", cause });
+        }
+        failure
+    }
+
+    /// Checks now and then that the device is still what it was.
     fn check_health(&mut self, now: Nanos) -> Result<(), BlockError> {
         if now < self.next_check {
             return Ok(());
@@ -319,6 +335,15 @@ impl<K: CommandSet> BlockDevice for Real<K> {
         &self.info
     }
 
+    /// Gives the extent that the file system tells, if it is a file.
+    fn extent(&mut self, offset: u64, length: u64) -> Extent {
+        if self.info.kind == DeviceKind::File {
+            control::extent(&self.file, offset, length)
+        } else {
+            Extent { length, is_hole: false }
+        }
+    }
+
     fn now(&mut self) -> Nanos {
         self.clock.now()
     }
@@ -333,7 +358,10 @@ impl<K: CommandSet> BlockDevice for Real<K> {
             "at most {} commands are outstanding",
             self.info.queue_depth
         );
-        let refused = self.info.refuses(&command);
+        let refused = match &self.poisoned {
+            Some(failure) if command.op != IoOp::Read => Some(failure.clone()),
+            _ => self.info.refuses(&command),
+        };
         let submitted_at = self.clock.now();
         if let Some(failure) = refused {
             let reply = Reply { id: command.id, outcome: Err(failure) };
@@ -469,10 +497,11 @@ mod tests {
             queue_depth: 4,
             is_read_only: true,
             has_trim: false,
+            zeroing_bytes: None,
             is_virtual: false,
             holds_data: false,
         };
-        let commands = KernelCommands::new(info.kind, false);
+        let commands = KernelCommands::new(&info, false);
         let (claim, is_loop, is_polled, hints) = (None, false, false, Hints::new(0));
         Real::new(Opened { info, file, claim, is_loop, is_polled, hints }, commands).unwrap()
     }

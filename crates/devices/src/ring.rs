@@ -14,9 +14,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 /// Number of the timer that wakes whoever waits now and then: no request has it.
 const BEAT: u64 = u64::MAX;
-/// Number of the watch for somebody who wakes whoever waits.
+/// Number of the watch on the event by which another thread ends a wait.
 const WOKEN: u64 = u64::MAX - 1;
-/// How often it does, in nanoseconds. To set a timer for each wait of a request instead would take
+/// Period of the beat, in nanoseconds. To set a timer for each wait of a request instead would take
 /// some per cent of its processor time.
 const BEAT_EVERY: u32 = 50_000_000;
 
@@ -97,12 +97,12 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         })
     }
 
-    /// What buffers are registered by.
+    /// Gives the part of the ring that registers buffers.
     pub fn submitter(&self) -> Submitter<'_> {
         self.inner.submitter()
     }
 
-    /// Whether the kernel takes registered buffers with what this ring sends.
+    /// Returns true if the kernel takes registered buffers with the commands of this ring.
     pub const fn takes_buffers(&self) -> bool {
         S::BUILD_FLAGS == 0 || self.has_buffers_of_commands
     }
@@ -118,7 +118,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         assert!(pushed.is_ok(), "the queue has an entry for each slot");
     }
 
-    /// Whether requests wait to be sent.
+    /// Returns true if requests wait to be sent.
     pub fn has_unsent(&mut self) -> bool {
         !self.inner.submission().is_empty()
     }
@@ -176,7 +176,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         }
     }
 
-    /// Whether [`Ring::enter`] may bring completions.
+    /// Returns true if [`Ring::enter`] may bring completions.
     pub fn has_news(&mut self) -> bool {
         self.is_polled || self.inner.submission().taskrun() || !self.inner.completion().is_empty()
     }
@@ -187,8 +187,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         let _ = self.inner.submitter().unregister_files();
     }
 
-    /// Hands over what is completed: the number given with the request, and the result. Whether
-    /// somebody woke who waits.
+    /// Hands over the completions: the number given with the request, and the result. Returns true
+    /// if somebody woke the one that waits.
     pub fn reap(&mut self, mut each: impl FnMut(u64, i32)) -> bool {
         let Self { inner, is_beating, is_watching, wakes, .. } = self;
         let mut is_woken = false;
@@ -207,7 +207,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     }
 }
 
-/// What only asks to be tried again, or tells that the time has passed, is no error.
+/// Takes errors that only ask for another try, or tell that the time has passed, for success.
 fn without_retries(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
         Err(error)

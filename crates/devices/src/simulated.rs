@@ -1,28 +1,26 @@
 //! A simulated drive as a block device, in virtual time: hours of requests in seconds.
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, CopyWork, Data, DeviceInfo, DeviceKind, DieTime,
-    Failure, FlashWear, FlashWork, Limits, Reply, Telemetry,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, DieTime, Failure,
+    FlashWear, FlashWork, Limits, Reply, Telemetry,
 };
-use ssd::counting::Wear;
-use ssd::drive::array::{ArrayConfig, ArrayError, array_of};
-use ssd::drive::device::{Drive, Submission};
+use ssd::drive::array::{ArrayConfig, ArrayError, array_of, drive_of};
+use ssd::drive::device::{self, Submission};
 use ssd::drive::media::{Cause, FlashOp};
 use ssd::drive::profile::Profile;
 use ssd::drive::run::RunError;
-use ssd::drive::schemes::{Scheme, ZoneError};
-use ssd::drive::state::{State, prepare};
+use ssd::drive::state::State;
 use ssd::drive::time::{PICOS_PER_NANO, Picos};
-use ssd::drive::{DriveVisitor, device, visit_drive};
-use units::{Cancelled, IoOp, Nanos, Progress};
+use units::{IoOp, Nanos, Progress};
 
+use crate::DeviceError;
+use crate::any_drive::{AnyDrive, Operations};
 use crate::simulated_array::SeveralDrives;
-use crate::{DeviceError, copy_work};
 
-/// How a simulated drive is made.
+/// Settings of a simulated drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedSettings {
-    /// How it looks before the first request.
+    /// State before the first request.
     pub state: State,
     /// Seed of its policies, its endurance, its aging and the noise of its times.
     pub seed: u64,
@@ -48,111 +46,9 @@ pub struct Simulated {
     before: Operations,
 }
 
-/// Operations of the media, in the order of [`FlashOp::ALL`].
-pub(crate) type Operations = [u64; FlashOp::ALL.len()];
-
 /// Most requests outstanding: what a host's driver keeps, not the drive, which takes as many as its
 /// queues hold.
 const QUEUE_DEPTH: u32 = 4096;
-
-/// A drive whose scheme is not known to who uses it: a virtual call a request and an event.
-pub(crate) trait AnyDrive: Send {
-    fn submit(
-        &mut self,
-        at: Picos,
-        submission: Submission,
-        completed: &mut Vec<device::Completion>,
-    );
-    /// Carries out all events up to `until`, or up to the first completion.
-    fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>);
-    fn outstanding(&self) -> u32;
-    /// When something happens next; none if nothing does.
-    fn next_time(&self) -> Option<Picos>;
-    fn worn_out(&self) -> Option<String>;
-    fn take_refused(&mut self) -> Vec<(u32, ZoneError)>;
-    fn operations(&self) -> Operations;
-    /// Of each die, what it worked for each cause.
-    fn die_time(&self) -> Vec<[Picos; Cause::ALL.len()]>;
-    fn wear(&self) -> Wear;
-    /// None where pages have no copies.
-    fn copy_work(&self) -> Option<CopyWork>;
-}
-
-impl<S: Scheme> AnyDrive for Drive<S> {
-    fn submit(
-        &mut self,
-        at: Picos,
-        submission: Submission,
-        completed: &mut Vec<device::Completion>,
-    ) {
-        Self::submit(self, at, submission, completed);
-    }
-
-    fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>) {
-        while completed.is_empty()
-            && let Some(next) = Self::next_time(self)
-            && next <= until
-        {
-            self.step_at(next, completed);
-        }
-    }
-
-    fn outstanding(&self) -> u32 {
-        Self::outstanding(self)
-    }
-
-    fn next_time(&self) -> Option<Picos> {
-        Self::next_time(self)
-    }
-
-    fn take_refused(&mut self) -> Vec<(u32, ZoneError)> {
-        Self::take_refused(self)
-    }
-
-    fn operations(&self) -> Operations {
-        FlashOp::ALL.map(|op| Self::media(self).counters().of(op))
-    }
-
-    fn die_time(&self) -> Vec<[Picos; Cause::ALL.len()]> {
-        let media = Self::media(self);
-        let of = |die, cause| FlashOp::ALL.iter().map(|&op| media.time_on(die, op, cause)).sum();
-        (0..media.layout().dies()).map(|die| Cause::ALL.map(|cause| of(die, cause))).collect()
-    }
-
-    fn wear(&self) -> Wear {
-        Wear::of(self.scheme().erase_counts())
-    }
-
-    fn copy_work(&self) -> Option<CopyWork> {
-        let (scheme, media) = (self.scheme(), Self::media(self));
-        let figures = scheme.replication(media)?;
-        Some(copy_work(&figures, &scheme.counters(), media.counters()))
-    }
-
-    fn worn_out(&self) -> Option<String> {
-        Self::worn_out(self).map(|at| {
-            format!(
-                "plane {} has no room left after {} page writes of the host",
-                at.plane, at.host_page_writes
-            )
-        })
-    }
-}
-
-struct Maker<'a> {
-    settings: SimulatedSettings,
-    progress: &'a Progress,
-}
-
-impl DriveVisitor for Maker<'_> {
-    type Output = Result<Box<dyn AnyDrive>, Cancelled>;
-
-    fn visit<S: Scheme + 'static>(self, mut drive: Drive<S>) -> Self::Output {
-        prepare(&mut drive, self.settings.state, self.settings.seed, self.progress)?;
-        drive.settle();
-        Ok(Box::new(drive))
-    }
-}
 
 impl Simulated {
     /// A drive of this profile, in the given state.
@@ -167,9 +63,12 @@ impl Simulated {
         progress: &Progress,
     ) -> Result<Self, DeviceError> {
         let failed = |reason: String| DeviceError::Simulated { name: name.to_owned(), reason };
-        let drive = visit_drive(profile, settings.seed, None, Maker { settings, progress })
-            .map_err(|error| failed(error.to_string()))??;
-        Ok(Self::over(name, profile, profile.capacity_bytes(), drive))
+        let SimulatedSettings { state, seed } = settings;
+        let drive = drive_of(profile, state, seed, progress).map_err(|error| match error {
+            RunError::Cancelled(cancelled) => DeviceError::Cancelled(cancelled),
+            other => failed(other.to_string()),
+        })?;
+        Ok(Self::over(name, profile, profile.capacity_bytes(), Box::new(drive)))
     }
 
     /// Several drives of this profile as one, each in the given state.
@@ -203,6 +102,7 @@ impl Simulated {
             queue_depth: QUEUE_DEPTH,
             is_read_only: false,
             has_trim: true,
+            zeroing_bytes: None,
             is_virtual: true,
             holds_data: false,
         };
@@ -222,14 +122,6 @@ impl Simulated {
             erases_rated: profile.media.endurance_cycles,
             before,
         }
-    }
-
-    /// When it has something to do next, in nanoseconds on its clock, rounded up.
-    pub(crate) fn next_time(&self) -> Option<Nanos> {
-        if !self.done.is_empty() || !self.refused.is_empty() {
-            return Some(self.now.div_ceil(PICOS_PER_NANO));
-        }
-        self.drive.next_time().map(|at| at.div_ceil(PICOS_PER_NANO))
     }
 
     fn hand_over(&mut self, completed: &mut Vec<Completion>) {
@@ -285,6 +177,22 @@ impl Simulated {
             by_cause: Cause::ALL.into_iter().map(named).collect(),
             busy: times.iter().map(|die| die.iter().sum::<Picos>() / PICOS_PER_NANO).collect(),
         }
+    }
+}
+
+/// A device in virtual time, which can be made to answer on the wall clock.
+pub(crate) trait VirtualDevice: BlockDevice {
+    /// Gives the time of its next event, in nanoseconds on its clock, rounded up; none if nothing
+    /// happens.
+    fn next_time(&self) -> Option<Nanos>;
+}
+
+impl VirtualDevice for Simulated {
+    fn next_time(&self) -> Option<Nanos> {
+        if !self.done.is_empty() || !self.refused.is_empty() {
+            return Some(self.now.div_ceil(PICOS_PER_NANO));
+        }
+        self.drive.next_time().map(|at| at.div_ceil(PICOS_PER_NANO))
     }
 }
 

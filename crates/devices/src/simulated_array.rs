@@ -8,7 +8,7 @@ use ssd::drive::media::{Cause, FlashOp};
 use ssd::drive::schemes::ZoneError;
 use ssd::drive::time::Picos;
 
-use crate::simulated::{AnyDrive, Operations};
+use crate::any_drive::{AnyDrive, Operations, by_cause};
 
 /// An array in the place of a drive. Its dies are those of all its drives.
 pub(crate) struct SeveralDrives(Box<dyn Group>);
@@ -46,7 +46,7 @@ impl AnyDrive for SeveralDrives {
     }
 
     fn worn_out(&self) -> Option<String> {
-        let drive = self.drives().iter().position(|drive| drive.is_worn_out())?;
+        let drive = self.drives().iter().position(|drive| drive.worn_out().is_some())?;
         Some(format!("drive {drive} of the array has no room left"))
     }
 
@@ -64,11 +64,7 @@ impl AnyDrive for SeveralDrives {
     }
 
     fn die_time(&self) -> Vec<[Picos; Cause::ALL.len()]> {
-        let dies = self.drives().iter().flat_map(|drive| drive.busy_times());
-        let of_die = |die: [[Picos; Cause::ALL.len()]; FlashOp::ALL.len()]| {
-            Cause::ALL.map(|cause| die.iter().map(|by_cause| by_cause[cause as usize]).sum())
-        };
-        dies.map(of_die).collect()
+        by_cause(self.drives().iter().flat_map(|drive| drive.busy_times()))
     }
 
     fn wear(&self) -> Wear {
@@ -77,7 +73,7 @@ impl AnyDrive for SeveralDrives {
         Wear::of(&counts)
     }
 
-    /// What single drives do for copies is not added up.
+    /// Gives none: the copies of single drives are not added up.
     fn copy_work(&self) -> Option<CopyWork> {
         None
     }

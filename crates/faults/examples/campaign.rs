@@ -148,7 +148,7 @@ fn command(subject: &Subject, fault: &Fault) -> String {
     } = fault.options;
     let stack = match &subject.kind {
         SubjectKind::Registered(stack) => stack.clone(),
-        SubjectKind::Planted(_) => subject.to_string(),
+        SubjectKind::Planted(_) | SubjectKind::Holes(_) => subject.to_string(),
     };
     let size = match subject.kind {
         SubjectKind::Registered(_) => {
@@ -159,7 +159,7 @@ fn command(subject: &Subject, fault: &Fault) -> String {
                  aside={staging_bytes}"
             )
         }
-        SubjectKind::Planted(_) => String::new(),
+        SubjectKind::Planted(_) | SubjectKind::Holes(_) => String::new(),
     };
     format!(
         "cargo run --release -p flashwright-faults --example campaign -- 'stack={stack}'{size} \

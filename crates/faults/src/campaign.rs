@@ -10,13 +10,13 @@ use crate::{ErrorPlan, Options, Subject, Tally, Wrong, live};
 /// A fault that was found.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// What is wrong.
+    /// Description of the fault.
     pub what: String,
     /// Seed of the episode.
     pub seed: u64,
-    /// What the episode was made of.
+    /// Options of the episode.
     pub options: Options,
-    /// Cuts until it was found.
+    /// Power cuts until it was found.
     pub cuts: u64,
 }
 
@@ -40,8 +40,8 @@ pub fn try_episode(
     })
 }
 
-/// Episodes from this seed on, until there were so many power cuts. `told` hears the state after
-/// each, and ends it with `false`.
+/// Runs episodes from this seed on, until there were so many power cuts. `told` hears the state
+/// after each, and ends the campaign with `false`.
 ///
 /// # Errors
 /// The first [`Fault`].
@@ -69,9 +69,9 @@ pub fn campaign(
     Ok(tally)
 }
 
-/// Episodes in each of which one command fails: every one that the device is sent, and every one
-/// that a layer sends to the layer below it, once alone and once with all that follow; until an
-/// episode ends before the command would come. How many commands failed.
+/// Runs episodes in each of which one command fails: every one that the device is sent, and every
+/// one that a layer sends to the layer below it, once alone and once with all that follow; until an
+/// episode ends before the command would come. Gives the number of commands that failed.
 ///
 /// # Errors
 /// The first [`Fault`].
@@ -102,7 +102,7 @@ pub fn each_command_fails(
     Ok(failed)
 }
 
-/// The options of the episode of this seed.
+/// Gives the options of the episode of this seed.
 #[must_use]
 pub const fn vary(options: &Options, seed: u64) -> Options {
     let is_burst = seed % 6 == 3;
@@ -127,8 +127,8 @@ pub const fn vary(options: &Options, seed: u64) -> Options {
 /// Cuts that are spent on making a fault smaller.
 const MOST_CUTS: u64 = 60_000;
 
-/// A smaller episode with a fault, as far as it is found in a few tries with each change: seeds
-/// near the fault's own.
+/// Finds a smaller episode with a fault, by a few tries of each change with seeds near the fault's
+/// own.
 #[must_use]
 pub fn shrink(subject: &Subject, fault: &Fault, tries: u64) -> Fault {
     let mut best = fault.clone();

@@ -1,9 +1,9 @@
-//! What is written in tests: bytes that tell which write they are of and for which sector, so that
-//! what is read tells what it is.
+//! Content that tests write: bytes that tell which write they are of and for which sector, so that
+//! a read shows what it found.
 
 use twox_hash::XxHash3_64;
 
-/// What a sector holds.
+/// Content of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Value(u64);
 
@@ -11,10 +11,10 @@ const FOREIGN: u64 = 1 << 63;
 const MAGIC: u64 = 0x7461_675f_6674_6c66;
 
 impl Value {
-    /// Zeros.
+    /// Content of zeros.
     pub const ZEROS: Self = Self(0);
 
-    /// What the write of this number, from 1 on, gives a sector.
+    /// Gives the content that the write of this number, from 1 on, leaves in a sector.
     ///
     /// # Panics
     /// If it is 0, or has more than 63 bits.
@@ -24,7 +24,7 @@ impl Value {
         Self(number)
     }
 
-    /// The number of the write; none for zeros and for what no write of ours gave.
+    /// Gives the number of the write; none for zeros and for foreign content.
     #[must_use]
     pub const fn write(self) -> Option<u64> {
         if self.0 > 0 && self.0 < FOREIGN { Some(self.0) } else { None }
@@ -49,8 +49,8 @@ impl Value {
         }
     }
 
-    /// What a sector holds: its write's number if it is whole and of this sector, zeros, or
-    /// something foreign.
+    /// Reads the content of a sector: the number of its write if it is whole and of this sector,
+    /// zeros, or something foreign.
     #[must_use]
     pub fn read(sector: u64, bytes: &[u8]) -> Self {
         let word = |index: usize| {

@@ -12,7 +12,7 @@ use units::{IoOp, Nanos};
 
 use crate::{Dice, Loss, Media};
 
-/// Not replied to, and never to be.
+/// Time of a reply that never came.
 const NEVER: u64 = u64::MAX;
 
 /// A version of a sector in the device's volatile cache.
@@ -21,7 +21,7 @@ struct Version {
     /// Number of the command.
     command: u64,
     data: Bytes,
-    /// When the command was replied to.
+    /// Time of the reply to the command.
     replied: u64,
 }
 
@@ -38,47 +38,47 @@ struct Pending {
     parts_done: u8,
     /// Sectors in the first part.
     split: usize,
-    /// Whether the first part is at the front.
+    /// True if the first part is at the front of the command's sectors.
     is_front_first: bool,
     read: BytesMut,
     failure: Option<Arc<str>>,
 }
 
 impl Pending {
-    /// Sectors of the command, counted from its first, that belong to a part.
+    /// Gives the sectors of the command, counted from its first, that belong to a part.
     fn part(&self, part: u8, sectors: usize) -> Range<usize> {
         if (part == 0) == self.is_front_first { 0..self.split } else { self.split..sectors }
     }
 }
 
-/// Which command fails, and how.
+/// Plan of a failing command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorPlan {
     /// The number of the command among those sent since the plan was made, from 0 on.
     pub at: u64,
     /// Only commands of this kind are counted.
     pub op: Option<IoOp>,
-    /// All after it fail, too, reads apart.
+    /// True if all commands after it fail, too, except reads.
     pub is_lasting: bool,
-    /// Where: 0 for the device, else above so many layers, counted from the bottom.
+    /// Place of the failure: 0 for the device, else above so many layers, counted from the bottom.
     pub level: usize,
 }
 
-/// What a device does beyond what all do.
+/// Behaviour of a device that not all devices have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manners {
-    /// Replies come in the order of the commands, and commands take effect one after the other.
+    /// True if replies come in the order of the commands, and commands take effect one by one.
     pub is_orderly: bool,
-    /// A trimmed sector gives its old data or zeros anew at every read.
+    /// True if a trimmed sector gives its old data or zeros anew at every read.
     pub is_trim_unstable: bool,
-    /// A bug on purpose: a flush is replied to and makes nothing durable.
+    /// True for a bug on purpose: a flush is replied to and makes nothing durable.
     pub is_flush_a_lie: bool,
 }
 
-/// A block device in memory with a volatile cache, and the meaning of dm-log-writes: what was
-/// replied to before a flush was sent that was replied to is durable, so is a write with FUA; of
-/// the rest a power cut leaves what [`Loss`] says. Commands are replied to when chance wants it. It
-/// is the very [`BlockDevice`] that layers run on elsewhere.
+/// A block device in memory with a volatile cache and the semantics of dm-log-writes: a flush makes
+/// durable what was replied to before the flush was sent, and a write with FUA is durable when it
+/// is replied to; of the rest a power cut leaves what [`Loss`] says. Commands are replied to at
+/// random times. It is the very [`BlockDevice`] that layers run on elsewhere.
 #[derive(Clone, Debug)]
 pub struct CrashDevice {
     info: DeviceInfo,
@@ -89,10 +89,10 @@ pub struct CrashDevice {
     /// Versions of each sector that are newer than the media, in the order in which they took
     /// effect.
     cache: Vec<Vec<Version>>,
-    /// Sectors that have such versions, or had; each once.
+    /// Sectors that have or had such versions; each once.
     dirty: Vec<u32>,
     is_dirty: Vec<bool>,
-    /// Trimmed sectors that give what they like.
+    /// Marks of trimmed sectors whose content may change at every read.
     is_loose: Vec<bool>,
     pending: Vec<Pending>,
     clock: u64,
@@ -100,18 +100,18 @@ pub struct CrashDevice {
     dice: Dice,
     plan: Option<ErrorPlan>,
     has_failed: bool,
-    /// Writes, trims and flushes until the power goes.
+    /// Writes, trims and flushes until the power goes; none if it does not go.
     writes_left: Option<u64>,
     is_off: bool,
     zeros: Bytes,
-    /// Bytes that were read since it was made.
+    /// Bytes that were read since the device was made.
     pub bytes_read: u64,
-    /// Writes that were sent since it was made.
+    /// Writes that were sent since the device was made.
     pub writes: u64,
 }
 
 impl CrashDevice {
-    /// A device with these bytes on its media and an empty cache.
+    /// Makes a device with these bytes on its media and an empty cache.
     #[must_use]
     pub fn new(limits: Limits, manners: Manners, media: Media, seed: u64) -> Self {
         let sectors = media.sectors();
@@ -124,6 +124,7 @@ impl CrashDevice {
                 queue_depth: 1 << 16,
                 is_read_only: false,
                 has_trim: true,
+                zeroing_bytes: None,
                 is_virtual: true,
                 holds_data: true,
             },
@@ -149,7 +150,7 @@ impl CrashDevice {
         }
     }
 
-    /// A device of no bytes, to stand for another meanwhile.
+    /// Makes a device of no bytes, as a placeholder for another.
     #[must_use]
     pub fn nothing() -> Self {
         Self::new(
@@ -165,37 +166,37 @@ impl CrashDevice {
         self.now += time;
     }
 
-    /// The command that was sent last and is still under way.
+    /// Gives the command that was sent last and is still under way.
     #[must_use]
     pub fn newest(&self) -> Option<&Command> {
         self.pending.last().map(|pending| &pending.command)
     }
 
-    /// A command will fail, counted from now on; or none.
+    /// Sets the plan of a command that will fail, counted from now on; or none.
     pub fn fail(&mut self, plan: Option<ErrorPlan>) {
         self.plan = plan;
         self.has_failed = false;
     }
 
-    /// Whether a command failed.
+    /// Returns true if a command failed.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// It loses its power at the write, trim or flush after so many, which is under way then; with
-    /// none it does not.
+    /// Lets the power go at the write, trim or flush after so many, which is under way then; never
+    /// with none.
     pub fn stop_after(&mut self, writes: Option<u64>) {
         self.writes_left = writes;
     }
 
-    /// Whether it lost its power so.
+    /// Returns true if the power went at such a command.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         self.is_off
     }
 
-    /// Commands under way.
+    /// Gives the number of commands under way.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.pending.len()
@@ -211,7 +212,7 @@ impl CrashDevice {
         self.cache[sector].last().map_or_else(|| self.media.sector(sector), |version| &version.data)
     }
 
-    /// Whether a command that is sent now is to fail.
+    /// Gives the failure of a command that is sent now, if it is to fail.
     fn failure_of(&mut self, op: IoOp) -> Option<Arc<str>> {
         let plan = self.plan.as_mut()?;
         if self.has_failed {
@@ -337,13 +338,13 @@ impl CrashDevice {
         }
     }
 
-    /// This version, and none before it, is what the sector holds durably.
+    /// Makes this version, and none before it, the durable content of the sector.
     fn settle(&mut self, sector: usize, index: usize) {
         let version = self.cache[sector].drain(..=index).next_back().expect("the version itself");
         self.media.write(sector, &version.data);
     }
 
-    /// What was replied to before this time is durable.
+    /// Makes durable what was replied to before this time.
     fn harden(&mut self, before: u64) {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.retain(|&sector| {
@@ -359,8 +360,8 @@ impl CrashDevice {
         self.dirty = dirty;
     }
 
-    /// A flush failed: what it should have covered is not covered by a later one either, only by
-    /// one that was under way meanwhile.
+    /// Notes that a flush failed: what it should have covered is not covered by a later one either,
+    /// only by one that was under way meanwhile.
     fn forget_replies(&mut self, before: u64) {
         let others = self
             .pending
@@ -376,7 +377,7 @@ impl CrashDevice {
         }
     }
 
-    /// Sectors of writes under way that have not taken effect.
+    /// Gives the sectors of writes under way that have not taken effect.
     fn under_way(&self) -> impl Iterator<Item = (u64, usize, Data)> + '_ {
         let size = self.limits.sector_bytes as usize;
         self.pending.iter().filter(|pending| pending.command.op == IoOp::Write).flat_map(
@@ -411,7 +412,7 @@ impl CrashDevice {
         Loss::draw(&numbers, &mut self.dice)
     }
 
-    /// Lays what survives a power cut on the media.
+    /// Writes what survives a power cut to the media.
     fn lay(&self, media: &mut Media, is_loose: &mut [bool], loss: &Loss) {
         for &sector in &self.dirty {
             let sector = sector as usize;
@@ -432,7 +433,7 @@ impl CrashDevice {
         }
     }
 
-    /// The power goes: commands under way are never replied to, and of the cache some is left.
+    /// Cuts the power: commands under way are never replied to, and part of the cache is left.
     pub fn cut(&mut self, loss: &Loss) {
         let (mut media, mut is_loose) =
             (std::mem::take(&mut self.media), std::mem::take(&mut self.is_loose));
@@ -449,7 +450,7 @@ impl CrashDevice {
         self.has_failed = false;
     }
 
-    /// Whoever sent commands is killed, and the device keeps its power and what is in its cache. Of
+    /// Kills the process that sent commands; the device keeps its power and its cache. Of the
     /// commands under way some do not arrive any more, some take effect, and some of those end:
     /// nobody hears of it, but what had FUA is durable then.
     ///
@@ -474,8 +475,8 @@ impl CrashDevice {
         self.use_again();
     }
 
-    /// It is used again after a kill: what its cache holds counts as replied to, as commands have
-    /// ended though nobody heard of it.
+    /// Gets the device ready for use after a kill: the content of its cache counts as replied to,
+    /// as commands have ended though nobody heard of it.
     ///
     /// # Panics
     /// If a command failed: what a later flush covers is another matter then.
@@ -494,8 +495,8 @@ impl CrashDevice {
         self.has_failed = false;
     }
 
-    /// Lends what a power cut now would leave, to be tried: [`CrashDevice::join`] gives it back,
-    /// and nothing has happened.
+    /// Lends the device as a power cut now would leave it, to be tried: [`CrashDevice::join`] gives
+    /// it back as if nothing had happened.
     pub fn fork(&mut self, loss: &Loss, spare: &mut Option<Self>) -> Self {
         let mut media = std::mem::take(&mut self.media);
         media.keep_journal();
@@ -513,7 +514,7 @@ impl CrashDevice {
         fork
     }
 
-    /// Takes back what was lent; the rest is kept to be used again.
+    /// Takes back what was lent by [`CrashDevice::fork`]; keeps the rest to be used again.
     pub fn join(&mut self, mut fork: Self, spare: &mut Option<Self>) {
         fork.cut(&Loss::Nothing);
         self.media = std::mem::take(&mut fork.media);
@@ -521,8 +522,8 @@ impl CrashDevice {
         *spare = Some(fork);
     }
 
-    /// What was trimmed holds from now on what it gives: another volume is about to be made, which
-    /// knows of no trim.
+    /// Settles what each trimmed sector holds from now on, its old data or zeros: another volume is
+    /// about to be made, which knows of no trim.
     pub fn forget_trims(&mut self) {
         for sector in 0..self.is_loose.len() {
             if std::mem::take(&mut self.is_loose[sector]) && self.dice.chance(0.5) {
@@ -531,7 +532,7 @@ impl CrashDevice {
         }
     }
 
-    /// What is on the media.
+    /// Gives the media.
     pub const fn media(&mut self) -> &mut Media {
         &mut self.media
     }
@@ -604,8 +605,8 @@ impl BlockDevice for CrashDevice {
         });
     }
 
-    /// At each call something goes on, and time passes: at `until` at the latest, and before if a
-    /// command ends.
+    /// Goes on with one command and lets time pass until `until`; without such a time, goes on
+    /// until a command ends.
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
         assert!(until < Nanos::MAX || !self.pending.is_empty(), "something is waited for");
         if self.is_off {

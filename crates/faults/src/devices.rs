@@ -1,4 +1,4 @@
-//! What an episode works on: one device, or two that lose their power together.
+//! Devices of an episode: one, or two that lose their power together.
 
 use block::{
     BlockDevice, BlockError, Command, Completion, DeviceInfo, Limits, Signal, Spanned, Waker,
@@ -7,36 +7,36 @@ use units::{IoOp, Nanos};
 
 use crate::{CrashDevice, Dice, ErrorPlan, Loss, Manners, Media, Subject};
 
-/// What a power cut leaves: of each device for itself.
+/// Losses at a power cut, of each device for itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Losses {
-    /// Of the first device, or the only one.
+    /// Loss of the first device, or the only one.
     pub first: Loss,
-    /// Of the second.
+    /// Loss of the second device.
     pub second: Option<Loss>,
 }
 
-/// One [`CrashDevice`], or two behind each other as [`Spanned`] makes them one. Two lose their
-/// power at the same moment, and each then loses what it wants; a command fails on one of them.
+/// One [`CrashDevice`], or two behind each other as [`Spanned`] joins them. Two lose their power at
+/// the same moment, each with a loss of its own; a command fails on one of them.
 #[derive(Clone)]
 pub struct CrashDevices {
     span: Spanned<CrashDevice>,
     is_pair: bool,
-    /// First byte of the second.
+    /// First byte of the second device.
     boundary: u64,
-    /// Which command of a pair fails.
+    /// Plan of the command of a pair that fails.
     plan: Option<ErrorPlan>,
     /// Writes, trims and flushes until the power of a pair goes.
     writes_left: Option<u64>,
     is_off: bool,
-    /// Whether the second got the newest command.
+    /// True if the second device got the newest command.
     is_newest_second: bool,
     dice: Dice,
 }
 
 impl CrashDevices {
-    /// The subject's device; or two, the second of which has the last of its bytes. The media are
-    /// of both.
+    /// Makes the subject's device; or two, the second of which has the last of its bytes. The media
+    /// hold the bytes of both.
     #[must_use]
     pub fn new(subject: &Subject, manners: Manners, mut media: Media, dice: &mut Dice) -> Self {
         let (limits, staging_bytes, seed) = (subject.limits(), subject.staging_bytes, dice.seed());
@@ -58,7 +58,7 @@ impl CrashDevices {
         let (here, homes) = part(0..boundary as usize, &mut media);
         let (there, staging) = part(boundary as usize..limits.capacity_bytes as usize, &mut media);
         let first = CrashDevice::new(here, manners, homes, seed);
-        // Each has its manners.
+        // Each has its own behaviour.
         let manners = Manners { is_orderly: manners.is_orderly != dice.chance(0.2), ..of_second };
         let second = CrashDevice::new(there, manners, staging, dice.seed());
         Self::of(first, Some(second), dice.split())
@@ -77,7 +77,7 @@ impl CrashDevices {
         }
     }
 
-    /// A device of no bytes, to stand for another meanwhile.
+    /// Makes a device of no bytes, as a placeholder for another.
     #[must_use]
     pub fn nothing() -> Self {
         Self::of(CrashDevice::nothing(), None, Dice::new(0))
@@ -108,15 +108,15 @@ impl CrashDevices {
         self.each(|device| device.pass(time));
     }
 
-    /// The command that was sent last and is still under way; of two devices, as the one has it
-    /// that got it.
+    /// Gives the command that was sent last and is still under way; of two devices, as it was sent
+    /// to the one that got it.
     #[must_use]
     pub fn newest(&self) -> Option<&Command> {
         let (first, second) = self.span.parts();
         second.filter(|_| self.is_newest_second).unwrap_or(first).newest()
     }
 
-    /// A command will fail, counted from now on; or none.
+    /// Sets the plan of a command that will fail, counted from now on; or none.
     pub fn fail(&mut self, plan: Option<ErrorPlan>) {
         if self.is_pair {
             self.each(|device| device.fail(None));
@@ -126,13 +126,13 @@ impl CrashDevices {
         }
     }
 
-    /// Whether a command failed.
+    /// Returns true if a command failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.any(CrashDevice::has_failed)
     }
 
-    /// As [`CrashDevice::stop_after`]; of two, the power of both.
+    /// Lets the power go as [`CrashDevice::stop_after`] does; of two, the power of both.
     pub fn stop_after(&mut self, writes: Option<u64>) {
         if self.is_pair {
             self.writes_left = writes;
@@ -141,25 +141,25 @@ impl CrashDevices {
         }
     }
 
-    /// Whether the power went so.
+    /// Returns true if the power went at such a command.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.is_off || self.any(CrashDevice::is_off)
     }
 
-    /// Commands under way, counted on each device.
+    /// Gives the number of commands under way, counted on each device.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.sum(|device| device.pending() as u64) as usize
     }
 
-    /// Bytes that were read since [`CrashDevices::count_anew`].
+    /// Gives the number of bytes that were read since [`CrashDevices::count_anew`].
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.sum(|device| device.bytes_read)
     }
 
-    /// Writes that were sent since then.
+    /// Gives the number of writes that were sent since then.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.sum(|device| device.writes)
@@ -176,7 +176,7 @@ impl CrashDevices {
         Losses { first: first.draw_loss(), second: second.map(CrashDevice::draw_loss) }
     }
 
-    /// The power goes.
+    /// Cuts the power.
     pub fn cut(&mut self, losses: &Losses) {
         let (first, second) = self.span.parts_mut();
         first.cut(&losses.first);
@@ -186,7 +186,7 @@ impl CrashDevices {
         self.begin_anew();
     }
 
-    /// As [`CrashDevice::kill`], on both.
+    /// Kills the process as [`CrashDevice::kill`] does, on both devices.
     ///
     /// # Panics
     /// If a command failed.
@@ -195,7 +195,7 @@ impl CrashDevices {
         self.begin_anew();
     }
 
-    /// Nothing is under way any more on what makes one of both.
+    /// Forgets what is under way in the layer that joins both devices.
     fn begin_anew(&mut self) {
         (self.plan, self.writes_left, self.is_off) = (None, None, false);
         if self.is_pair {

@@ -1,4 +1,4 @@
-//! Chance, from a seed.
+//! Random draws from a seed.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -8,24 +8,24 @@ use rand_pcg::Pcg64Mcg;
 pub struct Dice(Pcg64Mcg);
 
 impl Dice {
-    /// The same draws for the same seed.
+    /// Makes a generator, which gives the same draws for the same seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// Another generator, which does not depend on how often this one is used later.
+    /// Makes another generator, which does not depend on how often this one is used later.
     #[must_use]
     pub fn split(&mut self) -> Self {
         Self::new(self.seed())
     }
 
-    /// A seed for something else.
+    /// Draws a seed for something else.
     pub fn seed(&mut self) -> u64 {
         self.0.random()
     }
 
-    /// A number below `n`.
+    /// Draws a number below `n`.
     ///
     /// # Panics
     /// If `n` is 0.
@@ -33,12 +33,12 @@ impl Dice {
         self.0.random_range(0..n)
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.0.random::<f64>() < probability
     }
 
-    /// One of these.
+    /// Draws one of these.
     ///
     /// # Panics
     /// If there are none.
@@ -46,7 +46,7 @@ impl Dice {
         of[self.below(of.len())]
     }
 
-    /// An index, by weights.
+    /// Draws an index, by weights.
     ///
     /// # Panics
     /// If all weights are 0.

@@ -19,7 +19,7 @@ use crate::{
 
 use beginnings::{cut_while_formatting, judge_new, write_over_ends};
 
-/// What an episode is made of: with the subject and the seed, it is the same in every run.
+/// Options of an episode: with the subject and the seed, it is the same in every run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Host operations between two power cuts that are for good.
@@ -30,23 +30,23 @@ pub struct Options {
     pub volumes: usize,
     /// Most commands of the host under way.
     pub depth: usize,
-    /// Whether the device replies in order.
+    /// True if the device replies in order.
     pub is_orderly: bool,
-    /// Whether the host trims.
+    /// True if the host trims.
     pub with_trims: bool,
-    /// Whether it writes with FUA.
+    /// True if the host writes with FUA.
     pub with_fua: bool,
-    /// Whether it tells the layers signals.
+    /// True if the host sends signals to the layers.
     pub with_signals: bool,
-    /// Whether commands of the device fail, as chance wants it.
+    /// True if commands of the device fail at random.
     pub with_errors: bool,
-    /// Whether the process is killed now and then, while the device keeps its power.
+    /// True if the process is killed now and then, while the device keeps its power.
     pub with_kills: bool,
-    /// Which one fails, in each link, where chance is not asked.
+    /// Command that fails in each link, instead of a random one.
     pub plan: Option<ErrorPlan>,
     /// Share of the device's writes at which a power cut is tried.
     pub cut_share: f64,
-    /// What is told of a fault: so many of the last commands and replies before it.
+    /// Number of commands and replies before a fault that are told with it.
     pub told: usize,
 }
 
@@ -70,19 +70,19 @@ impl Default for Options {
     }
 }
 
-/// What was done.
+/// Counters of an episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Power cuts, each followed by a recovery.
     pub cuts: u64,
-    /// Those among them during a recovery, or right after one.
+    /// Cuts during a recovery, or right after one.
     pub recovery_cuts: u64,
-    /// Those after which the volume was used on.
+    /// Cuts after which the volume was used on.
     pub lasting_cuts: u64,
     /// Times that the process was killed at its work, and the volume opened again over the device's
     /// cache.
     pub kills: u64,
-    /// Those after which the volume was used on.
+    /// Kills after which the volume was used on.
     pub lasting_kills: u64,
     /// Commands of the host.
     pub host_commands: u64,
@@ -115,7 +115,7 @@ impl Tally {
 /// A limit on what a recovery may read, in devices.
 pub(crate) const MOST_READS: u64 = 32;
 
-/// Whoever runs a volume.
+/// State of an episode that runs.
 struct Running<'a> {
     subject: &'a Subject,
     options: &'a Options,
@@ -123,7 +123,7 @@ struct Running<'a> {
     dice: Dice,
     seed: u64,
     driver: Driver<CrashDevices>,
-    /// Whether something failed between layers.
+    /// Failure that is planned between two layers, to be asked if it has happened.
     between: Option<HasFailed>,
     spare: [Option<CrashDevice>; 2],
     oracle: Oracle,
@@ -132,7 +132,7 @@ struct Running<'a> {
     /// Number of the next write of the host.
     next_write: u64,
     replies: Vec<Completion>,
-    /// The power is out for good.
+    /// True if the power is out for good.
     is_out: bool,
     is_poisoned: bool,
     must_fail: FxHashSet<u32>,
@@ -148,7 +148,7 @@ struct Running<'a> {
 /// Lives one episode.
 ///
 /// # Errors
-/// [`Wrong`]: what came out that must not.
+/// [`Wrong`] if something is read or done that must not be.
 pub fn live(
     subject: &Subject,
     options: &Options,
@@ -220,6 +220,7 @@ fn live_volume(
     let sector_bytes = subject.sector_bytes;
     let most = (stack.limits().most_bytes / sector_bytes) as usize;
     device.pass(1 << 40);
+    let zeroing = zeroing(&stack);
     let run = Running {
         subject,
         options,
@@ -228,7 +229,7 @@ fn live_volume(
         driver: Driver::new(device, stack),
         between: None,
         spare: [None, None],
-        oracle: Oracle::new(&values),
+        oracle: Oracle::new(&values).zeroing(zeroing),
         workload: Workload::new(values.len(), sector_bytes, most.min(values.len() / 3).max(1)),
         next_id: 0,
         next_write: next_write + 1,
@@ -245,6 +246,12 @@ fn live_volume(
         dice: dice.split(),
     };
     run.live()
+}
+
+/// Gives the alignment, in sectors, of trims that make zeros; none if the stack promises none.
+pub(crate) fn zeroing(stack: &Stack) -> Option<usize> {
+    let bytes = stack.layers().first()?.zeroing_bytes()?;
+    Some((bytes / stack.limits().sector_bytes) as usize)
 }
 
 /// Reads the whole volume.
@@ -292,7 +299,7 @@ impl Running<'_> {
         }
     }
 
-    /// Operations until the power goes.
+    /// Runs operations until the power goes.
     fn link(&mut self) -> Result<(), Wrong> {
         self.begin_link();
         let pace = self.dice.pick(&[0.1, 0.3, 0.6, 0.9]);
@@ -330,7 +337,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Reads all of it while what the layers do of their own goes on.
+    /// Reads the whole volume while the background work of the layers goes on.
     fn read_back(&mut self) -> Result<(), Wrong> {
         let limits = self.driver.stack().limits();
         let (most, sectors) =
@@ -375,7 +382,8 @@ impl Running<'_> {
         }
     }
 
-    /// Nothing is under way below: time has to pass, or the layers hang.
+    /// Lets time pass until the layers wake: nothing is under way below. If they wait for no time,
+    /// they hang.
     fn wait(&mut self) -> Result<(), Wrong> {
         let Some(at) = self.driver.stack().wakes_at() else {
             return Err(Wrong(format!(
@@ -398,7 +406,7 @@ impl Running<'_> {
         self.pump()
     }
 
-    /// The host does something.
+    /// Does one act of the host.
     fn act(&mut self) -> Result<(), Wrong> {
         match self.workload.next(&mut self.dice) {
             Act::Signal(signal) => self.driver.tell(signal, None),
@@ -439,7 +447,7 @@ impl Running<'_> {
         self.driver.accept(Command { id, op, offset, length, is_fua, lifetime, data });
     }
 
-    /// Lets a stack work on a device; something may be going to fail between its layers.
+    /// Runs a stack on a device; something may be going to fail between its layers.
     fn drive(&mut self, device: CrashDevices, mut stack: Stack) {
         let layers = stack.layers().len();
         let plan = self.options.plan.filter(|plan| (1..layers).contains(&plan.level));
@@ -452,7 +460,7 @@ impl Running<'_> {
         self.driver = Driver::new(device, stack);
     }
 
-    /// The device and its layers, while nothing drives them.
+    /// Takes the device and its layers, while nothing drives them.
     fn take_parts(&mut self) -> (CrashDevices, Stack) {
         let nothing = CrashDevices::nothing();
         let limits = nothing.info().limits;
@@ -468,7 +476,7 @@ impl Running<'_> {
         self.between.as_ref().is_some_and(HasFailed::get)
     }
 
-    /// The device below the layers.
+    /// Gives the device below the layers.
     const fn device(&mut self) -> &mut CrashDevices {
         self.driver.device_mut()
     }
@@ -515,7 +523,7 @@ impl Running<'_> {
         }
     }
 
-    /// A reply to the host: whether something is durable that was not.
+    /// Judges a reply to the host; returns true if it says that something is durable now.
     fn host_reply(&mut self, reply: Reply) -> Result<bool, Wrong> {
         let Some(at) = self.flights.iter().position(|flight| flight.0 == reply.id) else {
             return Err(Wrong(format!(
@@ -559,7 +567,7 @@ impl Running<'_> {
         }
     }
 
-    /// The layers write back all that they hold, one after the other.
+    /// Lets the layers write back all that they hold, one after the other.
     fn drain(&mut self) -> Result<(), Wrong> {
         self.driver.tell(Signal::ScrubEnds, None);
         for level in 0..self.driver.stack().layers().len() {

@@ -9,7 +9,7 @@ use units::{IoOp, Nanos};
 
 use crate::ErrorPlan;
 
-/// What is to fail, and whether it has.
+/// Plan of a failure, and its state.
 #[derive(Debug)]
 struct Plan {
     plan: ErrorPlan,
@@ -17,20 +17,21 @@ struct Plan {
     has_failed: AtomicBool,
 }
 
-/// Passes all on between two layers, but for the commands of the plan.
+/// Layer that passes on all commands between two layers, except those that are to fail.
 pub struct Failing {
     plan: Arc<Plan>,
     limits: Limits,
-    /// Commands that went on, and whose replies become failures: they take effect all the same.
+    /// Commands that were passed on and whose replies become failures: they take effect all the
+    /// same.
     failing: Vec<Command>,
 }
 
-/// Asks a [`Failing`] that is somewhere in a stack.
+/// Handle that asks a [`Failing`] somewhere in a stack if it has failed.
 #[derive(Clone, Debug)]
 pub struct HasFailed(Arc<Plan>);
 
 impl HasFailed {
-    /// Whether a command failed.
+    /// Returns true if a command failed.
     #[must_use]
     pub fn get(&self) -> bool {
         self.0.has_failed.load(Relaxed)
@@ -38,8 +39,8 @@ impl HasFailed {
 }
 
 impl Failing {
-    /// A layer over what has these limits. Where the number in the plan is odd, the command that
-    /// fails goes on all the same and takes effect.
+    /// Makes a layer over something with these limits. Where the number in the plan is odd, the
+    /// command that fails is passed on all the same and takes effect.
     #[must_use]
     pub fn new(plan: ErrorPlan, limits: Limits) -> (Self, HasFailed) {
         let left = AtomicU64::new(plan.at);

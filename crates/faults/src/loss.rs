@@ -1,70 +1,70 @@
-//! What a power cut leaves of what was not durable.
+//! Losses at a power cut of writes that were not durable.
 
 use rustc_hash::FxHasher;
 use std::hash::Hasher as _;
 
 use crate::Dice;
 
-/// What a power cut leaves of the writes that were not durable. Plain losses are as likely as wild
-/// ones: each finds other faults.
+/// Loss at a power cut: which of the writes that were not durable are left. Plain losses are as
+/// likely as wild ones: each finds other faults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// Nothing of them.
+    /// Nothing is left.
     Nothing,
-    /// All that took effect in the cache, and nothing of what was under way.
+    /// All that took effect in the cache is left, and nothing of what was under way.
     Cache,
-    /// All, also of what was under way.
+    /// All is left, also what was under way.
     All,
-    /// Each write whole, with this probability.
+    /// Each write is left as a whole, with this probability.
     Writes {
-        /// Of being left.
+        /// Probability of being left.
         probability: f64,
-        /// What chance hangs on.
+        /// Seed of the draws.
         salt: u64,
     },
-    /// Each sector of each write, with this probability.
+    /// Each sector of each write is left, with this probability.
     Sectors {
-        /// Of being left.
+        /// Probability of being left.
         probability: f64,
-        /// What chance hangs on.
+        /// Seed of the draws.
         salt: u64,
     },
-    /// Those before one write; it is torn.
+    /// The writes before one are left; that one is torn.
     Before {
-        /// The one.
+        /// Number of that write.
         command: u64,
-        /// What chance hangs on.
+        /// Seed of the draws.
         salt: u64,
     },
-    /// Those after one write; it is torn.
+    /// The writes after one are left; that one is torn.
     After {
-        /// The one.
+        /// Number of that write.
         command: u64,
-        /// What chance hangs on.
+        /// Seed of the draws.
         salt: u64,
     },
-    /// All but one, which is torn or lost.
+    /// All writes but one are left; that one is torn or lost.
     Without {
-        /// The one.
+        /// Number of that write.
         command: u64,
-        /// Whether all of it is lost.
+        /// True if all of it is lost.
         is_whole: bool,
-        /// What chance hangs on.
+        /// Seed of the draws.
         salt: u64,
     },
-    /// One alone, torn or whole.
+    /// One write alone is left, torn or whole.
     Only {
-        /// The one.
+        /// Number of that write.
         command: u64,
-        /// Whether all of it is left.
+        /// True if all of it is left.
         is_whole: bool,
-        /// What chance hangs on.
+        /// Seed of the draws.
         salt: u64,
     },
 }
 
 impl Loss {
-    /// One of them, for writes with these numbers.
+    /// Draws a loss of writes with these numbers.
     pub fn draw(commands: &[u64], dice: &mut Dice) -> Self {
         let salt = dice.seed();
         let command = if commands.is_empty() { 0 } else { dice.pick(commands) };
@@ -83,7 +83,7 @@ impl Loss {
         }
     }
 
-    /// Whether a sector is left of a write with this number.
+    /// Returns true if a sector of the write with this number is left.
     #[must_use]
     pub fn survives(&self, command: u64, sector: usize, is_under_way: bool) -> bool {
         match *self {
@@ -108,7 +108,7 @@ impl Loss {
     }
 }
 
-/// A number from 0 to 1 that depends on nothing else.
+/// Gives a number from 0 to 1 that depends on these alone.
 fn chance(salt: u64, command: u64, sector: usize) -> f64 {
     let mut hasher = FxHasher::default();
     hasher.write_u64(salt);

@@ -1,4 +1,4 @@
-//! The bytes of a device in memory, which can be taken back to where they were.
+//! The bytes of a device in memory, which can be rolled back.
 
 /// Sectors in memory. While a journal is kept, everything that is written can be undone.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +11,7 @@ pub struct Media {
 }
 
 impl Media {
-    /// Zeros.
+    /// Makes media of zeros.
     #[must_use]
     pub fn new(sector_bytes: u32, sectors: usize) -> Self {
         let sector_bytes = sector_bytes as usize;
@@ -23,19 +23,19 @@ impl Media {
         }
     }
 
-    /// Sectors.
+    /// Gives the number of sectors.
     #[must_use]
     pub fn sectors(&self) -> usize {
         self.bytes.len() / self.sector_bytes
     }
 
-    /// What a sector holds.
+    /// Gives the content of a sector.
     #[must_use]
     pub fn sector(&self, number: usize) -> &[u8] {
         &self.bytes[number * self.sector_bytes..(number + 1) * self.sector_bytes]
     }
 
-    /// All bytes, to be changed by hand: not while a journal is kept.
+    /// Gives all bytes, to be changed by hand: not while a journal is kept.
     ///
     /// # Panics
     /// If one is.
@@ -54,7 +54,7 @@ impl Media {
         self.bytes[range].copy_from_slice(from);
     }
 
-    /// From now on everything can be undone.
+    /// Keeps a journal from now on, so that everything can be undone.
     pub fn keep_journal(&mut self) {
         self.journal = Some(Vec::new());
         self.saved.clear();

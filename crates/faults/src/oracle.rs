@@ -1,4 +1,4 @@
-//! What a host may read back, by the contract of [`layers::Layer`]: while things go on, and after a
+//! Rules of what a host may read, by the contract of [`layers::Layer`]: in operation, and after a
 //! power cut.
 
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use units::IoOp;
 
 use crate::Value;
 
-/// Not yet, and perhaps never.
+/// Time of something that has not happened, and perhaps never will.
 const NEVER: u64 = u64::MAX;
 
 /// Something that gave a sector its content, or may have.
@@ -17,16 +17,16 @@ const NEVER: u64 = u64::MAX;
 struct Version {
     value: Value,
     is_trim: bool,
-    /// When it was sent, or a later time before which it did not take effect: what was read may
-    /// tell that.
+    /// Time when it was sent; or a later time, if a read has shown that it had not taken effect
+    /// before.
     sent: u64,
-    /// When it was replied to.
+    /// Time of the reply.
     replied: u64,
-    /// Whatever is sent from here on comes after it.
+    /// Time from which on whatever is sent comes after it.
     end: u64,
-    /// Acknowledged as durable, and not trimmed.
+    /// True if it was acknowledged as durable, and not trimmed.
     is_firm: bool,
-    /// A flush failed that should have covered it: a later one does not.
+    /// True if a flush failed that should have covered it: a later one does not.
     is_doubtful: bool,
 }
 
@@ -51,14 +51,14 @@ impl Sector {
         Self { versions: vec![version], firm: now }
     }
 
-    /// Whether a trim may have come after this version. Then a flush that has not been replied to
-    /// does not make it durable, even one that was sent before the trim: a layer sends its flush
-    /// below later than it got it, and the trim may be there first.
+    /// Returns true if a trim may have come after this version. Then a flush that has not been
+    /// replied to does not make it durable, even one that was sent before the trim: a layer sends
+    /// its flush below later than it got it, and the trim may be there first.
     fn is_trimmed(&self, version: &Version) -> bool {
         self.versions.iter().any(|trim| trim.is_trim && trim.end > version.sent)
     }
 
-    /// What ended before this cannot be read by a read that was sent at `at`.
+    /// Gives the earliest end of versions that a read sent at `at` may still give.
     fn horizon(&self, at: u64) -> u64 {
         let covers = |version: &&Version| {
             !version.is_trim
@@ -68,7 +68,7 @@ impl Sector {
         self.versions.iter().filter(covers).map(|version| version.sent).max().unwrap_or(0)
     }
 
-    /// What a power cut may leave.
+    /// Gives the versions that a power cut may leave.
     fn survivors(&self) -> impl Iterator<Item = &Version> {
         self.versions.iter().filter(|version| version.end > self.firm)
     }
@@ -87,8 +87,8 @@ impl Sector {
         }
     }
 
-    /// After a power cut and recovery, that gave `value`: what it may give from then on. None if it
-    /// must not give that.
+    /// Gives the sector after a power cut and a recovery that gave `value`: the versions that it
+    /// may hold from then on. None if it must not give that value.
     fn after_cut(&self, value: Value, now: u64) -> Option<Self> {
         self.survivors().find(|version| version.value == value)?;
         let trims = || self.survivors().filter(|version| version.is_trim);
@@ -110,9 +110,10 @@ impl Sector {
         })
     }
 
-    /// After the process was killed and the volume opened again, and that gave `value`: what it may
-    /// give from then on. None if it must not give that. What is read is what it holds, but it is
-    /// no more durable than before: a cut may bring back what may have come before it.
+    /// Gives the sector after the process was killed and the volume was opened again and gave
+    /// `value`: the versions that it may hold from then on. None if it must not give that value.
+    /// Its content is what is read, but no more durable than before: a cut may bring back what may
+    /// have come before it.
     fn after_kill(&self, value: Value, now: u64) -> Option<Self> {
         let after = self.after_cut(value, now)?;
         let found = || self.survivors().filter(|version| version.value == value);
@@ -162,7 +163,7 @@ struct Pending {
     sent: u64,
 }
 
-/// What came out that must not.
+/// Description of a fault: something came out that must not.
 #[derive(Clone, Debug)]
 pub struct Wrong(pub String);
 
@@ -172,43 +173,59 @@ pub struct Oracle {
     sectors: Vec<Sector>,
     pending: FxHashMap<u32, Pending>,
     clock: u64,
+    /// Alignment, in sectors, of trims that are writes of zeros; none if no trim is.
+    zeroing: Option<usize>,
     /// Sectors with more than one version, each once.
     dirty: Vec<u32>,
     is_dirty: Vec<bool>,
 }
 
 impl Oracle {
-    /// A volume that holds this, durably.
+    /// Makes an oracle of a volume that holds these values, durably.
     #[must_use]
     pub fn new(values: &[Value]) -> Self {
         Self {
             sectors: values.iter().map(|value| Sector::of(*value, 1)).collect(),
             pending: FxHashMap::default(),
             clock: 2,
+            zeroing: None,
             dirty: Vec::new(),
             is_dirty: vec![false; values.len()],
         }
     }
 
-    /// Sectors of the volume.
+    /// Sets the alignment, in sectors, of trims that are writes of zeros.
+    #[must_use]
+    pub const fn zeroing(mut self, sectors: Option<usize>) -> Self {
+        self.zeroing = sectors;
+        self
+    }
+
+    /// Gives the sectors of a trim that become zeros, as by a write.
+    fn zeroed(&self, sectors: &Range<usize>) -> Range<usize> {
+        self.zeroing
+            .map_or(0..0, |unit| sectors.start.next_multiple_of(unit)..sectors.end / unit * unit)
+    }
+
+    /// Gives the number of sectors of the volume.
     #[must_use]
     pub const fn sectors(&self) -> usize {
         self.sectors.len()
     }
 
-    /// Commands under way.
+    /// Gives the number of commands under way.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// The first sector of a command under way; 0 if there is no such one.
+    /// Gives the first sector of a command under way; 0 if there is no such command.
     #[must_use]
     pub fn first_sector(&self, id: u32) -> usize {
         self.pending.get(&id).map_or(0, |pending| pending.sectors.start)
     }
 
-    /// The host sends a command; a write gives its sectors `value`.
+    /// Notes that the host sends a command; a write gives its sectors `value`.
     ///
     /// # Panics
     /// If the id is that of another under way.
@@ -218,10 +235,11 @@ impl Oracle {
         if matches!(op, IoOp::Write | IoOp::Trim) {
             let is_trim = op == IoOp::Trim;
             let value = if is_trim { Value::ZEROS } else { value };
+            let zeroed = self.zeroed(&sectors);
             for sector in sectors.clone() {
                 self.sectors[sector].versions.push(Version {
                     value,
-                    is_trim,
+                    is_trim: is_trim && !zeroed.contains(&sector),
                     sent,
                     replied: NEVER,
                     end: NEVER,
@@ -237,7 +255,7 @@ impl Oracle {
         assert!(before.is_none(), "two commands of one id");
     }
 
-    /// The end of a command that did not fail, with what was read.
+    /// Notes the end of a command that did not fail, and judges what was read.
     ///
     /// # Errors
     /// [`Wrong`] if that could not be there; or no such command is under way.
@@ -277,8 +295,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The end of a command that failed: whether it took effect is unknown for ever, and what a
-    /// flush should have covered no later one covers.
+    /// Notes the end of a command that failed: it is never known if it took effect, and what a
+    /// flush should have covered is not covered by a later one.
     ///
     /// # Errors
     /// [`Wrong`] if no such command is under way.
@@ -436,13 +454,13 @@ impl Oracle {
         Ok(())
     }
 
-    /// Whether a sector may hold this after a power cut or a kill now, and recovery.
+    /// Returns true if a sector may hold this value after a power cut or a kill now, and recovery.
     #[must_use]
     pub fn allows(&self, sector: usize, value: Value) -> bool {
         self.sectors[sector].survivors().any(|version| version.value == value)
     }
 
-    /// Whether what a sector holds may change by itself: it was trimmed.
+    /// Returns true if the content of a sector may change by itself: it was trimmed.
     #[must_use]
     pub fn is_trimmed(&self, sector: usize) -> bool {
         self.sectors[sector].versions.iter().any(|version| version.is_trim)
@@ -510,7 +528,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The power went, and recovery gave this: it is what holds from now on.
+    /// Notes that the power went, and that recovery gave these values: they hold from now on.
     ///
     /// # Errors
     /// As [`Oracle::judge_cut`].
@@ -520,8 +538,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The process was killed, and the volume that was opened again gave this: it is what is read
-    /// from now on, and durable when it is flushed.
+    /// Notes that the process was killed, and that the volume gave these values when it was opened
+    /// again: they are read from now on, and durable when they are flushed.
     ///
     /// # Errors
     /// As [`Oracle::judge_cut`].

@@ -1,4 +1,4 @@
-//! What the oracle lets pass, and what it does not.
+//! Tests of the oracle: what it lets pass, and what it does not.
 
 use super::*;
 
@@ -165,8 +165,8 @@ fn nothing_is_replied_to_twice() {
     assert!(one.0.done(1, &[]).is_err());
 }
 
-/// What survives a cut of a sector that held write 1, got write 2 and then perhaps 3, after a
-/// kill that left `value`.
+/// Tells which values may survive a cut of a sector that held write 1, got write 2 and then perhaps
+/// 3, after a kill that left `left`.
 fn after_kill(left: u64, is_flushed: bool) -> Vec<bool> {
     let mut one = One::new();
     one.send(1, IoOp::Write, B);

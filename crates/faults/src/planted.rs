@@ -1,4 +1,4 @@
-//! A small honest layer, and bugs that can be planted in it: what the campaign has to find.
+//! A small honest layer, and bugs that can be planted in it, which the campaign has to find.
 
 use std::collections::VecDeque;
 
@@ -19,18 +19,18 @@ pub enum Bug {
     FuaIsALie,
     /// A page is overwritten where it lies: a cut tears it.
     InPlace,
-    /// Of two versions recovery takes the older one.
+    /// Recovery takes the older one of two versions.
     TakesOlder,
-    /// Recovery does not look whose a version is, but on a volume of which nothing was written: an
-    /// older volume's is taken.
+    /// Recovery does not check that a version is of this volume, except where nothing was written:
+    /// an older volume's is taken.
     TakesForeign,
-    /// Recovery does not look at the checksum: what was torn is taken.
+    /// Recovery does not check the checksum: a torn version is taken.
     TakesTorn,
     /// The place of the durable version is written again before the newer one is durable.
     FreesEarly,
     /// Recovery moves versions and erases the old place in one go: a cut meanwhile loses both.
     MovesInRecovery,
-    /// Recovery takes for durable what a killed process left in the device's cache.
+    /// Recovery takes what a killed process left in the device's cache for durable.
     TrustsCache,
     /// A failed write is taken for a good one.
     SwallowsErrors,
@@ -38,15 +38,15 @@ pub enum Bug {
     RepliesEarly,
     /// A flush that comes while a write is under way is never replied to.
     Forgets,
-    /// A write is replied to, and flushed, when it is in the second slot; to the first one, which
-    /// alone recovery reads, it goes with the next write.
+    /// A write is replied to, and flushed, when it is in the second slot; it goes to the first one,
+    /// which alone recovery reads, with the next write.
     HomeIsLate,
-    /// What was read is kept as a copy, and a write does not make it void.
+    /// Reads are answered from a copy of the last read, which a write does not invalidate.
     StaleCopy,
 }
 
 impl Bug {
-    /// All, and none.
+    /// All bugs, and none.
     pub const ALL: [Self; 15] = [
         Self::None,
         Self::FlushIsALie,
@@ -108,7 +108,7 @@ impl Sizes {
         bytes
     }
 
-    /// Its sequence number, if it is a whole slot of this page.
+    /// Gives the sequence number of a slot, if it is whole and of this page.
     fn sequence(self, bug: Bug, identity: u64, page: usize, slot: &[u8]) -> Option<u64> {
         let (mut words, head) = (slot, XxHash3_64::oneshot(&slot[..40]));
         let [magic, whose, number, sequence, sum, own] = [(); 6].map(|()| words.get_u64_le());
@@ -119,15 +119,15 @@ impl Sizes {
     }
 }
 
-/// Two slots for each page, written in turn; all content is kept in memory, too. A write goes to
-/// the slot that does not hold the durable version. One command after the other: it is made for
-/// tests.
+/// Layer with two slots for each page, written in turn; all content is kept in memory, too. A write
+/// goes to the slot that does not hold the durable version. Commands are carried out one after the
+/// other: it is made for tests.
 struct Twin {
     bug: Bug,
     layout: Sizes,
     identity: u64,
     content: Vec<u8>,
-    /// By page: the slot of its newest version, and whether that is durable.
+    /// Slot of the newest version of each page, and true if that is durable.
     newest: Vec<(usize, bool)>,
     sequence: u64,
     queue: VecDeque<Command>,
@@ -138,7 +138,7 @@ struct Twin {
     poison: Option<Failure>,
     /// Pages that are in the second slot alone.
     late: Vec<usize>,
-    /// What was read last, and where.
+    /// Offset and data of the last read.
     copy: Option<(u64, Data)>,
 }
 
@@ -159,7 +159,7 @@ pub fn format(bug: Bug, seed: u64, below: &mut Store<'_>) -> Result<(), LayerErr
     Ok(below.flush()?)
 }
 
-/// Opens it, as a stack of its own.
+/// Opens the layer, as a stack of its own.
 ///
 /// # Errors
 /// [`LayerError`] of the device, or if it cannot be recovered.
@@ -241,7 +241,7 @@ impl Twin {
         actions.send(Command { is_fua, data, ..Command::new(id, op, offset, length) });
     }
 
-    /// Goes on with the commands as far as nothing has to be waited for.
+    /// Carries out commands until something has to be waited for.
     fn go_on(&mut self, actions: &mut Actions) {
         while self.waiting == 0 {
             let Some(command) = self.queue.front().cloned() else { return };

@@ -1,4 +1,4 @@
-//! Bytes that change on the device by themselves: whatever a stack of layers is asked then, it
+//! Bytes that change on the device by themselves: whatever is asked of a stack of layers then, it
 //! gives what was written, or an error, and never anything else.
 //!
 //! One byte of one sector is changed in the life of a volume: while it is in use, after it was
@@ -19,15 +19,16 @@ use block::{Command, Data, Failure, Immediate, Limits, Serve, Store};
 use layers::{Driver, Stack};
 use units::IoOp;
 
+use crate::episode::zeroing;
 use crate::workload::{Act, Workload};
 use crate::{Dice, Subject, SubjectKind, Value, Wrong};
 
 /// Sectors at the end that are written last.
 const LAST: usize = 8;
-/// Times that they are, each with a flush.
+/// Times that they are written, each with a flush.
 const ROUNDS: usize = 5;
 
-/// When the byte changes.
+/// Time at which the byte changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     InUse,
@@ -35,16 +36,16 @@ enum Moment {
     Killed,
 }
 
-/// What came of it.
+/// Counters of volumes in which bytes changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rotten {
     /// Bytes that were changed.
     pub flips: u64,
-    /// Of those volumes, the ones of which something failed.
+    /// Volumes of which something failed.
     pub noticed: u64,
-    /// Those that were not opened any more.
+    /// Volumes that were not opened any more.
     pub refused: u64,
-    /// Those of which a layer took nothing any more.
+    /// Volumes of which a layer was poisoned.
     pub poisoned: u64,
     /// Sectors that were read and judged.
     pub sectors_judged: u64,
@@ -64,7 +65,7 @@ impl Rotten {
     }
 }
 
-/// Memory that anybody may change.
+/// Device in memory, whose bytes anybody may change.
 struct Flat {
     limits: Limits,
     bytes: Vec<u8>,
@@ -87,23 +88,23 @@ impl Serve for Flat {
     }
 }
 
-/// What a sector may hold, and whatever it held.
+/// Values that a sector may hold, and all that it ever held.
 #[derive(Clone, Debug)]
 struct Held {
     allowed: Vec<Value>,
     before: Vec<Value>,
-    /// Nothing is held against it.
+    /// True if any content is accepted.
     is_unchecked: bool,
 }
 
-/// How a volume is judged after it was opened again.
+/// Rule by which a volume is judged after it was opened again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Judge {
-    /// What was written last.
+    /// Each sector has to hold what was written last.
     Newest,
-    /// Of the last sectors anything that was written.
+    /// Of the last sectors, anything that was written is accepted.
     ButTheLast,
-    /// Anything that was written.
+    /// Anything that was written is accepted.
     Any,
 }
 
@@ -120,11 +121,11 @@ struct Life<'a> {
     tally: Rotten,
 }
 
-/// Whether a stack notices a byte that changes at all.
+/// Returns true if the stack has checksums by which it notices a byte that changes.
 #[must_use]
 pub fn is_checked(subject: &Subject) -> bool {
     let SubjectKind::Registered(text) = &subject.kind else { return false };
-    // What lies on the device of a volume that is filled from the start was never written to it.
+    // The bytes of a volume that is filled from the start were never written to it.
     has_homes_checked(text)
         || ["log_volume", "stable_buffer"].iter().any(|name| text.contains(name))
             && !text.contains("filled=yes")
@@ -132,7 +133,7 @@ pub fn is_checked(subject: &Subject) -> bool {
             && !(text.contains("stable_buffer") && text.contains("replicas"))
 }
 
-/// Whether pages that stay where they are have checksums.
+/// Returns true if pages that stay where they are have checksums.
 fn has_homes_checked(text: &str) -> bool {
     text.split('|').any(|layer| layer.trim().starts_with("checksums"))
 }
@@ -140,7 +141,7 @@ fn has_homes_checked(text: &str) -> bool {
 /// Lives one life of a volume, in which one byte changes.
 ///
 /// # Errors
-/// [`Wrong`]: what was read that must not be.
+/// [`Wrong`] if something is read that must not be.
 pub fn rot(subject: &Subject, seed: u64, tally: &mut Rotten) -> Result<(), Wrong> {
     let mut dice = Dice::new(seed);
     let mut life = Life::begin(subject, dice.seed())?;
@@ -224,7 +225,7 @@ impl<'a> Life<'a> {
         done
     }
 
-    /// What fails has to have a reason, and poisons no layer that stands alone.
+    /// Judges a failure: it must have a reason, and must not poison a layer that stands alone.
     fn failed(&mut self, failure: &Failure) -> Result<(), Wrong> {
         self.tally.failed += 1;
         if !self.is_changed {
@@ -283,13 +284,20 @@ impl<'a> Life<'a> {
         written.or_else(|failure| self.failed(&failure))
     }
 
-    /// What it held may still be read: all of it, as far as nobody keeps account here of what was
-    /// durable.
+    /// Trims: gives zeros where the stack promises them. Other sectors may still give anything that
+    /// they held, as nobody keeps account here of what was durable.
     fn trim(&mut self, sectors: std::ops::Range<usize>) -> Result<(), Wrong> {
         let (offset, length) = (sectors.start * self.size(), sectors.len() * self.size());
         let trimmed = self.run(|store| store.trim(offset as u64, length as u32));
         let is_unchecked = has_homes_checked(&self.subject.to_string());
-        for held in &mut self.held[sectors] {
+        let zeroed = zeroing(&self.stack)
+            .filter(|_| trimmed.is_ok())
+            .map_or(0..0, |unit| sectors.start.next_multiple_of(unit)..sectors.end / unit * unit);
+        for (sector, held) in sectors.clone().zip(&mut self.held[sectors]) {
+            if zeroed.contains(&sector) {
+                (held.allowed, held.is_unchecked) = (vec![Value::ZEROS], false);
+                continue;
+            }
             held.allowed.clone_from(&held.before);
             held.is_unchecked |= is_unchecked;
         }
@@ -322,13 +330,14 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// All at once, and sector by sector: what is bad hides nothing.
+    /// Reads the volume at once, and sector by sector: a bad sector must hide nothing else.
     fn read_all(&mut self) -> Result<(), Wrong> {
         self.read(0..self.held.len())?;
         (0..self.held.len()).try_for_each(|sector| self.read(sector..sector + 1))
     }
 
-    /// As a volume is closed: a flush fails if something could not be written back.
+    /// Drains the layers as closing a volume does: a flush fails if something could not be written
+    /// back.
     fn drain(&mut self) -> Result<(), Wrong> {
         self.write_back()?;
         self.flush()?;
@@ -344,8 +353,8 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// All is durable, and whatever keeps account of that on the device has done so, but for the
-    /// last sectors.
+    /// Flushes, then writes some of the last sectors, each with a flush: all others are durable
+    /// then, and known to be so on the device.
     fn write_last(&mut self, dice: &mut Dice) -> Result<(), Wrong> {
         self.flush()?;
         for _ in 0..ROUNDS {
@@ -356,7 +365,7 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// A byte changes where that can be distinguished from what a power cut leaves.
+    /// Changes a byte where that can be distinguished from what a power cut leaves.
     fn change_after_kill(&mut self, dice: &mut Dice) {
         let Some(bottom) = self.stack.layers().last() else { return };
         let is_checked = has_homes_checked(&self.subject.to_string());
@@ -367,7 +376,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// One byte changes, wherever there are checksums.
+    /// Changes one byte, wherever there are checksums.
     fn change(&mut self, dice: &mut Dice) {
         let text = self.subject.to_string();
         let from = if text.contains("log_volume") || has_homes_checked(&text) {
@@ -379,7 +388,7 @@ impl<'a> Life<'a> {
         self.change_from(from, dice);
     }
 
-    /// One byte of a sector from byte `from` on, that is not empty, becomes another.
+    /// Changes one byte of a sector that is not empty, from byte `from` on.
     fn change_from(&mut self, from: usize, dice: &mut Dice) {
         let size = self.size();
         let sectors: Vec<usize> = (from / size..self.device.bytes.len() / size)
@@ -396,7 +405,7 @@ impl<'a> Life<'a> {
         self.tally.flips += 1;
     }
 
-    /// The stack is dropped as it is, and opened again. Whether it was.
+    /// Drops the stack as it is, and opens it again; returns false if it is refused.
     fn open_again(&mut self, judge: Judge) -> Result<bool, Wrong> {
         let opened = self.subject.open(self.seed, &mut self.device);
         self.stack = match opened {

@@ -1,20 +1,27 @@
-//! What is tried: a stack by its text, on a device of a size.
+//! Subject of a test: a stack by its text, on a device of a size.
 
 use block::{BlockDevice, Limits, Store};
-use layers::{EquationPiece, Facts, LayerError, PatternTimes, Placed, Stack, Thresholds};
+use layers::{
+    EquationPiece, Facts, HolesFlaw, LayerError, PatternTimes, Placed, Stack, Thresholds,
+};
 use units::Lifetime;
 
-use crate::bad_sectors::Shape;
+use crate::workload::Shape;
 use crate::{Bug, Dice, planted};
 
-/// Whose layers.
+/// Kind of the layers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SubjectKind {
-    /// Those of the registry.
+    /// Layers of the registry.
     Registered(String),
-    /// The small one of this crate, with a bug or without.
+    /// The small layer of this crate, with a bug or without.
     Planted(Bug),
+    /// The layer `holes` alone, with an order left out.
+    Holes(HolesFlaw),
 }
+
+/// The stack of which an order is left out.
+const HOLES: &str = "holes(page=1Ki,delay=50us)";
 
 /// Bytes of the longest command, where nothing else is said.
 const MOST_BYTES: u32 = 64 * 1024;
@@ -32,15 +39,16 @@ pub struct Subject {
     pub most_bytes: u32,
     /// Bytes at the end of each sector that the host leaves zero.
     pub tail_bytes: u32,
-    /// Of the device's bytes, the last ones that are those of a second device, with the area of a
-    /// layer; 0 if there is none.
+    /// Last bytes of the device that are those of a second device, with the area of a layer; 0 if
+    /// there is none.
     pub staging_bytes: u64,
-    /// A bug on purpose, of the first device and of the second: flushes make nothing durable.
+    /// True, for the first device and the second, for a bug on purpose: flushes make nothing
+    /// durable.
     pub lying_flushes: [bool; 2],
 }
 
 impl Subject {
-    /// A stack of the registry.
+    /// Makes a stack of the registry.
     #[must_use]
     pub fn registered(stack: &str, device_bytes: u64, sector_bytes: u32) -> Self {
         // The layout that keeps headers in pages wants their last bytes zero.
@@ -56,7 +64,7 @@ impl Subject {
         }
     }
 
-    /// The small layer.
+    /// Makes the small layer of this crate.
     #[must_use]
     pub const fn planted(bug: Bug) -> Self {
         Self {
@@ -70,7 +78,13 @@ impl Subject {
         }
     }
 
-    /// The same with a second device of so many bytes behind the first, for a layer's area.
+    /// Makes the layer `holes` with an order left out.
+    #[must_use]
+    pub fn holes(flaw: HolesFlaw) -> Self {
+        Self { kind: SubjectKind::Holes(flaw), ..Self::registered(HOLES, 48 << 10, 512) }
+    }
+
+    /// Adds a second device of so many bytes behind the first, for a layer's area.
     #[must_use]
     pub const fn aside(mut self, staging_bytes: u64) -> Self {
         self.device_bytes += staging_bytes;
@@ -78,13 +92,13 @@ impl Subject {
         self
     }
 
-    /// What is known of its device.
+    /// Gives the facts of its device.
     fn facts(&self) -> Facts {
         let staging = self.device_bytes - self.staging_bytes;
         Facts { staging_offset: (self.staging_bytes > 0).then_some(staging), ..facts() }
     }
 
-    /// What the device takes.
+    /// Gives the limits of the device.
     #[must_use]
     pub const fn limits(&self) -> Limits {
         Limits {
@@ -94,16 +108,18 @@ impl Subject {
         }
     }
 
-    /// Whether it promises more than the contract: what it replied to is durable, as a
+    /// Returns true if it promises more than the contract: what it replied to is durable, as a
     /// StableBuffer's writes are unless it is told otherwise.
     #[must_use]
     pub fn acknowledges_what_is_durable(&self) -> bool {
         let SubjectKind::Registered(stack) = &self.kind else { return false };
-        let top = stack.split('|').next().unwrap_or_default();
+        let mut layers = stack.split('|').peekable();
+        layers.next_if(|top| top.starts_with("holes") && top.contains("ack=durable"));
+        let top = layers.next().unwrap_or_default();
         top.starts_with("stable_buffer") && !top.contains("ack=written")
     }
 
-    /// How long a write is said to live: no more than chance, where that decides anything.
+    /// Gives the lifetime hint of a write: any, if the stack uses hints, else none.
     #[must_use]
     pub fn lifetime_of(&self, id: u32, offset: u64) -> Lifetime {
         match &self.kind {
@@ -114,14 +130,14 @@ impl Subject {
         }
     }
 
-    /// How its host writes.
+    /// Gives the shape of its host's writes.
     #[must_use]
     pub fn shape(&self) -> Shape {
         let SubjectKind::Registered(stack) = &self.kind else { return Shape::default() };
         Shape { tail_bytes: self.tail_bytes as usize, has_hints: stack.contains("hints=yes") }
     }
 
-    /// What of its device belongs to which structure.
+    /// Gives the structures of its device, with their places.
     ///
     /// # Errors
     /// [`LayerError`].
@@ -130,12 +146,12 @@ impl Subject {
             SubjectKind::Registered(stack) => {
                 layers::structures(stack, &self.facts(), seed, self.limits())
             }
-            SubjectKind::Planted(_) => Ok(Vec::new()),
+            SubjectKind::Planted(_) | SubjectKind::Holes(_) => Ok(Vec::new()),
         }
     }
 
-    /// A seed to open it with: not always that with which it was formatted, where the volume itself
-    /// tells whose it is.
+    /// Gives a seed to open it with: not always the one with which it was formatted, where the
+    /// volume itself tells whose it is.
     pub fn seed_of_opening(&self, seed: u64, dice: &mut Dice) -> u64 {
         if matches!(self.kind, SubjectKind::Planted(_)) || dice.chance(0.5) {
             seed
@@ -144,7 +160,7 @@ impl Subject {
         }
     }
 
-    /// Makes its empty form.
+    /// Formats the device with its empty form.
     ///
     /// # Errors
     /// [`LayerError`].
@@ -152,10 +168,11 @@ impl Subject {
         match &self.kind {
             SubjectKind::Registered(stack) => layers::format(stack, &self.facts(), seed, device),
             SubjectKind::Planted(bug) => planted::format(*bug, seed, &mut Store::new(device)),
+            SubjectKind::Holes(_) => layers::format(HOLES, &self.facts(), seed, device),
         }
     }
 
-    /// Opens it, recovered.
+    /// Opens and recovers it.
     ///
     /// # Errors
     /// [`LayerError`].
@@ -163,6 +180,7 @@ impl Subject {
         match &self.kind {
             SubjectKind::Registered(stack) => layers::open(stack, &self.facts(), seed, device),
             SubjectKind::Planted(bug) => planted::open(*bug, seed, &mut Store::new(device)),
+            SubjectKind::Holes(flaw) => layers::open_flawed(HOLES, seed, device, *flaw),
         }
     }
 }
@@ -175,11 +193,12 @@ impl std::fmt::Display for Subject {
             }
             SubjectKind::Registered(stack) => write!(to, "{stack}"),
             SubjectKind::Planted(bug) => write!(to, "planted:{bug:?}"),
+            SubjectKind::Holes(flaw) => write!(to, "holes:{flaw:?}"),
         }
     }
 }
 
-/// A device on which everything is known and small.
+/// Gives facts of a device on which everything is known and small.
 #[must_use]
 pub fn facts() -> Facts {
     let piece = |intercept_ns: f64| {
@@ -205,7 +224,7 @@ pub fn facts() -> Facts {
     }
 }
 
-/// What the campaign runs: small devices, on which everything wraps and fills.
+/// Gives the subjects of the campaign: small devices, on which everything wraps and fills.
 #[must_use]
 pub fn subjects() -> Vec<Subject> {
     let mut all: Vec<Subject> = STACKS
@@ -392,7 +411,7 @@ const STACKS: &[(&str, u64, u32)] = &[
         200,
         512,
     ),
-    // What takes long is written and read elsewhere; some have hardly any room for that.
+    // Slow commands are sent to other places, too; some volumes have hardly any room for that.
     ("replicas(partitions=4,page=1Ki,budget=30%,patience=30us)", 128, 512),
     (
         "replicas(partitions=3,page=4Ki,budget=20%,patience=10us,copies=2,read_threshold=0)",
@@ -444,6 +463,30 @@ const STACKS: &[(&str, u64, u32)] = &[
         "replicas(partitions=4,page=1Ki,budget=30%,patience=20us)|checksums(page=512,block=512,\
          delay=100us)",
         256,
+        512,
+    ),
+    // Trimmed pages read as zeros.
+    ("holes(page=512,delay=100us)", 48, 512),
+    ("holes(page=1Ki,delay=off)", 96, 512),
+    ("holes", 256, 4096),
+    ("holes(page=2Ki,delay=300us)|scheduler(defer,coalesce,buffer=16Ki,depth=3)", 128, 512),
+    ("holes(page=1Ki,delay=200us,ack=durable)|stable_buffer(size=16Ki,page=1Ki)", 128, 512),
+    (
+        "holes(page=1Ki,delay=50us)|stable_buffer(size=32Ki,page=4Ki,layout=embedded,ack=written,\
+         sequential=16Ki)",
+        192,
+        512,
+    ),
+    ("holes(page=1Ki,delay=200us)|checksums(page=1Ki,block=512,delay=100us)", 512, 512),
+    (
+        "holes(page=4Ki,delay=100us)|replicas(partitions=4,page=1Ki,budget=30%,patience=20us)",
+        192,
+        512,
+    ),
+    (
+        "holes(page=1Ki,delay=100us)|scheduler(defer,buffer=16Ki,depth=4)|log_volume(page=1Ki,\
+         segment=8Ki,over_provisioning=60%,summary_pages=8,trim=yes)",
+        224,
         512,
     ),
     // Each write goes to the log of its lifetime.

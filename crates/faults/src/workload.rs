@@ -1,4 +1,4 @@
-//! What a host might send: anything.
+//! Random work of a host.
 
 use std::ops::Range;
 
@@ -7,23 +7,32 @@ use units::IoOp;
 
 use crate::Dice;
 
+/// Shape of the writes to a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes at the end of each sector that the host leaves zero.
+    pub tail_bytes: usize,
+    /// True if writes carry a hint of their lifetime.
+    pub has_hints: bool,
+}
+
 /// Something that the host does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Sends a command for these sectors.
     Command {
-        /// What it does.
+        /// Kind of the command.
         op: IoOp,
-        /// Where.
+        /// Sectors of the command.
         sectors: Range<usize>,
-        /// Whether a write is durable when it is replied to.
+        /// True if a write is durable when it is replied to.
         is_fua: bool,
     },
     /// Tells the layers something.
     Signal(Signal),
 }
 
-/// What a host does, in stretches of one kind.
+/// Generator of a host's work, in stretches of one kind.
 #[derive(Clone, Debug)]
 pub struct Workload {
     sectors: usize,
@@ -40,7 +49,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// On so many sectors; commands are of `most` at most.
+    /// Makes a workload on so many sectors; commands have `most` sectors at most.
     #[must_use]
     pub const fn new(sectors: usize, sector_bytes: u32, most: usize) -> Self {
         let page = 4096 / sector_bytes as usize;
@@ -57,7 +66,7 @@ impl Workload {
         }
     }
 
-    /// What comes next.
+    /// Draws the next act.
     pub fn next(&mut self, dice: &mut Dice) -> Act {
         if self.left == 0 {
             self.kind = dice.below(7);

@@ -1,9 +1,9 @@
-//! The lanes of a page-mapped FTL: erase blocks that can take each other's place, such as those of
-//! one plane.
+//! The lanes of a page-mapped FTL: groups of interchangeable erase blocks, such as those of one
+//! plane.
 
 use units::{Divider, Geometry, StreamId};
 
-/// Free and retired erase blocks of each lane, and how much it holds.
+/// Free and retired erase blocks of each lane, and the number of its valid pages.
 #[derive(Debug)]
 pub struct Lanes {
     count: u32,
@@ -14,13 +14,13 @@ pub struct Lanes {
     overhead_blocks: u32,
     free: Vec<Vec<u32>>,
     retired: Vec<Vec<u32>>,
-    /// Kept for one use, and free for it at the moment; and how many are kept in all.
+    /// Free erase blocks of those reserved for one use; then the number of all reserved for it.
     aside: Vec<u32>,
     all_aside: u32,
     valid_pages: Vec<u32>,
-    /// Whether they are counted: always if there are several lanes.
+    /// True if valid pages are counted: always if there are several lanes.
     counts_valid_pages: bool,
-    /// Erases that each erase block stands; empty if there is no limit.
+    /// Erases that each erase block endures; empty if there is no limit.
     endurance: Vec<u32>,
     least_worn_first: bool,
 }
@@ -34,8 +34,8 @@ impl Lanes {
         );
         Self {
             count,
-            // Only several lanes are told from each other, and each of them is small enough for the
-            // divider.
+            // The divider is needed only for several lanes, and each of those is small enough for
+            // it.
             by_lane: Divider::new(if count > 1 { blocks_per_lane } else { 1 }),
             blocks_per_lane,
             pages_per_block: geometry.pages_per_erase_block,
@@ -54,19 +54,19 @@ impl Lanes {
         }
     }
 
-    /// How many there are.
+    /// Number of lanes.
     #[inline]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Where a stream's write frontier in a lane is kept.
+    /// Index of a stream's write frontier in a lane.
     #[inline]
     pub(crate) fn of_stream(&self, stream: StreamId, lane: u32) -> usize {
         (stream.0 * self.count + lane) as usize
     }
 
-    /// The victim policy's domain for a policy's domain in a lane.
+    /// The victim policy's domain for a placement policy's domain in a lane.
     #[inline]
     pub(crate) fn domain_in(&self, domain: usize, lane: u32) -> usize {
         domain * self.count as usize + lane as usize
@@ -101,12 +101,12 @@ impl Lanes {
             self.valid_pages[lane as usize] -= pages;
         }
     }
-    /// Pages of a lane that hold data, where they are counted.
+    /// Number of valid pages of a lane, if they are counted.
     pub fn valid_pages(&self, lane: u32) -> u32 {
         self.valid_pages[lane as usize]
     }
 
-    /// Counts the valid pages of a single lane too. Before the first write.
+    /// Turns on the counting of valid pages for a single lane, too. Call it before the first write.
     ///
     /// # Panics
     /// If the lane has more than 65536 erase blocks.
@@ -115,19 +115,19 @@ impl Lanes {
         self.counts_valid_pages = true;
     }
 
-    /// Whether [`Lanes::valid_pages`] are counted.
+    /// Tells whether [`Lanes::valid_pages`] are counted.
     pub(crate) fn counts_valid_pages(&self) -> bool {
         self.counts_valid_pages
     }
 
-    /// Valid pages that a lane can hold and still be cleaned.
+    /// Most valid pages that a lane can hold and still be cleaned.
     pub fn capacity(&self, lane: u32) -> u32 {
         let lost = self.retired[lane as usize].len() as u32 + self.all_aside;
         let usable = self.blocks_per_lane.saturating_sub(lost);
         usable.saturating_sub(self.overhead_blocks) * self.pages_per_block
     }
 
-    /// Free erase blocks of a lane.
+    /// Number of free erase blocks of a lane.
     #[inline]
     pub fn free(&self, lane: u32) -> usize {
         self.free[lane as usize].len()
@@ -140,12 +140,13 @@ impl Lanes {
             return free.pop();
         }
         let least = (0..free.len()).rev().min_by_key(|&index| erased[free[index] as usize])?;
-        // Not `swap_remove`: the order decides among equals, and shall not depend on earlier
+        // Not `swap_remove`: the order decides among equals, and must not depend on earlier
         // choices.
         Some(free.remove(least))
     }
 
-    /// An erase block was erased for the `erases`th time.
+    /// Takes back an erase block that was erased for the `erases`th time: as free, or as retired if
+    /// that was the last erase that it endures.
     pub(crate) fn put_back(&mut self, lane: u32, block: u32, erases: u32) {
         if self.endurance.get(block as usize).is_some_and(|&endurance| erases >= endurance) {
             self.retired[lane as usize].push(block);
@@ -154,27 +155,27 @@ impl Lanes {
         }
     }
 
-    /// Keeps the first erase blocks of the first lane for one use.
+    /// Reserves the first erase blocks of the first lane for one use.
     pub(crate) fn set_aside(&mut self, blocks: u32) {
         self.free[0].retain(|&block| block >= blocks);
         self.aside = (0..blocks).rev().collect();
         self.all_aside = blocks;
     }
 
-    /// Erase blocks set aside that are free.
+    /// Number of free erase blocks among those set aside.
     pub(crate) fn aside(&self) -> usize {
         self.aside.len()
     }
 
-    /// Takes the least worn of those.
+    /// Takes the least worn free erase block of those set aside.
     pub(crate) fn take_aside(&mut self, erased: &[u32]) -> Option<u32> {
         let least = (0..self.aside.len()).rev();
         let least = least.min_by_key(|&index| erased[self.aside[index] as usize])?;
         Some(self.aside.remove(least))
     }
 
-    /// One that was set aside was erased, and has lost so much of its endurance. One that is worn
-    /// out leaves.
+    /// Takes back an erase block that was set aside and is now erased. `worn` is the part of its
+    /// endurance used up: it is retired if it is worn out.
     pub(crate) fn put_aside(&mut self, block: u32, worn: u32) {
         if self.endurance.get(block as usize).is_some_and(|&endurance| worn >= endurance) {
             self.all_aside -= 1;
@@ -184,7 +185,7 @@ impl Lanes {
         }
     }
 
-    /// Takes the erase blocks that were found in use out of the free ones.
+    /// Removes erase blocks that are in use from the free ones.
     pub(crate) fn occupy(&mut self, lane: u32, is_in_use: &[bool]) {
         self.free[lane as usize].retain(|&block| !is_in_use[block as usize]);
     }
@@ -202,17 +203,17 @@ impl Lanes {
     pub fn blocks_of(&self, lane: u32) -> std::ops::Range<u32> {
         lane * self.blocks_per_lane..(lane + 1) * self.blocks_per_lane
     }
-    /// Erase blocks that are worn out or were bad.
+    /// Number of erase blocks that are worn out or were bad from the start.
     pub fn retired_blocks(&self) -> usize {
         self.retired.iter().map(Vec::len).sum()
     }
 
-    /// Dynamic wear levelling: of the free erase blocks the least erased is taken.
+    /// Turns on dynamic wear levelling: of the free erase blocks, the least erased is taken.
     pub fn take_least_worn_first(&mut self) {
         self.least_worn_first = true;
     }
 
-    /// Sets how many erases each erase block stands; one that stands none is bad from the start.
+    /// Sets the erases that each erase block endures; one that endures none is bad from the start.
     ///
     /// # Panics
     /// If an erase block that would be bad is in use.
@@ -224,7 +225,7 @@ impl Lanes {
         }
         self.endurance = endurance;
     }
-    /// Erases that each erase block stands; empty if there is no limit.
+    /// Erases that each erase block endures; empty if there is no limit.
     pub fn endurance(&self) -> &[u32] {
         &self.endurance
     }
@@ -234,7 +235,7 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    /// Not one erase later: what is promised to stand three erases does not get a fourth.
+    /// An erase block that endures three erases does not get a fourth.
     #[test]
     fn an_erase_block_retires_at_its_last_erase() {
         let geometry = Geometry {

@@ -1,54 +1,24 @@
-//! Layers over a device, taken for a device.
+//! Driver of layers over a device, which is a device itself.
 
 use std::borrow::BorrowMut;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{
-    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, LayerCount, LayerWork,
-    Reply, SharedBytes, Signal, Telemetry, Waker,
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Extent, Failure, LayerCount,
+    LayerWork, Reply, SharedBytes, Signal, Telemetry, Waker,
 };
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
-use crate::{Actions, LAYERS, Layer, Meter, Stack};
+use crate::{Actions, Layer, Meter, Stack, Watch};
 
-/// Somebody who looks on while a driver works, to measure it: see [`crate::Meter`].
-pub trait Watch {
-    /// The layers are about to compute: a time that [`Watch::computed`] gets back.
-    fn computing(&mut self) -> u64 {
-        0
-    }
-
-    /// They have.
-    fn computed(&mut self, since: u64) {
-        let _ = since;
-    }
-
-    /// The device got a command.
-    fn sent(&mut self, op: IoOp, now: Nanos) {
-        let _ = (op, now);
-    }
-
-    /// The device has ended a command of so many bytes.
-    fn ended(&mut self, op: IoOp, length: u32, completion: &Completion) {
-        let _ = (op, length, completion);
-    }
-
-    /// Something happened, which is over now.
-    fn stepped(&mut self, stack: &Stack, now: Nanos) {
-        let _ = (stack, now);
-    }
-}
-
-impl Watch for () {}
-
-/// Drives a stack of layers over a device, of which it makes one device: in real time or in virtual
+/// Drives a stack of layers over a device, and makes one device of both: in real time or in virtual
 /// time, as the device's clock goes.
 ///
-/// As a [`BlockDevice`] it does all that it can at each call. Who wants to look on between the
-/// commands that the device gets takes the steps that it is made of: [`Driver::accept`],
-/// [`Driver::take_replies`], [`Driver::send_next`], [`Driver::wake`] and [`Driver::hear`].
+/// As a [`BlockDevice`] it does all that it can at each call. To look on between the commands that
+/// the device gets, take the single steps: [`Driver::accept`], [`Driver::take_replies`],
+/// [`Driver::send_next`], [`Driver::wake`] and [`Driver::hear`].
 pub struct Driver<D, S = Stack, W = ()> {
     device: D,
     stack: S,
@@ -59,7 +29,7 @@ pub struct Driver<D, S = Stack, W = ()> {
     waiting: VecDeque<Command>,
     /// Commands that the device has.
     sent: FxHashMap<u32, (IoOp, u32)>,
-    /// When commands of the host came, by their ids.
+    /// Times at which commands of the host came, by their ids.
     since: FxHashMap<u32, Nanos>,
     ended: Vec<Completion>,
     done: Vec<Completion>,
@@ -67,7 +37,7 @@ pub struct Driver<D, S = Stack, W = ()> {
 }
 
 impl<D: BlockDevice, S: BorrowMut<Stack>> Driver<D, S> {
-    /// The stack was opened over this device.
+    /// Makes a driver of a stack that was opened over this device.
     #[must_use]
     pub fn new(device: D, stack: S) -> Self {
         Self::watched(device, stack, ())
@@ -75,12 +45,14 @@ impl<D: BlockDevice, S: BorrowMut<Stack>> Driver<D, S> {
 }
 
 impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
-    /// As [`Driver::new`], with somebody who looks on.
+    /// Makes a driver as [`Driver::new`] does, with an observer.
     #[must_use]
     pub fn watched(device: D, stack: S, watch: W) -> Self {
         let mut info = device.info().clone();
         info.limits = stack.borrow().limits();
-        info.has_trim |= !stack.borrow().layers().is_empty();
+        if let Some(top) = stack.borrow().layers().first() {
+            (info.has_trim, info.zeroing_bytes) = (true, top.zeroing_bytes());
+        }
         Self {
             device,
             stack,
@@ -96,36 +68,37 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         }
     }
 
-    /// The device below.
+    /// Gives the device below.
     pub const fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
 
-    /// What wakes it from [`Driver::hear`], if something does.
+    /// Gives the waker that ends a wait in [`Driver::hear`], if the device has one.
     pub fn device_waker(&mut self) -> Option<Waker> {
         self.device.waker()
     }
 
-    /// The layers.
+    /// Gives the stack of layers.
     #[must_use]
     pub fn stack(&self) -> &Stack {
         self.stack.borrow()
     }
 
-    /// Who looks on.
+    /// Gives the observer.
     #[must_use]
     pub const fn watch(&self) -> &W {
         &self.watch
     }
 
-    /// The first command that failed below, whatever the layers made of it: one by which nothing
-    /// can be lost only if no other has failed.
+    /// Gives the first command that failed below, whatever the layers made of it: one by which
+    /// nothing can be lost only if no other has failed.
     #[must_use]
     pub const fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
 
-    /// What it was made of. Commands under way are forgotten, as if the process had been killed.
+    /// Gives back the device and the stack. Commands under way are forgotten, as if the process had
+    /// been killed.
     pub fn into_parts(self) -> (D, S) {
         (self.device, self.stack)
     }
@@ -136,7 +109,7 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         self.watch.computed(since);
     }
 
-    /// A command of the host goes to the topmost layer.
+    /// Hands a command of the host to the topmost layer.
     ///
     /// # Panics
     /// As [`Command::check`].
@@ -146,7 +119,7 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         self.compute(|stack, actions| stack.submit(command, now, actions));
     }
 
-    /// Tells the layers something beside commands; with a level, one of them.
+    /// Sends a signal to all layers, or to the one at a level.
     pub fn tell(&mut self, signal: Signal, level: Option<usize>) {
         let now = self.device.now();
         self.compute(|stack, actions| match level {
@@ -155,7 +128,7 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         });
     }
 
-    /// Replies to the host that have come since it was asked last.
+    /// Takes the replies to the host that have come since the last call.
     pub fn take_replies(&mut self, replies: &mut Vec<Completion>) {
         let now = self.device.now();
         let replies_now = self.actions.up.drain(..).map(|reply| {
@@ -166,8 +139,8 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         replies.extend(replies_now);
     }
 
-    /// Sends the next command that the device has room for: what it was. A trim that the device
-    /// does not have is carried out by doing nothing.
+    /// Sends the next command that the device has room for, and gives its kind. A trim on a device
+    /// without trims is carried out by doing nothing.
     pub fn send_next(&mut self) -> Option<IoOp> {
         self.waiting.extend(self.actions.down.drain(..));
         let command = self.waiting.front()?;
@@ -190,7 +163,7 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         Some(op)
     }
 
-    /// Wakes the layers whose time has come. Whether there were any.
+    /// Wakes the layers whose time has come; returns true if there were any.
     pub fn wake(&mut self) -> bool {
         let now = self.device.now();
         let is_time = self.stack.borrow().wakes_at().is_some_and(|at| at <= now);
@@ -275,8 +248,9 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
         Ok(())
     }
 
-    /// Lets the layers write back all that they hold back, from the top down, and waits for it.
-    /// `goes_on` is asked at times whether to. What of that fails is told by [`Driver::failure`].
+    /// Lets the layers write back all that they hold back, from the top down, and waits for it. It
+    /// goes on as long as `goes_on`, which is asked now and then, gives `true`. A failure is told
+    /// by [`Driver::failure`].
     ///
     /// # Errors
     /// [`BlockError::Gone`].
@@ -361,6 +335,13 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
         Telemetry { layers: own.chain(below.layers).collect(), ..below }
     }
 
+    fn extent(&mut self, offset: u64, length: u64) -> Extent {
+        match self.stack.borrow().layers().first() {
+            Some(top) => top.extent(offset, length),
+            None => self.device.extent(offset, length),
+        }
+    }
+
     fn signal(&mut self, signal: Signal) {
         self.tell(signal, None);
         self.carry_out();
@@ -370,19 +351,17 @@ impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice fo
         self.device.waker()
     }
 
-    /// That of the device, where no layer is over it.
+    /// Gives the shared bytes of the device, if no layer is over it.
     fn shared(&mut self) -> Option<Arc<dyn SharedBytes>> {
         if self.stack.borrow().layers().is_empty() { self.device.shared() } else { None }
     }
 }
 
-/// What a layer has counted, under the names that the registry has for it.
+/// Gives all counters of a layer, each with its name.
 fn layer_work(layer: &dyn Layer) -> LayerWork {
     let mut values = Vec::new();
     layer.count(&mut values);
-    let known = LAYERS.iter().find(|entry| entry.info.name == layer.name());
-    let counters = known.map_or(&[][..], |entry| entry.counters);
-    let counts = counters.iter().zip(values).map(|(counter, value)| LayerCount {
+    let counts = layer.counters().iter().zip(values).map(|(counter, value)| LayerCount {
         name: counter.name,
         value,
         is_level: counter.is_level,
@@ -469,7 +448,7 @@ mod tests {
         assert!(!driver.failure().unwrap().loses_nothing());
     }
 
-    /// A layer that was drained waited for all that a pass below it had still to read.
+    /// Regression: a drained layer waited for all that a pass below it had still to read.
     #[test]
     fn a_drain_ends_a_pass_of_any_layer() {
         let limits = Limits { capacity_bytes: 8 << 20, ..LIMITS };
@@ -520,7 +499,7 @@ mod tests {
         assert!(again[0].counts.iter().all(|count| count.is_level || count.value == 0));
     }
 
-    /// Formatted, used, left, opened again: on nothing but a device.
+    /// A stack is formatted, used, left and opened again, on nothing but a device.
     #[test]
     fn a_stack_lives_on_a_device() {
         let text = "scheduler(defer)|stable_buffer(size=64Ki,page=4Ki)";

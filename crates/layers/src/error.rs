@@ -1,10 +1,10 @@
-//! What can go wrong when layers are made or opened.
+//! Errors of making or opening layers.
 
 use block::{BlockError, Failure};
 use registry::SpecError;
 use thiserror::Error;
 
-/// Why a stack could not be made or opened.
+/// Error of making or opening a stack.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum LayerError {
     /// The name of a layer or a parameter is wrong.
@@ -13,19 +13,19 @@ pub enum LayerError {
     /// A command failed meanwhile.
     #[error(transparent)]
     Device(#[from] Failure),
-    /// The device went meanwhile.
+    /// The device became unreachable meanwhile.
     #[error(transparent)]
     Gone(BlockError),
     /// A layer's own area does not fit.
     #[error("`{layer}` needs {needed} bytes and there are {there}: {remedy}")]
     TooSmall {
-        /// Which layer.
+        /// Name of the layer.
         layer: &'static str,
         /// Least bytes of the device.
         needed: u64,
-        /// Its bytes.
+        /// Bytes that there are.
         there: u64,
-        /// What would be right.
+        /// Remedy: parameters or sizes that would fit.
         remedy: &'static str,
     },
     /// A parameter is not given, and the device's profile does not tell it.
@@ -34,19 +34,19 @@ pub enum LayerError {
          {parameter}=..., or probe the device"
     )]
     Unknown {
-        /// Which layer.
+        /// Name of the layer.
         layer: &'static str,
-        /// What it has to know.
+        /// Fact that the layer has to know.
         what: &'static str,
-        /// What would tell it.
+        /// Name of the parameter that gives it.
         parameter: &'static str,
     },
     /// Parameters that exclude each other, or do not fit the device.
     #[error("`{layer}`: {reason}")]
     Refused {
-        /// Which layer.
+        /// Name of the layer.
         layer: &'static str,
-        /// Why, and what would be right.
+        /// Reason, and the remedy.
         reason: String,
     },
     /// There is no such layer on the device.
@@ -55,27 +55,27 @@ pub enum LayerError {
          it was formatted"
     )]
     NotFormatted {
-        /// Which layer was looked for.
+        /// Name of the layer that was looked for.
         layer: &'static str,
-        /// Where its superblock should be.
+        /// First byte of its superblock, if it were there.
         offset: u64,
-        /// What is there.
+        /// Description of what is there instead.
         reason: String,
     },
-    /// What is on the device cannot have been written by the layer.
+    /// The content of the device cannot have been written by the layer.
     #[error("`{layer}`, byte {offset}: {reason}")]
     Corrupt {
-        /// Which layer.
+        /// Name of the layer.
         layer: &'static str,
-        /// Where.
+        /// Place on the device, in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// Description of the damage.
         reason: String,
     },
 }
 
 impl LayerError {
-    /// Why a form of an earlier version is not opened.
+    /// Gives the error of opening an earlier version of the format.
     pub(crate) fn older(layer: &'static str, version: u16) -> Self {
         let reason = format!(
             "it was made by an earlier version of Flashwright (format {version}), which this one \

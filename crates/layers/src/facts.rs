@@ -1,13 +1,13 @@
-//! What a layer wants to know of the device below it: measured by the prober, or told by hand.
+//! Facts of the device below, for layers: measured by the prober, or told by hand.
 
 use units::Nanos;
 
-/// What is known of a device's writes. What is not known is none, and a layer that needs it says
-/// which parameter would tell it.
+/// Facts of a device's writes. An unknown fact is none, and a layer that needs it names the
+/// parameter that would tell it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Size of a write from which on larger ones bring little more bytes a second: what converted
-    /// writes are aligned to.
+    /// Size of a write beyond which larger ones bring little more throughput: converted writes are
+    /// aligned to it.
     pub write_bytes: Option<u32>,
     /// Bytes of an erase block, or of the reclaim unit that the drive writes across its dies.
     pub erase_block_bytes: Option<u64>,
@@ -68,14 +68,14 @@ pub struct EquationPiece {
 const DEAR_TURN: f64 = 4.0;
 
 impl Facts {
-    /// Whether writes that take turns between places are known to cost far more than in one place:
-    /// a card that keeps one erase block at hand merges at each turn.
+    /// Returns true if writes that take turns between places are known to cost far more than writes
+    /// in one place: a card that keeps one erase block at hand merges at each turn.
     #[must_use]
     pub fn are_turns_dear(&self) -> bool {
         self.times.is_some_and(|times| times.partitioned_ns >= DEAR_TURN * times.sequential_ns)
     }
 
-    /// Time of one write of this length by the equations; none if there are none.
+    /// Gives the time of one write of this length by the equations; none if there are none.
     #[must_use]
     pub fn write_time(pieces: &[EquationPiece], length: u64) -> Option<Nanos> {
         let piece = pieces.iter().find(|piece| length <= piece.to_bytes).or(pieces.last())?;

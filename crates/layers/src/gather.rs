@@ -1,4 +1,4 @@
-//! Commands from above that take several commands below.
+//! Commands from above that need several commands below.
 
 use slab::Slab;
 
@@ -13,9 +13,9 @@ pub struct Gather {
 #[derive(Debug)]
 struct Parent {
     id: u32,
-    /// Replies that have not come.
+    /// Number of replies that have not come.
     waiting: u32,
-    /// What came, by place; empty as long as nothing did, so that a write costs no memory.
+    /// Data of the replies, by place; empty until some come, so that a write takes no memory.
     parts: Vec<Data>,
     failure: Option<Failure>,
 }
@@ -28,7 +28,7 @@ pub struct ParentPart {
 }
 
 impl Gather {
-    /// A command from above that waits for this many replies.
+    /// Begins a command from above that waits for this many replies.
     ///
     /// # Panics
     /// If it waits for none.
@@ -37,14 +37,14 @@ impl Gather {
         self.parents.insert(Parent { id, waiting: parts, parts: Vec::new(), failure: None }) as u32
     }
 
-    /// A place of a parent, counted from 0.
+    /// Gives a place of a parent, counted from 0.
     #[must_use]
     pub const fn part(parent: u32, place: u32) -> ParentPart {
         ParentPart { parent, place }
     }
 
-    /// One of its replies came. The last one ends the command: with all data in the order of their
-    /// places, or with the first failure.
+    /// Notes that a reply to a part came. The last one ends the command: with all data in the order
+    /// of their places, or with the first failure.
     ///
     /// # Panics
     /// If the place had its reply before.
@@ -75,13 +75,13 @@ impl Gather {
         }
     }
 
-    /// Commands that wait.
+    /// Gives the number of commands that wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parents.len()
     }
 
-    /// Whether none waits.
+    /// Returns true if no command waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parents.is_empty()

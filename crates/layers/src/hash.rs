@@ -4,29 +4,29 @@
 use bytes::Buf;
 use twox_hash::XxHash3_64;
 
-/// The folded checksum of a page of which none is known.
+/// Folded checksum of a page that has none.
 pub const UNKNOWN: u32 = 0;
 
-/// Of a page of data, and of structures.
+/// Gives the checksum of a page of data, or of a structure.
 #[inline]
 pub fn checksum(seed: u64, bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(seed, bytes)
 }
 
-/// What tables keep of a checksum: never [`UNKNOWN`].
+/// Folds a checksum to 4 bytes for tables; it is never [`UNKNOWN`].
 #[inline]
 pub const fn folded(check: u64) -> u32 {
     let folded = (check ^ (check >> 32)) as u32;
     if folded == UNKNOWN { 1 } else { folded }
 }
 
-/// Puts the checksum of all that follows into the first 8 bytes.
+/// Writes the checksum of all that follows into the first 8 bytes.
 pub fn seal(seed: u64, bytes: &mut [u8]) {
     let sum = checksum(seed, &bytes[8..]);
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Whether it is there.
+/// Returns true if the first 8 bytes are the checksum of the rest.
 pub fn is_sealed(seed: u64, bytes: &[u8]) -> bool {
     bytes.len() > 8 && (&bytes[..8]).get_u64_le() == checksum(seed, &bytes[8..])
 }

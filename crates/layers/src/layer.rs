@@ -1,11 +1,12 @@
-//! What a layer is: it takes commands from above, gives commands to below, and keeps a contract
-//! with both.
+//! The trait of a layer: it takes commands from above, gives commands to below, and keeps a
+//! contract with both.
 
 use units::Nanos;
 
-use crate::{Command, Data, Failure, Limits, Reply, ScrubState, Signal};
+use crate::counter::Counter;
+use crate::{Command, Data, Extent, Failure, Limits, Reply, ScrubState, Signal};
 
-/// What a layer wants done: filled by it, and emptied by whoever runs it.
+/// Actions that a layer wants done: it fills the lists, and the one who runs it empties them.
 #[derive(Debug, Default)]
 pub struct Actions {
     /// Commands for what is below, in this order.
@@ -26,67 +27,86 @@ impl Actions {
     }
 }
 
-/// A layer between a host and a device: a state machine without I/O. It is told what happens and
-/// when, and answers with what it wants done; whoever runs it does that, in virtual time, in real
+/// A layer between a host and a device: a state machine without I/O. It is told of events and their
+/// times, and answers with actions; whoever runs it carries them out, in virtual time, in real
 /// time, or in a test that cuts the power.
 ///
 /// # The contract
 /// Upwards and downwards alike it is that of the crate [`block`], and every layer keeps it towards
-/// what is above if what is below does. Nothing is waited for but replies from below and the time
-/// told by [`Layer::wakes_at`]. A layer turns neither a flush nor FUA into less. A write, trim or
-/// flush of the layer's own that fails, on which something acknowledged depends, poisons it: every
-/// command from then on fails with [`Failure::Poisoned`], but for reads where the layer knows that
-/// they give what was last written.
+/// what is above if what is below does. A layer waits only for replies from below and for the time
+/// told by [`Layer::wakes_at`]. It turns neither a flush nor FUA into less. If a write, trim or
+/// flush of the layer's own fails on which something acknowledged depends, the layer is poisoned:
+/// every command from then on fails with [`Failure::Poisoned`], except reads where the layer knows
+/// that they give what was last written.
 pub trait Layer: Send {
-    /// The name in the registry.
+    /// Gives the name in the registry.
     fn name(&self) -> &'static str;
 
-    /// What may be asked of it.
+    /// Gives the limits of commands from above.
     fn limits(&self) -> Limits;
 
-    /// A command from above. Its id belongs to who sent it.
+    /// Takes a command from above. Its id belongs to the sender.
     ///
     /// # Panics
     /// As [`Command::check`].
     fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions);
 
-    /// The end of a command of its own.
+    /// Takes the reply to a command of its own.
     fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions);
 
-    /// When it wants to be woken, in nanoseconds on the clock that it is told: a time that has
-    /// passed means at once.
+    /// Gives the time at which it wants to be woken, in nanoseconds on the clock that it is told: a
+    /// time that has passed means at once.
     fn wakes_at(&self) -> Option<Nanos> {
         None
     }
 
-    /// The time that it told has come.
+    /// Wakes it, as the time that it gave has come.
     fn wake(&mut self, now: Nanos, actions: &mut Actions) {
         let _ = (now, actions);
     }
 
-    /// Something beside commands. It is told to each layer of a stack, from the top down.
+    /// Takes a signal. It is sent to each layer of a stack, from the top down.
     fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
         let _ = (signal, now, actions);
     }
 
-    /// Whether it does nothing of its own and holds nothing back: after [`Signal::Drain`] and some
-    /// time it does.
+    /// Returns true if it does nothing of its own and holds nothing back: this is so some time
+    /// after [`Signal::Drain`].
     fn is_idle(&self) -> bool;
 
-    /// How far it is with a pass over all that has checksums ([`Signal::Scrub`]); none of a layer
-    /// that keeps no checksums.
+    /// Gives the progress of a pass over all that has checksums ([`Signal::Scrub`]); none for a
+    /// layer that keeps no checksums.
     fn scrub(&self) -> Option<ScrubState> {
         None
     }
 
-    /// What it knows to be bad, and what the last pass could not read, in its own addresses: first
-    /// byte and bytes, ascending, at most `most` places. What touches is one place.
+    /// Gives the places that are known to be bad, and those that the last pass could not read, in
+    /// its own addresses: first byte and bytes, ascending, at most `most` places. Places that touch
+    /// are joined.
     fn bad_places(&self, most: usize) -> Vec<(u64, u64)> {
         let _ = most;
         Vec::new()
     }
 
-    /// What it has counted, in the order of the registry's [`crate::Counter`]s.
+    /// Gives the alignment, in bytes, of trims that are writes of zeros; none if it promises no
+    /// more than the contract.
+    fn zeroing_bytes(&self) -> Option<u32> {
+        None
+    }
+
+    /// Describes the first of these bytes, of which there is at least one: holes or data, and the
+    /// length.
+    fn extent(&self, offset: u64, length: u64) -> Extent {
+        let _ = offset;
+        Extent { length, is_hole: false }
+    }
+
+    /// Gives its counters.
+    fn counters(&self) -> &'static [Counter] {
+        &[]
+    }
+
+    /// Adds the values of its counters, in the order of [`Layer::counters`].
     fn count(&self, into: &mut Vec<u64>) {
         let _ = into;
     }

@@ -1,4 +1,4 @@
-//! What shapes writes before they reach a device: layers that stack, between a host above and a
+//! Layers that shape writes before they reach a device: they stack, between a host above and a
 //! device below.
 //!
 //! A [`Layer`] is a state machine without I/O. It takes commands, replies and the time, and gives
@@ -11,44 +11,52 @@
 //! generators.
 
 mod checksums;
+mod counter;
 mod driver;
+mod entry;
 mod error;
 mod facts;
 #[cfg(test)]
 mod flawed;
 mod gather;
 mod hash;
+mod holes;
 mod layer;
 mod log_volume;
+mod making;
 mod memory;
 mod meter;
-mod registered;
 mod replicas;
 mod resize;
 pub mod scheduler;
 mod scrub;
 mod stable_buffer;
 mod stack;
+mod stacks;
 mod staging;
 mod structures;
 mod time;
 
-pub use driver::{Driver, Watch};
+pub use counter::Counter;
+pub use driver::Driver;
+pub use entry::{Addresses, Entry, Opened, Settled};
 pub use error::LayerError;
 pub use facts::{EquationPiece, Facts, PatternTimes, Thresholds};
 pub use gather::{Gather, ParentPart};
+pub use holes::Flaw as HolesFlaw;
 pub use layer::{Actions, Layer};
-pub use memory::{Memory, Sized, StackMemory, memory};
-pub use meter::{Meter, Sample, Sent};
-pub use registered::{
-    Addresses, Counter, Entry, LAYERS, Making, Opened, Settled, format, open, parse, salvage,
-    settled,
-};
-pub use resize::{Change, Changes, Resizing, capacity, resize};
+pub use making::Making;
+pub use memory::{Memory, Sized};
+pub use meter::{Meter, Sample, Sent, Watch};
+pub use resize::{Change, Changes, Resizing};
 pub use scrub::ScrubState;
 pub use stack::Stack;
-pub use staging::{Area, Aside, area_of, bytes_with_area, lay_area};
-pub use structures::{Placed, Region, structures};
+pub use stacks::{
+    LAYERS, Placed, StackMemory, area_of, bytes_with_area, capacity, format, lay_area, memory,
+    open, open_flawed, parse, resize, salvage, settled, structures,
+};
+pub use staging::{Area, Aside};
+pub use structures::Region;
 
-// What all layers speak of.
-use block::{Command, Data, Failure, Limits, Reply, Signal, Store};
+// The types that all layers use.
+use block::{Command, Data, Extent, Failure, Limits, Reply, Signal, Store};

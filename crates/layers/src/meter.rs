@@ -1,22 +1,52 @@
-//! What is measured while a driver works.
+//! Measurement of a driver at work.
 
 use block::Completion;
 use units::{IoOp, Nanos};
 
-use crate::{Stack, Watch};
+use crate::Stack;
 
-/// What the device below the layers was sent.
+/// Observer that measures a driver at work: see [`crate::Meter`].
+pub trait Watch {
+    /// Notes that the layers are about to compute; gives a time that [`Watch::computed`] gets back.
+    fn computing(&mut self) -> u64 {
+        0
+    }
+
+    /// Notes that the layers have computed.
+    fn computed(&mut self, since: u64) {
+        let _ = since;
+    }
+
+    /// Notes that the device got a command.
+    fn sent(&mut self, op: IoOp, now: Nanos) {
+        let _ = (op, now);
+    }
+
+    /// Notes that the device has ended a command of so many bytes.
+    fn ended(&mut self, op: IoOp, length: u32, completion: &Completion) {
+        let _ = (op, length, completion);
+    }
+
+    /// Notes that an event was handled.
+    fn stepped(&mut self, stack: &Stack, now: Nanos) {
+        let _ = (stack, now);
+    }
+}
+
+impl Watch for () {}
+
+/// Totals of commands that the device below the layers was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Commands that succeeded.
     pub commands: u64,
-    /// Their bytes.
+    /// Bytes of these commands.
     pub bytes: u64,
     /// The sum of their times from sending to the end, in nanoseconds.
     pub latency_ns: u64,
 }
 
-/// Commands of one kind that the device has, and since when it has had any.
+/// Commands of one kind that the device has, and the time since when it has had any.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnderWay {
     commands: u32,
@@ -40,10 +70,10 @@ impl UnderWay {
     }
 }
 
-/// What each layer had counted at a time.
+/// Counters of each layer at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// On the device's clock, in nanoseconds.
+    /// Time on the device's clock, in nanoseconds.
     pub at: Nanos,
     /// The counters of all layers, from the top down.
     pub counts: Vec<u64>,
@@ -52,7 +82,7 @@ pub struct Sample {
 /// Most samples kept: when there are more, every second one goes, and they are taken half as often.
 const MOST_SAMPLES: usize = 2048;
 
-/// Measures what a [`crate::Driver`] does.
+/// Meter of a [`crate::Driver`].
 #[derive(Debug)]
 pub struct Meter {
     below: [Sent; IoOp::ALL.len()],
@@ -66,9 +96,9 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Counters are sampled at least every `sample_every` nanoseconds of the device's clock in
-    /// which something happens, until that is too often for 2,048 samples. `clock` tells the time
-    /// of this machine in nanoseconds.
+    /// Makes a meter. Counters are sampled at least every `sample_every` nanoseconds of the
+    /// device's clock in which something happens, until that is too often for 2,048 samples.
+    /// `clock` tells the time of this machine in nanoseconds.
     #[must_use]
     pub fn new(sample_every: Nanos, clock: fn() -> u64) -> Self {
         Self {
@@ -83,27 +113,27 @@ impl Meter {
         }
     }
 
-    /// What the device was sent, by operation.
+    /// Gives the totals of commands that the device was sent, by operation.
     #[must_use]
     pub const fn below(&self) -> &[Sent; IoOp::ALL.len()] {
         &self.below
     }
 
-    /// How long the device had reads under way, and how long anything else, in nanoseconds:
-    /// commands that overlap count once.
+    /// Gives the time in which the device had reads under way, and the time in which it had any
+    /// other command, in nanoseconds: commands that overlap count once.
     #[must_use]
     pub const fn busy_ns(&self) -> (Nanos, Nanos) {
         (self.reads.busy_ns, self.changes.busy_ns)
     }
 
-    /// What the layers had counted over time.
+    /// Gives the samples of the layers' counters.
     #[must_use]
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// Time spent in the layers, by the clock of this machine, in nanoseconds: the only figure here
-    /// that differs from run to run.
+    /// Gives the time spent in the layers, by the clock of this machine, in nanoseconds: the only
+    /// figure here that differs from run to run.
     #[must_use]
     pub const fn computing_ns(&self) -> u64 {
         self.computing_ns

@@ -6,13 +6,13 @@ use units::Nanos;
 /// ends: a TiB takes ten days.
 const PACE_BYTES: u64 = 128 << 10;
 const PACE: Nanos = 100_000_000;
-/// Pages that a pass could not read, and that are named; more are only counted.
+/// Most pages that are named of those that a pass could not read; more are only counted.
 const MOST_KEPT: usize = 1000;
 
-/// How far a layer is with a pass.
+/// Progress of a pass of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScrubState {
-    /// Pages that are still to be looked at; 0 if there is no pass.
+    /// Pages that are still to be read; 0 if there is no pass.
     pub pages_left: u64,
     /// Pages that passes have read since the layer was opened.
     pub pages_read: u64,
@@ -20,7 +20,7 @@ pub struct ScrubState {
     pub page_bytes: u32,
     /// Pages that are known to be bad, by a pass or otherwise.
     pub bad_pages: u64,
-    /// Pages that the last pass could not read: they may be well when the device is.
+    /// Pages that the last pass could not read: they may be good when the device is.
     pub unread_pages: u64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    /// One of this number could not be read.
+    /// Adds a page that could not be read.
     pub fn add(&mut self, page: u64) {
         self.count += 1;
         if self.pages.len() < MOST_KEPT {
@@ -40,41 +40,41 @@ impl Unread {
         }
     }
 
-    /// How many.
+    /// Gives the number of such pages.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Which, as far as they are known.
+    /// Gives the pages, as far as they are known.
     pub fn pages(&self) -> impl Iterator<Item = u64> {
         self.pages.iter().copied()
     }
 }
 
-/// When a pass reads though the host is at work.
+/// Pace of a pass while the host is at work.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     next: Nanos,
 }
 
 impl Pace {
-    /// A pass began, or there was nothing to read.
+    /// Notes that a pass began, or that there was nothing to read.
     pub const fn waits(&mut self, now: Nanos) {
         self.next = now.saturating_add(PACE);
     }
 
-    /// A pass read this number of bytes.
+    /// Notes that a pass read this number of bytes.
     pub const fn read(&mut self, now: Nanos, bytes: u64) {
         self.next = now.saturating_add(PACE * bytes / PACE_BYTES);
     }
 
-    /// When the next read may be, whatever else is under way.
+    /// Gives the time of the next read, whatever else is under way.
     pub const fn next(&self) -> Nanos {
         self.next
     }
 }
 
-/// Pages at these bytes as places, joined where they touch.
+/// Gives the places of these pages in bytes, joined where they touch.
 pub(crate) fn places(mut pages: Vec<u64>, page_bytes: u64, most: usize) -> Vec<(u64, u64)> {
     pages.sort_unstable();
     pages.dedup();

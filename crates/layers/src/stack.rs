@@ -6,16 +6,15 @@ use units::Nanos;
 
 use crate::{Actions, Command, Layer, Limits, Reply, Signal};
 
-/// What is on its way between two layers. A level is the number of the layer that gets it.
+/// Command or reply between two layers. A level is the number of the layer that gets it.
 enum Event {
     Down(usize, Command),
     Up(usize, Reply),
 }
 
-/// Layers on top of each other: itself taken for one layer by whoever runs it. Without any, what
-/// comes goes on as it is.
+/// Layers on top of each other, which act as one layer. A stack without layers passes all on.
 pub struct Stack {
-    /// From the top, which the host sees, to the bottom.
+    /// Layers from the top, which the host sees, to the bottom.
     layers: Vec<Box<dyn Layer>>,
     below: Limits,
     events: VecDeque<Event>,
@@ -23,7 +22,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// An empty stack over what has these limits.
+    /// Makes an empty stack over something with these limits.
     #[must_use]
     pub fn new(below: Limits) -> Self {
         Self { layers: Vec::new(), below, events: VecDeque::new(), scratch: Actions::default() }
@@ -37,24 +36,24 @@ impl Stack {
     /// Puts a layer above so many others, counted from the bottom.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are not so many.
     pub fn insert_above(&mut self, others: usize, layer: Box<dyn Layer>) {
         self.layers.insert(self.layers.len() - others, layer);
     }
 
-    /// The layers, from the top to the bottom.
+    /// Gives the layers, from the top to the bottom.
     #[must_use]
     pub fn layers(&self) -> &[Box<dyn Layer>] {
         &self.layers
     }
 
-    /// What may be asked of it.
+    /// Gives the limits that it offers.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.layers.first().map_or(self.below, |layer| layer.limits())
     }
 
-    /// A command of the host.
+    /// Takes a command of the host.
     ///
     /// # Panics
     /// As [`Command::check`].
@@ -63,7 +62,7 @@ impl Stack {
         self.pass_on(now, actions);
     }
 
-    /// The end of a command that was sent to the device.
+    /// Takes the reply to a command that was sent to the device.
     pub fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions) {
         match self.layers.len() {
             0 => actions.up.push(reply),
@@ -72,7 +71,7 @@ impl Stack {
         self.pass_on(now, actions);
     }
 
-    /// The earliest time at which a layer wants to be woken.
+    /// Gives the earliest time at which a layer wants to be woken.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Nanos> {
         self.layers.iter().filter_map(|layer| layer.wakes_at()).min()
@@ -89,27 +88,27 @@ impl Stack {
         }
     }
 
-    /// Tells each layer, from the top down.
+    /// Sends a signal to each layer, from the top down.
     pub fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
         for level in 0..self.layers.len() {
             self.signal_at(level, signal, now, actions);
         }
     }
 
-    /// Tells one layer: those who drain a stack begin below only when all is idle above.
+    /// Sends a signal to one layer: a drain of a stack begins below only when all is idle above.
     pub fn signal_at(&mut self, level: usize, signal: Signal, now: Nanos, actions: &mut Actions) {
         self.layers[level].signal(signal, now, &mut self.scratch);
         self.take(level);
         self.pass_on(now, actions);
     }
 
-    /// Whether no layer does anything of its own or holds anything back.
+    /// Returns true if no layer does anything of its own or holds anything back.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.layers.iter().all(|layer| layer.is_idle())
     }
 
-    /// Takes what a layer wants done.
+    /// Takes the actions of a layer.
     fn take(&mut self, level: usize) {
         self.events.extend(self.scratch.up.drain(..).map(|reply| match level {
             0 => Event::Up(usize::MAX, reply),

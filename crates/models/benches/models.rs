@@ -1,4 +1,4 @@
-//! How long the models take: `cargo bench -p flashwright-models`. Prints one line a model; the best
+//! Timing of the models: `cargo bench -p flashwright-models`. Prints one line per model: the best
 //! of several rounds, on one core.
 
 use std::hint::black_box;

@@ -2,7 +2,7 @@
 
 use crate::{ModelError, UpdateSets, divide_space};
 
-/// How pages of different update frequency are put together into sets (Algorithm 1, line 1).
+/// Grouping of pages into sets by update frequency (Algorithm 1, line 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Binning {
     /// Frequencies within a factor of two of each other, counted down from the hottest page: the
@@ -12,9 +12,9 @@ pub enum Binning {
     /// Frequencies within this factor of each other, counted down from the hottest page; 1.001 or
     /// above.
     Ratio(f64),
-    /// Every distinct frequency its own set. With more than 65,536 distinct ones, `Ratio(1.001)`,
-    /// which changes the cost by less than one part in a million; [`UpdateBins::binning`] tells
-    /// which it was.
+    /// Every distinct frequency is a set of its own. With more than 65,536 distinct frequencies,
+    /// `Ratio(1.001)` takes its place, which changes the cost by less than one part in a million;
+    /// [`UpdateBins::binning`] tells which one was used.
     Exact,
 }
 
@@ -39,10 +39,10 @@ impl Binning {
     }
 }
 
-/// One set of pages of like update frequency.
+/// A set of pages of similar update frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
-    /// Pages in it.
+    /// Number of pages.
     pub pages: u64,
     /// Update weight of all its pages together, in the unit of the input.
     pub weight: f64,
@@ -62,7 +62,7 @@ pub struct UpdateBins {
 /// The least cleaning cost, and the division of space that reaches it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Alpha that was divided.
+    /// The over-provisioning that was divided.
     pub over_provisioning: f64,
     /// The bins, hottest first.
     pub bins: Vec<Bin>,
@@ -133,7 +133,7 @@ impl UpdateBins {
     /// # Errors
     /// [`ModelError`] if no count is above 0, or the bins' ratio is out of range.
     pub fn of_counts(counts: &[u32], binning: Binning) -> Result<Self, ModelError> {
-        // A table of how many pages have each count is as good as sorting, unless a page was
+        // Counting the pages of each count in a table is as good as sorting, unless a page was
         // updated extremely often.
         const LARGEST_TABLE: u32 = 1 << 24;
         let ratio = binning.checked_ratio()?;
@@ -185,8 +185,8 @@ impl UpdateBins {
             hottest = hottest.max(weight);
             coldest = if weight > 0.0 { coldest.min(weight) } else { coldest };
         }
-        // A logarithm a page is what this pass costs; a bin's edge may be off by rounding, which
-        // its mean takes into account.
+        // The logarithm of each page is the cost of this pass. Rounding may shift a bin's edge,
+        // which is accounted for in its mean.
         let (top, scale) = (hottest.log2(), 1.0 / ratio.log2());
         let place = |weight: f64| ((top - weight.log2()) * scale).max(0.0) as usize;
         let idle = if hottest > 0.0 { place(coldest) + 1 } else { 0 };
@@ -219,8 +219,8 @@ impl UpdateBins {
         &self.bins
     }
 
-    /// How the pages were grouped: what was asked for, unless [`Binning::Exact`] met too many
-    /// distinct frequencies.
+    /// The grouping used: the requested one, unless [`Binning::Exact`] met too many distinct
+    /// frequencies.
     #[must_use]
     pub fn binning(&self) -> Binning {
         self.binning
@@ -235,12 +235,12 @@ impl UpdateBins {
     }
 
     /// Algorithm 1, lines 2-10: each bin in its own log, updated as if all its pages were equally
-    /// hot, and `over_provisioning` (above 0, at most 100) divided between the logs as well as can
-    /// be. The space is divided by [`divide_space`], not by the paper's iteration: same result,
-    /// never stuck.
+    /// hot, and `over_provisioning` (above 0, at most 100) divided optimally between the logs. The
+    /// space is divided by [`divide_space`], not by the paper's iteration: the result is the same,
+    /// and it never gets stuck.
     ///
-    /// It is the least that placement by frequency can reach with LRU within each log, for updates
-    /// drawn independently of the past. Finer bins make it lower, never higher; with
+    /// It is the least cost that placement by frequency can reach with LRU within each log, for
+    /// updates drawn independently of the past. Finer bins make it lower, never higher; with
     /// [`Binning::Exact`] it is the least over all ways to bin.
     ///
     /// # Errors

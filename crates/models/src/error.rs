@@ -1,28 +1,28 @@
 use thiserror::Error;
 
-/// Why a model cannot be computed from what was given.
+/// Errors of a model's input or computation.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ModelError {
-    /// A single number is outside what the model covers.
+    /// A number is outside the range that the model covers.
     #[error("{what} is {value}: it must be {right}")]
     OutOfRange {
-        /// Which number.
+        /// Name of the number.
         what: &'static str,
-        /// What was given.
+        /// The value given.
         value: f64,
-        /// What would be right.
+        /// The range of right values.
         right: &'static str,
     },
-    /// An entry of a list is outside what the model covers.
+    /// An entry of a list is outside the range that the model covers.
     #[error("{what} [{index}] is {value}: it must be {right}")]
     EntryOutOfRange {
-        /// Which list.
+        /// Name of the list.
         what: &'static str,
         /// Position in the list, from 0.
         index: usize,
-        /// What was given.
+        /// The value given.
         value: f64,
-        /// What would be right.
+        /// The range of right values.
         right: &'static str,
     },
     /// Two lists that belong together differ in length.
@@ -30,7 +30,7 @@ pub enum ModelError {
     LengthMismatch {
         /// Length of the list of sizes.
         sizes: usize,
-        /// The other list.
+        /// Name of the other list.
         what: &'static str,
         /// Its length.
         given: usize,
@@ -38,11 +38,11 @@ pub enum ModelError {
     /// Two lists with an entry for each page differ in length.
     #[error("{first_length} {first} but {second_length} {second}: give one of each for every page")]
     Lengths {
-        /// One list.
+        /// Name of the first list.
         first: &'static str,
         /// Its length.
         first_length: usize,
-        /// The other.
+        /// Name of the second list.
         second: &'static str,
         /// Its length.
         second_length: usize,
@@ -50,25 +50,25 @@ pub enum ModelError {
     /// A list of fractions of a whole does not add up to the whole.
     #[error("{what} add up to {sum}: they must add up to 1")]
     NotAWhole {
-        /// Which list.
+        /// Name of the list.
         what: &'static str,
-        /// What it adds up to.
+        /// Its sum.
         sum: f64,
     },
-    /// No page at all, or no update at all: there is nothing to clean.
+    /// There are no pages or no updates: nothing to clean.
     #[error(
         "{pages} pages with no update among them: a cleaning cost needs at least one updated page"
     )]
     NoUpdates {
-        /// Pages given.
+        /// Number of pages given.
         pages: usize,
     },
-    /// An iteration did not come to rest.
+    /// An iteration did not converge.
     #[error("{what} did not converge in {rounds} rounds (last change {change:e})")]
     NotConverged {
-        /// Which iteration.
+        /// Name of the iteration.
         what: &'static str,
-        /// Rounds done.
+        /// Number of rounds done.
         rounds: usize,
         /// The last change.
         change: f64,

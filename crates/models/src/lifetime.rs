@@ -1,35 +1,35 @@
-//! How long the flash lasts.
+//! Lifetime of the flash.
 
 use crate::ModelError;
 
 /// Days in a (Julian) year.
 const DAYS_PER_YEAR: f64 = 365.25;
 
-/// What wears the flash out.
+/// Quantities that determine the wear of the flash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wear {
     /// Erase cycles that an erase block endures, as the data sheet gives them (MULTILOG table 1:
     /// 5,000 ... 100,000). Above 0.
     pub endurance_cycles: f64,
-    /// Bytes of flash, spare space included. Above 0.
+    /// Bytes of flash, including spare space. Above 0.
     pub physical_capacity_bytes: f64,
     /// Page programs for each host write. 1 or above.
     pub write_amplification: f64,
     /// Bytes that the host writes in a day. 0 or above.
     pub host_bytes_per_day: f64,
     /// Erases of the most worn erase block over the mean of all: 1 is perfect wear levelling. 1 or
-    /// above. The drive is taken to end with its first worn-out erase block.
+    /// above. The drive is assumed to fail with its first worn-out erase block.
     pub wear_spread: f64,
 }
 
 /// Years until the most worn erase block reaches its endurance: endurance cycles x physical bytes /
 /// (write amplification x host bytes a day x wear spread x 365.25).
 ///
-/// Infinite if the host writes nothing. Counts whole erase blocks filled before each erase, as a
-/// log-structured FTL does; retention, read disturb and spare blocks for bad ones are left out.
+/// Infinite if the host writes nothing. Assumes that erase blocks are filled before each erase, as
+/// a log-structured FTL does; retention, read disturb and spare blocks for bad ones are left out.
 ///
 /// # Errors
-/// [`ModelError::OutOfRange`] names the number.
+/// [`ModelError::OutOfRange`] names the value out of range.
 pub fn lifetime_years(wear: &Wear) -> Result<f64, ModelError> {
     let checks = [
         ("endurance", wear.endurance_cycles, 0.0, false, "a number of erase cycles above 0"),
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // 3000 x 120 GB = 360 TB of programs; 240 GB a day on the most worn: 1500 days.
+        // 3000 x 120 GB = 360 TB of programs; 240 GB per day on the most worn: 1500 days.
         assert!((lifetime_years(&WEAR).unwrap() - 1500.0 / 365.25).abs() < 1e-12);
         assert!(lifetime_years(&Wear { host_bytes_per_day: 0.0, ..WEAR }).unwrap().is_infinite());
     }

@@ -1,22 +1,22 @@
-//! How drives of an array with parity age, and what is lost when one of them fails.
+//! Ageing of the drives of an array with parity, and data loss when one of them fails.
 //!
 //! DIFF-RAID is M. Balakrishnan, A. Kadav, V. Prabhakaran, D. Malkhi, "Differential RAID:
-//! Rethinking RAID for SSD Reliability", EuroSys 2010 (ACM TOS 6(2), 2010). Its text was not at
-//! hand: what is here is from its abstract and from the formulas as others quote them.
+//! Rethinking RAID for SSD Reliability", EuroSys 2010 (ACM TOS 6(2), 2010). Its text was not
+//! available: this follows its abstract and the formulas as others quote them.
 
 use crate::ModelError;
 
 const AGE: &str = "a share of the erase limit, from 0 to 1";
 
-/// Page writes that each drive gets for each page that the host writes, by the share of the parity
-/// that it holds (DIFF-RAID's ageing rates, whose ratios it prints).
+/// Page writes of each drive for each page that the host writes, by the share of the parity that
+/// the drive holds (DIFF-RAID's ageing rates, of which the paper prints the ratios).
 ///
-/// A page written at random is a write of data, to any of the other drives alike, and one of
+/// A page written at random is one write of data, to any of the other drives alike, and one of
 /// parity: (1 - p) / (n - 1) + p, in percent and times n - 1 the paper's p (n - 1) + (100 - p).
 /// `full_stripes`, 0 ... 1, is the share of the host's pages that come as whole stripes: those
-/// write parity once, and so all drives alike.
+/// write parity once, and so wear all drives alike.
 ///
-/// `parity` has an entry of 0 ... 1 for each of at least two drives; together they are 1.
+/// `parity` has an entry of 0 ... 1 for each of at least two drives; the entries add up to 1.
 ///
 /// # Errors
 /// [`ModelError`] names what is out of range.
@@ -62,13 +62,14 @@ fn check_rates(rates: &[f64]) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// The ages of drives when the next one is replaced, from those when the last one was: the
-/// recurrence of DIFF-RAID's replacement, which shifts parity so that the oldest drive that is left
-/// takes the place of the one that went, and the new one the last.
+/// The ages of the drives when the next one is replaced, from the ages at the last replacement: the
+/// recurrence of DIFF-RAID's replacement, which shifts parity so that the oldest remaining drive
+/// takes the place of the replaced one, and the new drive takes the last place.
 ///
-/// `ages` are shares of the erase limit, 0 ... 1, in the order of their places, with the drive that
-/// is replaced first; `rates` are those of the places ([`ageing_rates`]), in any unit. The next to
-/// go is whichever reaches 1 first. Rebuilding and moving parity cost nothing here.
+/// `ages` are shares of the erase limit, 0 ... 1, in the order of their places, with the drive to
+/// be replaced first; `rates` are those of the places ([`ageing_rates`]), in any unit. The next
+/// drive to be replaced is the one that reaches 1 first. Rebuilding and moving parity cost nothing
+/// here.
 ///
 /// # Errors
 /// [`ModelError`] names what is out of range.
@@ -84,7 +85,7 @@ pub fn next_ages(ages: &[f64], rates: &[f64]) -> Result<Vec<f64>, ModelError> {
             return Err(ModelError::EntryOutOfRange { what: "ages", index, value, right: AGE });
         }
     }
-    // The oldest first: a drive may have overtaken another in a place with less parity.
+    // Oldest first: a drive may have overtaken another in a place with less parity.
     let mut left = ages[1..].to_vec();
     left.sort_by(|a, b| b.total_cmp(a));
     left.push(0.0);
@@ -97,10 +98,11 @@ pub fn next_ages(ages: &[f64], rates: &[f64]) -> Result<Vec<f64>, ModelError> {
 }
 
 /// The ages to which [`next_ages`] converges when rates fall from the first place to the last: the
-/// drive in place k has aged in places n, n - 1, ... k, a replacement long in each, so that its age
-/// is the sum of the rates from k on over the sum of all.
+/// drive in place k has aged in places n, n - 1, ... k, for the time between two replacements in
+/// each, so its age is the sum of the rates from k on over the sum of all.
 ///
-/// Of equal rates it is what stays if the drives begin so; drives that begin alike stay alike.
+/// With equal rates these ages stay if the drives begin with them, but drives that begin alike stay
+/// alike.
 ///
 /// # Errors
 /// [`ModelError`] if a rate is not above 0.
@@ -120,10 +122,11 @@ pub fn converged_ages(rates: &[f64]) -> Result<Vec<f64>, ModelError> {
     Ok(ages)
 }
 
-/// The raw bit error rate at an age, between points of (age, rate) by rising age: in between the
-/// logarithm of the rate is a straight line, before the first and behind the last it stays.
+/// The raw bit error rate at an age, interpolated between points of (age, rate) by rising age: the
+/// logarithm of the rate is linear between points, and constant before the first and after the
+/// last.
 ///
-/// Ages are in any unit; rates are errors for each bit read, above 0 and below 1.
+/// Ages are in any unit; rates are errors per bit read, above 0 and below 1.
 ///
 /// # Errors
 /// [`ModelError`] if there is no point, ages do not rise or a rate is out of range.
@@ -150,11 +153,11 @@ pub fn raw_bit_error_rate(points: &[(f64, f64)], age: f64) -> Result<f64, ModelE
     Ok((low.ln() + share * (high / low).ln()).exp())
 }
 
-/// The chance that a codeword has more errors than its code corrects: bits fail by themselves, each
+/// The chance that a codeword has more errors than its code corrects: bits fail independently, each
 /// with the raw bit error rate (Mielke et al., "Bit error rate in NAND flash memories", IRPS 2008,
-/// whose uncorrectable bit error rate is this over the bits of data of a codeword).
+/// whose uncorrectable bit error rate is this chance divided by the data bits of a codeword).
 ///
-/// `rate` is 0 ... 1, `bits` those of a codeword with its check bits, `corrected` below `bits`.
+/// `rate` is 0 ... 1, `bits` includes the check bits of the codeword, `corrected` is below `bits`.
 ///
 /// # Errors
 /// [`ModelError`] names what is out of range.
@@ -183,11 +186,11 @@ pub fn codeword_failure(rate: f64, bits: u32, corrected: u32) -> Result<f64, Mod
     Ok(f64::min(failure, 1.0))
 }
 
-/// For each drive: the chance that the array loses data when it fails, as one of the others then
-/// has a codeword that cannot be corrected. All of each other drive is read to rebuild it.
+/// For each drive: the chance that the array loses data when it fails, since one of the others then
+/// has a codeword that cannot be corrected. The rebuild reads all data of every other drive.
 ///
-/// `failures` has the chance of [`codeword_failure`] for each drive, `codewords` says how many each
-/// drive has.
+/// `failures` has the chance of [`codeword_failure`] for each drive, `codewords` is the number of
+/// codewords of each drive.
 ///
 /// # Errors
 /// [`ModelError`] names what is out of range.
@@ -205,7 +208,7 @@ pub fn loss_on_failure(failures: &[f64], codewords: f64) -> Result<Vec<f64>, Mod
         let others = failures.iter().enumerate().filter(|&(other, _)| other != drive);
         others.map(|(_, chance)| codewords * (-chance).ln_1p()).sum::<f64>()
     };
-    // Without a codeword there is nothing to lose, however it fails: 0 times infinity.
+    // Without codewords nothing can be lost, even at certain failure: avoids 0 times infinity.
     let loss = |drive| if codewords == 0.0 { 0.0 } else { -kept(drive).exp_m1() };
     Ok((0..failures.len()).map(loss).collect())
 }
@@ -247,7 +250,7 @@ mod tests {
         near(&ages, &fixed);
     }
 
-    /// Without uneven parity there is nothing that sets drives apart: they go together.
+    /// Without uneven parity all drives age alike.
     #[test]
     fn drives_with_even_parity_stay_alike() {
         let rates = ageing_rates(&[0.25; 4], 0.0).unwrap();

@@ -4,13 +4,13 @@
 use crate::turnover::{spare, spare_slope};
 use crate::{ModelError, UpdateSets, check_over_provisioning, p_gc_lru};
 
-/// What randomly mixed pages cost.
+/// Cost of randomly mixed pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomPlacement {
     /// For each set, the chance that one of its pages is still valid when its erase block is
     /// cleaned. 1 if it is never updated.
     pub p_gc: Vec<f64>,
-    /// The same for a page picked at random from the erase block that is cleaned: p_avg of eq. 9.
+    /// The same for a random page of the erase block that is cleaned: p_avg of eq. 9.
     pub p_avg: f64,
     /// Relocation writes for each host write.
     pub cleaning_cost: f64,

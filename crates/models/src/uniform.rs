@@ -72,17 +72,17 @@ pub fn write_amplification_lru(over_provisioning: f64) -> f64 {
     -(-turnover(over_provisioning)).exp_m1().recip()
 }
 
-/// How the cleaning cost of the whole device changes with the space of one log: one term of
+/// Derivative of the whole device's cleaning cost with respect to the space of one log: one term of
 /// MULTILOG eq. 11, share W / (size (W + 1)(W + z)) with W = W(-z e^-z).
 ///
 /// - `z`: physical pages of the log for each valid page in it (1 + beta / size), 1 or above;
 /// - `update_share`: fraction of all host updates that go to this log;
 /// - `size`: fraction of all logical pages that live in this log, above 0.
 ///
-/// The unit is cleaning cost for each unit of over-provisioning (one unit = as many pages as the
-/// device has logical ones). Always negative or 0: more space, less cost. The log to take space
-/// from is the one whose value is nearest 0, the one to give to the most negative. Minus infinity
-/// at z = 1.
+/// The unit is cleaning cost per unit of over-provisioning (one unit = as many pages as the device
+/// has logical ones). Always negative or 0: more space, less cost. Take space from the log whose
+/// value is nearest 0, and give it to the one whose value is most negative. Minus infinity at z =
+/// 1.
 ///
 /// # Panics
 /// If `z` is below 1 or `size` is not above 0.
@@ -102,8 +102,8 @@ pub fn cleaning_cost_derivative(z: f64, update_share: f64, size: f64) -> f64 {
 /// (MULTILOG 4.2.2, "optimal cleaning policy"): one exponential, no W. Same arguments, unit, sign
 /// and panics.
 ///
-/// It is up to 17 % too steep below z = 2, and too flat above: by 9 % at z = 3, 22 % at z = 5. What
-/// decides is the ratio of two logs.
+/// It is up to 17 % too steep below z = 2, and too flat above: by 9 % at z = 3, 22 % at z = 5.
+/// Decisions depend on the ratio between two logs.
 #[must_use]
 pub fn cleaning_cost_derivative_approx(z: f64, update_share: f64, size: f64) -> f64 {
     assert!(

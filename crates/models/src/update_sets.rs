@@ -2,8 +2,8 @@
 
 use crate::ModelError;
 
-/// How far the sizes, and the shares of updates, may be from adding up to 1 and still be taken for
-/// rounded fractions.
+/// Tolerance for the sums of sizes and of shares: if they differ from 1 by no more, they are taken
+/// for rounded fractions.
 const ROUNDING: f64 = 1e-6;
 
 /// k sets of pages; within a set all pages have the same update frequency.
@@ -47,8 +47,8 @@ impl UpdateSets {
         })
     }
 
-    /// Sets given by how many pages each has and how much update weight falls on all its pages
-    /// together, in any unit.
+    /// Makes sets from the number of pages of each and the update weight of all its pages together,
+    /// in any unit.
     pub(crate) fn from_totals(pages: &[u64], weights: &[f64]) -> Self {
         let all_pages: f64 = pages.iter().map(|&p| p as f64).sum();
         let all_weight: f64 = weights.iter().sum();
@@ -97,7 +97,7 @@ impl UpdateSets {
         &self.shares
     }
 
-    /// k.
+    /// The number of sets, k.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sizes.len()

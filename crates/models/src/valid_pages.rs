@@ -1,6 +1,5 @@
-//! How many pages of an erase block are still valid, and what a cleaning window can gain from it
-//! (MULTILOG 4.1, "Greedy cleaning policy": eq. 5, the Markov chain, the benefit of a window of B
-//! erase blocks).
+//! The number of valid pages of an erase block, and the benefit of a cleaning window (MULTILOG 4.1,
+//! "Greedy cleaning policy": eq. 5, the Markov chain, the benefit of a window of B erase blocks).
 //!
 //! A distribution is a slice with entry k = the chance of exactly k valid pages, k = 0 ... C. (The
 //! paper writes its vectors from C down to 0.)
@@ -129,7 +128,7 @@ pub fn thinned(pdf: &[f64], survival: f64) -> Vec<f64> {
     after
 }
 
-/// What a cleaning window of B erase blocks saves.
+/// Benefit of a cleaning window of B erase blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowBenefit {
     /// Mean valid pages of the oldest erase block, the victim of LRU: C p_gc.
@@ -155,13 +154,14 @@ pub struct WindowBenefit {
 /// **The printed formula, Benefit = sum_(i=2..B) (PDF_old - PDF_i) [C ... 0]', is not sound**: with
 /// PDF_i the distribution at place i it adds up differences of means that are all negative (younger
 /// erase blocks have more valid pages), and falls without limit as B grows. It is returned as
-/// `benefit_as_printed`. What the text asks for, "the average number of valid pages saved from
-/// relocation", is the mean of the oldest minus the mean of the minimum, E V_1 - E min(V_1 .. V_B);
-/// the printed sum is exactly that if PDF_old and PDF_i are read as the distributions of the
-/// minimum over the first i - 1 and i erase blocks. It is returned as `benefit`.
+/// `benefit_as_printed`. The quantity that the text asks for, "the average number of valid pages
+/// saved from relocation", is the mean of the oldest minus the mean of the minimum, E V_1 - E
+/// min(V_1 .. V_B); the printed sum is exactly that if PDF_old and PDF_i are read as the
+/// distributions of the minimum over the first i - 1 and i erase blocks. It is returned as
+/// `benefit`.
 ///
 /// Even so it is the gain of a *single* choice from a log that LRU left behind. A policy that
-/// chooses so each time takes the best blocks away and leaves the worse in the window, and gains
+/// chooses so each time takes the best blocks away, leaves the worse ones in the window, and gains
 /// far less: [`crate::p_gc_window_greedy`] is its steady state.
 ///
 /// # Errors

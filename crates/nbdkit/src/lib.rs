@@ -10,15 +10,17 @@ use std::time::Duration;
 
 use block::Failure;
 use layers::Facts;
-use nbdkit::{CacheFlags, Error, Flags, FuaFlags, Result, Server, ThreadModel};
+use nbdkit::{
+    CacheFlags, Error, ExtentHandle, ExtentType, Flags, FuaFlags, Result, Server, ThreadModel,
+};
 use servers::{Control, Creating, MetricsFile, Opening, Request, Service, Volume, VolumeError};
 
-/// How often the file of metrics is written by default.
+/// Default interval of writing the file of metrics.
 const METRICS_EVERY: Duration = Duration::from_secs(10);
 /// Range of `metrics_every`, in seconds.
 const METRICS_SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
 
-/// What the command line says.
+/// Settings from the command line.
 #[derive(Clone, Debug, Default)]
 struct Settings {
     device: Option<String>,
@@ -34,7 +36,7 @@ struct Settings {
     is_bare: bool,
 }
 
-/// What is served, from the fork on.
+/// The volume that is served, from the fork on.
 struct Serving {
     service: Arc<Service>,
     metrics: Option<MetricsFile>,
@@ -64,7 +66,7 @@ fn failed(error: &VolumeError) -> Error {
 
 fn refusal(failure: &Failure) -> Error {
     let errno = match failure {
-        // What lies behind the end is asked by nobody: nbdkit knows the size.
+        // No client asks for bytes behind the end: nbdkit knows the size.
         Failure::Io { .. } => libc::EIO,
         Failure::Poisoned { .. } => libc::ESHUTDOWN,
     };
@@ -72,12 +74,13 @@ fn refusal(failure: &Failure) -> Error {
 }
 
 impl Settings {
-    /// Memory holds nothing from an earlier run: a volume there is made each time.
+    /// Returns true for a device in memory, which holds nothing from an earlier run: a volume is
+    /// made there each time.
     fn is_memory(&self) -> bool {
         self.device.as_ref().is_some_and(|device| device.trim_start().starts_with("memory"))
     }
 
-    /// Whether the device has to hold a volume already.
+    /// Returns true if the device has to hold a volume already.
     fn has_volume(&self) -> bool {
         !self.is_memory() && !self.is_bare
     }
@@ -138,7 +141,7 @@ impl Server for Connection {
              metrics=FILE   what Prometheus' node exporter reads\n\
              metrics_every=S   seconds between two writes of it (10)\n\
              scrub_every=S  seconds from one scrub to the next (0: only when it is asked)\n\
-             control=SOCKET where it is asked, for `flashwright volume scrub` and others\n\
+             control=SOCKET where it is asked, for `flashwright volume info` and others\n\
              ready=TEXT     what is written to the log when it is open",
         )
     }
@@ -218,7 +221,7 @@ impl Server for Connection {
         }
     }
 
-    /// What can be said while somebody still looks at the terminal is said now.
+    /// Checks the volume before the fork, so that the user sees errors on the terminal.
     fn get_ready() -> Result<()> {
         let settings = settings();
         if let Some(device) = settings.device.as_ref().filter(|_| settings.has_volume()) {
@@ -232,7 +235,7 @@ impl Server for Connection {
         Ok(())
     }
 
-    /// Threads do not survive a fork.
+    /// Opens the volume after the fork, as threads do not survive it.
     fn after_fork() -> Result<()> {
         let settings = settings();
         let (metrics, control) = (settings.metrics.clone(), settings.control.clone());
@@ -242,7 +245,7 @@ impl Server for Connection {
             Service::start_straight(move || settings.open()).map_err(|error| failed(&error))?;
         let service = Arc::new(service);
         let metrics = metrics.map(|path| MetricsFile::keep(&service, path, every));
-        // Others cannot ask it then, which is no reason not to serve it.
+        // Without it the volume cannot be asked, but can be served.
         let control = control.and_then(|path| {
             let kept = Control::keep(&service, path);
             #[allow(clippy::print_stderr, reason = "nbdkit's log")]
@@ -265,7 +268,7 @@ impl Server for Connection {
         let serving = SERVING.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(serving) = serving else { return };
         drop(serving.control);
-        // Of a volume that is closed it could not write the last values.
+        // It could not write the last values of a volume that is closed.
         drop(serving.metrics);
         let broken = serving.service.figures().and_then(|figures| figures.broken);
         let told = match serving.service.close() {
@@ -279,7 +282,7 @@ impl Server for Connection {
         {
             eprintln!("flashwright: error: {told}");
         }
-        // nbdkit would end as if all were well.
+        // Otherwise nbdkit would end with success.
         std::process::exit(1);
     }
 
@@ -313,9 +316,13 @@ impl Server for Connection {
         Ok(true)
     }
 
-    /// None is fast, which whoever asks is told. Without the offer nbdkit 1.32 would end itself where
-    /// a client asks all the same.
+    /// Zeros that need not be written are fast; others are refused. Without the offer nbdkit 1.32
+    /// would end itself if a client asks for it nevertheless.
     fn can_fast_zero(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn can_extents(&self) -> Result<bool> {
         Ok(true)
     }
 
@@ -323,7 +330,7 @@ impl Server for Connection {
         Ok(CacheFlags::None)
     }
 
-    /// All connections ask the same thread: a flush of one covers what the others have written.
+    /// All connections use the same thread: a flush of one covers the writes of the others.
     fn can_multi_conn(&self) -> Result<bool> {
         Ok(true)
     }
@@ -344,7 +351,9 @@ impl Server for Connection {
     }
 
     fn zero(&self, count: u32, offset: u64, flags: Flags) -> Result<()> {
-        if flags.contains(Flags::FAST_ZERO) {
+        let is_fast =
+            flags.contains(Flags::MAY_TRIM) && self.service.shape().zeroing_bytes.is_some();
+        if flags.contains(Flags::FAST_ZERO) && !is_fast {
             return Err(Error::new(libc::ENOTSUP, "zeros take as long as other bytes"));
         }
         let (is_fua, unmaps) = (flags.contains(Flags::FUA), flags.contains(Flags::MAY_TRIM));
@@ -355,6 +364,17 @@ impl Server for Connection {
     fn trim(&self, count: u32, offset: u64, flags: Flags) -> Result<()> {
         let is_fua = flags.contains(Flags::FUA);
         self.call(Request::Trim { offset, length: u64::from(count), is_fua })
+    }
+
+    fn extents(&self, count: u32, offset: u64, _: Flags, known: &mut ExtentHandle) -> Result<()> {
+        let found = self.service.extents(offset, u64::from(count));
+        let mut at = offset;
+        for extent in found.ok_or_else(|| wrong("the volume is closed"))? {
+            let kind = if extent.is_hole { ExtentType::HoleZero } else { ExtentType::Allocated };
+            known.add(at, extent.length, kind)?;
+            at += extent.length;
+        }
+        Ok(())
     }
 
     fn flush(&self) -> Result<()> {
@@ -369,10 +389,11 @@ mod entry {
 
     use super::Connection;
 
-    // Everything that the trait has and that is implemented above, but for what every plugin has.
+    // All functions of the trait that are implemented above, except those that every plugin has.
     plugin!(Connection {
         after_fork,
         can_cache,
+        can_extents,
         can_fast_zero,
         can_flush,
         can_fua,
@@ -382,6 +403,7 @@ mod entry {
         can_zero,
         config,
         config_complete,
+        extents,
         flush,
         get_ready,
         is_rotational,

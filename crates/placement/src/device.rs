@@ -1,12 +1,12 @@
-//! What a policy sees of the device: erase blocks, streams and the logical clock.
+//! The device as policies see it: erase blocks, streams and the logical clock.
 
 use units::{EraseBlockId, Geometry, StreamId};
 
-/// What is known of one erase block. Eight bytes, so that an invalidation touches one cache line of
-/// this table.
+/// State of an erase block. Eight bytes, so that an invalidation touches one cache line of this
+/// table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Pages that hold the newest version of a logical page.
+    /// Number of pages that hold the newest version of a logical page.
     pub valid: u32,
     /// The stream that it was opened for.
     pub stream: u16,
@@ -15,10 +15,10 @@ pub struct Block {
 /// Space that a stream holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamSpace {
-    /// Valid pages in its erase blocks. Kept only for policies with
+    /// Number of valid pages in its erase blocks. Kept only for policies with
     /// [`crate::Placement::PER_STREAM`].
     pub valid_pages: u32,
-    /// Erase blocks, the open one included.
+    /// Number of its erase blocks, including the open one.
     pub erase_blocks: u32,
 }
 
@@ -31,8 +31,8 @@ pub struct Device {
     pub clock: u64,
     /// All erase blocks.
     pub blocks: Vec<Block>,
-    /// The clock, modulo 2^32, when each was opened: the version number (write sequence number) of
-    /// MULTILOG 5.1.
+    /// The clock, modulo 2^32, when each erase block was opened: the version number (write sequence
+    /// number) of MULTILOG 5.1.
     pub opened_at: Vec<u32>,
     /// All streams.
     pub streams: Vec<StreamSpace>,

@@ -1,21 +1,21 @@
-//! What is still to come: when each page that the host writes will be out of date.
+//! Knowledge of the future: the time at which each page that the host writes will be out of date.
 
 use units::{PageSource, SourceError};
 
 /// The clock, in host page writes from 1 on, at which each version of a page dies: when the page is
-/// written again, or trimmed. Of a whole run, found by playing its source once. Takes four bytes
-/// for each page that is written.
+/// written again, or trimmed. It covers a whole run, and is found by playing the source once. Takes
+/// four bytes for each page that is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Future {
     deaths: Vec<u32>,
 }
 
 impl Future {
-    /// What lives to the end of the run.
+    /// Time of death of versions that live to the end of the run.
     pub const NEVER: u32 = u32::MAX;
 
-    /// The future of `passes` through the source; with `is_filled`, of a run before which every
-    /// page is written once, in order.
+    /// Computes the future of `passes` through the source; with `is_filled`, of a run before which
+    /// every page is written once, in order.
     ///
     /// # Errors
     /// As [`PageSource::fill`]; and if there are 2^32 - 1 page writes or more.
@@ -57,15 +57,15 @@ impl Future {
         Ok(Self { deaths })
     }
 
-    /// When the version dies that is the `written`th page that the host writes, from 0 on; of one
-    /// that nobody knew of, never.
+    /// Time of death of the version that the host writes as its `written`th page, counted from 0;
+    /// never for one beyond the known future.
     #[inline]
     #[must_use]
     pub fn death(&self, written: usize) -> u32 {
         self.deaths.get(written).copied().unwrap_or(Self::NEVER)
     }
 
-    /// When each version dies, in the order in which they are written.
+    /// Times of death of all versions, in the order in which they are written.
     #[must_use]
     pub fn deaths(&self) -> &[u32] {
         &self.deaths

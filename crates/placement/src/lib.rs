@@ -1,4 +1,4 @@
-//! Which stream a page goes to, which erase block is the victim, how space is divided.
+//! Placement policies: choice of the stream of a page, of the victim, and division of space.
 //!
 //! Policies decide, mechanisms act: a policy answers questions and is told of events, so that it
 //! can keep an index instead of rescanning; it never moves data. The same code runs inside the

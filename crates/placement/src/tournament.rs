@@ -1,10 +1,11 @@
-//! The best of many erase blocks whose worth as victims grows with time, each at its own pace.
+//! A search for the best of many erase blocks whose worth as victims grows with time, each at its
+//! own pace.
 
 use units::EraseBlockId;
 
 use crate::Device;
 
-/// What cleaning an erase block is worth: `at_zero` + `slope` x the clock, in any unit.
+/// Worth of cleaning an erase block: `at_zero` + `slope` x the clock, in any unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Worth {
     pub at_zero: f64,
@@ -12,13 +13,13 @@ pub(crate) struct Worth {
 }
 
 impl Worth {
-    /// More than any other: cleaning costs nothing.
+    /// Greater than any other: cleaning costs nothing.
     pub const MOST: Self = Self::constant(f64::MAX);
 
     /// Less than any other: there is no erase block here.
     const NONE: Self = Self::constant(f64::MIN);
 
-    /// The same at all times.
+    /// A worth that is the same at all times.
     pub const fn constant(worth: f64) -> Self {
         Self { at_zero: worth, slope: 0.0 }
     }
@@ -27,7 +28,8 @@ impl Worth {
         self.at_zero + self.slope * clock
     }
 
-    /// When `other`, which is worth no more now, is worth more; infinite if it never is.
+    /// The time at which `other`, which is worth no more now, is worth more; infinite if it never
+    /// is.
     fn overtaken_by(self, other: Self) -> f64 {
         if other.slope > self.slope {
             (self.at_zero - other.at_zero) / (other.slope - self.slope)
@@ -39,19 +41,20 @@ impl Worth {
 
 const ABSENT: u32 = u32::MAX;
 
-/// A match: which leaf won, and until when all matches of this subtree end as they did.
+/// A match: the leaf that won, and the time until which all matches of this subtree keep their
+/// outcome.
 #[derive(Clone, Copy, Debug)]
 struct Match {
     winner: u32,
     until: f64,
 }
 
-/// Erase blocks of one domain in a kinetic tournament: two worths cross at most once, so that each
-/// match says how long its outcome holds, and a choice plays only those again that are over. What
-/// changed between two choices is played once, at the next of them.
+/// Erase blocks of one domain in a kinetic tournament: two worths cross at most once, so each match
+/// knows how long its outcome holds, and a choice replays only those that have expired. Changes
+/// between two choices are replayed once, at the next choice.
 #[derive(Debug, Default)]
 struct Tree {
-    /// By leaf.
+    /// Indexed by leaf.
     worths: Vec<Worth>,
     blocks: Vec<u32>,
     free: Vec<u32>,
@@ -96,7 +99,7 @@ impl Tree {
         self.free.push(leaf);
     }
 
-    /// The leaf that is worth most.
+    /// Gives the leaf that is worth most.
     fn best(&mut self, clock: f64) -> Option<u32> {
         let leaves = self.worths.len();
         if leaves == 0 {
@@ -105,7 +108,7 @@ impl Tree {
         while let Some(leaf) = self.changed.pop() {
             self.is_changed[leaf as usize] = false;
             let mut node = (leaves + leaf as usize) / 2;
-            // What is above one that is over is over too.
+            // The matches above an expired one have expired, too.
             while node > 0 && self.matches[node].until > f64::NEG_INFINITY {
                 self.matches[node].until = f64::NEG_INFINITY;
                 node /= 2;
@@ -116,7 +119,7 @@ impl Tree {
         (self.blocks[winner as usize] != ABSENT).then_some(winner)
     }
 
-    /// Plays what is over in a subtree again.
+    /// Replays the expired matches of a subtree.
     fn play(&mut self, node: usize, clock: f64) -> Match {
         let leaves = self.worths.len();
         if node >= leaves {
@@ -142,11 +145,11 @@ impl Tree {
     }
 }
 
-/// Closed erase blocks by what cleaning them is worth, in each domain.
+/// Closed erase blocks by the worth of cleaning them, in each domain.
 #[derive(Debug)]
 pub(crate) struct Tournament {
     trees: Vec<Tree>,
-    /// By erase block: its leaf in the tree of its domain.
+    /// For each erase block: its leaf in the tree of its domain.
     leaves: Vec<u32>,
     domains: Vec<u16>,
 }
@@ -157,7 +160,7 @@ impl Tournament {
         Self { trees: Vec::new(), leaves: vec![ABSENT; blocks], domains: vec![0; blocks] }
     }
 
-    /// Puts in an erase block that is not in yet.
+    /// Inserts an erase block that is not in yet.
     pub fn insert(&mut self, block: EraseBlockId, domain: usize, worth: Worth) {
         if self.trees.len() <= domain {
             self.trees.resize_with(domain + 1, Tree::default);
@@ -208,7 +211,7 @@ mod tests {
         Device::new(geometry, 1)
     }
 
-    /// Worths change, erase blocks come and go, time passes: each choice is the best by a look at
+    /// Worths change, erase blocks come and go, time passes: each choice is the best by a search of
     /// all.
     #[test]
     fn the_choice_is_the_best_of_all_at_that_time() {
@@ -257,7 +260,7 @@ mod tests {
         assert!(overtakings > 1000, "{overtakings}");
     }
 
-    /// Nothing happens but that time passes.
+    /// Only time passes.
     #[test]
     fn one_that_grows_faster_is_worth_more_later() {
         let (mut tournament, mut device) = (Tournament::new(BLOCKS), device());

@@ -9,13 +9,13 @@ use rand_pcg::Pcg64Mcg;
 use registry::Spec;
 use units::{EraseBlockId, Geometry};
 
-/// What a plain table knows of each erase block, to search in.
+/// Plain tables of the erase blocks, to search in.
 struct Plain {
     device: Device,
     domain: Vec<Option<usize>>,
     closed_at: Vec<u64>,
     modified_at: Vec<u64>,
-    /// The clock when it was closed; `closed_at` is a number of its own for each.
+    /// The clock when it was closed; `closed_at` is a unique number for each.
     filled_at: Vec<u64>,
     /// For each domain the members of its window, for Window-Greedy.
     windows: Vec<Vec<u32>>,
@@ -58,7 +58,7 @@ impl Plain {
         self.windows.iter_mut().for_each(|window| window.retain(|&other| other != block));
     }
 
-    /// Whether the policy may choose this block of the domain.
+    /// Returns true if the policy may choose this block of the domain.
     fn may_choose(&self, policy: &str, domain: usize, chosen: u32) -> bool {
         let members = self.members(domain);
         let is_best = |benefit: &dyn Fn(u32) -> f64| {

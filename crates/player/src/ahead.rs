@@ -1,14 +1,14 @@
-//! Where flows have their requests from: sources that are looked at, or read ahead in a thread of
-//! its own, where decoding a trace must not hold up sending.
+//! Sources of the requests of flows: read on demand, or ahead in a thread of its own, where
+//! decoding a trace must not hold up sending.
 
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
-use units::{IoOp, IoRequest, RequestSource, SourceError};
+use units::{IoRequest, RequestSource, SourceError};
 
 use crate::lookahead::Lookahead;
 
-/// Where a flow has its requests from, in order.
+/// Source of a flow's requests, in order.
 pub trait ReadAhead {
     /// The next request, if it is there; with `patiently` it is waited for.
     ///
@@ -104,18 +104,8 @@ impl Ahead {
 }
 
 fn read(mut source: Box<dyn RequestSource>, sender: &SyncSender<Batch>) {
-    let nothing = IoRequest {
-        time_ns: 0,
-        op: IoOp::Flush,
-        offset: 0,
-        length: 0,
-        stream: 0,
-        latency_ns: None,
-        handle: 0,
-        is_fua: false,
-    };
     loop {
-        let mut batch = vec![nothing; BATCH];
+        let mut batch = vec![IoRequest::NOTHING; BATCH];
         let filled = source.fill(&mut batch);
         let is_last = !matches!(filled, Ok(BATCH));
         let batch = filled.map(|count| {
@@ -159,7 +149,7 @@ impl Drop for Ahead {
 
 #[cfg(test)]
 mod tests {
-    use units::VecRequests;
+    use units::{IoOp, VecRequests};
 
     use super::*;
 

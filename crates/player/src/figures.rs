@@ -1,8 +1,8 @@
-//! What each flow did.
+//! Figures of each flow.
 
 use units::IoOp;
 
-/// What one flow did while it was measured. Times are ticks of whoever plays it.
+/// Figures of one flow while it was measured. Times are in ticks of the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowFigures {
     /// Requests that succeeded.
@@ -13,7 +13,7 @@ pub struct FlowFigures {
     pub written_bytes: u64,
     /// Sum of the latencies.
     pub latency: u128,
-    /// From the start to the end of its last request: a flow may end before others.
+    /// Time from the start to the end of its last request: a flow may end before others.
     pub elapsed: u64,
 }
 
@@ -31,13 +31,14 @@ impl FlowFigures {
         self.elapsed = at;
     }
 
-    /// Requests a second of `ticks`, until its last one was done; 0 if that took no time.
+    /// Requests per second until the last one ended, where a second has `ticks`; 0 if no time
+    /// passed.
     #[must_use]
     pub fn iops(&self, ticks: u64) -> f64 {
         self.per_second(self.requests, ticks)
     }
 
-    /// Bytes read and written a second of `ticks`, until its last request was done.
+    /// Bytes read and written per second until the last request ended, where a second has `ticks`.
     #[must_use]
     pub fn bytes_per_second(&self, ticks: u64) -> f64 {
         self.per_second(self.bytes(), ticks)

@@ -1,4 +1,4 @@
-//! Whose turn it is, and when.
+//! Flows of requests side by side: which one sends next, and when.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,7 +9,7 @@ use crate::ahead::{Next, ReadAhead};
 use crate::lookahead::Lookahead;
 use crate::pace::{Pace, scaled};
 
-/// One sequence of requests beside others.
+/// A sequence of requests that is sent beside others.
 pub struct Flow<S = Lookahead> {
     source: S,
     pace: Pace,
@@ -21,7 +21,7 @@ pub struct Flow<S = Lookahead> {
 }
 
 impl<S> Flow<S> {
-    /// A flow.
+    /// Makes a flow.
     ///
     /// # Panics
     /// If the pace has a factor that is not above 0, or a depth of 0.
@@ -39,50 +39,50 @@ impl<S> Flow<S> {
         }
     }
 
-    /// Where its requests are from: whoever takes some from it before they are played.
+    /// The source of its requests, for callers that take some from it before the flow is played.
     pub fn source_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// When it sends its requests.
+    /// The pace at which it sends.
     #[must_use]
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// The same, with another priority than 0: where several flows could send and there is not room
-    /// for all, the highest goes first, and within one whoever could send first.
+    /// Sets a priority other than 0. Where several flows could send but there is not room for all,
+    /// the highest priority goes first, and within a priority the flow that could send first.
     #[must_use]
     pub fn with_priority(mut self, priority: u8) -> Self {
         self.priority = priority;
         self
     }
 
-    /// The same through other queues of the host: this is added to the queue of each request.
+    /// Sends through other queues of the host: this number is added to the queue of each request.
     #[must_use]
     pub fn with_queue(mut self, queue: u32) -> Self {
         self.queue = queue;
         self
     }
 
-    /// The same with a placement handle for all its writes, whatever its source says.
+    /// Gives all its writes this placement handle, whatever its source says.
     #[must_use]
     pub fn with_handle(mut self, handle: u8) -> Self {
         self.handle = Some(handle);
         self
     }
 
-    /// The same, but only beside others: it sends nothing more once all that is not beside others
-    /// has ended.
+    /// Makes it a companion of other flows: it stops sending when all flows that are not companions
+    /// have ended.
     #[must_use]
     pub fn beside(mut self) -> Self {
         self.is_beside = true;
         self
     }
 
-    /// The same, but what follows a flush waits for its end: the kernel makes one of flushes that
-    /// are outstanding together, and has them overtaken by what follows, so that the device would
-    /// get another sequence than the source's.
+    /// Holds back all requests after a flush until the flush has ended. Otherwise the kernel would
+    /// merge flushes that are outstanding together and let later requests overtake them, so that
+    /// the device would get another sequence than the source's.
     #[must_use]
     pub fn waiting_for_flushes(mut self) -> Self {
         self.waits_for_flushes = true;
@@ -90,64 +90,64 @@ impl<S> Flow<S> {
     }
 }
 
-/// Where a flow stands.
+/// State of a flow.
 struct Stand<S> {
     flow: Flow<S>,
     outstanding: u32,
-    /// When the last request was sent, and its time in the source.
+    /// Time at which the last request was sent, and its time in the source.
     before: Option<(u64, Nanos)>,
-    /// Of the burst under way: when it began, and requests sent.
+    /// Start of the burst under way; then the number of its requests sent.
     burst_start: u64,
     burst_sent: u32,
-    /// A flush is outstanding that holds back what follows.
+    /// True if an outstanding flush holds back later requests.
     is_flushing: bool,
-    /// Requests that may be sent once another has ended.
+    /// Number of requests that may be sent once another has ended.
     held_back: u32,
-    /// Requests that may be sent once they were read.
+    /// Number of requests that may be sent once they were read.
     unread: u32,
 }
 
-/// What comes next.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Turn {
-    /// A flow sends a request that was due at a time, if its pace says one.
+    /// A flow sends a request. The time is that at which it was due, if its pace sets one.
     Send(u32, IoRequest, Option<u64>),
-    /// Nothing before a time; [`u64::MAX`] if only the end of a request brings something.
+    /// No request can be sent before a time; [`u64::MAX`] if only the end of a request can change
+    /// that.
     Wait {
-        /// That time.
+        /// The time.
         until: u64,
-        /// A request could be sent, and there is no room for it.
+        /// True if a request could be sent but the device has no room for it.
         is_full: bool,
-        /// A request could be sent, and was not read yet.
+        /// True if a request could be sent but was not read yet.
         is_unread: bool,
     },
 }
 
-/// Flows that send beside each other. Times are ticks of whoever plays them, `PER_NANO` to the
-/// nanosecond.
+/// Flows that send side by side. Times are in ticks of the caller, `PER_NANO` to the nanosecond.
 pub struct Flows<S = Lookahead, const PER_NANO: u64 = 1> {
     stands: Vec<Stand<S>>,
     /// Flows that may send now, once for each request, by priority.
     ready: Vec<VecDeque<u32>>,
-    /// How many are in `ready`.
+    /// Number of entries in `ready`.
     waiting: u32,
-    /// Those that may send at a time.
+    /// Flows that may send at a later time, by that time.
     later: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Place of each flow in `ready`.
+    /// Index of each flow's priority in `ready`.
     rank: Vec<u32>,
     start: u64,
     sent: u64,
     outstanding: u64,
-    /// Of all flows.
+    /// Sum over all flows.
     unread: u32,
-    /// Flows that are not beside others, and have not ended.
+    /// Flows that are no companions and have not ended.
     leading: u32,
     most: u64,
     until: u64,
 }
 
 impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
-    /// Flows that together send `most` requests at most, all of them before `until`.
+    /// Makes a set of flows that together send at most `most` requests, all of them before `until`.
     #[must_use]
     pub fn new(flows: Vec<Flow<S>>, most: u64, until: u64) -> Self {
         let mut priorities: Vec<u8> = flows.iter().map(|flow| flow.priority).collect();
@@ -183,14 +183,14 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         }
     }
 
-    /// What is added to the queue of a flow's requests.
+    /// The number that is added to the queue of a flow's requests.
     #[inline]
     #[must_use]
     pub fn queue(&self, flow: u32) -> u32 {
         self.stands[flow as usize].flow.queue
     }
 
-    /// The placement handle of a flow's writes, where it is not their own.
+    /// The placement handle of all writes of a flow; `None` if each request has its own.
     #[inline]
     #[must_use]
     pub fn handle(&self, flow: u32) -> Option<u8> {
@@ -204,13 +204,13 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         self.stands[flow as usize].flow.priority
     }
 
-    /// Requests sent so far.
+    /// Number of requests sent so far.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Requests sent and not ended.
+    /// Number of requests sent and not ended.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.outstanding
@@ -224,7 +224,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         self.stands.iter_mut().try_for_each(|stand| stand.flow.source.peek(true).map(|_| ()))
     }
 
-    /// The clock of all flows begins.
+    /// Starts the clock of all flows.
     ///
     /// # Errors
     /// If a source cannot be read.
@@ -248,7 +248,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         Ok(())
     }
 
-    /// Nothing more is sent.
+    /// Stops all flows: nothing more is sent.
     pub fn stop(&mut self) {
         self.most = self.sent;
         self.ready.iter_mut().for_each(VecDeque::clear);
@@ -264,7 +264,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         self.waiting += 1;
     }
 
-    /// A flow may send at a time. Requests after the end are not waited for: nothing happens then.
+    /// Lets a flow send at a time. Does nothing if that is after the end.
     #[inline]
     fn may_send_at(&mut self, time: u64, flow: u32) {
         if time < self.until {
@@ -272,7 +272,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         }
     }
 
-    /// A flow whose requests are due at times may send its next one then.
+    /// Schedules the next request of a flow whose requests are due at times.
     fn arm(&mut self, number: u32) -> Result<(), SourceError> {
         match self.stands[number as usize].flow.source.peek(false)? {
             Next::Request(request) => {
@@ -290,8 +290,8 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         self.unread += 1;
     }
 
-    /// When a request is due, if its pace says it. A clock of the source that goes back sends at
-    /// once what it should have sent before.
+    /// The time at which a request is due, if its pace sets one. If the source's clock goes back,
+    /// the request is due at once.
     fn due(&self, number: u32, request: &IoRequest) -> Option<u64> {
         let stand = &self.stands[number as usize];
         let ticks = |time: Nanos| time.saturating_mul(PER_NANO);
@@ -314,15 +314,15 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         self.may_send_at(now, number);
     }
 
-    /// When something is due next of what waits for a time.
+    /// The time at which the next request falls due, of those that wait for a time.
     #[inline]
     #[must_use]
     pub fn next_due(&self) -> u64 {
         self.later.peek().map_or(u64::MAX, |&Reverse((time, _))| time)
     }
 
-    /// What comes next, of what may be sent at once or is due by `now`. Requests that were not read
-    /// yet are waited for if `patiently`.
+    /// Gives the next action, of requests that may be sent at once or are due by `now`. With
+    /// `patiently`, waits until requests are read.
     ///
     /// # Errors
     /// If a source cannot be read on.
@@ -332,7 +332,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         self.next_ready(now, has_room, patiently)
     }
 
-    /// What is due by `now` may be sent at once.
+    /// Moves flows that are due by `now` to those that may send at once.
     #[inline]
     pub fn fall_due(&mut self, now: u64) {
         while self.next_due() <= now
@@ -342,7 +342,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         }
     }
 
-    /// As [`Flows::next`], but only of what may be sent without waiting for a time.
+    /// As [`Flows::next`], but only for requests that may be sent without waiting for a time.
     ///
     /// # Errors
     /// If a source cannot be read on.
@@ -387,7 +387,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         Ok(self.wait(false))
     }
 
-    /// Whether something may be sent without waiting for a time.
+    /// Returns true if some flow may send without waiting for a time.
     #[inline]
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -398,7 +398,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         Turn::Wait { until: self.next_due(), is_full, is_unread: self.unread > 0 }
     }
 
-    /// Requests that were not there may be there now.
+    /// Looks again for requests that were not read before.
     #[cold]
     fn look_again(&mut self, patiently: bool) -> Result<(), SourceError> {
         for number in 0..self.stands.len() as u32 {
@@ -448,7 +448,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         Ok(Turn::Send(number, request, due))
     }
 
-    /// A request of a flow has ended.
+    /// Records that a request of a flow has ended.
     ///
     /// # Errors
     /// If a source cannot be read on.
@@ -487,8 +487,8 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         Ok(())
     }
 
-    /// As [`Flows::ended`] where the request that follows can be sent at once, and nobody else can
-    /// send: gives that request. `None`, with nothing done, if it is not as simple as that.
+    /// A fast path of [`Flows::ended`]: if the next request of the flow can be sent at once and
+    /// nobody else can send, gives that request. Otherwise does nothing and gives `None`.
     #[inline(always)]
     pub fn followed(&mut self, number: u32, at: u64) -> Option<IoRequest> {
         let [stand] = &mut self.stands[..] else { return None };
@@ -506,7 +506,8 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
         Some(request)
     }
 
-    /// Whether with the last request of this flow all has ended that is not beside others.
+    /// Returns true if all flows that are no companions have ended with the last request of this
+    /// flow.
     fn ends_all(&mut self, number: u32) -> Result<bool, SourceError> {
         let stand = &mut self.stands[number as usize];
         let has_ended = stand.outstanding == 0
@@ -518,7 +519,7 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
 }
 
 impl<const PER_NANO: u64> Flows<Lookahead, PER_NANO> {
-    /// Requests that a flow sends soon, each shown once.
+    /// Requests that a flow will send soon, each given only once.
     #[inline]
     pub fn soon(&mut self, flow: u32) -> &[IoRequest] {
         self.stands[flow as usize].flow.source.soon()

@@ -1,49 +1,50 @@
-//! Latencies over time: how many requests took how long, in windows of time.
+//! Latencies over time: a histogram of requests by latency, in windows of time.
 
 use units::{IoOp, Nanos};
 
-/// Classes of latencies to a factor of two: wide enough to be seen, a fifth of the value at most.
+/// Classes of latency per factor of two: wide enough to be seen, at most a fifth of the value.
 const STEPS: u32 = 4;
-/// From 2^42 ns on, which are 73 minutes, all latencies are of the last class.
+/// All latencies from 2^42 ns (73 minutes) on belong to the last class.
 const CLASSES: usize = 41 * STEPS as usize;
-/// Operations whose latency a host feels.
+/// Operations whose latency a host notices.
 const OPS: [IoOp; 3] = [IoOp::Read, IoOp::Write, IoOp::Flush];
 const CELLS: usize = OPS.len() * CLASSES;
 
 /// Requests of one operation that ended in one window, with latencies of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyCell {
-    /// When the window begins, in ticks since the start.
+    /// Start of the window, in ticks since the start of the run.
     pub start: u64,
-    /// How long it is: the last one is as long as is left, and at least one tick.
+    /// Length of the window in ticks: the last one is as long as the rest of the run, at least one
+    /// tick.
     pub length: u64,
     /// Read, write or flush.
     pub op: IoOp,
     /// Least latency of the class, in nanoseconds.
     pub from: Nanos,
-    /// Greatest latency of the class, in nanoseconds; of the last class it is its least.
+    /// Greatest latency of the class, in nanoseconds; for the last class the same as `from`.
     pub to: Nanos,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
 }
 
-/// A histogram of latencies for each window of time, of reads, writes and flushes. When the windows
-/// would become more than [`LatencyMap::MOST`], pairs are merged and their length doubles: it never
-/// takes more than half a MiB, and a long run has half as many windows at least.
+/// A histogram of latencies for each window of time, of reads, writes and flushes. When there would
+/// be more than [`LatencyMap::MOST`] windows, pairs are merged and the length doubles: it never
+/// takes more than half a MiB, and a long run has at least half as many windows.
 #[derive(Clone, Debug)]
 pub struct LatencyMap {
     each: u64,
     windows: usize,
     counts: Vec<u64>,
-    /// The window of the last request: the next one mostly ends in the same, and is spared a
+    /// The window of the last request: the next one mostly ends in the same window, which saves a
     /// division.
     last: usize,
-    /// Its first tick, less one.
+    /// First tick of that window, less one.
     last_from: u64,
 }
 
 impl LatencyMap {
-    /// Most windows: more are not to be seen side by side.
+    /// Most windows: more cannot be told apart side by side.
     pub const MOST: usize = 128;
 
     /// Begins with windows of `first` ticks.
@@ -56,8 +57,8 @@ impl LatencyMap {
         Self { each: first, windows: 0, counts: Vec::new(), last: 0, last_from: 0 }
     }
 
-    /// Counts a request that ended `at` ticks after the start and took `latency`. Windows hold what
-    /// ended after their beginning, up to and including their end. Trims are not counted.
+    /// Counts a request that ended `at` ticks after the start and took `latency`. A window excludes
+    /// its beginning and includes its end. Trims are not counted.
     #[inline]
     pub fn add(&mut self, op: IoOp, at: u64, latency: Nanos) {
         let number = match op {
@@ -101,7 +102,7 @@ impl LatencyMap {
         self.each *= 2;
     }
 
-    /// All cells that hold something, of a run that took `elapsed`: by time, operation and latency.
+    /// All cells with requests, of a run that took `elapsed`: by time, operation and latency.
     pub fn cells(&self, elapsed: u64) -> impl Iterator<Item = LatencyCell> {
         let filled = self.counts.iter().enumerate().filter(|&(_, &requests)| requests > 0);
         filled.map(move |(cell, &requests)| {
@@ -120,7 +121,7 @@ impl LatencyMap {
     }
 }
 
-/// The class of a latency: exact below 8 ns, then four to a factor of two.
+/// The class of a latency: exact below 8 ns, then four classes per factor of two.
 #[inline]
 const fn class_of(latency: Nanos) -> usize {
     if latency < 2 * STEPS as u64 {
@@ -173,7 +174,7 @@ mod tests {
             |start, length, op, from, to| LatencyCell { start, length, op, from, to, requests: 1 };
         let found: Vec<_> = map.cells(130).collect();
         assert_eq!(found, [cell(0, 100, IoOp::Write, 5, 5), cell(100, 30, IoOp::Flush, 896, 1023)]);
-        // A request that ends as the run begins, and ends it, has a place too.
+        // A request that ends in the moment in which the run begins and ends is counted, too.
         let mut map = LatencyMap::new(100);
         map.add(IoOp::Read, 0, 0);
         assert_eq!(map.cells(0).collect::<Vec<_>>(), [cell(0, 1, IoOp::Read, 0, 0)]);

@@ -1,6 +1,6 @@
 //! A source, one request after the other, or elsewhere on a device.
 
-use units::{IoOp, IoRequest, RequestSource, SourceError};
+use units::{IoRequest, RequestSource, SourceError};
 
 /// A source whose next request can be looked at before it is taken.
 pub struct Lookahead {
@@ -69,17 +69,7 @@ impl Lookahead {
     }
 
     fn fetch(&mut self) -> Result<(), SourceError> {
-        let nothing = IoRequest {
-            time_ns: 0,
-            op: IoOp::Flush,
-            offset: 0,
-            length: 0,
-            stream: 0,
-            latency_ns: None,
-            handle: 0,
-            is_fua: false,
-        };
-        self.buffer.resize(self.chunk, nothing);
+        self.buffer.resize(self.chunk, IoRequest::NOTHING);
         self.filled = self.source.fill(&mut self.buffer)?;
         (self.next, self.shown) = (0, 0);
         Ok(())
@@ -118,7 +108,7 @@ impl RequestSource for Shifted {
 
 #[cfg(test)]
 mod tests {
-    use units::VecRequests;
+    use units::{IoOp, VecRequests};
 
     use super::*;
 

@@ -1,43 +1,44 @@
-//! When the requests of a flow are sent.
+//! Pace of a flow: the times at which its requests are sent.
 
 use units::Nanos;
 
-/// When the next request of a flow is sent. None is ever sent before the one that comes before it.
+/// Rule for the time at which the next request of a flow is sent. Requests are never sent before
+/// the one that precedes them.
 ///
-/// SCHEDULER section 7.4 replays one by one, first "without consider the time interval between two
+/// SCHEDULER section 7.3.3 replays one by one, first "without consider the time interval between two
 /// consecutive IOs", then with waiting that "is calculated by the timestamps in the original IO
 /// trace". A trace's timestamps are those of sending, so an interval here is from the sending of
-/// one request to the sending of the next. From the end of one to the sending of the next would add
-/// the device's own time to every interval: the same trace on the same device would then take
-/// longer than it did when it was recorded.
+/// one request to the sending of the next. Counting from the end of one request would add the
+/// device's own time to every interval: the same trace on the same device would then take longer
+/// than it did when it was recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// At its time divided by `factor`, from the start on, however late the device is: what comes
-    /// late does not delay what follows.
+    /// At the request's time divided by `factor`, counted from the start, however slow the device
+    /// is: a late request does not delay later ones.
     Open {
-        /// How many times as fast as the source says: above 0.
+        /// Speed relative to the source's times: above 0.
         factor: f64,
     },
-    /// So many outstanding, each followed by the next after some time to think. 1 without it is one
-    /// by one.
+    /// This many outstanding, each followed by the next after some time to think. A depth of 1
+    /// without think time is one by one.
     Closed {
         /// Requests outstanding, at least 1.
         depth: u32,
-        /// From the end of one to the start of the next in its place, in nanoseconds.
+        /// Time from the end of a request to the start of its successor, in nanoseconds.
         think: Nanos,
     },
-    /// When the source's interval from the request before it, divided by `factor`, has passed since
-    /// that one was sent, and fewer than `depth` are outstanding: what comes late delays all that
-    /// follows.
+    /// When the source's interval from the previous request, divided by `factor`, has passed since
+    /// that one was sent, and fewer than `depth` are outstanding: a late request delays all later
+    /// ones.
     Intervals {
-        /// Requests outstanding at most, at least 1.
+        /// Most requests outstanding, at least 1.
         depth: u32,
-        /// How many times as fast as the source the intervals are: above 0.
+        /// Speed relative to the source's intervals: above 0.
         factor: f64,
     },
-    /// So many sent together, and the next as many when all of these have ended: nothing else of
-    /// the flow is under way beside a burst. All but the first of a burst are sent so long after
-    /// its start as the source's times say; these ascend within a burst.
+    /// This many sent together, and the next as many when all of these have ended: no other request
+    /// of the flow is under way during a burst. The source's times are offsets from the start of
+    /// the burst, for all requests but its first; they ascend within a burst.
     Bursts {
         /// Requests sent together, at least 1.
         size: u32,
@@ -48,19 +49,19 @@ impl Pace {
     /// At the times of the source.
     pub const OPEN: Self = Self::Open { factor: 1.0 };
 
-    /// So many outstanding, without time to think.
+    /// Keeps `depth` requests outstanding, without think time.
     #[must_use]
     pub const fn closed(depth: u32) -> Self {
         Self::Closed { depth, think: 0 }
     }
 
-    /// Whether requests have times at which they are due.
+    /// Returns true if requests have times at which they are due.
     #[must_use]
     pub fn is_timed(self) -> bool {
         matches!(self, Self::Open { .. } | Self::Intervals { .. })
     }
 
-    /// Requests outstanding at a time, if the pace says it; otherwise 1.
+    /// Most requests outstanding, if the pace limits them; otherwise 1.
     #[must_use]
     pub fn depth(self) -> u32 {
         match self {
@@ -72,7 +73,7 @@ impl Pace {
     }
 
     /// # Panics
-    /// If it does not go on.
+    /// If a factor is not above 0, or a depth or size is 0.
     pub(crate) fn check(self) {
         let factor = match self {
             Self::Open { factor } | Self::Intervals { factor, .. } => factor,
@@ -83,7 +84,7 @@ impl Pace {
     }
 }
 
-/// A time of a source at another speed.
+/// Scales a time of a source to another speed.
 #[must_use]
 pub fn scaled(time: Nanos, factor: f64) -> Nanos {
     // Whole nanoseconds are exact up to 2^53, 104 days.

@@ -1,4 +1,4 @@
-//! The loop that sends the requests of flows to a device and takes their ends.
+//! The loop that sends the requests of flows to a device and receives their completions.
 
 use std::num::NonZeroU64;
 
@@ -12,15 +12,15 @@ use crate::flows::{Flow, Flows, Turn};
 /// A request that is about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sending {
-    /// The flow that sends it, by its place among those given.
+    /// The flow that sends it, by its index.
     pub flow: u32,
     /// The request.
     pub request: IoRequest,
-    /// When it was due, on the device's clock, if its pace says it.
+    /// Time at which it was due, on the device's clock, if its pace sets one.
     pub due: Option<Nanos>,
-    /// Now.
+    /// The current time.
     pub now: Nanos,
-    /// It became due while the device took no more.
+    /// True if it became due while the device accepted no more.
     pub was_held: bool,
 }
 
@@ -31,82 +31,84 @@ pub struct Ended {
     pub flow: u32,
     /// The request.
     pub request: IoRequest,
-    /// When it was due, if its pace says it.
+    /// Time at which it was due, if its pace sets one.
     pub due: Option<Nanos>,
-    /// When it was given to the device.
+    /// Time at which it was given to the device.
     pub sent: Nanos,
-    /// When it ended.
+    /// Time at which it ended.
     pub ended: Nanos,
 }
 
-/// Whoever measures what is played.
+/// Receiver of the events of a play, such as one that measures it.
 pub trait Listener {
-    /// Why it stops the play.
+    /// Reason for which it stops the play.
     type Error;
 
-    /// The play begins.
+    /// Called when the play begins.
     fn begins(&mut self, now: Nanos);
 
-    /// A request is sent next.
+    /// Called before a request is sent.
     fn sends(&mut self, device: &mut dyn BlockDevice, sending: &Sending);
 
-    /// A request has succeeded. Whether more shall be sent.
+    /// Called when a request has succeeded. Returns true if the play goes on.
     ///
     /// # Errors
-    /// Whatever stops the play.
+    /// Any reason to stop the play.
     fn ended(&mut self, ended: &Ended) -> Result<bool, Self::Error>;
 
-    /// A request has failed. Whether that is only counted; otherwise it stops the play.
+    /// Called when a request has failed. Returns true if the play goes on, false if the failure
+    /// stops it.
     fn failed(&mut self, request: &IoRequest, failure: &Failure, error: &BlockError) -> bool;
 
-    /// After each wait for the device. Whether more shall be sent.
+    /// Called after each wait for the device. Returns true if the play goes on.
     ///
     /// # Errors
-    /// Whatever stops the play, such as [`units::Cancelled`].
+    /// Any reason to stop the play, such as [`units::Cancelled`].
     fn looks(&mut self, now: Nanos) -> Result<bool, Self::Error>;
 
-    /// When it wants to look next at the latest.
+    /// Latest time at which it wants [`Listener::looks`] to be called again.
     fn next_look(&self) -> Nanos {
         Nanos::MAX
     }
 
-    /// Whether a play that it stopped may leave what is outstanding to itself: only of a device
-    /// that is dropped then.
+    /// Returns true if a play that it stopped may leave commands outstanding: only if the device is
+    /// dropped then.
     fn abandons(&self) -> bool {
         false
     }
 }
 
-/// Why a play ended early.
+/// Reason for which a play ended early.
 #[derive(Debug)]
 pub enum Stopped<E> {
     /// The device failed.
     Device(BlockError),
-    /// A source cannot be read on.
+    /// A source could not be read.
     Source(SourceError),
     /// The listener stopped it.
     Listener(E),
 }
 
-/// How the clock was kept.
+/// Record of how well the clock was kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timekeeping {
-    /// Most requests outstanding.
+    /// Most requests outstanding at once.
     pub most_outstanding: u32,
-    /// How often the next request was not read in time, so that it was waited for.
+    /// Number of times that the play had to wait for the next request to be read.
     pub starved: u64,
-    /// How long it was waited for it, in nanoseconds.
+    /// Time of those waits, in nanoseconds.
     pub starved_ns: Nanos,
 }
 
-/// Plays flows beside each other until all have ended or the listener ends them, then waits for
-/// what is outstanding.
+/// Plays flows side by side until all have ended or the listener ends them, then waits for the
+/// outstanding requests.
 ///
-/// The clock starts when the first request of each flow is there. On a device in virtual time the
-/// same flows give the same outcome. What stopped it early comes beside what was found up to then.
+/// The clock starts when the first request of each flow was read. On a device in virtual time the
+/// same flows give the same outcome. The timekeeping is returned even if the play was stopped
+/// early.
 ///
 /// # Panics
-/// If a request is none that the device takes (see [`BlockDevice::submit`]).
+/// If a request violates the device's limits (see [`BlockDevice::submit`]).
 pub fn play<S: ReadAhead, L: Listener>(
     device: &mut dyn BlockDevice,
     flows: Vec<Flow<S>>,
@@ -138,15 +140,15 @@ pub fn play<S: ReadAhead, L: Listener>(
     (player.timekeeping, played)
 }
 
-/// While it lives, the kernel wakes this thread when asked, and not up to 50 us later to save
-/// power.
+/// While it lives, the kernel wakes this thread exactly on time, instead of up to 50 us later to
+/// save power.
 struct ExactTimers {
     before: Option<NonZeroU64>,
 }
 
 impl ExactTimers {
     fn new() -> Self {
-        // Where the kernel does not allow it, what comes late is told as any other lateness.
+        // If the kernel does not allow it, the lateness is reported as any other.
         let before = current_timer_slack().ok().and_then(NonZeroU64::new);
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Self { before }
@@ -167,8 +169,7 @@ struct UnderWay {
     due: Option<Nanos>,
 }
 
-/// Longest wait for a device in real time: then it is looked whether somebody wants the play to
-/// stop.
+/// Longest wait for a device in real time: then the listener may stop the play.
 const LONGEST_WAIT: Nanos = 200_000_000;
 /// Wait for a request that was not read yet, while others are outstanding.
 const UNREAD_WAIT: Nanos = 50_000;
@@ -177,18 +178,18 @@ struct Player<'a, S, L> {
     device: &'a mut dyn BlockDevice,
     flows: Flows<S>,
     listener: &'a mut L,
-    /// Requests that may be outstanding.
+    /// Most requests outstanding.
     most: u32,
     is_virtual: bool,
     timekeeping: Timekeeping,
     under_way: Vec<UnderWay>,
     free: Vec<u32>,
     outstanding: u32,
-    /// The latest time that is known: to ask a clock costs.
+    /// The last known time: reading the clock is costly.
     seen: Nanos,
-    /// A request could be sent, and there is no room for it.
+    /// True if a request could be sent but there is no room for it.
     is_full: bool,
-    /// When there was room for one again that had waited for it.
+    /// Time at which there was room again for a request that had waited for it.
     full_until: Option<Nanos>,
     starved_since: Option<Nanos>,
 }
@@ -206,7 +207,7 @@ impl<S: ReadAhead, L: Listener> Player<'_, S, L> {
                 Some(last) if !self.is_virtual => last.completed_at,
                 _ => self.device.now(),
             };
-            // Each is heard of, even behind one that failed.
+            // All completions are handled, even those after one that failed.
             let heard = completed
                 .drain(..)
                 .map(|completion| self.completed(&completion))
@@ -221,9 +222,9 @@ impl<S: ReadAhead, L: Listener> Player<'_, S, L> {
         Ok(())
     }
 
-    /// Sends what may be sent, as far as there is room; until when to wait then, or `None` if all
-    /// is done. A request that was not read yet is only waited for where no time passes meanwhile,
-    /// or nothing else is to be done.
+    /// Sends all requests that may be sent, as long as there is room. Gives the time until which to
+    /// wait then, or `None` if all is done. Waits for a request to be read only where no time
+    /// passes meanwhile, or nothing else is to be done.
     fn send_due(&mut self) -> Result<Option<Nanos>, Stopped<L::Error>> {
         let mut patiently = self.is_virtual;
         loop {
@@ -319,9 +320,9 @@ impl<S: ReadAhead, L: Listener> Player<'_, S, L> {
         Ok(())
     }
 
-    /// Waits for what a play that was stopped left outstanding: the next one would take its ends
-    /// for those of its own requests. A device that completes nothing more is not waited for for
-    /// ever; whatever it says, its first error was told.
+    /// Waits for the requests that a stopped play left outstanding: the next play would take their
+    /// completions for those of its own requests. The wait is limited, in case the device completes
+    /// nothing more. Its errors are ignored, as its first error was already reported.
     fn let_end(&mut self) {
         const WITHIN: Nanos = 5_000_000_000;
         let end = self.device.now().saturating_add(WITHIN);

@@ -1,5 +1,5 @@
-//! What several flows beside each other keep to: each request once and in order, at the pace of its
-//! flow, the highest priority first, and no room left unused.
+//! Rules for flows side by side: each request is sent once and in order, at the pace of its flow,
+//! the highest priority first, and no room is left unused.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -29,7 +29,8 @@ fn source(requests: &[IoRequest]) -> Lookahead {
     Lookahead::new(Box::new(VecRequests::new(requests.into())), 7)
 }
 
-/// A request that was sent: its flow, its number, when, when it was due, and when it ended.
+/// A request that was sent: its flow, its number, and the times at which it was sent, due and
+/// ended.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     flow: u32,
@@ -39,7 +40,7 @@ struct Sent {
     ended: u64,
 }
 
-/// Plays flows on something that takes `room` requests, each for `takes` ticks.
+/// Plays flows on a device that takes `room` requests, each for `takes` ticks.
 fn played(flows: Vec<Flow>, room: usize, takes: u64) -> Vec<Sent> {
     let mut flows = Flows::<Lookahead, TICKS>::new(flows, u64::MAX, u64::MAX);
     let (mut now, mut sent, mut under_way) = (0, Vec::<Sent>::new(), BinaryHeap::new());
@@ -90,7 +91,7 @@ fn flow() -> impl Strategy<Value = (Vec<IoRequest>, Pace, u8)> {
     (requests, pace(), 0_u8..3)
 }
 
-/// How many of these were under way at a time, that one left out.
+/// Number of these requests that were under way at a time.
 fn under_way(sent: &[Sent], at: u64) -> usize {
     sent.iter().filter(|one| one.at <= at && at < one.ended).count()
 }
@@ -152,7 +153,7 @@ proptest! {
         }
         for (number, one) in sent.iter().enumerate() {
             prop_assert!(under_way(&sent[..=number], one.at) <= room);
-            // Whoever waited for room had none: something ended just then.
+            // A request that waited for room had none before: another one ended just then.
             if one.due.is_some_and(|due| due < one.at) && given.len() == 1 {
                 prop_assert!(sent.iter().any(|other| other.ended == one.at));
             }

@@ -39,7 +39,7 @@ struct Options {
     alone: bool,
 }
 
-/// What one run gave.
+/// Outcome of one run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     iops: f64,

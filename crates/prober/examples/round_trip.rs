@@ -1,4 +1,4 @@
-//! How well a fitted profile stands in for the drive that it was fitted to.
+//! Accuracy of a fitted profile as a stand-in for the drive that it was fitted to.
 //!
 //! For each built-in profile: a full-size drive is probed (experiments on its inside, each with the
 //! device time that it gets of a full set, and then, on another drive of the profile, the matrix of
@@ -48,7 +48,7 @@ const DEFAULT: [&str; 10] = [
 /// take.
 const BUDGET: u64 = 1_200_000_000_000;
 
-/// How a matrix is measured.
+/// Way of measuring a matrix.
 enum How<'a> {
     /// Each cell until it is precise.
     Fresh { protocol: Option<Protocol>, buffer: Option<f64> },
@@ -94,7 +94,7 @@ const FULL_SECONDS: f64 = 1_800.0;
 /// Drives above are not filled.
 const MOST_ONSET_BYTES: u64 = 20_000_000_000;
 
-/// What is looked for inside, in this order.
+/// Experiments on the inside, in this order.
 const INSIDE: [&str; 8] = [
     "chunk_size",
     "interleaving",
@@ -106,7 +106,7 @@ const INSIDE: [&str; 8] = [
     "cleaning_onset",
 ];
 
-/// What the experiments find, as `flashwright probe --full` runs them.
+/// Runs the experiments on the inside as `flashwright probe --full` does, and gives their findings.
 #[allow(clippy::unwrap_used)]
 fn inside(profile: &Profile, seed: u64) -> Vec<Finding> {
     let progress = Progress::default();
@@ -147,7 +147,7 @@ fn inside(profile: &Profile, seed: u64) -> Vec<Finding> {
     known.findings().to_vec()
 }
 
-/// What was found of the drive: inside, and the matrix; from the folder if it was found before.
+/// Gives the findings on the drive: inside, and the matrix; from the folder if they are there.
 #[allow(clippy::unwrap_used)]
 fn found(profile: &Profile, options: &Options) -> (Known, Matrix) {
     let file = options.keep.as_ref().map(|folder| {
@@ -286,7 +286,7 @@ fn one(name: &str, options: &Options) {
     }
 }
 
-/// How far off each cell is, in ascending order.
+/// Gives the error of each cell, in ascending order.
 fn errors(target: &Matrix, other: &Matrix) -> Vec<f64> {
     let mut errors: Vec<f64> =
         target.ratios(other).iter().map(|(_, ratio)| (ratio - 1.0).abs()).collect();

@@ -130,7 +130,7 @@ fn play_cell(
     )
 }
 
-/// When the measurement of a kind of load ends: see [`measure_within`].
+/// Gives the end of the measurement of a kind of load: see [`measure_within`].
 #[must_use]
 pub fn limit(cell: &Cell, budget: Nanos) -> Limit {
     /// Bytes that are read before a measurement may end: some windows of read-ahead.

@@ -1,4 +1,4 @@
-//! What can go wrong with an experiment.
+//! Errors of an experiment.
 
 use block::BlockError;
 use devices::DeviceError;
@@ -6,7 +6,7 @@ use registry::SpecError;
 use thiserror::Error;
 use units::{Cancelled, SourceError};
 
-/// Why an experiment ended without a finding.
+/// Reasons why an experiment ended without a finding.
 #[derive(Debug, Error)]
 pub enum ProbeError {
     /// The device failed.
@@ -23,7 +23,7 @@ pub enum ProbeError {
     Impossible {
         /// The experiment.
         experiment: &'static str,
-        /// Why, and what would be right.
+        /// The reason, and what would be right.
         reason: String,
     },
     /// A pattern cannot go on.

@@ -1,8 +1,8 @@
-//! What an experiment finds: values that say how sure they are, and curves.
+//! Findings of an experiment: values with their confidence, and curves.
 
 use serde::{Deserialize, Serialize};
 
-/// What is to be believed of a value.
+/// Confidence in a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -32,12 +32,12 @@ pub struct Value {
     /// fastest and the slowest request of a belt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
-    /// Whether it was not found, but set: how something was measured.
+    /// True if it was not found, but set as a condition of the measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_setting: bool,
-    /// What is to be believed of it.
+    /// Confidence in it.
     pub verdict: Verdict,
-    /// Why, in one sentence for people: what was seen, and how clearly.
+    /// The reason, in one sentence for people: what was seen, and how clearly.
     pub why: String,
 }
 
@@ -109,7 +109,7 @@ pub struct Chart {
     /// Short name for files and for laying two drives' charts over each other: lower case, words
     /// joined by `_`.
     pub name: String,
-    /// What it shows.
+    /// Title: it says what the chart shows.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -117,7 +117,7 @@ pub struct Chart {
     pub y: Axis,
     /// The curves.
     pub series: Vec<Series>,
-    /// What to mark: a knee, a dip, a threshold.
+    /// Marks: a knee, a dip, a threshold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
 }
@@ -125,7 +125,7 @@ pub struct Chart {
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What is on it, without the unit.
+    /// Name of the quantity, without the unit.
     pub label: String,
     /// `bytes`, `us`, `ms`, `s`, `MB/s`, `requests/s`, `requests`, `chunks`, `share`, or empty.
     pub unit: String,
@@ -181,7 +181,7 @@ impl Series {
 /// A point of a curve, in the units of the chart's axes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Where.
+    /// Its place on the horizontal axis.
     pub x: f64,
     /// The mean.
     pub y: f64,
@@ -199,24 +199,24 @@ pub struct Point {
 pub struct Mark {
     /// Its text.
     pub label: String,
-    /// Where.
+    /// Its place on the horizontal axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<f64>,
-    /// Where.
+    /// Its place on the vertical axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<f64>,
 }
 
-/// What an experiment found, with what produced it.
+/// Findings of an experiment, and the run that produced them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The experiment with all its parameters, as a spec.
     pub experiment: String,
-    /// What was found out.
+    /// Values that were found.
     pub values: Vec<Value>,
     /// The figures.
     pub charts: Vec<Chart>,
-    /// What a reader has to know: what was left out and why, what limits the result.
+    /// Notes that a reader needs: parts that were left out and why, limits of the result.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Device time that it took, in seconds.

@@ -1,4 +1,4 @@
-//! What earlier experiments found, for later ones.
+//! Findings of earlier experiments, for later ones.
 
 use crate::finding::{Finding, Value, Verdict};
 
@@ -9,7 +9,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What these found. Later ones replace earlier ones of the same key.
+    /// Takes these findings. Later ones replace earlier ones of the same key.
     #[must_use]
     pub fn new(findings: Vec<Finding>) -> Self {
         Self { findings }

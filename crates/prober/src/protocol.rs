@@ -1,10 +1,11 @@
-//! A whole matrix of throughputs, measured in one fixed order: what a profile is fitted to, and
-//! what two drives are compared by.
+//! A whole matrix of throughputs, measured in one fixed order: a profile is fitted to it, and two
+//! drives are compared by it.
 //!
-//! What a drive does with a write depends on the writes before it. So both sides of a comparison
-//! have to be measured by the same [`Protocol`], in the same order: the area is written once in
-//! order, then come reads, sequential and random; sequential writes and mixes; a volume of random
-//! writes that is not measured, so that logs and buffers are in use; random writes and mixes.
+//! The time that a drive takes for a write depends on the writes before it. So both sides of a
+//! comparison have to be measured by the same [`Protocol`], in the same order: the area is written
+//! once in order, then come reads, sequential and random; sequential writes and mixes; a volume of
+//! random writes that is not measured, so that logs and buffers are in use; random writes and
+//! mixes.
 
 mod charts;
 mod measuring;
@@ -16,7 +17,7 @@ use crate::cell::{Access, Cell};
 pub use measuring::{Preparation, measure_again, measure_matrix};
 pub(crate) use measuring::{Times, measure_within};
 
-/// How a matrix is measured.
+/// Settings with which a matrix is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
     /// Requests stay within so many bytes from the start of the region: best whole multiples of
@@ -59,7 +60,7 @@ impl Protocol {
     /// Batches of requests, as many as are outstanding, without which nobody knows how precise a
     /// cell is.
     const BATCHES: u64 = 20;
-    /// What is written before further cells of a kind, as a part of that.
+    /// Divisor of the bytes written before further cells of a kind.
     const FURTHER: u64 = 6;
     /// Cells below this many requests are left out: there is no throughput to tell.
     const FEWEST_REQUESTS: u64 = 8;
@@ -141,7 +142,7 @@ impl Protocol {
         longer.min(self.measured_bytes * Self::MOST_BYTES / size).max(least)
     }
 
-    /// What is written before the first cell, at most, and not measured.
+    /// Gives the most bytes that are written before the first cell, and not measured.
     fn prepared_bytes(&self) -> u64 {
         self.area_bytes + self.condition_bytes
     }
@@ -169,12 +170,12 @@ impl CellMeasured {
     }
 }
 
-/// Throughputs, and how they were measured.
+/// Throughputs, and the protocol by which they were measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// How.
+    /// The protocol.
     pub protocol: Protocol,
-    /// What, in the order measured.
+    /// The cells, in the order measured.
     pub cells: Vec<CellMeasured>,
 }
 

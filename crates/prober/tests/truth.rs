@@ -17,7 +17,7 @@ use ssd::drive::profile;
 use ssd::drive::state::State;
 use units::Progress;
 
-/// What the experiments find in a built-in profile.
+/// Probes a built-in profile, and gives the findings of the experiments.
 fn probe(name: &str, experiments: &[&str]) -> Known {
     let (profile, progress) = (profile::load(name).unwrap(), Progress::default());
     let mut device = Simulated::new(
@@ -86,8 +86,8 @@ fn random_drives_are_seen_through() {
     assert!(count(|said| &said.layout) >= 10);
 }
 
-/// Of channels faster than the link two reads of one size at a time show nothing: a short read that
-/// would overtake a long one does.
+/// On channels faster than the link, two reads of one size at a time show nothing: a short read
+/// that would overtake a long one does.
 #[test]
 fn channels_faster_than_the_link_are_seen() {
     // 13 channels of 3 dies and 1179 MB/s behind a link of 550 MB/s; 11 channels of one die and 800

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::{Info, Spec, SpecError, parse_bytes, parse_count, parse_number};
 
-/// What a parameter may hold. Ranges are inclusive.
+/// Values that a parameter accepts. Ranges are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
-    /// A whole number that is no size: see [`parse_count`].
+    /// A whole number that is not a size: see [`parse_count`].
     Integer {
         /// Least.
         min: u64,
@@ -28,14 +28,14 @@ pub enum ParamKind {
         /// Greatest.
         max: f64,
     },
-    /// Free text that the variant reads itself.
+    /// Free text that the variant parses itself.
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
 }
 
 impl ParamKind {
-    /// What it accepts, in words.
+    /// Describes the accepted values in words.
     #[must_use]
     pub fn accepts(&self) -> String {
         match self {
@@ -55,22 +55,22 @@ impl ParamKind {
 pub struct Param {
     /// The key.
     pub name: &'static str,
-    /// What it may hold.
+    /// The values that it accepts.
     pub kind: ParamKind,
-    /// The value if it is not given, written as a user would write it.
+    /// The default value, written as a user would write it.
     pub default: &'static str,
-    /// One line with the unit.
+    /// Description in one line, with the unit.
     pub help: &'static str,
 }
 
 /// A checked value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of a [`ParamKind::Integer`] or [`ParamKind::Bytes`].
+    /// Value of a [`ParamKind::Integer`] or [`ParamKind::Bytes`].
     Integer(u64),
-    /// Of a [`ParamKind::Number`].
+    /// Value of a [`ParamKind::Number`].
     Number(f64),
-    /// Of a [`ParamKind::Text`] or [`ParamKind::Choice`].
+    /// Value of a [`ParamKind::Text`] or [`ParamKind::Choice`].
     Text(String),
 }
 

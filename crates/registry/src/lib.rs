@@ -1,9 +1,9 @@
 //! Names and parameters of variants: trace formats, policies, profiles, workloads.
 //!
-//! A variant is one file with an [`Info`], and one line in its kind's registry. From the `Info`
-//! come parsing of `name(key=value, ...)` and `name?key=value&...`, `--help`, `flashwright list`,
-//! the table in the docs, the listing in Python and the conformance tests. An unknown name or key
-//! is an error that lists the known ones.
+//! A variant is one file with an [`Info`], and one line in the registry of its kind. The `Info`
+//! drives the parsing of `name(key=value, ...)`, `--help`, `flashwright list`, the table in the
+//! docs, the listing in Python and the conformance tests. An unknown name or key is an error that
+//! lists the known ones.
 
 mod args;
 mod quantity;
@@ -15,29 +15,29 @@ pub use quantity::{parse_bytes, parse_count, parse_duration, parse_number};
 pub use spec::{Spec, SpecError};
 pub use written::{Unread, read};
 
-/// What is known of one variant.
+/// Entry of a variant in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// The name on the command line and in files: lower case, words joined by `_`.
     pub name: &'static str,
     /// Other names that mean the same, such as the one that a paper uses.
     pub aliases: &'static [&'static str],
-    /// One line: what it does.
+    /// Summary in one line.
     pub summary: &'static str,
-    /// Where it was published: paper, section, equation.
+    /// Publication: paper, section, equation.
     pub source: &'static str,
-    /// What can be set.
+    /// The parameters.
     pub params: &'static [Param],
 }
 
 impl Info {
-    /// Whether the variant goes by this name.
+    /// Returns true if the variant has this name or alias.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 
-    /// The given keys checked against the parameters, defaults filled in.
+    /// Checks the given keys against the parameters and fills in the defaults.
     ///
     /// # Errors
     /// [`SpecError`] for an unknown key, a key given twice, or a value of the wrong kind or out of
@@ -46,7 +46,7 @@ impl Info {
         Args::fill(self, spec)
     }
 
-    /// One line a parameter, for `--help` and the docs.
+    /// One line per parameter, for `--help` and the docs.
     #[must_use]
     pub fn usage(&self) -> String {
         if self.params.is_empty() {
@@ -58,8 +58,8 @@ impl Info {
     }
 }
 
-/// Finds the entry that goes by the spec's name. `kind` is what the user calls such a thing
-/// ("placement policy").
+/// Finds the entry of the spec's name. `kind` is the user's word for such a thing ("placement
+/// policy").
 ///
 /// # Errors
 /// [`SpecError::UnknownName`] lists the known names.

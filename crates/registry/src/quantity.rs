@@ -33,7 +33,7 @@ fn whole(digits: u128, behind: u32, unit: u64) -> Option<u64> {
     if all.is_multiple_of(parts) { u64::try_from(all / parts).ok() } else { None }
 }
 
-/// Which power of its base a letter is.
+/// Exponent that a letter stands for.
 fn power(letter: &str) -> Option<u32> {
     ["", "k", "m", "g", "t"].iter().position(|known| *known == letter).map(|power| power as u32)
 }

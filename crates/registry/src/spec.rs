@@ -1,10 +1,10 @@
-//! `name(key=value, ...)` and `name?key=value&...`, as written on the command line and in files.
+//! `name(key=value, ...)`, as written on the command line and in files.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A variant asked for by name, with the keys that were given.
+/// A variant requested by name, with the keys that were given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The name as it was given.
@@ -14,21 +14,21 @@ pub struct Spec {
     pub given: Vec<(String, String)>,
 }
 
-/// What is wrong with a spec.
+/// Errors of a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
-    /// The text is not of the form.
-    #[error("`{text}`: {reason}; write name, name(key=value,...) or name?key=value&...")]
+    /// The text does not have the form.
+    #[error("`{text}`: {reason}; write name or name(key=value,...)")]
     Malformed {
-        /// What was given.
+        /// The text given.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// No variant goes by that name.
+    /// No variant has that name.
     #[error("unknown {kind} `{name}`; known are: {known}")]
     UnknownName {
-        /// What was looked for.
+        /// The kind of variant looked up.
         kind: &'static str,
         /// The name as given.
         name: String,
@@ -60,9 +60,9 @@ pub enum SpecError {
         name: &'static str,
         /// The key.
         key: String,
-        /// What was given.
+        /// The value given.
         value: String,
-        /// What would be right.
+        /// The values accepted.
         right: String,
     },
 }
@@ -82,56 +82,51 @@ impl fmt::Display for Spec {
 }
 
 impl Spec {
-    /// Reads either form. In brackets, a part without `=` belongs to the value before it, and so
-    /// does everything in inner brackets: `kmodal(sets=0.2:0.8,0.8:0.2,pages=1Mi)`,
-    /// `mixed(of=zipf(s=1),share=0.5)`. Words before the first key are the value of the variant's
-    /// first parameter: `scheduler(defer,coalesce,buffer=1Mi)`.
+    /// Parses a spec. A part without `=` belongs to the value before it, and so does everything in
+    /// inner brackets: `kmodal(sets=0.2:0.8,0.8:0.2,pages=1Mi)`, `mixed(of=zipf(s=1),share=0.5)`.
+    /// Words before the first key are the value of the variant's first parameter:
+    /// `scheduler(defer,coalesce,buffer=1Mi)`.
     ///
     /// # Errors
     /// [`SpecError::Malformed`].
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let text = text.trim();
         let malformed = |reason| SpecError::Malformed { text: text.to_owned(), reason };
-        let (name, rest) = text.split_at(text.find(['(', '?']).unwrap_or(text.len()));
-        let (inside, separator) = if let Some(rest) = rest.strip_prefix('?') {
-            (rest, '&')
-        } else if let Some(rest) = rest.strip_prefix('(') {
-            let inside = rest.strip_suffix(')');
-            (inside.ok_or_else(|| malformed("the closing bracket is missing"))?, ',')
-        } else {
-            ("", ',')
+        let (name, rest) = text.split_at(text.find('(').unwrap_or(text.len()));
+        let inside = match rest.strip_prefix('(').map(|rest| rest.strip_suffix(')')) {
+            Some(inside) => inside.ok_or_else(|| malformed("the closing bracket is missing"))?,
+            None => "",
         };
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
         {
             return Err(malformed("the name must be letters, digits, `_`, `-` or `.`"));
         }
         let mut given: Vec<(String, String)> = Vec::new();
-        for part in parts(inside, separator).map(str::trim).filter(|part| !part.is_empty()) {
+        for part in parts(inside, ',').map(str::trim).filter(|part| !part.is_empty()) {
             match (key_and_value(part), given.last_mut()) {
                 (Some(("", _)), _) => return Err(malformed("a value has no key")),
                 (Some((key, value)), _) => {
                     given.push((key.trim().to_owned(), value.trim().to_owned()));
                 }
                 // A list, such as the sets of a k-modal workload, has commas of its own.
-                (None, Some((_, value))) if separator == ',' => {
+                (None, Some((_, value))) => {
                     value.push(',');
                     value.push_str(part);
                 }
-                (None, None) if separator == ',' => given.push((String::new(), part.to_owned())),
-                (None, _) => return Err(malformed("a key has no `=value`")),
+                (None, None) => given.push((String::new(), part.to_owned())),
             }
         }
         Ok(Self { name: name.to_owned(), given })
     }
 }
 
-/// What is before and after the first `=` that stands outside of brackets.
+/// Splits a part at its first `=` outside brackets.
 fn key_and_value(part: &str) -> Option<(&str, &str)> {
     let end = part.find('(').unwrap_or(part.len());
     part[..end].find('=').map(|at| (&part[..at], &part[at + 1..]))
 }
 
-/// The parts between separators that stand outside of inner brackets.
+/// Splits text at separators outside inner brackets.
 pub(crate) fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     text.split(move |c: char| {
@@ -145,13 +140,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read() {
+    fn names_and_keys_are_read() {
         let bracket = Spec::parse("window_greedy(window=0.01, x=2)").unwrap();
         assert_eq!(bracket.given, [("window".into(), "0.01".into()), ("x".into(), "2".into())]);
-        let query = Spec::parse("kmodal?sets=0.2:0.8,0.8:0.2&pages=10").unwrap();
-        assert_eq!(query.given[0], ("sets".into(), "0.2:0.8,0.8:0.2".into()));
         let list = Spec::parse("kmodal(sets=0.2:0.8,0.8:0.2,pages=10)").unwrap();
-        assert_eq!(list.given, query.given);
+        assert_eq!(list.given[0], ("sets".into(), "0.2:0.8,0.8:0.2".into()));
+        assert_eq!(list.given[1], ("pages".into(), "10".into()));
         assert_eq!(Spec::parse(&list.to_string()).unwrap(), list);
         let nested = Spec::parse("mixed(of=zipf(s=1,pages=3),share=0.5)").unwrap();
         assert_eq!(
@@ -173,14 +167,14 @@ mod tests {
 
     #[test]
     fn what_stands_in_inner_brackets_is_no_key() {
-        let spec = Spec::parse("array(raid5(unit=64Ki),of=profile(a?b),drives=4)").unwrap();
-        let pairs = [("", "raid5(unit=64Ki)"), ("of", "profile(a?b)"), ("drives", "4")];
+        let spec = Spec::parse("array(raid5(unit=64Ki),of=profile(a=b),drives=4)").unwrap();
+        let pairs = [("", "raid5(unit=64Ki)"), ("of", "profile(a=b)"), ("drives", "4")];
         assert_eq!(spec.given, pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 
     #[test]
     fn malformed_specs_say_why() {
-        for text in ["", "a(b=1", "a?b", "a(=b)", "a b"] {
+        for text in ["", "a(b=1", "a?b=1", "a(=b)", "a b"] {
             assert!(matches!(Spec::parse(text), Err(SpecError::Malformed { .. })), "{text}");
         }
     }

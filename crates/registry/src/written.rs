@@ -17,7 +17,7 @@ use serde::forward_to_deserialize_any;
 use crate::spec::parts;
 use crate::{Spec, parse_count, parse_number};
 
-/// Why a text could not be read: what, and what would be right.
+/// Reason for which a text could not be read, with the right form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread(String);
 
@@ -152,7 +152,14 @@ impl<'de> Deserializer<'de> for Written {
             let key = if key.is_empty() { positional.to_owned() } else { key };
             (key, Self(value))
         };
-        let pairs = self.spec()?.given.into_iter().map(named);
+        let pairs: Vec<_> = self.spec()?.given.into_iter().map(named).collect();
+        // A struct of serde finds one itself; a map would take the last.
+        for (number, (key, _)) in pairs.iter().enumerate() {
+            if pairs[..number].iter().any(|(before, _)| before == key) {
+                return Err(self.within(&Unread(format!("`{key}` is given twice"))));
+            }
+        }
+        let pairs = pairs.into_iter();
         let found = MapDeserializer::<_, Unread>::new(pairs).deserialize_map(visitor);
         found.map_err(|error| self.within(&error))
     }

@@ -1,11 +1,11 @@
-//! What can go wrong with a replay.
+//! Errors of a replay.
 
 use block::BlockError;
 use thiserror::Error;
 use traces::TraceError;
 use units::{Cancelled, SourceError};
 
-/// Why a replay cannot begin, or ended before the trace did.
+/// Reasons why a replay cannot begin, or ended before the trace did.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// The device failed.
@@ -22,9 +22,9 @@ pub enum ReplayError {
     Unusable {
         /// The trace or the device.
         name: String,
-        /// What is wrong.
+        /// Says what is wrong.
         reason: String,
-        /// What would be right.
+        /// Says what would be right.
         right: String,
     },
     /// Asked to stop.
@@ -33,7 +33,7 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
-    /// That of an error behind a source of requests: a trace's own stay what they are.
+    /// Gives the error behind a source of requests: a trace's own stay what they are.
     pub(crate) fn of_source(error: SourceError) -> Self {
         match error.downcast::<TraceError>() {
             Ok(error) => match *error {

@@ -19,7 +19,7 @@ pub struct Region {
     pub length: u64,
 }
 
-/// What becomes of addresses that the region does not have.
+/// Treatment of addresses that the region does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remap {
     /// There must be none.
@@ -32,7 +32,7 @@ pub enum Remap {
     Scale,
 }
 
-/// How requests of one trace are placed on one device.
+/// Placement of the requests of one trace on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fit {
     region: Region,
@@ -81,7 +81,7 @@ impl Fit {
             );
             return Err(unusable(
                 reason,
-                "a larger device, or addresses folded, scaled or moved together".to_owned(),
+                "a larger device, --fold, or fit=dense or fit=scale in part(...)".to_owned(),
             ));
         }
         if info.is_read_only && totals.changes() {
@@ -118,7 +118,7 @@ impl Fit {
     }
 }
 
-/// What had to be done to requests for the device to take them.
+/// Numbers of requests that had to be changed so that the device takes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FittedCounts {
     /// Requests that were moved to another address, beside where the region begins.
@@ -168,25 +168,15 @@ impl Fitted {
         }
     }
 
-    /// What was done so far, to be asked for when the source is in use elsewhere.
+    /// Gives a function that tells the counts so far, for when the source is in use elsewhere.
     pub fn counts(&self) -> impl Fn() -> FittedCounts + Send + use<> {
         let told = Arc::clone(&self.told);
         move || *told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn next_chunk(&mut self) -> Result<(), SourceError> {
-        let nothing = IoRequest {
-            time_ns: 0,
-            op: IoOp::Flush,
-            offset: 0,
-            length: 0,
-            stream: 0,
-            latency_ns: None,
-            handle: 0,
-            is_fua: false,
-        };
         let mut chunk = std::mem::take(&mut self.chunk);
-        chunk.resize(CHUNK, nothing);
+        chunk.resize(CHUNK, IoRequest::NOTHING);
         let count = self.source.fill(&mut chunk)?;
         self.is_over = count < CHUNK;
         chunk[..count].iter().for_each(|request| self.place(request));

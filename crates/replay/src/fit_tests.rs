@@ -16,6 +16,7 @@ fn device(capacity_bytes: u64, sector_bytes: u32, most_bytes: u32, has_trim: boo
         queue_depth,
         is_read_only,
         has_trim,
+        zeroing_bytes: None,
         is_virtual,
         holds_data: false,
     }
@@ -140,7 +141,7 @@ fn addresses_beyond_the_region_are_refused_with_the_choices() {
         .unwrap_err()
         .to_string();
     let right = "some: the trace names addresses up to byte 8192, and there are 4096 bytes for it; \
-                 right would be a larger device, or addresses folded, scaled or moved together";
+                 right would be a larger device, --fold, or fit=dense or fit=scale in part(...)";
     assert_eq!(error, right);
     for region in [(0, 0), (256, 4096), (0, 700), (1 << 20, 512), (u64::MAX - 511, 512)] {
         let region = Region { offset: region.0, length: region.1 };

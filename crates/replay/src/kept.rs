@@ -17,13 +17,13 @@ const TAIL_BYTES: usize = 64;
 pub struct WrongData {
     /// Its number.
     pub sector: u64,
-    /// What it holds.
+    /// Data that it holds, in words.
     pub found: String,
-    /// What it may hold.
+    /// Data that it may hold, in words.
     pub right: String,
 }
 
-/// Why what was kept cannot be checked, or is wrong.
+/// Errors of checking the data that was kept.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeptError {
     /// It cannot be read.
@@ -34,7 +34,7 @@ pub enum KeptError {
     Wrong(#[from] WrongData),
 }
 
-/// How a run ended before the device was opened again.
+/// Ending of a run, before the device is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// All was written back and flushed.
@@ -43,12 +43,12 @@ pub enum Ending {
     Killed,
 }
 
-/// What was found when all was read again.
+/// Result of reading everything again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Sectors that were read and judged.
     pub sectors: u64,
-    /// Of them, those that hold the newest version that was acknowledged, or a later one.
+    /// Sectors, of these, that hold the newest version that was acknowledged, or a later one.
     pub newest: u64,
 }
 
@@ -63,13 +63,13 @@ struct Versions {
     is_trimmed: bool,
 }
 
-/// What each sector that was written may hold.
+/// Versions that each written sector may hold.
 #[derive(Clone, Debug)]
 pub struct Kept {
     seed: u64,
     sector_bytes: usize,
     sectors: FxHashMap<u64, Versions>,
-    /// When the last flush came that has ended.
+    /// Time at which the last flush came that has ended.
     flushed_at: u64,
 }
 
@@ -197,10 +197,10 @@ impl<D: BlockDevice> Keeping<D> {
         Self { device, info, kept, under_way, writes: 0, clock: 1, wrong: None, completed }
     }
 
-    /// What the device has to hold now.
+    /// Gives the data that the device has to hold now.
     ///
     /// # Errors
-    /// [`WrongData`] if a read brought what it must not.
+    /// [`WrongData`] if a read returned data that it must not return.
     pub fn into_kept(self) -> Result<Kept, WrongData> {
         self.wrong.map_or(Ok(self.kept), Err)
     }

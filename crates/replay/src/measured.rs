@@ -1,4 +1,4 @@
-//! What was measured while a trace played.
+//! Measurements made while a trace plays.
 
 use std::collections::BTreeMap;
 
@@ -9,51 +9,51 @@ use units::{IoOp, Nanos};
 
 use crate::windows::Windows;
 
-/// What one operation took.
+/// Measurements of one operation.
 #[derive(Clone, Debug)]
 pub struct OpMeasured {
     /// Requests that succeeded.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// From sending to the end, in nanoseconds.
+    /// Time from sending to completion, in nanoseconds.
     pub latency: Histogram<u64>,
-    /// From when it was due to the end, in nanoseconds: what one felt who sends by the clock. Only
-    /// where requests are due at times.
+    /// Time from when a request was due to its completion, in nanoseconds: that seen by a user who
+    /// sends by the clock. Only where requests are due at times.
     pub response: Histogram<u64>,
 }
 
 /// Requests that failed in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// The first, in words.
+    /// Message of the first of them.
     pub first: String,
 }
 
-/// What was measured. Times are of the device's clock.
+/// Measurements of a replay. Times are of the device's clock.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Each operation, by its number.
+    /// Measurements by operation, by its number.
     pub by_op: [OpMeasured; IoOp::ALL.len()],
-    /// How much later than due requests were sent, in nanoseconds: the scheduling error, what the
-    /// device's queue held up included. Only where requests are due at times.
+    /// Lateness of requests when they were sent, in nanoseconds: the scheduling error, including
+    /// the time that the device's queue held them up. Only where requests are due at times.
     pub lateness: Histogram<u64>,
-    /// Of the lateness, that of requests which became due while no more could be outstanding, in
-    /// nanoseconds: that of the device, not of the sender. Only at an open pace.
+    /// Lateness of requests that became due while no more could be outstanding, in nanoseconds: the
+    /// part that is the device's, not the sender's. Only at an open pace.
     pub held: Histogram<u64>,
-    /// Over time.
+    /// Measurements by window of time.
     pub windows: Windows,
     /// Latencies over time, in ticks of a nanosecond.
     pub latency_map: LatencyMap,
     /// Requests sent.
     pub sent: u64,
-    /// From the start to the last end, in nanoseconds.
+    /// Time from the start to the last completion, in nanoseconds.
     pub elapsed: Nanos,
-    /// How the clock was kept.
+    /// Requests outstanding at most, and waits for the trace to be read.
     pub timekeeping: Timekeeping,
-    /// Each flow.
+    /// Figures of each flow.
     pub flows: Vec<FlowFigures>,
     /// Requests that failed, by operation and reason.
     pub failures: BTreeMap<(&'static str, String), Failure>,
@@ -80,10 +80,8 @@ impl Measured {
 
     /// A request ended of a replay that began at `start`.
     pub(crate) fn ended(&mut self, of: &Ended, start: Nanos) {
-        let since_start = |time: Nanos| time.saturating_sub(start);
-        let (sent, ended) = (since_start(of.sent), since_start(of.ended));
-        let (request, due) = (&of.request, of.due.map(since_start));
-        let (number, latency) = (request.op as usize, ended - sent);
+        let (request, ended) = (&of.request, of.ended.saturating_sub(start));
+        let (number, latency) = (request.op as usize, of.ended - of.sent);
         self.flows[of.flow as usize].add(request.op, request.length, latency, ended);
         let op = &mut self.by_op[number];
         op.requests += 1;
@@ -91,9 +89,9 @@ impl Measured {
         record(&mut op.latency, latency);
         self.latency_map.add(request.op, ended, latency);
         let mut late = 0;
-        if let Some(due) = due {
-            late = sent.saturating_sub(due);
-            record(&mut op.response, ended - due.min(sent));
+        if let Some(due) = of.due {
+            late = of.sent.saturating_sub(due);
+            record(&mut op.response, of.ended - due.min(of.sent));
             record(&mut self.lateness, late);
         }
         let window = self.windows.at(ended);

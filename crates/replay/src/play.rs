@@ -7,24 +7,28 @@ use units::{Cancelled, IoRequest, Nanos, Progress, RequestSource};
 use crate::error::ReplayError;
 use crate::measured::{Measured, record};
 
-/// What holds for all that is played together.
+/// Settings of all flows that are played together.
 #[derive(Clone, Copy, Debug)]
 pub struct Playing<'a> {
-    /// What the device is told before the first request of the first flow that is not earlier.
-    /// Their times are nanoseconds of the trace, ascending.
+    /// Signals to the device, each sent before the first request of the first flow that is not
+    /// earlier. Their times are nanoseconds of the trace, ascending.
     pub signals: &'a [(Nanos, Signal)],
-    /// Whether a request that fails is only counted, instead of ending the replay.
+    /// True if requests that fail are only counted, instead of ending the replay.
     pub keeps_going: bool,
+    /// Requests of the first flow at the beginning that are left out of what is measured.
+    pub warm_up: u64,
+    /// Time of the device, from the start, after which no more are sent; `Nanos::MAX` for no limit.
+    pub most_time: Nanos,
     /// Counts requests.
     pub progress: &'a Progress,
 }
 
-/// What came of a replay.
+/// Outcome of a replay.
 #[derive(Debug)]
 pub struct Played {
-    /// What was measured, up to where it ended.
+    /// Measurements, up to where it ended.
     pub measured: Measured,
-    /// What ended it before the trace did.
+    /// Error that ended it before the trace did.
     pub ended: Option<ReplayError>,
 }
 
@@ -37,6 +41,15 @@ pub struct Played {
 pub fn flow(source: Box<dyn RequestSource>, pace: Pace) -> Flow<Ahead> {
     let flow = Flow::new(Ahead::new(source), pace);
     if matches!(pace, Pace::Open { .. }) { flow } else { flow.waiting_for_flushes() }
+}
+
+impl<'a> Playing<'a> {
+    /// Settings with which everything is measured, and the first request that fails ends the
+    /// replay.
+    #[must_use]
+    pub fn whole(progress: &'a Progress) -> Self {
+        Self { signals: &[], keeps_going: false, warm_up: 0, most_time: Nanos::MAX, progress }
+    }
 }
 
 /// Plays flows of requests that the device can take beside each other, the trace first, and waits
@@ -55,6 +68,8 @@ pub fn play(
         signals: playing.signals,
         measured: Measured::new(flows.len()),
         is_open,
+        warm_up: playing.warm_up,
+        begun: 0,
         start: 0,
         reported: 0,
         unreported: 0,
@@ -77,11 +92,15 @@ const REPORTED_EVERY: Nanos = 10_000_000;
 
 struct Meter<'a> {
     playing: &'a Playing<'a>,
-    /// Not told yet.
+    /// Signals not yet sent to the device.
     signals: &'a [(Nanos, Signal)],
     measured: Measured,
-    /// Which flows send at their own times.
+    /// True for each flow that sends at its own times.
     is_open: Vec<bool>,
+    /// Requests that are still left out.
+    warm_up: u64,
+    /// Times at which the first request was sent, and at which the measured part began.
+    begun: Nanos,
     start: Nanos,
     reported: Nanos,
     unreported: u64,
@@ -91,7 +110,7 @@ impl Listener for Meter<'_> {
     type Error = Cancelled;
 
     fn begins(&mut self, now: Nanos) {
-        (self.start, self.reported) = (now, now);
+        (self.begun, self.start, self.reported) = (now, now, now);
     }
 
     fn sends(&mut self, device: &mut dyn BlockDevice, sending: &Sending) {
@@ -104,15 +123,21 @@ impl Listener for Meter<'_> {
         }
         if let Some(due) = sending.due.filter(|_| sending.was_held)
             && self.is_open[sending.flow as usize]
+            && self.warm_up == 0
         {
             record(&mut self.measured.held, sending.now - due);
         }
-        self.measured.sent += 1;
+        self.measured.sent += u64::from(self.warm_up == 0);
     }
 
     fn ended(&mut self, ended: &Ended) -> Result<bool, Cancelled> {
         self.unreported += u64::from(ended.flow == 0);
-        self.measured.ended(ended, self.start);
+        if self.warm_up > 0 {
+            self.warm_up -= u64::from(ended.flow == 0);
+            self.start = ended.ended;
+        } else {
+            self.measured.ended(ended, self.start);
+        }
         Ok(true)
     }
 
@@ -129,6 +154,6 @@ impl Listener for Meter<'_> {
             self.reported = now;
             self.playing.progress.advance(std::mem::take(&mut self.unreported))?;
         }
-        Ok(true)
+        Ok(now - self.begun < self.playing.most_time)
     }
 }

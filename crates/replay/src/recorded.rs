@@ -23,7 +23,7 @@ const WAITING_BATCHES: usize = 256;
 
 const ZSTD_LEVEL: u32 = 1;
 
-/// What is known of a request that was sent.
+/// State of a request that was sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     UnderWay,
@@ -201,8 +201,8 @@ mod tests {
         let mut device = devices::open(&Opening::new("memory(bytes=4Mi)", Access::Write)).unwrap();
         let mut recorded = Recorded::new(&mut *device, &path).unwrap();
         let source = Box::new(VecRequests::new(sent.clone().into()));
-        let playing =
-            Playing { signals: &[], keeps_going: false, progress: &units::Progress::default() };
+        let progress = units::Progress::default();
+        let playing = Playing::whole(&progress);
         let played = play(&mut recorded, vec![flow(source, Pace::closed(8))], &playing);
         assert!(played.ended.is_none());
         assert_eq!(recorded.finish().unwrap().requests, 10_000);

@@ -2,7 +2,7 @@
 
 use units::{IoOp, IoRequest, Nanos, RequestSource, SourceError};
 
-/// Which requests of a trace are taken.
+/// Selection of requests of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Requests before this time of the trace are passed over, in nanoseconds from its start.
@@ -12,7 +12,7 @@ pub struct Selection {
     pub span: Nanos,
     /// Most requests taken.
     pub limit: u64,
-    /// Whether requests of an operation are taken, by its number.
+    /// True for each operation, by its number, whose requests are taken.
     pub ops: [bool; IoOp::ALL.len()],
 }
 
@@ -23,7 +23,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Whether requests of this operation are taken.
+    /// Returns true if requests of this operation are taken.
     #[must_use]
     pub fn takes(&self, op: IoOp) -> bool {
         self.ops[op as usize]
@@ -160,16 +160,7 @@ mod tests {
             expected.iter_mut().for_each(|request| request.time_ns -= base);
             let mut selected = Selected::new(VecRequests::new(all.into()), selection);
             for _ in 0..2 {
-                let nothing = IoRequest {
-                    time_ns: 0,
-                    op: IoOp::Flush,
-                    offset: 0,
-                    length: 0,
-                    stream: 0,
-                    latency_ns: None,
-                    handle: 0, is_fua: false,
-                };
-                let (mut found, mut buffer) = (Vec::new(), vec![nothing; chunk]);
+                let (mut found, mut buffer) = (Vec::new(), vec![IoRequest::NOTHING; chunk]);
                 loop {
                     let count = selected.fill(&mut buffer).unwrap();
                     found.extend_from_slice(&buffer[..count]);

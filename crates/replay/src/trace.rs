@@ -10,7 +10,7 @@ use units::{IoOp, IoRequest, Nanos, Progress, RequestSource};
 use crate::error::ReplayError;
 use crate::selection::{Selected, Selection};
 
-/// What the selected requests come to.
+/// Totals of the selected requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Requests, by the number of their operation.
@@ -42,7 +42,7 @@ impl Totals {
         self.by_op.iter().sum()
     }
 
-    /// Whether playing them changes what is on the device.
+    /// Returns true if playing them changes the content of the device.
     #[must_use]
     pub fn changes(&self) -> bool {
         self.by_op[IoOp::Write as usize] + self.by_op[IoOp::Trim as usize] > 0
@@ -71,17 +71,17 @@ impl Totals {
 
 /// A trace to be replayed.
 pub struct ReplayTrace {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Name of the format read.
     pub format: &'static str,
     /// The files read, with their hashes.
     pub sources: Vec<SourceFile>,
-    /// What else was found while reading.
+    /// Facts found besides requests while reading.
     pub facts: Facts,
     /// The part that is played.
     pub selection: Selection,
-    /// What it comes to.
+    /// Totals of that part.
     pub totals: Totals,
     origin: Origin,
 }
@@ -162,13 +162,8 @@ impl ReplayTrace {
         selection: Selection,
         progress: &Progress,
     ) -> Result<Self, ReplayError> {
-        const MEMORY_BYTES: u64 = 256 << 20;
-        let options = LoadOptions {
-            format: how.format,
-            skip_bad: how.skip_bad,
-            memory_limit_bytes: MEMORY_BYTES,
-            ..LoadOptions::default()
-        };
+        let options =
+            LoadOptions { format: how.format, skip_bad: how.skip_bad, ..LoadOptions::default() };
         let loaded = load(path, &options, progress)?;
         let mut selected = Selected::new(loaded.all(), selection);
         let mut totals = scan(&mut selected, |_| Ok(progress.advance(0)?))?;
@@ -196,6 +191,7 @@ impl ReplayTrace {
             Origin::AsRecorded { how } => {
                 Box::new(Selected::new(Recorded::open(&self.path, how.clone())?, self.selection))
             }
+            Origin::Dense(loaded) if self.selection == Selection::default() => loaded.all(),
             Origin::Dense(loaded) => Box::new(Selected::new(loaded.all(), self.selection)),
         })
     }
@@ -207,17 +203,7 @@ fn scan<S: RequestSource>(
     mut between: impl FnMut(&mut S) -> Result<(), ReplayError>,
 ) -> Result<Totals, ReplayError> {
     const MOST_UNIT: u64 = 1 << 20;
-    let nothing = IoRequest {
-        time_ns: 0,
-        op: IoOp::Flush,
-        offset: 0,
-        length: 0,
-        stream: 0,
-        latency_ns: None,
-        handle: 0,
-        is_fua: false,
-    };
-    let mut buffer = vec![nothing; 4096];
+    let mut buffer = vec![IoRequest::NOTHING; 4096];
     let (mut totals, mut streams) = (Totals::default(), FxHashSet::default());
     loop {
         let count = selected.fill(&mut buffer).map_err(ReplayError::of_source)?;

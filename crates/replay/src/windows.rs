@@ -1,8 +1,8 @@
-//! What happened when: a replay in windows of time, of which there are never too many.
+//! Figures of a replay over time, in a bounded number of windows.
 
 use units::{IoOp, Nanos};
 
-/// What ended within a window.
+/// Figures of the requests that ended within a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Requests, by the number of their operation.
@@ -15,7 +15,7 @@ pub struct Window {
     pub latency_ns: [u64; IoOp::ALL.len()],
     /// Longest latency in nanoseconds, by the number of the operation.
     pub most_latency_ns: [Nanos; IoOp::ALL.len()],
-    /// Most that one was late, in nanoseconds.
+    /// Greatest lateness of a request, in nanoseconds.
     pub most_late_ns: Nanos,
 }
 

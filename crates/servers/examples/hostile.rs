@@ -1,5 +1,5 @@
-//! Opens volumes whose headers and structures somebody has changed on purpose, and asks them
-//! whatever a hostile client may ask: no panic, no hang, and memory is held.
+//! Opens volumes whose headers and structures were changed on purpose, and sends them requests of a
+//! hostile client: no panic, no hang, and memory stays within its limit.
 //!
 //! ```text
 //! cargo run --release -p flashwright-servers --example hostile -- [volumes=1000] [seed=1]
@@ -7,10 +7,10 @@
 //!
 //! Each volume is made with one of the stacks, every third that can on two devices, gets a few
 //! requests, and is changed: bytes anywhere, or fields and texts of its headers with a checksum
-//! that fits again. Then it is looked at, checked, opened, asked at random and closed; of two
-//! devices, the second may be named as the first, or each as the other, and it may be restaged.
-//! Each step may fail with an error; a step that takes more than ten seconds, or memory beyond the
-//! limit, is a fault as a panic is.
+//! that is right again. Then it is inspected, checked, opened, sent random requests and closed; of
+//! two devices, the second may be named as the first, or each as the other, and it may be restaged.
+//! Each step may fail with an error; a panic, a step that takes more than ten seconds, or memory
+//! beyond the limit is a fault.
 
 use std::error::Error;
 use std::fs;
@@ -38,7 +38,7 @@ const STACKS: [&str; 7] = [
     "log_volume(page=1Ki,segment=64Ki,over_provisioning=25%,summaries=segments)",
     "stable_buffer(size=1Mi)|log_volume(segment=64Ki)",
 ];
-/// Those of which a layer may have its area on a second device.
+/// Stacks of which a layer may have its area on a second device.
 const STAGED: [&str; 5] = [
     "stable_buffer(size=1Mi)",
     "log_volume(segment=64Ki)|stable_buffer(size=256Ki)",
@@ -49,16 +49,16 @@ const STAGED: [&str; 5] = [
 const DEVICE_BYTES: u64 = 16 << 20;
 const STAGING_BYTES: u64 = 6 << 20;
 const LONGEST: Duration = Duration::from_secs(10);
-/// Above what a volume of 16 MiB takes by far.
+/// Limit in MiB, far above what a volume of 16 MiB takes.
 const MOST_MEMORY_MIB: u64 = 1024;
 const REQUESTS: usize = 200;
 
-/// How many came how far.
+/// Number of volumes that came so far.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     /// Volumes that were made on two devices.
     pub pairs: u64,
-    /// Volumes that could be looked at.
+    /// Volumes that could be inspected.
     pub looked_at: u64,
     /// Volumes that could be checked.
     pub checked: u64,
@@ -68,7 +68,7 @@ pub struct Outcomes {
     pub answered: u64,
     /// Volumes that could be closed.
     pub closed: u64,
-    /// Volumes whose staging area could be given another place.
+    /// Volumes whose staging area could be moved to another place.
     pub restaged: u64,
 }
 
@@ -158,7 +158,7 @@ fn one(seed: u64, outcomes: &mut Outcomes) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Gives the staging area another place.
+/// Moves the staging area to another place.
 fn restage(device: &str, third: &str, dice: &mut Pcg64Mcg) -> Result<(), VolumeError> {
     let loses = dice.random_bool(0.3);
     if dice.random_bool(0.5) {
@@ -179,7 +179,7 @@ fn in_time<T>(what: &str, act: impl FnOnce() -> T) -> Result<T, String> {
     }
 }
 
-/// A volume that was used a little, closed or not, on one device or two.
+/// Makes a volume that is used a little, closed or not, on one device or two.
 fn make(device: &str, second: Option<&String>, dice: &mut Pcg64Mcg) -> Result<(), Box<dyn Error>> {
     devices::allocate_file(Path::new(device), DEVICE_BYTES)?;
     let stacks = if second.is_some() { &STAGED[..] } else { &STACKS };
@@ -207,13 +207,13 @@ fn make(device: &str, second: Option<&String>, dice: &mut Pcg64Mcg) -> Result<()
     Ok(())
 }
 
-/// The image as somebody hostile would leave it.
+/// Gives the image with hostile changes.
 fn changed(mut image: Vec<u8>, dice: &mut Pcg64Mcg) -> Vec<u8> {
     if dice.random_bool(0.5) {
         change_header(&mut image, dice);
     }
     for _ in 0..dice.random_range(0..4) {
-        // Structures are at the begins of areas more often than elsewhere.
+        // Structures are at the beginnings of areas more often than elsewhere.
         let from = dice.random_range(0..image.len() >> 9) << 9;
         let from = if dice.random_bool(0.5) { from } else { from & !((1 << 20) - 1) };
         let length = dice.random_range(1..=512);
@@ -229,7 +229,7 @@ fn changed(mut image: Vec<u8>, dice: &mut Pcg64Mcg) -> Vec<u8> {
     image
 }
 
-/// Both headers, or one, say something else, and their checksums fit.
+/// Changes both headers, or one, with checksums that are right again.
 fn change_header(image: &mut [u8], dice: &mut Pcg64Mcg) {
     let last = Header::last_place(image.len() as u64) as usize;
     let bytes = image[..HEADER_BYTES].try_into().expect("as long");
@@ -293,7 +293,7 @@ fn odd_stack(number: u64, dice: &mut Pcg64Mcg) -> String {
     SHAPES[dice.random_range(0..SHAPES.len())].replace('#', &number.to_string())
 }
 
-/// Near a power of two, near the end of what a number can be, or any.
+/// Draws a number near a power of two, near the end of the numbers, or any.
 fn odd_number(dice: &mut Pcg64Mcg) -> u64 {
     let near = dice.random_range(0..3) as u64;
     match dice.random_range(0..4) {
@@ -304,7 +304,7 @@ fn odd_number(dice: &mut Pcg64Mcg) -> u64 {
     }
 }
 
-/// What a client may ask: mostly within the volume, sometimes anywhere.
+/// Draws a client's request: mostly within the volume, sometimes anywhere.
 fn asked(capacity: u64, dice: &mut Pcg64Mcg) -> Request {
     let offset = match dice.random_range(0..8) {
         0 => odd_number(dice),
@@ -329,7 +329,7 @@ fn asked(capacity: u64, dice: &mut Pcg64Mcg) -> Request {
     }
 }
 
-/// The most memory that this process ever had, in MiB.
+/// Gives the most memory that this process ever had, in MiB.
 fn most_memory_mib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

@@ -1,5 +1,5 @@
-//! What a log's area on a second device is worth: writes of 4 KiB at random with a flush after
-//! every N, on a volume of a slow emulated drive alone, and with a fast one for the log's area.
+//! Gain of a log's area on a second device: writes of 4 KiB at random with a flush after every N,
+//! on a volume of a slow emulated drive alone, and with a fast one for the log's area.
 //!
 //! ```text
 //! cargo run --release -p flashwright-servers --example log_aside -- [KEY=VALUE ...]
@@ -25,9 +25,9 @@ use servers::{Creating, Staging, Volume};
 use units::{IoOp, Nanos};
 
 const PAGE: u32 = 4096;
-/// Pages in a write of those that fill the volume first.
+/// Pages of each write that first fills the volume.
 const AT_ONCE: u64 = 64;
-/// Stacks, and whether the log's area lies on the fast drive.
+/// Stacks, their names, and true if the log's area lies on the fast drive.
 const KINDS: [(&str, &str, bool); 3] = [
     ("log_volume(over_provisioning=30%)", "ring beside the segments", false),
     ("log_volume(over_provisioning=30%,summaries=segments)", "summaries in the segments", false),
@@ -77,7 +77,7 @@ fn parse() -> Result<Arguments, Box<dyn Error>> {
     Ok(parsed)
 }
 
-/// One device, and what becomes of commands on it.
+/// One device, and the results of commands on it.
 struct Host<'a> {
     device: &'a mut dyn BlockDevice,
     data: Bytes,
@@ -95,7 +95,7 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// A write of these pages.
+    /// Makes a write of these pages.
     fn write(&self, id: u32, page: u64, pages: u64) -> Command {
         let data = self.data.slice(..pages as usize * PAGE as usize);
         Command::write(id, page * u64::from(PAGE), Data::Whole(data))
@@ -106,7 +106,7 @@ impl Host<'_> {
     }
 }
 
-/// Writes a second, and the median and 99th percentile of a flush, in ms.
+/// Writes per second, and the median and 99th percentile of a flush, in ms.
 struct Measured {
     writes: f64,
     flush_ms: [f64; 2],

@@ -1,4 +1,4 @@
-//! What one bad sector costs a volume as a whole: its headers, and the staging device.
+//! Cost of one bad sector for a volume as a whole: its headers, and the staging device.
 //!
 //! `cargo test --release -p flashwright-servers --lib -- --ignored bad_sectors --nocapture` tries
 //! each 4 KiB of each volume.
@@ -8,12 +8,13 @@ use faults::bad_sectors::{Case, Damaged, How, Made, Opened, Shape, State, Table,
 use layers::{Facts, Placed, Region};
 
 use super::*;
-use crate::found::write_header;
+use crate::HEADER_BYTES;
+use crate::headers::write_header;
 
 const SEED: u64 = 1;
 const FIRST_BYTES: u64 = 4 << 20;
 const SECOND_BYTES: u64 = 4 << 20;
-/// Stacks, and whether a layer has its area on a second device.
+/// Stacks, and true if a layer has its area on a second device.
 const STACKS: [(&str, bool); 5] = [
     ("direct", false),
     ("stable_buffer(size=64Ki)", false),
@@ -21,20 +22,20 @@ const STACKS: [(&str, bool); 5] = [
     ("log_volume(segment=64Ki,over_provisioning=60%)", false),
     ("log_volume(segment=64Ki,over_provisioning=60%)", true),
 ];
-/// Of so many cases that hit no header one is tried in the short form.
+/// Of so many cases that hit no header the short form tries one.
 const OF: usize = 48;
 
 fn device(of: &Damaged) -> Box<dyn BlockDevice> {
     Box::new(Immediate::new(of.clone()))
 }
 
-/// The handles of a volume's devices.
+/// Gives the handles of a volume's devices.
 fn parts(all: &Damaged, is_pair: bool) -> (Damaged, Option<Damaged>) {
     let second = is_pair.then(|| all.part(FIRST_BYTES..FIRST_BYTES + SECOND_BYTES));
     (all.part(0..FIRST_BYTES), second)
 }
 
-/// As [`Volume::create`]; where everything lies.
+/// Creates a volume as [`Volume::create`] does; gives the places of all structures.
 fn create(all: &Damaged, stack: &str, is_pair: bool) -> Vec<Placed> {
     let (first, second) = parts(all, is_pair);
     let (mut first, second) = (device(&first), second.map(|second| device(&second)));
@@ -66,7 +67,7 @@ fn create(all: &Damaged, stack: &str, is_pair: bool) -> Vec<Placed> {
     placed
 }
 
-/// Both copies of a device's header.
+/// Gives both copies of a device's header.
 fn headers(begin: u64, device_bytes: u64) -> [Placed; 2] {
     let bytes = HEADER_BYTES as u64;
     [begin, begin + Header::last_place(device_bytes)].map(|at| Placed {
@@ -88,7 +89,7 @@ impl Opened for OpenVolume {
     }
 }
 
-/// As [`Volume::open`].
+/// Opens a volume as [`Volume::open`] does.
 fn open(all: &Damaged, is_pair: bool) -> Result<Box<dyn Opened>, String> {
     let (first, second) = parts(all, is_pair);
     let (mut first, second) = (device(&first), second.map(|second| device(&second)));
@@ -102,7 +103,7 @@ fn open(all: &Damaged, is_pair: bool) -> Result<Box<dyn Opened>, String> {
     Ok(Box::new(OpenVolume(opened.map_err(|error| error.to_string())?)))
 }
 
-/// All cases of all volumes, or some; those that hit a header in any case.
+/// Tries all cases of all volumes, or some; in any case those that hit a header.
 fn campaign(of: usize, with_progress: bool) -> Table {
     let mut table = Table::default();
     for (stack, is_pair) in STACKS {

@@ -1,4 +1,4 @@
-//! Looking whether a volume is whole, without changing it.
+//! Check of a volume, without changing it.
 
 use block::{BlockDevice, BlockError, Immediate, Part, Store};
 use devices::Access;
@@ -6,39 +6,39 @@ use layers::Driver;
 use units::{Cancelled, Progress};
 
 use crate::files::{self, FilesFound};
-use crate::found::find;
+use crate::headers::find;
+use crate::layout::layers_failed;
 use crate::overlay::{Missing, Overlay};
 use crate::staging::{self, Second};
-use crate::volume::layers_failed;
-use crate::{About, VolumeError, resize};
+use crate::{About, VolumeError, changes};
 
 /// Bytes that are read at a time.
 const STEP_BYTES: u64 = 1 << 20;
-/// What stands for a staging device that is missing: more than any has of its volume.
+/// Bytes of a stand-in for a staging device that is missing: more than any volume has there.
 const MISSING_BYTES: u64 = 1 << 50;
 /// Places that are named one by one; more are only counted.
 const MOST_NAMED: usize = 100;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The volume.
     pub about: About,
-    /// Sectors of the device that recovery would write: 0 where the volume was closed.
+    /// Sectors of the device that recovery would write: 0 if the volume was closed.
     pub recovery_sectors: u64,
     /// Bytes that its users have, all of which were read.
     pub read_bytes: u64,
     /// Bytes of them that could not be read.
     pub bad_bytes: u64,
-    /// What cannot be read: first byte, length, why. At most 100 places.
+    /// Places that cannot be read: first byte, length, reason. At most 100 places.
     pub bad: Vec<(u64, u64, String)>,
     /// Files of SQLite that it holds; none if it holds something else, or nothing.
     pub files: Option<FilesFound>,
 }
 
-/// Opens the volume as if it were recovered, in memory, and reads all of it: whatever its layers
-/// have checksums of is verified. The device, and its staging device, which is at `staging` or
-/// where it was last, are only read; the device must not be in use, and is held meanwhile. The
+/// Opens the volume in memory as if it were recovered, and reads all of it: all that its layers
+/// have checksums of is verified. The device, and its staging device, which is at `staging` or at
+/// its last place, are only read; the device must not be in use, and is held meanwhile. The
 /// progress counts bytes.
 ///
 /// # Errors
@@ -60,9 +60,9 @@ pub fn check(
     Ok(found)
 }
 
-/// Does something over the part of a volume that its stack has, with what is written kept in
-/// memory; and how many sectors that were. Where the staging device is missing and `may_miss` says
-/// so, reads of its part fail.
+/// Does something over the stack's part of a volume, with writes kept in memory; gives with the
+/// result the number of sectors written. If the staging device is missing and `may_miss` allows it,
+/// reads of its part fail.
 pub(crate) fn over<T>(
     named: &str,
     staging: Option<&str>,
@@ -90,7 +90,7 @@ pub(crate) fn over<T>(
         Some(Second { device, header, .. }) => (Some(device), Some(header)),
         None => (None, None),
     };
-    let resized = header.is_resizing().then(|| resize::noted(&mut *device, header)).transpose()?;
+    let resized = header.is_resizing().then(|| changes::noted(&mut *device, header)).transpose()?;
     let mut laid = header.clone();
     if let Some(note) = &resized {
         laid.data_bytes = note.data_bytes.max(header.data_bytes);
@@ -101,14 +101,14 @@ pub(crate) fn over<T>(
     let mut bytes = over.info().limits.capacity_bytes;
     if let Some(note) = resized {
         bytes = note.data_bytes;
-        resize::apply(&note.changes, &mut Store::new(&mut over))
+        changes::apply(&note.changes, &mut Store::new(&mut over))
             .map_err(|failure| BlockError::Failed { name: name.clone(), failure })?;
     }
     let done = work(&mut Part::new(&mut over, 0, bytes), &name, about)?;
     Ok((done, over.changed_sectors()))
 }
 
-/// Reads all that a stack shows, and gives each piece on; zeros stand for what cannot be read.
+/// Reads all that a stack offers, and hands each piece on; zeros stand for unreadable bytes.
 pub(crate) fn read_all(
     driver: &mut dyn BlockDevice,
     about: About,
@@ -137,7 +137,7 @@ pub(crate) fn read_all(
     }
     let (sector, owner) = (found.about.header.sector_bytes, *found.about.header.uuid.as_bytes());
     let mut read = |at: u64, to: &mut [u8]| Store::new(driver).read(at, to);
-    // What is no directory of files is something else: of that nothing is known here.
+    // Anything but a directory of files is unknown here.
     found.files = files::look(capacity, sector, owner, &mut read).ok().flatten();
     Ok(found)
 }
@@ -146,7 +146,7 @@ pub(crate) fn read_all(
 fn read(device: &mut dyn BlockDevice, offset: u64, to: &mut [u8], found: &mut Found) {
     let Err(failure) = Store::new(device).read(offset, to) else { return };
     let sector = device.info().limits.sector_bytes as usize;
-    // What is poisoned answers nothing more: to ask for each sector would tell nothing.
+    // A poisoned layer answers nothing more: asking for each sector would tell nothing.
     let is_whole = to.len() <= sector || matches!(failure, block::Failure::Poisoned { .. });
     if !is_whole {
         let half = (to.len() / sector).div_ceil(2) * sector;

@@ -1,5 +1,5 @@
-//! A Unix socket beside a volume that is served, on which its owner asks how it is doing, or lets
-//! it do something: `docs/volumes.md`, "Asking a volume that is served".
+//! A Unix socket beside a volume that is served, on which its owner asks for its state, or lets it
+//! do something: `docs/volumes.md`, "Asking a volume that is served".
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -16,18 +16,18 @@ use serde_json::{Value, json};
 
 use crate::{ScrubFigures, Service, VolumeError, prometheus};
 
-/// How long a client may take to ask, and how long to take the answer.
+/// Longest time in which a client asks, and in which it takes the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// After a client could not be let in, for lack of descriptors: until one is free.
+/// Pause after a client could not be accepted for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What whoever started this process notes of it, beside the socket, with its `pid`. A program that
-/// becomes nbdkit cannot take it away itself.
+/// Name of the note, beside the socket, that the starter of this process writes, with its `pid`. A
+/// program that becomes nbdkit cannot remove it itself.
 const NOTE: &str = "served.json";
 /// Longest question, its end included.
 const MOST_ASKED: usize = 64;
 
-/// Answers as long as this lives. Then the socket is removed, and the note of this process beside
-/// it (`served.json`) with their folder, if nothing else is in that.
+/// Server of the socket, which answers as long as this lives. Then the socket is removed, and the
+/// note of this process beside it (`served.json`) with their folder, if nothing else is in that.
 pub struct Control {
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -35,12 +35,12 @@ pub struct Control {
 }
 
 impl Control {
-    /// Answers at this path, which belongs to its owner alone. The folder has to be closed to
-    /// others already. The socket of a server that is gone is taken away.
+    /// Answers at this path, which is for its owner alone. The folder has to be closed to others
+    /// already. The socket of a dead server is removed.
     ///
     /// # Errors
     /// [`VolumeError::System`]: also if something else is there, or a server listens. The note of
-    /// this process is taken away then.
+    /// this process is removed then.
     pub fn keep(service: &Arc<Service>, path: PathBuf) -> Result<Self, VolumeError> {
         let begun = begin(service, &path).map_err(|source| VolumeError::System {
             action: format!("making the socket {}", path.display()),
@@ -111,7 +111,7 @@ fn serve(listener: &UnixListener, stopped: &UnixStream, service: &Weak<Service>)
             continue;
         };
         let Some(service) = Weak::upgrade(service) else { return };
-        // Who does not take its answer does without.
+        // A client that does not take its answer gets none.
         let _ = answer(client, &service);
     }
 }
@@ -123,7 +123,7 @@ fn answer(mut client: UnixStream, service: &Service) -> io::Result<()> {
     let mut asked = Vec::new();
     while asked.len() < MOST_ASKED && asked.last() != Some(&b'\n') {
         let left = end.saturating_duration_since(Instant::now());
-        // No time at all is an error of this call.
+        // A timeout of zero is an error of this call.
         client.set_read_timeout(Some(left))?;
         let mut byte = [0];
         if client.read(&mut byte)? == 0 {
@@ -150,7 +150,7 @@ fn wrong(what: &str) -> Value {
     json!({ "error": what })
 }
 
-/// How far a volume is with reading all that has checksums, as the socket answers.
+/// Gives the progress of reading all that has checksums, as the socket answers.
 #[must_use]
 pub fn scrub_json(figures: &ScrubFigures) -> Value {
     let layers: Vec<Value> = figures
@@ -199,7 +199,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own/control.sock");
         fs::create_dir(path.parent().unwrap()).unwrap();
-        // What a server that was killed leaves.
+        // A killed server leaves such a socket.
         drop(UnixListener::bind(&path).unwrap());
         let control = Control::keep(&service, path.clone()).unwrap();
         (service, folder, path, control)
@@ -245,7 +245,8 @@ mod tests {
         assert!(note.exists() && !path.exists());
     }
 
-    /// Who connects and says nothing, or a byte now and then, holds nobody up for long.
+    /// A client that connects and sends nothing, or a byte now and then, delays others only
+    /// briefly.
     #[test]
     fn who_does_not_come_to_an_end_is_not_waited_for() {
         let (_service, _folder, path, _control) = kept();

@@ -1,11 +1,11 @@
-//! What can go wrong with a volume as a whole.
+//! Errors of a volume as a whole.
 
 use block::BlockError;
 use devices::DeviceError;
 use layers::LayerError;
 use thiserror::Error;
 
-/// Why a volume could not be made, opened or closed.
+/// Error of making, opening or closing a volume.
 #[derive(Debug, Error)]
 pub enum VolumeError {
     /// The device could not be opened.
@@ -14,9 +14,9 @@ pub enum VolumeError {
     /// The stack could not be made or opened.
     #[error("{device}: {error}")]
     Layers {
-        /// The device below.
+        /// Name of the device below.
         device: String,
-        /// Why.
+        /// Error of the stack.
         error: LayerError,
     },
     /// A command of the volume's own failed, or the device went.
@@ -28,27 +28,27 @@ pub enum VolumeError {
          destroys what the device holds)"
     )]
     NoVolume {
-        /// The device that was looked at.
+        /// Name of the device that was looked at.
         device: String,
-        /// What is in the places of its headers.
+        /// Description of what is in the places of its headers.
         reason: String,
     },
     /// The device is too small for the stack.
     #[error("{device}: {reason}; with this stack the smallest possible size is {least}")]
     TooSmall {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// What does not fit.
+        /// Description of what does not fit.
         reason: String,
-        /// Bytes of a device that would do.
+        /// Least bytes of a device that suffices.
         least: u64,
     },
-    /// There is one, and it cannot be opened as it was asked.
+    /// There is a volume, and it cannot be opened as it was asked.
     #[error("{device}: {reason}")]
     Refused {
-        /// The device below.
+        /// Name of the device below.
         device: String,
-        /// Why, and what would be right.
+        /// Reason, and the remedy.
         reason: String,
     },
     /// The kernel has no ublk, or we may not use it.
@@ -57,15 +57,15 @@ pub enum VolumeError {
     /// The system refused something that a server needs.
     #[error("{action}: {source}")]
     System {
-        /// What was tried.
+        /// Action that was tried.
         action: String,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
 impl VolumeError {
-    /// Whether wrong use is the reason, not a failure on the way.
+    /// Returns true if the cause is wrong use, not a failure on the way.
     #[must_use]
     pub const fn is_wrong_use(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What the layers know of the device, as the header keeps it: JSON with the names of
+//! Facts of the device for the layers, as the header keeps them: JSON with the names of
 //! [`layers::Facts`].
 
 use layers::{EquationPiece, Facts, PatternTimes, Thresholds};
@@ -48,7 +48,7 @@ struct Kept {
     random_write: Vec<Piece>,
 }
 
-/// As text.
+/// Writes facts as text.
 pub fn to_text(facts: &Facts) -> String {
     let pieces = |pieces: &[EquationPiece]| {
         pieces.iter().map(|piece| (piece.to_bytes, piece.intercept_ns, piece.slope_ns)).collect()
@@ -65,10 +65,10 @@ pub fn to_text(facts: &Facts) -> String {
     serde_json::to_string(&kept).expect("numbers and lists become text")
 }
 
-/// From text.
+/// Reads facts from text.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why it is not valid.
 pub fn from_text(text: &str) -> Result<Facts, String> {
     let kept: Kept = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let pieces = |pieces: Vec<Piece>| {
@@ -84,7 +84,7 @@ pub fn from_text(text: &str) -> Result<Facts, String> {
         thresholds: kept.thresholds.map(|KeptThresholds(least)| least),
         sequential_write: pieces(kept.sequential_write),
         random_write: pieces(kept.random_write),
-        // Headers say it otherwise.
+        // Headers keep it in another way.
         staging_offset: None,
     })
 }

@@ -23,30 +23,30 @@ use crate::{Done, Request, Service, VolumeError};
 pub const FILE_NAME: &str = "volume";
 
 const FILE: INodeNo = INodeNo(2);
-/// Nothing of it changes.
+/// Time for which the kernel may cache attributes: they do not change.
 const KEPT: Duration = Duration::from_secs(3600);
 /// Longest write that the kernel hands over at once, in bytes.
 const MOST_BYTES: u32 = 1 << 20;
 /// Requests that the kernel has under way at a time.
 const MOST_UNDER_WAY: u16 = 128;
 
-/// The directory with the file, as long as it lives.
+/// The mounted directory with the file, as long as this lives.
 pub struct Mounted {
     session: BackgroundSession,
 }
 
 impl Mounted {
-    /// Takes the directory away. It fails while somebody has the file open.
+    /// Unmounts the directory. It fails while somebody has the file open.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn unmount(self) -> io::Result<()> {
         ended(self.session.umount_and_join())
     }
 }
 
-/// How a session came to its end. Whoever reads the kernel's last request while it is unmounted is
-/// told that the connection was aborted (`fuse_dev_do_read`), which is an end as any other.
+/// Gives the outcome of a session. The thread that reads the kernel's last request during an
+/// unmount may get an aborted connection (`fuse_dev_do_read`), which is a normal end.
 fn ended(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
@@ -54,7 +54,7 @@ fn ended(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Puts the file [`FILE_NAME`] of a volume into an empty directory. Only its owner may use it.
+/// Mounts an empty directory with the file [`FILE_NAME`] of a volume. Only its owner may use it.
 ///
 /// # Errors
 /// [`VolumeError::System`].
@@ -120,7 +120,7 @@ fn empty(reply: ReplyEmpty) -> Done {
 
 impl Filesystem for OneFile {
     fn init(&mut self, _: &Asked, config: &mut KernelConfig) -> io::Result<()> {
-        // A kernel that has less takes less.
+        // A kernel with a lower limit takes less.
         let _ = config.set_max_write(MOST_BYTES);
         let _ = config.set_max_background(MOST_UNDER_WAY);
         let _ = config.set_congestion_threshold(MOST_UNDER_WAY);
@@ -145,7 +145,7 @@ impl Filesystem for OneFile {
         }
     }
 
-    /// A volume has the size, the owner and the times that it has.
+    /// The size, the owner and the times of a volume do not change.
     fn setattr(
         &self,
         _: &Asked,
@@ -219,7 +219,7 @@ impl Filesystem for OneFile {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        // What lies behind the end is not there: a file is read up to its end.
+        // Bytes behind the end do not exist: a file is read up to its end.
         let left = self.service.capacity_bytes().saturating_sub(offset);
         let length = u64::from(size).min(left) as u32;
         let done = move |outcome: Result<Data, Failure>| match outcome {
@@ -246,7 +246,7 @@ impl Filesystem for OneFile {
             return reply.error(Errno::ENOSPC);
         }
         let is_fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
-        // The kernel hands no hint over.
+        // The kernel hands over no hint.
         let (data, lifetime) = (Bytes::copy_from_slice(data), Lifetime::NotSet);
         let done = move |outcome: Result<Data, Failure>| match outcome {
             Ok(_) => reply.written(length),
@@ -260,7 +260,7 @@ impl Filesystem for OneFile {
     }
 
     fn flush(&self, _: &Asked, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // Told when somebody closes the file, which promises nothing.
+        // It is called when somebody closes the file, and promises nothing.
         reply.ok();
     }
 
@@ -274,14 +274,18 @@ impl Filesystem for OneFile {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        // A hole reads as zeros, and the kernel's loop device asks for zeros by making holes.
+        // A hole reads as zeros, and the kernel's loop device turns each discard into a hole. Where
+        // zeros would have to be written it is refused.
         let unmaps = mode & libc::FALLOC_FL_PUNCH_HOLE != 0;
+        if unmaps && self.service.shape().zeroing_bytes.is_none() {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
         match mode & !libc::FALLOC_FL_KEEP_SIZE {
             libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE => {
                 let request = Request::Zero { offset, length, is_fua: false, unmaps };
                 self.service.submit(request, empty(reply));
             }
-            // Its bytes are there.
+            // Its bytes are allocated.
             0 => reply.ok(),
             _ => reply.error(Errno::EOPNOTSUPP),
         }

@@ -11,24 +11,24 @@ pub const HEADER_BYTES: usize = 4096;
 
 const MAGIC: [u8; 8] = *b"FWVOLUME";
 const VERSION: u16 = 1;
-/// Where the text of the stack begins, and that of the facts behind it.
+/// Place of the text of the stack; that of the facts follows it.
 const TEXT: usize = 136;
 /// Longest stack, facts and path together, in bytes.
 const MOST_TEXT: usize = HEADER_BYTES - TEXT;
-/// Where it says when all was read last, if texts leave the place.
+/// Place of the time when all was read last, if the texts leave room.
 const SCRUBBED: usize = HEADER_BYTES - 8;
 /// Greatest generation and number of openings: both grow, and must not begin again at 0.
 const MOST_COUNTED: u64 = u64::MAX >> 1;
-/// What has to change for another size is noted behind the first header, and is not done.
+/// Flag: changes for another size are noted behind the first header, and are not made yet.
 pub(crate) const RESIZING: u64 = 1;
-/// The volume has a staging device.
+/// Flag: the volume has a staging device.
 const PAIRED: u64 = 2;
-/// Bits of what a program has to know to open a volume.
+/// Flags that a program has to know to open a volume.
 const KNOWN_INCOMPATIBLE: u64 = PAIRED | RESIZING;
-/// Bits of what it has to know to write to it: none yet.
+/// Flags that it has to know to write to it: none yet.
 const KNOWN_READ_ONLY: u64 = 0;
 
-/// What a device of a volume that has two holds of it.
+/// Part of a volume on one of its two devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The pages.
@@ -37,69 +37,69 @@ pub enum Role {
     Staging,
 }
 
-/// What one of a volume's two devices knows of the other.
+/// Knowledge that one of a volume's two devices has of the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// What this one is.
+    /// Part on this device.
     pub role: Role,
-    /// Whether the other is known to have a header of this generation: only the staging device's
-    /// may say no.
+    /// True if the other device is known to have a header of this generation; it may be false only
+    /// on the staging device.
     pub is_settled: bool,
-    /// Where the other was last.
+    /// Last place of the other device.
     pub other: String,
 }
 
-/// What a volume is, as it says itself.
+/// Header of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
-    /// Drawn when it was made.
+    /// UUID, drawn when it was made.
     pub uuid: Uuid,
-    /// Grows with each time that the header is written: the copy with the greater one holds.
+    /// Number that grows each time the header is written: the copy with the greater one is valid.
     pub generation: u64,
-    /// How often it was opened for writing.
+    /// Number of openings for writing.
     pub openings: u64,
-    /// Everything that was acknowledged is in its place, and nothing has to be recovered.
+    /// True if all that was acknowledged is in its place, and nothing has to be recovered.
     pub is_clean: bool,
-    /// Features without which it cannot be opened.
+    /// Flags of features without which it cannot be opened.
     pub incompatible: u64,
-    /// Features without which it can only be read.
+    /// Flags of features without which it can only be read.
     pub read_only_compatible: u64,
     /// Bytes of a sector of the device.
     pub sector_bytes: u32,
     /// Bytes of the device when it was made or resized; the copy at the end stands before them.
     pub device_bytes: u64,
-    /// Where the stack's part of the device begins, in bytes.
+    /// First byte of the stack's part of the device.
     pub data_offset: u64,
     /// Bytes of that part.
     pub data_bytes: u64,
-    /// Seed of whatever the layers draw.
+    /// Seed of all random draws of the layers.
     pub seed: u64,
-    /// Seconds since 1970 when it was made.
+    /// Time when it was made, in seconds since 1970.
     pub created_unix_s: u64,
-    /// Seconds since 1970 when the last pass over all that has checksums ended; 0 for never. It is
-    /// not kept where texts are so long that there is no room for it.
+    /// Time when the last pass over all that has checksums ended, in seconds since 1970; 0 for
+    /// never. It is not kept if texts are so long that there is no room for it.
     pub scrubbed_unix_s: u64,
-    /// The layers, as `flashwright layers` takes them; `direct` for none.
+    /// The layers, as `flashwright play --stack` takes them; `direct` for none.
     pub stack: String,
-    /// What they know of the device.
+    /// Facts of the device for the layers.
     pub facts: Facts,
-    /// What the device is to another, if the volume has two.
+    /// Knowledge of the other device, if the volume has two.
     pub pair: Option<Pair>,
 }
 
-/// Why bytes are no header that can be used.
+/// Reason why bytes are no header that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoHeader {
     /// Something else is there, or nothing.
     Foreign(&'static str),
     /// A header was there, and it is damaged.
     Damaged(String),
-    /// A newer program made it.
+    /// The header was made by a newer program.
     TooNew(String),
 }
 
 impl NoHeader {
-    /// In words.
+    /// Gives the reason in words.
     pub fn reason(&self) -> &str {
         match self {
             Self::Foreign(reason) => reason,
@@ -109,24 +109,24 @@ impl NoHeader {
 }
 
 impl Header {
-    /// Whether stack, facts and path fit in a header; otherwise by how many bytes they do not.
+    /// Checks that stack, facts and path fit in a header.
     ///
     /// # Errors
-    /// The bytes that are too many.
+    /// The number of bytes that are too many.
     pub fn room(stack: &str, about: &Facts, pair: Option<&Pair>) -> Result<(), usize> {
         let length = texts(stack, about, pair);
         if length > MOST_TEXT { Err(length - MOST_TEXT) } else { Ok(()) }
     }
 
-    /// Bytes of all texts.
+    /// Gives the bytes of all texts.
     fn texts(&self) -> usize {
         texts(&self.stack, &self.facts, self.pair.as_ref())
     }
 
-    /// One copy: `is_last` for the one at the end of the device.
+    /// Gives the bytes of one copy: `is_last` for the one at the end of the device.
     ///
     /// # Panics
-    /// If [`Header::room`] has none.
+    /// If [`Header::room`] fails.
     #[must_use]
     pub fn encode(&self, is_last: bool) -> [u8; HEADER_BYTES] {
         let about = facts::to_text(&self.facts);
@@ -166,7 +166,7 @@ impl Header {
         bytes
     }
 
-    /// The header in these bytes, which were found at the begin or, `is_last`, at the end.
+    /// Reads the header from bytes that were found at the beginning or, with `is_last`, at the end.
     ///
     /// # Errors
     /// [`NoHeader`].
@@ -241,32 +241,32 @@ impl Header {
         })
     }
 
-    /// What the layers know of the device.
+    /// Gives the facts of the device for the layers.
     #[must_use]
     pub fn layer_facts(&self) -> Facts {
         let staging_offset = self.pair.as_ref().map(|_| self.data_bytes);
         Facts { staging_offset, ..self.facts.clone() }
     }
 
-    /// What the layers know of the device, as text: JSON.
+    /// Gives the facts of the device for the layers, as text: JSON.
     #[must_use]
     pub fn facts_text(&self) -> String {
         facts::to_text(&self.facts)
     }
 
-    /// Features that this program does not know, and without which it may only read.
+    /// Gives the flags that this program does not know, and with which it may only read.
     #[must_use]
     pub const fn unknown_for_writing(&self) -> u64 {
         self.read_only_compatible & !KNOWN_READ_ONLY
     }
 
-    /// Whether a resize is under way: whoever opens the volume finishes it first.
+    /// Returns true if a resize is under way: it has to be finished when the volume is opened.
     #[must_use]
     pub const fn is_resizing(&self) -> bool {
         self.incompatible & RESIZING != 0
     }
 
-    /// Where the copy at the end of a device of this size begins.
+    /// Gives the first byte of the copy at the end of a device of this size.
     #[must_use]
     pub const fn last_place(device_bytes: u64) -> u64 {
         (device_bytes / HEADER_BYTES as u64 - 1) * HEADER_BYTES as u64
@@ -324,7 +324,7 @@ pub(crate) mod tests {
         assert_eq!(sample().encode(false)[128..136], [0; 8], "as ever, without a second device");
     }
 
-    /// Where texts reach so far it is not kept, and nothing else is taken for it.
+    /// Where texts reach that far the time is not kept, and no text is taken for it.
     #[test]
     fn the_time_of_the_last_scrub_is_kept_if_there_is_room() {
         let scrubbed_unix_s = 1_795_000_000;
@@ -346,7 +346,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The next opening would begin at 0, and the older copy be the newer one.
+    /// Otherwise the next opening would begin at 0, and the older copy would be the newer one.
     #[test]
     fn a_generation_that_could_not_grow_is_no_header() {
         for (generation, openings) in [(u64::MAX, 1), (1, u64::MAX)] {
@@ -370,7 +370,7 @@ pub(crate) mod tests {
         assert_eq!(zeros.reason(), "zeros");
     }
 
-    /// Of version 1, as it was written once: volumes of users look like this.
+    /// A header of version 1, as it was once written: volumes of users look like this.
     #[test]
     fn the_bytes_of_version_1_stay_what_they_are() {
         let bytes = sample().encode(false);

@@ -8,23 +8,23 @@ use layers::StackMemory;
 
 use crate::{Header, VolumeError};
 
-/// Requests under way, if nobody says otherwise.
+/// Bytes of requests under way by default.
 const REQUEST_BYTES: u64 = 128 << 20;
-/// Less would let few requests through at a time.
+/// Least bytes of requests: fewer would let few requests through at a time.
 const LEAST_REQUEST_BYTES: u64 = 4 << 20;
-/// Longest command where memory is limited: longer ones get places on huge pages.
+/// Longest command where memory is limited: longer ones get buffers on huge pages.
 const LIMITED_COMMAND_BYTES: u32 = 256 << 10;
-/// Fewest commands at a device there.
+/// Least commands under way at a device where memory is limited.
 const LEAST_COMMANDS: u32 = 4;
-/// A device gets this part of all.
+/// A device gets this fraction of all memory: 1 / 8.
 const DEVICE_SHARE: u64 = 8;
 
-/// What a device may have under way.
+/// Limits of the commands under way at a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Depth {
-    /// Commands.
+    /// Number of commands.
     pub commands: u32,
-    /// Bytes of each.
+    /// Most bytes of each.
     pub most_bytes: u32,
 }
 
@@ -35,7 +35,7 @@ impl From<u32> for Depth {
 }
 
 impl Depth {
-    /// So many commands, or fewer, if a volume may take `memory` in all.
+    /// Gives so many commands, or fewer, if a volume may take `memory` in all.
     pub fn within(commands: u32, memory: Option<u64>) -> Self {
         let Some(memory) = memory else { return commands.into() };
         let most = memory / DEVICE_SHARE / command_bytes(LIMITED_COMMAND_BYTES);
@@ -44,30 +44,30 @@ impl Depth {
     }
 }
 
-/// A file or block device has a place for what each command reads and one for what it writes, and
-/// such places for long ones (`devices::buffers`).
+/// Gives the memory of a command: a file or block device has a buffer for its reads and one for its
+/// writes, and others for long commands (`devices::buffers`).
 const fn command_bytes(most_bytes: u32) -> u64 {
     let (short, long) = (256 << 10, most_bytes.next_multiple_of(2 << 20));
     if most_bytes <= short { 2 * most_bytes as u64 } else { 2 * (short + long) as u64 }
 }
 
-/// The most that a volume takes in memory, in bytes. The program around it, and what an emulated
-/// drive or a device in memory holds, are not in it.
+/// Most memory that a volume takes, in bytes. The program around it, and the contents of an
+/// emulated drive or a device in memory, are not included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeMemory {
-    /// Its layers; or why nothing bounds them, or why they are not known.
+    /// Memory of its layers; or the reason why it has no bound, or is not known.
     pub layers: Result<StackMemory, String>,
-    /// Devices below.
+    /// Number of devices below.
     pub devices: u32,
-    /// Commands under way at them.
+    /// Bytes of commands under way at the devices.
     pub device_bytes: u64,
-    /// Requests under way: who asks more waits.
+    /// Bytes of requests under way: further requests wait.
     pub request_bytes: u64,
 }
 
 impl VolumeMemory {
-    /// Of a volume with this header, whose devices have so many bytes for its stack and these
-    /// commands under way. Requests have what is left of `most`.
+    /// Computes the memory of a volume with this header, whose devices have so many bytes for its
+    /// stack and these commands under way. Requests get the rest of `most`.
     pub(crate) fn of(header: &Header, data_bytes: u64, depth: Depth, most: Option<u64>) -> Self {
         let limits = Limits {
             capacity_bytes: data_bytes,
@@ -87,7 +87,7 @@ impl VolumeMemory {
         memory
     }
 
-    /// All of it, if something bounds the layers.
+    /// Gives the sum, if the memory of the layers has a bound.
     #[must_use]
     pub fn most_bytes(&self) -> Option<u64> {
         self.layers.as_ref().ok().map(|layers| self.with(layers))
@@ -97,7 +97,7 @@ impl VolumeMemory {
         layers.most_bytes() + self.device_bytes + self.request_bytes
     }
 
-    /// A limit that suffices: with more, devices get more, too.
+    /// Gives a limit that suffices: with a higher limit, devices get more, too.
     fn enough_bytes(&self, layers: &StackMemory) -> u64 {
         let needed = layers.most_bytes() + LEAST_REQUEST_BYTES;
         let least = u64::from(LEAST_COMMANDS) * command_bytes(LIMITED_COMMAND_BYTES);
@@ -105,10 +105,10 @@ impl VolumeMemory {
         (needed * DEVICE_SHARE / (DEVICE_SHARE - devices)).max(needed + devices * least)
     }
 
-    /// Whether it is no more than that.
+    /// Checks that it is within a limit.
     ///
     /// # Errors
-    /// [`VolumeError::Refused`] if it is, or may be.
+    /// [`VolumeError::Refused`] if it is not, or may not be.
     pub(crate) fn check(&self, device: &str, most: Option<u64>) -> Result<(), VolumeError> {
         let Some(most) = most else { return Ok(()) };
         let refused = |reason| VolumeError::Refused { device: device.to_owned(), reason };

@@ -1,4 +1,4 @@
-//! What a volume has done, as numbers and as the text that Prometheus reads.
+//! Metrics of a volume, as numbers and as the text that Prometheus reads.
 
 use std::fmt::{Display, Write as _};
 
@@ -8,29 +8,29 @@ use units::{IoOp, Nanos};
 
 use crate::Header;
 
-/// Latencies are counted below 1, 2, 4, ... microseconds, the last one above all.
+/// Number of buckets of latencies: below 1, 2, 4, ... microseconds, and the last one above all.
 const BUCKETS: usize = 26;
 
-/// What was done of one kind.
+/// Counts of requests or commands of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpFigures {
-    /// Those that succeeded.
+    /// Number that succeeded.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of those.
     pub bytes: u64,
-    /// Those that failed.
+    /// Number that failed.
     pub failed: u64,
-    /// Nanoseconds of all that ended.
+    /// Sum of the latencies of all that ended, in nanoseconds.
     pub latency_ns: u64,
-    /// Of those, by time: number n counts what took less than 2^n microseconds and no less than
-    /// half of that; the last one, what took longer.
+    /// Number that ended by latency: bucket n has those below 2^n microseconds and not below half
+    /// of that; the last one has all longer ones.
     pub by_time: [u64; BUCKETS],
 }
 
 impl OpFigures {
     pub(crate) const BUCKETS: usize = BUCKETS;
 
-    /// Where a latency is counted.
+    /// Gives the bucket of a latency.
     pub(crate) fn bucket(latency_ns: Nanos) -> usize {
         let micros = latency_ns / 1000;
         ((u64::BITS - micros.leading_zeros()) as usize).min(BUCKETS - 1)
@@ -62,54 +62,54 @@ impl OpFigures {
 /// One counter of one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerFigure {
-    /// Place of the layer, 0 at the top.
+    /// Level of the layer, 0 at the top.
     pub level: usize,
-    /// Its name.
+    /// Name of the layer.
     pub layer: &'static str,
-    /// Name, with the unit last.
+    /// Name of the counter, with the unit last.
     pub name: &'static str,
-    /// One line.
+    /// Description, in one line.
     pub help: &'static str,
-    /// Goes up and down.
+    /// True if it is a level that goes up and down.
     pub is_level: bool,
-    /// How many.
+    /// Value of the counter.
     pub value: u64,
 }
 
-/// What a volume has done since it was opened.
+/// Metrics of a volume since it was opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-    /// The volume.
+    /// Header of the volume.
     pub header: Header,
     /// Bytes that its users have.
     pub capacity_bytes: u64,
-    /// Nanoseconds since it was opened.
+    /// Time since it was opened, in nanoseconds.
     pub open_ns: Nanos,
-    /// What clients asked, by [`IoOp`].
+    /// Requests of clients, by [`IoOp`].
     pub requests: [OpFigures; IoOp::ALL.len()],
-    /// Requests under way.
+    /// Number of requests under way.
     pub outstanding: u64,
-    /// Most memory that they take.
+    /// Most memory that they take, in bytes.
     pub request_memory_bytes: u64,
-    /// Most memory that the volume takes, if something bounds it.
+    /// Most memory that the volume takes, in bytes, if it has a bound.
     pub memory_most_bytes: Option<u64>,
-    /// What the device was sent, by [`IoOp`].
+    /// Commands that the device was sent, by [`IoOp`].
     pub below: [OpFigures; IoOp::ALL.len()],
     /// Counters of the layers, from the top down.
     pub layers: Vec<LayerFigure>,
-    /// What the flash of the device did, where somebody can tell: an emulated drive.
+    /// Work of the device's flash, if it is known: for an emulated drive.
     pub flash: Option<FlashWork>,
-    /// How worn that flash is, where somebody can tell.
+    /// Wear of that flash, if it is known.
     pub wear: Option<FlashWear>,
-    /// What its dies did, where somebody can tell.
+    /// Times of its dies, if they are known.
     pub dies: Option<DieTime>,
     /// Passes over all that has checksums that ended since it was opened.
     pub scrubs: u64,
-    /// What happened first to make it of no use, if something did.
+    /// First failure that made it unusable, if there was one.
     pub broken: Option<String>,
 }
 
-/// Counts what the device below is sent.
+/// Counts the commands that the device below is sent.
 #[derive(Debug, Default)]
 pub struct Gauge {
     pub(crate) below: [OpFigures; IoOp::ALL.len()],
@@ -123,7 +123,7 @@ impl Watch for Gauge {
     }
 }
 
-/// Counters of all layers.
+/// Gives the counters of all layers.
 pub(crate) fn of_layers(stack: &Stack) -> Vec<LayerFigure> {
     let mut figures = Vec::new();
     let mut counts = Vec::new();
@@ -146,7 +146,7 @@ pub(crate) fn of_layers(stack: &Stack) -> Vec<LayerFigure> {
     figures
 }
 
-/// The text format of Prometheus, version 0.0.4.
+/// Writes the text format of Prometheus, version 0.0.4.
 #[must_use]
 pub fn prometheus(figures: &Figures) -> String {
     let mut text = Text { volume: figures.header.uuid.to_string(), families: Vec::new() };
@@ -203,20 +203,20 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// Lines by metric, as the format wants those of one together.
+/// Lines by metric, as the format needs those of one metric together.
 struct Text {
     volume: String,
-    /// Name, and its lines.
+    /// Names of metrics, each with its lines.
     families: Vec<(String, String)>,
 }
 
 impl Text {
-    /// One value of a metric.
+    /// Adds one value of a metric.
     fn put(&mut self, name: &str, kind: &str, help: &str, labels: &str, value: &dyn Display) {
         self.put_part(name, "", kind, help, labels, value);
     }
 
-    /// One value of a metric that has several, by the `end` of their names.
+    /// Adds one value of a metric that has several, by the `end` of their names.
     fn put_part(
         &mut self,
         name: &str,
@@ -260,7 +260,7 @@ impl Text {
         }
     }
 
-    /// What was done of each kind.
+    /// Adds the counts of each kind of request or command.
     fn put_ops(&mut self, what: &str, which: &str, all: &[OpFigures; IoOp::ALL.len()]) {
         for op in IoOp::ALL {
             let (one, labels) = (&all[op as usize], format!("op=\"{}\"", op.name()));

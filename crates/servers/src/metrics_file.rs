@@ -1,5 +1,5 @@
-//! What a volume has done, in a file for Prometheus' node exporter (its textfile collector):
-//! nothing listens anywhere.
+//! Metrics of a volume in a file for Prometheus' node exporter (its textfile collector): no port is
+//! opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use crate::{Service, VolumeError, prometheus};
 
-/// What every file of metrics begins with.
+/// Beginning of every file of metrics.
 const BEGINNING: &[u8] = b"# HELP flashwright_";
 
-/// A file that is replaced now and then, as long as this lives. It keeps what it had at the end.
+/// A file that is replaced now and then, as long as this lives. It keeps its last content.
 pub struct MetricsFile {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -27,7 +27,7 @@ impl MetricsFile {
     ///
     /// # Errors
     /// [`VolumeError::Refused`] if something else is there, [`VolumeError::System`] if it cannot be
-    /// written now. What fails later is tried again.
+    /// written now. Later failures are tried again.
     pub fn keep(
         service: &Arc<Service>,
         path: PathBuf,
@@ -73,8 +73,8 @@ impl Drop for MetricsFile {
     }
 }
 
-/// What is there, if that is not ours to replace: only a file of metrics is, and an empty one. The
-/// rule of all other files that are written is in `python/flashwright/outputs.py`.
+/// Tells why a file must not be replaced: only a file of metrics may be, or an empty one. The rule
+/// for all other files that are written is in `python/flashwright/outputs.py`.
 fn somebodys(path: &Path) -> io::Result<Option<&'static str>> {
     let about = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -94,7 +94,7 @@ fn somebodys(path: &Path) -> io::Result<Option<&'static str>> {
     Ok((!is_ours).then_some("holds something else than metrics"))
 }
 
-/// Writes beside it, under a name that nobody can guess and that is new, so that nothing is written
+/// Writes a new file beside it, under a name that cannot be guessed, so that nothing is written
 /// through a link.
 fn write(service: &Service, path: &Path) -> io::Result<()> {
     let Some(figures) = service.figures() else { return Ok(()) };
@@ -183,7 +183,7 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(at("notes")).unwrap(), "what I know");
         assert!(!at("nowhere").exists());
-        // What the name beside it was, once: a link there is nobody's way to another file.
+        // This was once the name of the new file: a link there leads to no other file.
         std::os::unix::fs::symlink(at("notes"), at("volume.prom.new")).unwrap();
         MetricsFile::keep(&service, at("volume.prom"), Duration::from_secs(3600)).unwrap();
         assert_eq!(fs::read_to_string(at("notes")).unwrap(), "what I know");

@@ -1,22 +1,23 @@
-//! Another UUID for a volume: a copy of one needs it to be used beside the original.
+//! A new UUID for a volume: a copy of one needs it to be used beside the original.
 //!
 //! The UUID is in the headers of both devices, and in the directory of SQLite's files. The staging
-//! device's last header and the directory's spare copies get the new one first: who looks for the
-//! old one passes them over. The headers of the pages' device then decide, as ever with the first
-//! copy that is whole; what still has the old UUID is written last.
+//! device's last header and the directory's spare copies get the new one first: a reader of the old
+//! one ignores them. Then the headers of the pages' device decide, as always by the first copy that
+//! is whole; places that still have the old UUID are written last.
 
 use block::{BlockDevice, BlockError, Store};
 use devices::Access;
 use uuid::Uuid;
 
 use crate::files::{self, FilesError};
-use crate::found::{find, write, write_header};
+use crate::headers::{find, write, write_header};
+use crate::layout::refused;
 use crate::restage::{QUEUE_DEPTH, opened};
 use crate::staging::{self, Second, absolute, same_device};
-use crate::volume::{Closed, Volume, refused};
+use crate::volume::{Closed, Volume};
 use crate::{Header, Pair, Role, VolumeError};
 
-/// What became of a volume.
+/// Result of a new UUID.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Renewed {
     /// Its UUID before.
@@ -25,11 +26,12 @@ pub struct Renewed {
     pub header: Header,
 }
 
-/// Gives a volume another UUID. It must have been closed. Its staging device, which is at `given`
-/// or where it was last, gets it, too.
+/// Gives a volume a new UUID. It must have been closed. Its staging device, which is at `given` or
+/// at its last place, gets it, too.
 ///
 /// # Errors
-/// [`VolumeError`]: above all if it was not closed, or its staging device is that of the original.
+/// [`VolumeError`]: in particular if it was not closed, or its staging device is that of the
+/// original.
 pub fn new_uuid(device: &str, given: Option<&str>) -> Result<Renewed, VolumeError> {
     let (first, mut header) = opened(device)?;
     if !header.is_clean {
@@ -38,7 +40,7 @@ pub fn new_uuid(device: &str, given: Option<&str>) -> Result<Renewed, VolumeErro
             format!(
                 "volume {} was not closed: it was copied while it was in use, so that its pages \
                  may be of different moments, or its server was killed. Copy it again when it is \
-                 closed, or recover it as it is: `flashwright volume serve {device} --nbd SOCKET`, \
+                 closed, or recover it as it is: `flashwright serve {device} --nbd SOCKET`, \
                  and Ctrl-C",
                 header.uuid
             ),
@@ -51,7 +53,7 @@ pub fn new_uuid(device: &str, given: Option<&str>) -> Result<Renewed, VolumeErro
     renew(first, header, second, device, Uuid::new_v4())
 }
 
-/// Whether a staging device is this copy's own, and not still that of the original.
+/// Checks that a staging device is this copy's own, and not still that of the original.
 fn belongs_here(
     device: &str,
     place: &str,
@@ -78,7 +80,7 @@ fn belongs_here(
     Err(VolumeError::Refused { device: device.to_owned(), reason })
 }
 
-/// Does so with devices that are open, of a volume that was closed.
+/// Gives a new UUID to a volume that was closed, on devices that are open.
 pub(crate) fn renew(
     first: Box<dyn BlockDevice>,
     header: Header,
@@ -96,13 +98,13 @@ pub(crate) fn renew(
         let last = Header::last_place(second.header.device_bytes);
         write(&mut *second.device, last, &second.header.encode(true))?;
     }
-    // A crash before this leaves the volume with the UUID that it had.
+    // A crash before this leaves the volume with its old UUID.
     write_header(&mut *first, &header)?;
     if let Some(second) = &mut second {
         write_header(&mut *second.device, &second.header)?;
     }
     let header = if has_files {
-        // So that no copy of the directory looks like that of another volume.
+        // No copy of the directory should look like that of another volume.
         with_files(first, header, second, (uuid, uuid))?.0.header
     } else {
         header
@@ -110,7 +112,7 @@ pub(crate) fn renew(
     Ok(Renewed { before, header })
 }
 
-/// What the staging device's header is going to say.
+/// Writes the future header of the staging device.
 fn announce(second: &mut Second, device: &str, header: &Header) -> Result<(), VolumeError> {
     let own = &mut second.header;
     (own.uuid, own.generation, own.openings) = (header.uuid, header.generation, header.openings);
@@ -120,7 +122,7 @@ fn announce(second: &mut Second, device: &str, header: &Header) -> Result<(), Vo
         return Err(refused(&*second.device, "it has shrunk: give it its size back".to_owned()));
     }
     let names = Pair { role: Role::Staging, is_settled: true, other: absolute(device) };
-    // Where the other device is, is said for people: without room for it, the old place stays.
+    // The place of the other device is told for people: without room for it, the old place stays.
     if Header::room(&own.stack, &own.facts, Some(&names)).is_ok() {
         own.pair = Some(names);
     } else if let Some(pair) = &mut own.pair {
@@ -130,7 +132,7 @@ fn announce(second: &mut Second, device: &str, header: &Header) -> Result<(), Vo
 }
 
 /// Opens the volume, gives the spare copies of its directory of files an owner, and closes it.
-/// Whether it holds files.
+/// Returns true if it holds files.
 fn with_files(
     first: Box<dyn BlockDevice>,
     header: Header,

@@ -1,5 +1,5 @@
-//! A new UUID for a volume: power cuts at any write on the way, with and without a staging device,
-//! with files of SQLite; copies beside their originals; what is refused.
+//! Tests of a new UUID for a volume: power cuts at any write on the way, with and without a staging
+//! device, with files of SQLite; copies beside their originals; refusals.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ const STACKS: [&str; 4] = [
 const NEW: Uuid = Uuid::from_u128(0x5eed);
 const NAMES: [&str; 2] = ["app.db", "app.db-wal"];
 
-/// What a file of this name holds.
+/// Gives the content of a file of this name.
 fn content(name: &str) -> Vec<u8> {
     name.bytes().cycle().take(100_000 + name.len()).collect()
 }
@@ -70,7 +70,7 @@ impl Two {
     }
 }
 
-/// A volume that was closed, with something in it.
+/// Makes a volume that was closed, with something in it.
 fn prepared(stack: &str, is_paired: bool, has_files: bool, dice: &mut Dice) -> (Two, Vec<u8>) {
     let used = used(stack, 8, 4 << 20, false, dice);
     let homes = Shared::new(8, used.bytes, dice.seed());
@@ -79,7 +79,7 @@ fn prepared(stack: &str, is_paired: bool, has_files: bool, dice: &mut Dice) -> (
         two.change(true).unwrap();
     }
     if has_files {
-        // What is there is not zero: a new volume is.
+        // Its content is not zero, unlike that of a new volume.
         let mut volume = two.open();
         Store::new(volume.device()).write(0, &vec![0; 1 << 20]).unwrap();
         volume.close().unwrap();
@@ -90,7 +90,7 @@ fn prepared(stack: &str, is_paired: bool, has_files: bool, dice: &mut Dice) -> (
     (two, used.held)
 }
 
-/// Cuts the power at a write, looks, and gives the UUID for good. Whether the cut came.
+/// Cuts the power at a write, checks, and then gives the UUID. Returns true if the cut came.
 fn cut_at(two: &Two, held: Option<&[u8]>, end: u64, dice: &mut Dice, said: &str) -> bool {
     let old = two.header().uuid;
     two.cut_after(Some(end));
@@ -135,7 +135,7 @@ fn a_power_cut_at_any_write_leaves_the_old_or_the_new_uuid_and_all_data() {
                 let said = format!(
                     "{stack}, pair: {is_paired}, files: {has_files}, SEED={first}, cut {end}"
                 );
-                // Each turn begins with another UUID than the one that it ends with.
+                // Each turn begins with another UUID than the one with which it ends.
                 let begun = {
                     let mut header = two.header();
                     let second = two.second(&mut header);
@@ -263,12 +263,12 @@ fn a_volume_that_was_not_closed_or_is_in_use_keeps_its_uuid() {
     refused(new_uuid(&copies.name("slow"), None));
     drop(volume);
     let said = refused(new_uuid(&copies.name("slow"), None));
-    assert!(said.contains("was not closed") && said.contains("volume serve"), "{said}");
+    assert!(said.contains("was not closed") && said.contains("flashwright serve"), "{said}");
     assert_eq!(copies.uuid("slow"), old);
     assert!(!about(&copies.name("slow"), None).unwrap().header.is_clean);
 }
 
-/// Copies of the directory beyond what was written over are no files any more.
+/// Copies of the directory behind something else that was written over them are no files any more.
 #[test]
 fn what_was_put_over_files_is_not_written_to() {
     let mut dice = Dice::new(1);

@@ -1,61 +1,55 @@
-//! Another size for a volume. It is opened and closed first, so that all its pages are at home.
-//! Then the layers say what has to change ([`layers::resize`]); that is noted between the first
-//! header and the stack's part, and a header says so. From there on whoever opens the volume makes
-//! the changes, however often that is cut short (`docs/formats/volume.md`).
+//! Resizing of a volume. It is opened and closed first, so that all its pages are at home. Then the
+//! layers give the changes ([`layers::resize`]); these are noted between the first header and the
+//! stack's part, and a header is marked. From then on each opening of the volume makes the changes,
+//! however often it is interrupted (`docs/formats/volume.md`).
 
-mod note;
 mod used;
 
 use std::path::Path;
 
-use block::{BlockDevice, BlockError, Failure, Limits, Part, Store};
+use block::{BlockDevice, Limits, Part};
 use devices::Access;
-use layers::{Change, LayerError};
+use layers::LayerError;
 use units::Progress;
 
-use crate::found::{find, write, write_header};
-use crate::header::RESIZING;
-use crate::volume::{
-    ALIGN_BYTES, About, Closed, LEAST_BYTES, Opening, Volume, layers_failed, open_device, refused,
-};
+use crate::changes::{Note, begin, finish};
+use crate::device::open_device;
+use crate::headers::{About, find, write_header};
+use crate::layout::{ALIGN_BYTES, LEAST_BYTES, layers_failed, refused};
+use crate::volume::{Closed, Opening, Volume};
 use crate::{HEADER_BYTES, Header, Pair, Role, VolumeError};
 
-use note::Note;
-
-/// Bytes that are copied or cleared at a time.
-const STEP_BYTES: u64 = 1 << 20;
-
-/// What is to be resized, and how.
+/// Arguments of a resize.
 #[derive(Clone, Debug)]
 pub struct Resizing {
     /// The device, as [`devices::open`] takes it.
     pub device: String,
     /// Bytes of the device, or of the part of it that the volume takes: a multiple of 4096. Without
-    /// it, all that the device has now.
+    /// it, all bytes that the device has now.
     pub size_bytes: Option<u64>,
-    /// What lies beyond the new end may be lost.
+    /// True if data beyond the new end may be lost.
     pub destroys: bool,
 }
 
-/// What became of a volume.
+/// Result of a resize.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resized {
-    /// The header now.
+    /// Present header.
     pub header: Header,
     /// Bytes that its users had before.
     pub before_bytes: u64,
-    /// Bytes that they have.
+    /// Bytes that its users have now.
     pub capacity_bytes: u64,
 }
 
-/// Gives a volume another size. A file becomes larger or smaller with it; of a block device more or
-/// less is taken. One that was not closed is recovered first. The progress counts bytes that are
-/// read to see whether they hold anything.
+/// Resizes a volume. A file grows or shrinks with it; of a block device more or less is used. A
+/// volume that was not closed is recovered first. The progress counts bytes that are read to find
+/// out if they hold data.
 ///
 /// # Errors
-/// [`VolumeError`]: above all if data lies beyond the new end, with the smallest size that is
-/// possible, or if a layer of the stack cannot be resized. The volume is as it was then, unless a
-/// command failed while its layout changed: then the next opening goes on with that.
+/// [`VolumeError`]: in particular if data lies beyond the new end, with the smallest possible size,
+/// or if a layer of the stack cannot be resized. The volume is unchanged then, unless a command
+/// failed while its layout changed: then the next opening goes on with that.
 pub fn resize(wanted: &Resizing, progress: &Progress) -> Result<Resized, VolumeError> {
     let spec = &wanted.device;
     let path = Path::new(spec.trim());
@@ -77,7 +71,7 @@ pub fn resize(wanted: &Resizing, progress: &Progress) -> Result<Resized, VolumeE
     }
     let resized = on_device(wanted, size, is_file, progress);
     match &resized {
-        // What was refused has changed nothing; a resize that is noted needs the file as it is.
+        // A refused resize has changed nothing; one that is noted needs the file as it is.
         Err(error) if size > before && error.is_wrong_use() && !is_under_way(spec) => {
             devices::resize_file(path, before)?;
         }
@@ -102,7 +96,7 @@ fn on_device(
     let device = open_device(&wanted.device, Access::DestroyData, depth)?;
     let (mut device, mut resized) = resize_on(device, size, wanted.destroys, progress)?;
     if is_file && size < device.info().limits.capacity_bytes {
-        // The file is about to end there: the last header has to be before that.
+        // The file is about to end there: the last header has to lie before that.
         let header = &mut resized.header;
         header.generation += 1;
         header.device_bytes = size;
@@ -122,7 +116,7 @@ pub(crate) fn resize_on(
     if let Some(Pair { role: Role::Staging, other, .. }) = &header.pair {
         let reason = format!(
             "it is the staging device of volume {}, whose pages lie on {other}, and is resized by \
-             nothing: `flashwright volume restage` puts a larger one in its place",
+             nothing: `flashwright volume change --new-staging` puts a larger one in its place",
             header.uuid
         );
         return Err(refused(&*device, reason));
@@ -131,7 +125,7 @@ pub(crate) fn resize_on(
         return Err(refused(
             &*device,
             "it has a staging device, and cannot be resized: take that away first (`flashwright \
-             volume restage --none`), and give it again afterwards"
+             volume change --no-staging`), and give it again afterwards"
                 .to_owned(),
         ));
     }
@@ -155,13 +149,13 @@ pub(crate) fn resize_on(
     Ok((device, Resized { header, before_bytes, capacity_bytes: new.capacity_bytes }))
 }
 
-/// What the stack's part is going to have, and its users.
+/// New sizes of the stack's part, and of its users.
 struct NewSize {
     data_bytes: u64,
     capacity_bytes: u64,
 }
 
-/// Looks whether a volume can have this size, without changing it.
+/// Finds out if a volume can have this size, without changing it.
 fn new_size(
     volume: &mut Volume,
     size: u64,
@@ -176,7 +170,7 @@ fn new_size(
         let limits = Limits { capacity_bytes: data_bytes, ..limits };
         layers::capacity(&header.stack, &header.facts, header.seed, limits)
     };
-    // Whether its layers can be resized at all.
+    // This fails if its layers cannot be resized at all.
     capacity(header.data_bytes).map_err(|error| layers_failed(&name, error))?;
     let end = match size.checked_sub(LEAST_BYTES) {
         Some(_) => Header::last_place(size) / ALIGN_BYTES * ALIGN_BYTES,
@@ -226,7 +220,7 @@ fn new_size(
     )))
 }
 
-/// The smallest size of a device on which the stack gives `needed` bytes, in steps of 1 MiB.
+/// Finds the smallest size of a device on which the stack gives `needed` bytes, in steps of 1 MiB.
 fn smallest(
     header: &Header,
     needed: u64,
@@ -246,8 +240,8 @@ fn smallest(
     size.max(LEAST_BYTES)
 }
 
-/// The last header belongs to the end of the device: where it has grown or shrunk since, it does
-/// from now on. So one of both copies is found whatever happens to the other.
+/// Moves the last header to the end of the device, if that has grown or shrunk. So one of both
+/// copies is found whatever happens to the other.
 fn take_all(device: &mut dyn BlockDevice, header: &mut Header) -> Result<(), VolumeError> {
     let capacity = device.info().limits.capacity_bytes;
     if header.device_bytes != capacity {
@@ -256,122 +250,6 @@ fn take_all(device: &mut dyn BlockDevice, header: &mut Header) -> Result<(), Vol
         write_header(device, header)?;
     }
     Ok(())
-}
-
-/// Notes durably what is to be changed. From then on it will be.
-fn begin(
-    device: &mut dyn BlockDevice,
-    header: &mut Header,
-    note: &Note,
-) -> Result<(), VolumeError> {
-    let mut marked = header.clone();
-    marked.generation += 1;
-    marked.incompatible |= RESIZING;
-    let bytes = note.encode(&marked);
-    let room = header.data_offset - HEADER_BYTES as u64;
-    if bytes.len() as u64 > room {
-        return Err(refused(
-            device,
-            format!(
-                "what has to be moved is in too many pieces to be noted, {} bytes of {room}: \
-                 write less to it, or take another size",
-                bytes.len()
-            ),
-        ));
-    }
-    write(device, HEADER_BYTES as u64, &bytes)?;
-    let second = second_note(header);
-    if bytes.len() as u64 <= header.data_offset - second {
-        write(device, second, &bytes)?;
-    }
-    write_header(device, &marked)?;
-    *header = marked;
-    Ok(())
-}
-
-/// Where the second copy of a note is, if it is so short that there is room for two.
-const fn second_note(header: &Header) -> u64 {
-    let (begin, end) = (HEADER_BYTES as u64, header.data_offset);
-    begin + (end - begin).div_ceil(2).next_multiple_of(begin)
-}
-
-/// What a header that is marked so has noted: either copy is enough.
-pub(crate) fn noted(device: &mut dyn BlockDevice, header: &Header) -> Result<Note, VolumeError> {
-    let mut reasons = Vec::new();
-    for place in [HEADER_BYTES as u64, second_note(header)] {
-        match read_note(device, header, place) {
-            Ok(note) => return Ok(note),
-            Err(reason) => reasons.push(format!("at byte {place}: {reason}")),
-        }
-    }
-    Err(refused(
-        device,
-        format!("its resize was cut short and cannot be finished: {}", reasons.join("; ")),
-    ))
-}
-
-/// Reads no more than a note has: what lies behind it is not needed.
-fn read_note(device: &mut dyn BlockDevice, header: &Header, place: u64) -> Result<Note, String> {
-    let room = header.data_offset - place;
-    let mut store = Store::new(device);
-    let mut bytes = vec![0; HEADER_BYTES.min(room as usize)];
-    store.read(place, &mut bytes).map_err(|failure| failure.to_string())?;
-    let length = Note::length(&bytes).next_multiple_of(HEADER_BYTES as u64);
-    if length > bytes.len() as u64 && length <= room {
-        let mut rest = vec![0; length as usize - bytes.len()];
-        store.read(place + bytes.len() as u64, &mut rest).map_err(|failure| failure.to_string())?;
-        bytes.extend_from_slice(&rest);
-    }
-    Note::decode(&bytes, header)
-}
-
-/// Makes all changes that are noted, and then a header without the mark.
-pub(crate) fn finish(device: &mut dyn BlockDevice, header: &Header) -> Result<Header, VolumeError> {
-    let note = noted(device, header)?;
-    let name = device.info().name.clone();
-    let bytes = header.data_bytes.max(note.data_bytes);
-    let mut part =
-        Part::new(&mut *device, header.data_offset, bytes).in_sectors_of(header.sector_bytes);
-    apply(&note.changes, &mut Store::new(&mut part))
-        .map_err(|failure| BlockError::Failed { name, failure })?;
-    let header = Header {
-        generation: header.generation + 1,
-        incompatible: header.incompatible & !RESIZING,
-        data_bytes: note.data_bytes,
-        is_clean: true,
-        ..header.clone()
-    };
-    write_header(device, &header)?;
-    Ok(header)
-}
-
-/// Makes changes, durably.
-pub(crate) fn apply(changes: &[Change], store: &mut Store<'_>) -> Result<(), Failure> {
-    let steps = |bytes: u64| {
-        (0..bytes)
-            .step_by(STEP_BYTES as usize)
-            .map(move |from| (from, STEP_BYTES.min(bytes - from)))
-    };
-    let mut buffer = vec![0; STEP_BYTES as usize];
-    for change in changes {
-        match change {
-            Change::Zero { at, bytes } => {
-                buffer.fill(0);
-                for (from, length) in steps(*bytes) {
-                    store.write(at + from, &buffer[..length as usize])?;
-                }
-            }
-            Change::Put { at, data } => store.write(*at, data)?,
-            Change::Copy { from, to, bytes } => {
-                for (step, length) in steps(*bytes) {
-                    let buffer = &mut buffer[..length as usize];
-                    store.read(from + step, buffer)?;
-                    store.write(to + step, buffer)?;
-                }
-            }
-        }
-    }
-    store.flush()
 }
 
 #[cfg(test)]

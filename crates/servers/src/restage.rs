@@ -1,37 +1,38 @@
-//! Another place for the area of a volume that may lie on a staging device: there, or back on the
-//! device of everything else.
+//! Moving the area of a volume to a staging device, or back to the device of everything else.
 //!
-//! Its users keep all that they have, and as many bytes. All pages are at home first, so that a
-//! buffer's area is empty; a log's tables go with its area. The new one is laid out where the
-//! present form does not look; the header of the pages' device then says where it is, and with the
-//! first copy of that which is whole it is decided. A crash before leaves the volume as it was.
+//! The content and the size of the volume stay. All pages are at home first, so that a buffer's
+//! area is empty; a log's tables go with its area. The new area is laid out in a place that is not
+//! used yet; then the header of the pages' device names it, and its first whole copy decides. A
+//! crash before that leaves the volume as it was.
 
 use block::{BlockDevice, Immediate, Part};
 use devices::Access;
 use layers::Area;
 
-use crate::found::{clear_headers, find, write_header};
+use crate::device::open_device;
 use crate::header::{Pair, Role};
+use crate::headers::{clear_headers, find, write_header};
+use crate::layout::{check_room, layers_failed, refused};
 use crate::overlay::Overlay;
-use crate::staging::{self, Second, Staging, begin_on, same_device, write_headers};
-use crate::volume::{Closed, Volume, check_room, layers_failed, open_device, refused};
-use crate::{Header, VolumeError};
+use crate::staging::{self, Second, begin_on, same_device, write_headers};
+use crate::volume::{Closed, Volume};
+use crate::{Header, Staging, VolumeError};
 
 pub(crate) const QUEUE_DEPTH: u32 = 32;
-/// By how much a header's generation grows with a new staging device. One that was laid out and,
-/// after a crash, is not the volume's is so far ahead that no number of openings makes it look like
-/// the one that is.
+/// Growth of a header's generation with a new staging device. If one was laid out and, after a
+/// crash, is not the volume's, it is so far ahead that no number of openings makes it look like the
+/// present one.
 const LEAP: u64 = 1 << 32;
 
-/// Lays out the area of a volume on another device: in place of one that is gone or is to go, or
-/// of that on the device itself. Of a volume that was closed nothing is lost by that: a buffer's
-/// area is empty then, and a log's tables go with it. One without a staging device that was not
-/// closed is recovered first.
+/// Lays out the area of a volume on another device: in place of one that is lost or is to be
+/// replaced, or of the area on the device itself. A volume that was closed loses nothing by that: a
+/// buffer's area is empty then, and a log's tables go with it. A volume without a staging device
+/// that was not closed is recovered first.
 ///
 /// # Errors
-/// [`VolumeError`]: above all if it has a staging device and was not closed, and what the old
-/// device holds may not be lost (`loses`), the area does not fit, or it holds a log's tables and
-/// is gone.
+/// [`VolumeError`]: in particular if it has a staging device and was not closed, and the content of
+/// the old device may not be lost (`loses`), the area does not fit, or it holds a log's tables and
+/// is lost.
 pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, VolumeError> {
     let (mut first, header) = opened(device)?;
     let area = match header.pair {
@@ -40,8 +41,8 @@ pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, V
     };
     if same_device(&staging.device, device) {
         let reason = format!(
-            "a staging device has to be another device; `flashwright volume restage {device} \
-             --none` takes the one away that there is"
+            "a staging device has to be another device; `flashwright volume change {device} \
+             --no-staging` takes the one away that there is"
         );
         return Err(VolumeError::Refused { device: staging.device.clone(), reason });
     }
@@ -50,7 +51,7 @@ pub fn restage(device: &str, staging: &Staging, loses: bool) -> Result<Header, V
     give(first, header, (device, &staging.device), second, area)
 }
 
-/// The device of the pages, and its header.
+/// Opens the device of the pages; gives it with its header.
 pub(crate) fn opened(device: &str) -> Result<(Box<dyn BlockDevice>, Header), VolumeError> {
     let mut first = open_device(device, Access::DestroyData, QUEUE_DEPTH)?;
     let header = find(&mut *first)?.header;
@@ -65,7 +66,7 @@ pub(crate) fn opened(device: &str) -> Result<(Box<dyn BlockDevice>, Header), Vol
     Ok((first, header))
 }
 
-/// What goes with the area on the staging device that it has; nothing if that is gone.
+/// Gives the content of the area on the present staging device; an empty one if that is lost.
 fn left(
     first: &mut dyn BlockDevice,
     device: &str,
@@ -88,7 +89,7 @@ fn left(
         return Err(refused(first, format!("{other} is its staging device already")));
     }
     let mut header = header.clone();
-    // One that is gone cannot be asked, and what is written over while it is read is no area.
+    // A lost device cannot be read, and neither can one that is overwritten meanwhile.
     let mut second =
         match staging::open(device, &mut header, None, Access::DestroyData, QUEUE_DEPTH) {
             Ok(Some(second)) if !is_same => second,
@@ -99,8 +100,8 @@ fn left(
     area_or_none(&name, &header, &mut both, loses)
 }
 
-/// What goes with the area. Where that may be lost, it is nothing if there is something that
-/// cannot go with it: pages of which a buffer's slots do not hold what was written.
+/// Gives the content of the area. If that may be lost, it is empty where something in it cannot be
+/// moved: pages that have rotted in a buffer's slots.
 fn area_or_none(
     device: &str,
     header: &Header,
@@ -113,7 +114,7 @@ fn area_or_none(
     }
 }
 
-/// What goes with the area. Looking at it may mend something, which is nobody's wish here.
+/// Gives the content of the area. Reading it may mend something, which is kept in memory.
 fn area_of(
     device: &str,
     header: &Header,
@@ -124,8 +125,8 @@ fn area_of(
         .map_err(|error| layers_failed(device, error))
 }
 
-/// Puts the area on a second device, which is at the second of both places: this one, or that of
-/// the device itself.
+/// Moves the area to a second device, which is at the second of both places; the first place is
+/// that of the device itself.
 pub(crate) fn give(
     mut first: Box<dyn BlockDevice>,
     mut header: Header,
@@ -172,8 +173,8 @@ pub(crate) fn give(
     Ok(header)
 }
 
-/// Bytes that the stack gives its users as this header says, which may not be that of the device
-/// yet. Nothing is changed: a stack that cannot be opened so stays what it was.
+/// Gives the bytes that the stack offers its users with this header, which may not be on the device
+/// yet. Nothing is changed: if the stack cannot be opened so, it stays as it was.
 fn capacity(
     device: &str,
     header: &Header,
@@ -195,25 +196,25 @@ fn keeps_its_size(device: &str, before: Option<u64>, after: u64) -> Result<(), V
     }
 }
 
-/// What became of a staging device that was taken away.
+/// Result of removing a staging device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unstaged {
-    /// The header of the volume now.
+    /// Present header of the volume.
     pub header: Header,
-    /// Where the device was, that has no header any more.
+    /// Place of the device, which has no header any more.
     pub device: String,
-    /// Why it has its headers still, if it has.
+    /// Reason why it still has its headers, if it has.
     pub problem: Option<String>,
 }
 
-/// Takes the staging device of a volume away: its area is laid out on the device of everything
-/// else, a buffer's behind the pages, a log's before the segments. A volume that was not closed is
-/// recovered first. The staging device, which is at `given` or where it was last, is needed for
-/// that, unless what it alone holds may be lost (`loses`).
+/// Removes the staging device of a volume: its area is laid out on the device of everything else, a
+/// buffer's behind the pages, a log's before the segments. A volume that was not closed is
+/// recovered first. The staging device, which is at `given` or at its last place, is needed for
+/// that, unless its content may be lost (`loses`).
 ///
 /// # Errors
-/// [`VolumeError`]: above all if there is no room, behind the pages with the bytes that are
-/// missing.
+/// [`VolumeError`]: in particular if there is no room behind the pages; the error names the bytes
+/// that are missing.
 pub fn unstage(device: &str, given: Option<&str>, loses: bool) -> Result<Unstaged, VolumeError> {
     let (first, mut header) = opened(device)?;
     let Some(Pair { other, .. }) = header.pair.clone() else {
@@ -234,8 +235,8 @@ pub fn unstage(device: &str, given: Option<&str>, loses: bool) -> Result<Unstage
     Ok(Unstaged { header, device: place, problem: cleared.err() })
 }
 
-/// Puts the area on the device of everything else, and lets go of the second one, which still has
-/// its headers.
+/// Moves the area to the device of everything else; the second device, which still has its headers,
+/// is not used any more.
 pub(crate) fn take(
     mut first: Box<dyn BlockDevice>,
     mut header: Header,
@@ -269,8 +270,8 @@ pub(crate) fn take(
     Ok((header, second))
 }
 
-/// The header of a volume whose area lies on the device of everything else. A device that has grown
-/// is taken whole, if that is needed.
+/// Gives the header of a volume whose area lies on the device of everything else. A device that has
+/// grown is used as a whole, if that is needed.
 fn laid_out_behind(first: &dyn BlockDevice, header: &Header) -> Result<Header, VolumeError> {
     let limits = first.info().limits;
     let Header { stack, seed, data_offset, data_bytes, uuid, .. } = header;

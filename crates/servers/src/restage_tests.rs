@@ -1,5 +1,5 @@
-//! Areas that move between devices: power cuts at any write on the way, over stacks of all
-//! kinds; what is refused, and why.
+//! Tests of areas that move between devices: power cuts at any write on the way, over stacks of all
+//! kinds; and of refusals.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -63,7 +63,7 @@ impl BlockDevice for Powered {
     }
 }
 
-/// Both devices of a volume, or the one that it has and another.
+/// Both devices of a volume, or its only one and another.
 pub struct Two {
     pub homes: Powered,
     pub staging: Powered,
@@ -80,7 +80,7 @@ impl Two {
         *self.homes.left.lock().unwrap() = writes;
     }
 
-    /// Whether the power has gone; it is on again.
+    /// Ends a life, and turns the power on again; returns true if it had gone.
     pub fn end(&self, dice: &mut Dice) -> bool {
         let is_off = [&self.homes, &self.staging]
             .iter()
@@ -110,7 +110,7 @@ impl Two {
         Volume::open_on(Box::new(self.homes.clone()), second, header, Vec::new()).unwrap()
     }
 
-    /// Gives it a staging device, or takes it away.
+    /// Gives the volume a staging device, or removes it.
     pub fn change(&self, gives: bool) -> Result<(), VolumeError> {
         let (homes, mut header) = (Box::new(self.homes.clone()), self.header());
         if gives {
@@ -122,7 +122,8 @@ impl Two {
     }
 }
 
-/// Cuts the power at a write of a change, looks, and changes it for good. Whether the cut came.
+/// Cuts the power at a write of a change, checks, and then changes for good. Returns true if the
+/// cut came.
 fn cut_at(two: &Two, gives: bool, held: &[u8], end: u64, dice: &mut Dice, told: &str) -> bool {
     two.cut_after(Some(end));
     let changed = two.change(gives);
@@ -219,7 +220,7 @@ impl Files {
         Volume::open(&Opening::new(&self.name("slow"))).unwrap()
     }
 
-    /// One page becomes this value, durably; closed, or as if it had been killed.
+    /// Writes this value to a page, durably; then closes the volume, or leaves it as after a kill.
     fn write(&self, page: u64, value: u8, is_closed: bool) {
         let mut volume = self.open();
         let mut store = Store::new(volume.device());
@@ -230,7 +231,7 @@ impl Files {
         }
     }
 
-    /// What a page holds, and how many bytes users have.
+    /// Gives the value of a page, and the number of bytes that users have.
     fn look(&self, page: u64) -> (u8, u64) {
         let mut volume = self.open();
         let mut bytes = [0; 4096];
@@ -249,8 +250,8 @@ impl Files {
         unstage(&self.name("slow"), None, loses)
     }
 
-    /// Two pages are written, and one becomes something else in its slot on a device, before the
-    /// volume is closed. Its value is in no other page.
+    /// Writes two pages, and lets one rot in its slot on a device, before the volume is closed. Its
+    /// value is in no other page.
     fn rot(&self, name: &str, page: u64, value: u8) {
         let mut volume = self.open();
         let mut store = Store::new(volume.device());
@@ -321,7 +322,7 @@ fn what_has_no_area_that_may_lie_elsewhere_is_left_as_it_is() {
     }
 }
 
-/// All of the device is pages where it was made with a staging device.
+/// All of the device is pages if it was made with a staging device.
 #[test]
 fn an_area_needs_room_behind_the_pages_and_says_how_much() {
     let files = Files::new("stable_buffer(size=2Mi)", true);
@@ -377,7 +378,7 @@ fn pages_that_rotted_in_their_slots_are_not_given_up_in_silence() {
     assert_eq!(files.look(3).0, 22, "what is at home is what is left");
 }
 
-/// Where a file holds these bytes for the first time.
+/// Finds the first place of these bytes in a file.
 fn place_of(path: &std::path::Path, bytes: &[u8]) -> Option<usize> {
     let held = fs::read(path).unwrap();
     held.windows(bytes.len()).position(|one| one == bytes)
@@ -415,7 +416,7 @@ fn a_log_gets_a_staging_device_and_loses_it_with_all_that_it_holds() {
     }
 }
 
-/// The tables are on one device alone. They go from it to another, and without it nothing is left.
+/// The tables are on one device only. They move from it to another, and without it they are lost.
 #[test]
 fn the_staging_device_of_a_log_is_replaced_while_it_is_there_and_not_after() {
     let files = Files::new(LOG, true);
@@ -427,21 +428,22 @@ fn the_staging_device_of_a_log_is_replaced_while_it_is_there_and_not_after() {
     assert!(refused(files.restage("other", false)).contains("staging device already"));
     let same = Staging { destroys: true, ..files.staging("other") };
     let told = refused(restage(&files.name("slow"), &same, true));
-    assert!(told.contains("`flashwright volume salvage`"), "its own area: {told}");
+    assert!(told.contains("`flashwright volume info --salvage`"), "its own area: {told}");
     fs::rename(files.path("other"), files.path("gone")).unwrap();
     for loses in [false, true] {
         fs::remove_file(files.path("fast")).unwrap();
         fs::File::create(files.path("fast")).unwrap().set_len(6 << 20).unwrap();
         let told = refused(files.restage("fast", loses));
-        assert!(told.contains("`flashwright volume salvage`"), "{told}");
+        assert!(told.contains("`flashwright volume info --salvage`"), "{told}");
     }
     assert!(refused(files.unstage(false)).contains("needs its staging device"));
-    assert!(refused(files.unstage(true)).contains("`flashwright volume salvage`"));
+    assert!(refused(files.unstage(true)).contains("`flashwright volume info --salvage`"));
     fs::rename(files.path("gone"), files.path("other")).unwrap();
     assert_eq!([3, 4, 5].map(|page| files.look(page).0), [7, 9, 10]);
 }
 
-/// Its segments leave room for the rest before them, which is not used as long as that is there.
+/// Its segments leave room before them for the other structures, which is not used while those are
+/// elsewhere.
 #[test]
 fn a_log_that_was_made_with_a_staging_device_gives_it_back_and_is_resized() {
     let files = Files::new(LOG, true);
@@ -459,8 +461,8 @@ fn a_log_that_was_made_with_a_staging_device_gives_it_back_and_is_resized() {
     assert_eq!([files.look(3), files.look(4)], [7, 9].map(|value| (value, resized.capacity_bytes)));
 }
 
-/// A crash after the new device has its headers, and before the volume names it: the volume goes on
-/// with the old one, and the new one is an area of another time.
+/// A crash comes after the new device has its headers, and before the volume names it: the volume
+/// goes on with the old one, and the new one is never the present one.
 #[test]
 fn a_staging_device_that_was_given_in_vain_is_never_taken_for_the_present_one() {
     for stack in [LOG, "stable_buffer(size=256Ki)"] {

@@ -1,4 +1,4 @@
-//! Copying out what is left of a volume, also where it cannot be opened any more.
+//! Copying out the rest of a volume, also if it cannot be opened any more.
 
 use std::fs::{File, OpenOptions, remove_file};
 use std::io;
@@ -10,27 +10,27 @@ use units::Progress;
 
 use crate::VolumeError;
 use crate::check::{Found, over, read_all};
-use crate::volume::layers_failed;
+use crate::layout::layers_failed;
 
-/// What was copied out.
+/// Result of a salvage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Salvaged {
-    /// What was read. Zeros stand in the image for what could not be.
+    /// Result of reading the volume. Zeros stand in the image for unreadable bytes.
     pub found: Found,
-    /// What was missing, and how it was made up for, in lines; empty if nothing was. What was
-    /// written last may be missing where there are any.
+    /// Notes on missing parts, and on their substitutes; empty if nothing was missing. If there are
+    /// any, the last writes may be missing, too.
     pub notes: Vec<String>,
 }
 
-/// Copies what the users of the volume on a device have to a new file, `image`, as far as it can be
-/// found: with the map of its log, or, where that is gone or `rebuilds` says so, with one that is
-/// made of what the segments say. The device, and its staging device, which is at `staging` or
-/// where it was last, are only read, and must not be in use; the staging device may be missing. The
-/// progress counts bytes of the image.
+/// Copies the content of the volume on a device to a new file, `image`, as far as it can be found:
+/// with the map of its log, or, if that is lost or `rebuilds` is set, with one that is made from
+/// the segments. The device, and its staging device, which is at `staging` or at its last place,
+/// are only read, and must not be in use; the staging device may be missing. The progress counts
+/// bytes of the image.
 ///
 /// # Errors
-/// [`VolumeError`]: if too little is left, or the file is there already or cannot be written. Then
-/// no file is left behind.
+/// [`VolumeError`]: if too little is left, or the file exists already or cannot be written. Then no
+/// file is left behind.
 pub fn salvage(
     device: &str,
     staging: Option<&str>,
@@ -42,7 +42,7 @@ pub fn salvage(
     let file = file.map_err(|error| unwritten(image, &error))?;
     let copied = copy(device, staging, (image, &file), rebuilds, progress);
     if copied.is_err() {
-        // We have made it, and nobody else was told of it.
+        // This process has made it, and nobody else was told of it.
         let _ = remove_file(image);
     }
     copied
@@ -71,7 +71,7 @@ fn copy(
             .map_err(|error| layers_failed(name, error))?;
         let mut driver = Driver::new(shown, stack);
         let found = read_all(&mut driver, about, progress, |at, bytes| {
-            // What holds nothing takes no room.
+            // Zeros become holes, which take no room.
             if bytes.iter().all(|&byte| byte == 0) {
                 return Ok(());
             }

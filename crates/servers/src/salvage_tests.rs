@@ -9,7 +9,7 @@ use crate::{Creating, Opening, Staging, Volume};
 
 const PAGE: u64 = 4096;
 const PAGES: u64 = 300;
-/// Where the stack's part begins.
+/// First byte of the stack's part.
 const PART: usize = 1 << 20;
 
 struct Made {
@@ -18,7 +18,7 @@ struct Made {
 }
 
 impl Made {
-    /// A volume that was written to and closed.
+    /// Makes a volume that was written to and closed.
     fn new(has_staging: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, bytes: u64| {
@@ -56,7 +56,7 @@ impl Made {
         salvage(device.to_str().unwrap(), None, &self.path("image"), false, &Progress::default())
     }
 
-    /// Changes the device's bytes.
+    /// Overwrites those 4 KiB of the device that `is_there` selects.
     fn destroy(&self, is_there: impl Fn(&[u8]) -> bool) {
         let mut bytes = fs::read(self.path("device")).unwrap();
         bytes.chunks_mut(4096).filter(|page| is_there(page)).for_each(|page| page.fill(0x5a));
@@ -68,7 +68,7 @@ fn content(number: u64) -> Vec<u8> {
     (0..PAGE / 8).flat_map(|word| (number << 16 | word).to_le_bytes()).collect()
 }
 
-/// Whether an image holds what was written last.
+/// Returns true if an image holds the last writes.
 fn is_whole(image: &[u8]) -> bool {
     (3 * PAGES..4 * PAGES).all(|number| {
         let at = (number * 7 % PAGES * PAGE) as usize;

@@ -1,57 +1,36 @@
-//! A volume of which a layer has its area on a second, staging device: found, held against the
-//! first, changed.
+//! Staging device, a second device of a volume with the area of a layer: finding it, comparing it
+//! with the first, and changing it.
 //!
-//! Both devices have headers with the volume's UUID and what each is. Their generations grow
-//! together, by three steps: the staging device's header gets the next one and says that the
-//! change is not settled; then the other device's gets it; then the staging device's says that it
-//! is settled. So a staging device is never behind, and it is ahead by one step at most, and only
-//! while it says so: whatever else is found is an older copy of one of both.
+//! Both devices have headers with the volume's UUID and their roles. Their generations grow
+//! together, in three steps: the staging device's header gets the next one and tells that the
+//! change is not settled; then the other device's header gets it; then the staging device's header
+//! tells that it is settled. So a staging device is never behind, and it is ahead by one step at
+//! most, and only while it tells so: in any other case one of both is an older copy.
 
 use std::path::Path;
 
 use block::{BlockDevice, Part, Spanned};
 use devices::{Access, DeviceError};
 
-use crate::found::{find, find_of, write_header};
+use crate::device::open_device;
 use crate::header::{Pair, Role};
+use crate::headers::{StagingFound, find, find_of, write_header};
+use crate::layout::plan;
 use crate::memory::Depth;
-use crate::volume::{open_device, plan};
-use crate::{About, Header, VolumeError};
-
-/// What the area of a layer of a new volume lies on.
-#[derive(Clone, Debug)]
-pub struct Staging {
-    /// The device, as [`devices::open`] takes it.
-    pub device: String,
-    /// What it holds may be destroyed.
-    pub destroys: bool,
-}
-
-/// What was found of the staging device of a volume, without opening it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StagingFound {
-    /// Where it was looked for.
-    pub device: String,
-    /// Its bytes; 0 if it is not the one that belongs to the volume.
-    pub device_bytes: u64,
-    /// Bytes of its part that the stack has.
-    pub data_bytes: u64,
-    /// Why the volume is not opened with it; none if it is.
-    pub problem: Option<String>,
-}
+use crate::{Header, Staging, VolumeError};
 
 /// A staging device that belongs to a volume.
 pub(crate) struct Second {
     pub device: Box<dyn BlockDevice>,
     pub header: Header,
-    /// What is odd about it.
+    /// Notes on damage.
     pub notes: Vec<String>,
 }
 
-/// The stack's part of the device, and that of the staging device behind it.
+/// Stack's part of the device, with that of the staging device behind it.
 pub(crate) type Below = Spanned<Part<Box<dyn BlockDevice>>>;
 
-/// Both, as one device.
+/// Joins both to one device.
 pub(crate) fn below<D: BlockDevice>(
     device: D,
     header: &Header,
@@ -63,7 +42,7 @@ pub(crate) fn below<D: BlockDevice>(
     Spanned::new(part(device, header), second.map(|(device, header)| part(device, header)))
 }
 
-/// A path as it is kept in headers: whole, whatever folder the next program runs in.
+/// Gives a path as headers keep it: absolute, as the next program may run in another folder.
 pub(crate) fn absolute(device: &str) -> String {
     if device.contains('(') {
         return device.to_owned();
@@ -77,11 +56,11 @@ pub(crate) fn same_device(one: &str, other: &str) -> bool {
     one == other || whole(one).is_some_and(|path| Some(path) == whole(other))
 }
 
-/// Opens the device that an area is to lie on, with the header that it gets, and says
-/// in the other's where it is.
+/// Opens the device that an area is to lie on, with its new header, and notes its place in the
+/// header of the other.
 ///
 /// # Errors
-/// [`VolumeError`]: above all if it holds something and may not be destroyed.
+/// [`VolumeError`]: in particular if it holds something that may not be destroyed.
 pub(crate) fn begin(
     staging: &Staging,
     depth: impl Into<Depth>,
@@ -97,7 +76,7 @@ pub(crate) fn begin(
     begin_on(second, &staging.device, device, header)
 }
 
-/// The same on a device that is open, and is at `place`.
+/// Does the same on a device that is open, and is at `place`.
 pub(crate) fn begin_on(
     second: Box<dyn BlockDevice>,
     place: &str,
@@ -112,9 +91,9 @@ pub(crate) fn begin_on(
     Ok(Second { device: second, header: own, notes: Vec::new() })
 }
 
-/// Opens the other device by the path in a header, which whoever may write to the device has
-/// written: what is more than a path, such as an emulated drive whose file of data would be made, is
-/// not opened for their word alone.
+/// Opens the other device by the path in a header, which anyone who can write to the device may
+/// have changed: therefore only plain paths are opened, and not, for example, an emulated drive
+/// whose data file would be created.
 pub(crate) fn open_noted(
     place: &str,
     access: Access,
@@ -127,12 +106,12 @@ pub(crate) fn open_noted(
     open_device(place, access, depth)
 }
 
-/// Opens the staging device of a volume, which is at `given` or where its header says; none if it
-/// has none.
+/// Opens the staging device of a volume, which is at `given` or at the place in its header; none if
+/// it has none.
 ///
 /// # Errors
-/// [`VolumeError`] if it is not there, or it is that of another volume, or an older copy of one of
-/// both devices was found.
+/// [`VolumeError`] if it is not there, or belongs to another volume, or one of both devices is an
+/// older copy.
 pub(crate) fn open(
     device: &str,
     header: &mut Header,
@@ -170,15 +149,15 @@ pub(crate) fn open(
     let second = opened.map_err(|error| {
         wrong(format!(
             "volume {uuid} needs its staging device, and {error}; say where it is by --staging; if \
-             it is lost, `flashwright volume restage` gives a stable_buffer that was closed another \
-             one, and `flashwright volume salvage` copies out what is left of a log"
+             it is lost, `flashwright volume change --new-staging` gives a stable_buffer that was \
+             closed another one, and `flashwright volume info --salvage` copies out what is left of \
+             a log"
         ))
     })?;
     open_on(second, (device, &place), header, given.is_some()).map(Some)
 }
 
-/// The same with the device that is at `place` and open, if the header says that it has one; the
-/// place is kept if it was given.
+/// Does the same with the open device at `place`; the place is noted in the header if it was given.
 pub(crate) fn open_on(
     mut second: Box<dyn BlockDevice>,
     (device, place): (&str, &str),
@@ -213,7 +192,7 @@ pub(crate) fn open_on(
     compare(header, &own).map_err(|older| wrong(older.told(device, place, header, &own)))?;
     if is_given && let Some(pair) = &mut header.pair {
         let kept = std::mem::replace(&mut pair.other, absolute(place));
-        // It is where to look first, no more: without room for it, the old one stays.
+        // It only tells where to look first: without room for it, the old place stays.
         if Header::room(&header.stack, &header.facts, header.pair.as_ref()).is_err()
             && let Some(pair) = &mut header.pair
         {
@@ -223,7 +202,7 @@ pub(crate) fn open_on(
     Ok(Second { device: second, header: own, notes })
 }
 
-/// Whether a device may go by itself: of a staging device, that it belongs to nobody any more.
+/// Checks that a device may be destroyed alone: a staging device only if no volume needs it.
 ///
 /// # Errors
 /// [`VolumeError`] if its volume needs it, or may need it.
@@ -251,7 +230,7 @@ pub(crate) fn is_left(device: &str, own: &Header) -> Result<(), VolumeError> {
     let named = header.pair.as_ref().is_some_and(|pair| same_device(&pair.other, device));
     match compare(&header, own) {
         Ok(()) => {}
-        // The volume has another one since.
+        // The volume has a different one now.
         Err(Older::Staging) => return Ok(()),
         Err(Older::Homes) if !named => return Ok(()),
         Err(older) => {
@@ -260,33 +239,14 @@ pub(crate) fn is_left(device: &str, own: &Header) -> Result<(), VolumeError> {
         }
     }
     Err(refused(format!(
-        ": `flashwright volume destroy {other} --destroy-data {other}` destroys both, and \
-         `flashwright volume restage {other} --none` takes this one away and keeps the data"
+        ": `flashwright volume change {other} --destroy --destroy-data {other}` destroys both, \
+         and `flashwright volume change {other} --no-staging` takes this one away and keeps the \
+         data"
     )))
 }
 
-/// Says of a device that is refused for what it holds which volume that is.
-pub(crate) fn named(error: DeviceError) -> DeviceError {
-    let DeviceError::Refused { name, reason } = error else { return error };
-    let about = open_device(&name, Access::ReadOnly, 1).and_then(|mut device| find(&mut *device));
-    let what = about.ok().map(|About { header, .. }| match header.pair {
-        Some(Pair { role: Role::Staging, other, .. }) => {
-            format!(
-                "it is the staging device of volume {}, whose pages lie on {other}",
-                header.uuid
-            )
-        }
-        Some(Pair { other, .. }) => {
-            format!("it has the pages of volume {}, whose staging device is {other}", header.uuid)
-        }
-        None => format!("it has volume {}", header.uuid),
-    });
-    let reason = what.map_or(reason.clone(), |what| format!("{what}: {reason}"));
-    DeviceError::Refused { name, reason }
-}
-
-/// Why a device, or a file, is needed, by what the headers on it and on the device that it belongs
-/// to say; none if nothing that is durable names it. Where that cannot be found out, it is needed.
+/// Gives the reason why a device, or a file, is needed, by the headers on it and on the device that
+/// it belongs to; none if nothing durable names it. If that cannot be found out, it is needed.
 #[must_use]
 pub fn needed(device: &str) -> Option<String> {
     let mut opened = match open_device(device, Access::ReadOnly, 1) {
@@ -307,7 +267,7 @@ pub fn needed(device: &str) -> Option<String> {
     }
 }
 
-/// Which of both devices is an older copy.
+/// The device that is an older copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Older {
     Homes,
@@ -330,10 +290,10 @@ impl Older {
     }
 }
 
-/// Whether both headers are of the same moment, or of a change that was cut short.
+/// Checks that both headers are of the same moment, or of a change that was interrupted.
 ///
 /// # Errors
-/// Which device is the older.
+/// The device that is older.
 pub(crate) fn compare(homes: &Header, staging: &Header) -> Result<(), Older> {
     let is_settled = staging.pair.as_ref().is_none_or(|pair| pair.is_settled);
     match staging.generation.checked_sub(homes.generation) {
@@ -344,7 +304,7 @@ pub(crate) fn compare(homes: &Header, staging: &Header) -> Result<(), Older> {
     }
 }
 
-/// Writes the header, and that of the staging device, if there is one, of the same generation.
+/// Writes the header, and that of the staging device, if there is one, with the same generation.
 ///
 /// # Errors
 /// [`VolumeError`].
@@ -368,8 +328,7 @@ pub(crate) fn write_headers(
     Ok(())
 }
 
-/// What there is of the staging device of a volume, with notes on what is odd about it; none if it
-/// has none.
+/// Describes the staging device of a volume, with notes on damage; none if it has none.
 pub(crate) fn look(
     device: &str,
     header: &Header,

@@ -8,6 +8,7 @@ use block::Immediate;
 use layers::Facts;
 
 use super::*;
+use crate::HEADER_BYTES;
 
 struct OnFile {
     _folder: tempfile::TempDir,

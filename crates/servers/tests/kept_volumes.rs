@@ -1,10 +1,9 @@
-//! Volumes that earlier programs left behind, whole devices with their headers: each form of each
-//! layer that there has been is opened from its header alone, and holds what was written, or is
-//! refused by its version and left as it is.
+//! Tests of volumes that earlier programs left behind, whole devices with their headers: each
+//! version of each layer's format is opened from its header alone, and holds what was written, or
+//! is refused by its version and left as it is.
 //!
-//! A new form gets a new entry, made by
-//! `cargo test -p flashwright-servers --test kept_volumes -- --ignored`, which makes those that
-//! are not there yet. An old one is never made again.
+//! A new format gets a new entry, made by `cargo test -p flashwright-servers --test kept_volumes --
+//! --ignored`, which makes those that do not exist yet. An old one is never made again.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -18,19 +17,19 @@ use servers::{Creating, Opening, Request, Service, Staging, Volume};
 use units::Progress;
 
 const PAGE: u64 = 4096;
-/// Pages that are written, and those that a read of all goes over.
+/// Pages that are written, and that are read again.
 const PAGES: u64 = 64;
 const WRITES: u64 = 300;
 
 struct Kept {
-    /// Of its files.
+    /// Name of its files.
     name: &'static str,
     stack: &'static str,
     /// Bytes of the second device, if it has one.
     staging_bytes: u64,
-    /// It was closed; otherwise it is recovered.
+    /// True if it was closed; otherwise it is recovered.
     is_closed: bool,
-    /// The version of a layer's form that is known no more.
+    /// Version of a layer's format that is not supported any more.
     refused: Option<u32>,
 }
 
@@ -38,7 +37,7 @@ const fn alone(name: &'static str, stack: &'static str, is_closed: bool) -> Kept
     Kept { name, stack, staging_bytes: 0, is_closed, refused: None }
 }
 
-/// With a layer's form of an earlier version, which is known no more.
+/// Gives an entry with a layer's format of an earlier version, which is not supported any more.
 const fn past(name: &'static str, version: u32) -> Kept {
     Kept { refused: Some(version), ..alone(name, "", false) }
 }
@@ -47,15 +46,15 @@ const BUFFER: &str = "stable_buffer(size=256Ki,page=4Ki)";
 const LOG: &str = "log_volume(segment=64Ki)";
 const STAGING_BYTES: u64 = 4 << 20;
 
-const KEPT: [Kept; 19] = [
+const KEPT: [Kept; 22] = [
     alone("direct", "direct", true),
     past("log_ring", 2),
     past("log_in_segments", 2),
     past("stable_buffer", 2),
     alone("stable_buffer_4", BUFFER, false),
     alone("replicas", "replicas(partitions=4,patience=1us,read_threshold=0)", false),
-    past("checksums", 2),
-    alone("checksums_alone", "checksums(block=512)", false),
+    past("checksums", 1),
+    past("checksums_alone", 1),
     Kept { is_closed: true, ..past("log_over_buffer", 2) },
     Kept { staging_bytes: STAGING_BYTES, ..past("staged_aside", 3) },
     Kept { staging_bytes: STAGING_BYTES, ..past("log_aside", 2) },
@@ -67,14 +66,17 @@ const KEPT: [Kept; 19] = [
         false,
     ),
     alone("log_over_buffer_3", "log_volume(segment=64Ki)|stable_buffer(size=256Ki,page=4Ki)", true),
-    alone("buffer_over_checksums", "stable_buffer(size=256Ki,page=4Ki)|checksums", true),
+    Kept { is_closed: true, ..past("buffer_over_checksums", 1) },
+    alone("checksums_2", "checksums(block=512)", false),
+    alone("buffer_over_checksums_2", "stable_buffer(size=256Ki,page=4Ki)|checksums", true),
+    alone("holes", "holes", false),
     Kept { staging_bytes: STAGING_BYTES, ..alone("log_aside_3", LOG, false) },
     Kept { staging_bytes: STAGING_BYTES, ..alone("staged_aside_4", BUFFER, false) },
     alone("hints_3", "log_volume(segment=64Ki,hints=yes,over_provisioning=20%)", false),
 ];
 
 impl Kept {
-    /// Puts it into a folder: its devices.
+    /// Unpacks it into a folder; gives its devices.
     fn unpack(&self, folder: &Path) -> (String, Option<String>) {
         let (device, second) = self.devices(folder);
         unpack(&self.image(false), &device);
@@ -90,21 +92,21 @@ impl Kept {
         Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
     }
 
-    /// Its devices in a folder: where they are, or are to be made.
+    /// Gives the paths of its devices in a folder, which may have to be made.
     fn devices(&self, folder: &Path) -> (String, Option<String>) {
         let at = |end| folder.join(format!("{}{end}", self.name)).display().to_string();
         (at(""), (self.staging_bytes > 0).then(|| at("_second")))
     }
 }
 
-/// What a page holds since a write: little, so that the image is small.
+/// Gives the content of a page after a write: simple, so that the image is small.
 fn content(page: u64, write: u64) -> Vec<u8> {
     (0..PAGE / 8)
         .flat_map(|word| ((page << 40) | (write << 8) | (word % 4)).to_le_bytes())
         .collect()
 }
 
-/// The pages in the order in which they are written, with the number of the write.
+/// Gives the pages in the order in which they are written, with the number of the write.
 fn writes() -> impl Iterator<Item = (u64, u64)> {
     (1..=WRITES).map(|write| (write * write * 7 % PAGES, write))
 }
@@ -178,6 +180,14 @@ fn make() {
         for (page, write) in writes() {
             service.write_at(page * PAGE, &content(page, write), write % 50 == 0).unwrap();
         }
+        // Behind the range that is looked at there are holes.
+        let behind = Request::Zero {
+            offset: PAGES * PAGE,
+            length: PAGES * PAGE,
+            is_fua: false,
+            unmaps: true,
+        };
+        service.call(behind).unwrap();
         service.call(Request::Flush).unwrap();
         if kept.is_closed {
             service.close().unwrap();

@@ -1,5 +1,5 @@
-//! A volume with a limit of memory: what is allocated stays below it, whatever is asked at once. A
-//! test of its own process, as it counts all allocations.
+//! Test of a volume with a limit of memory: allocations stay below it, whatever requests come at
+//! once. It has a process of its own, as it counts all allocations.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,17 +17,17 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 const WRITERS: u64 = 64;
 const READERS: u64 = 8;
 const LENGTH: u32 = 1 << 20;
-/// What is written costs its writers nothing.
+/// Bytes that are written, which take no memory of the writers.
 static DATA: [u8; LENGTH as usize] = [7; LENGTH as usize];
 
-/// Clients that write, read and zero as fast as they can.
+/// Lets clients write, read and zero as fast as they can.
 fn ask_all_at_once(service: &Arc<Service>, capacity: u64) {
     let clients: Vec<_> = (0..WRITERS + READERS)
         .map(|client| {
             let service = service.clone();
             thread::spawn(move || {
                 for turn in 0..8 {
-                    // Parts of sectors, too: they are copied.
+                    // Parts of sectors are written, too: they are copied.
                     let place = (client * 7919 + turn * 104_729) * 4099;
                     let offset = place % (capacity - u64::from(LENGTH));
                     let request = match (client, turn) {
@@ -89,9 +89,9 @@ fn a_volume_keeps_within_its_memory_whatever_is_asked_at_once() {
         let memory = service.memory().clone();
         assert!(memory.most_bytes().unwrap() <= 48 << 20, "{memory}");
         ask_all_at_once(&service, service.capacity_bytes());
-        // What a reader was given is not the volume's any more.
+        // Bytes that a reader got are not the volume's any more.
         let clients = READERS * u64::from(LENGTH) + (WRITERS + READERS) * 4096;
-        // What commands at a file take is mapped, not allocated.
+        // Memory of commands at a file is mapped, not allocated.
         let most = memory.most_bytes().unwrap() - memory.device_bytes + clients;
         let peak = (ALLOCATED.peak_usage() - before) as u64;
         println!("{stack}: {peak} of {most}, {memory}");

@@ -1,8 +1,8 @@
-//! What SQLite calls, and what is called of it: all that is unsafe.
+//! Interface to SQLite in both directions: all code that is unsafe.
 //!
 //! SQLite promises (<https://sqlite.org/c3ref/vfs.html>): pointers that it gives are valid for the
 //! call, an open file is used by one thread at a time, and a file is closed once, if `open` has set
-//! its methods. Nothing may unwind into it: [`guarded`] sees to that.
+//! its methods. Nothing may unwind into it: [`guarded`] makes sure of that.
 #![allow(unsafe_code, reason = "the interface is C's")]
 
 use std::ffi::{CStr, CString, c_char, c_double, c_int, c_void};
@@ -20,14 +20,14 @@ use crate::vfs::{self, Handle, MOST_PATH_BYTES, Place};
 const OLDEST: c_int = 3_040_001;
 const NAME: &CStr = c"flashwright";
 
-/// What a VFS of ours has beside it: a process may hold several SQLites, each with its own.
+/// Context of our VFS: a process may hold several SQLites, each with its own.
 struct Context {
     api: &'static Api,
     /// The VFS that was the default one.
     other: *mut Vfs,
 }
 
-/// What lies behind `sqlite3_file`.
+/// Our data of an open file, behind `sqlite3_file`.
 #[repr(C)]
 struct Open {
     base: File,
@@ -55,7 +55,7 @@ static METHODS: IoMethods = IoMethods {
     shm_unmap,
 };
 
-/// Runs what SQLite asked; a problem is logged, a bug is an error instead of an unwinding.
+/// Runs a call of SQLite; a problem is logged, a bug is an error instead of an unwinding.
 fn guarded(api: &Api, work: impl FnOnce() -> Result<c_int, Problem>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(Problem::new(sqlite3::INTERNAL, "a bug of Flashwright; the panic's text has more"))
@@ -69,7 +69,7 @@ fn guarded(api: &Api, work: impl FnOnce() -> Result<c_int, Problem>) -> c_int {
     })
 }
 
-/// Tells whoever has set `SQLITE_CONFIG_LOG`.
+/// Writes a line to the log that was set with `SQLITE_CONFIG_LOG`.
 fn log(api: &Api, code: c_int, message: &str) {
     let text = format!("flashwright: {}", message.replace('\0', " "));
     if let Ok(text) = CString::new(text) {
@@ -208,7 +208,7 @@ unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
     }
 }
 
-/// Whether a lock could be had.
+/// Gives the code for a lock: OK if it was taken, else BUSY.
 const fn had(is_had: bool) -> Result<c_int, Problem> {
     Ok(if is_had { sqlite3::OK } else { sqlite3::BUSY })
 }
@@ -264,7 +264,7 @@ unsafe extern "C" fn file_control(file: *mut File, what: c_int, arg: *mut c_void
     }
 }
 
-/// Below zero it is asked, otherwise it is set.
+/// Reads a setting if the number is below zero, otherwise sets it.
 ///
 /// # Safety
 /// `arg` is a number.
@@ -277,7 +277,7 @@ unsafe fn switch(arg: *mut c_void, value: &mut bool) {
     }
 }
 
-/// `pragma flashwright_volume`; others are SQLite's.
+/// Answers `pragma flashwright_volume`; others are SQLite's.
 ///
 /// # Safety
 /// `words` are a place for a result, the pragma's name, and its value or null.
@@ -437,15 +437,15 @@ pass_on! {
     current_time_int64: current_time_int64(out: *mut i64) -> c_int, sqlite3::ERROR;
 }
 
-/// The line of the last problem: `xGetLastError`.
+/// Gives the line of the last problem: `xGetLastError`.
 unsafe extern "C" fn last_error(_vfs: *mut Vfs, room: c_int, to: *mut c_char) -> c_int {
     // SAFETY: SQLite gives room for that number of bytes.
     unsafe { flashwright_sqlite_error(to, room.max(0) as usize) };
     0
 }
 
-/// Copies the line of the last problem in this process, and a zero behind it, to where there is
-/// room for `room` bytes, and forgets it: how long it was. Without room nothing is forgotten.
+/// Copies the line of the last problem in this process, and a zero behind it, to a place with room
+/// for `room` bytes, and forgets it; returns its length. Without room nothing is forgotten.
 ///
 /// # Safety
 /// There is so much room.
@@ -507,7 +507,7 @@ fn register(api: &'static Api) -> c_int {
     }
 }
 
-/// What SQLite calls when it loads `libflashwright_sqlite.so`
+/// Entry point that SQLite calls when it loads `libflashwright_sqlite.so`
 /// (<https://sqlite.org/loadext.html>, section 4).
 ///
 /// # Safety
@@ -538,7 +538,7 @@ pub unsafe extern "C" fn sqlite3_flashwrightsqlite_init(
     })
 }
 
-/// The same by the name that SQLite tries first.
+/// Entry point with the name that SQLite tries first.
 ///
 /// # Safety
 /// Called by SQLite.

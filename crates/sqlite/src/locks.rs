@@ -1,5 +1,5 @@
 //! Locks among the connections of this process, and the memory that they share for a write-ahead
-//! log. A volume is open in one process, so nobody else is there to be locked out.
+//! log. A volume is open in one process, so that no other process has to be locked out.
 
 use std::ffi::c_int;
 use std::sync::atomic::AtomicU64;
@@ -16,7 +16,7 @@ pub const REGION_BYTES: usize = 32 << 10;
 /// A region: words that any thread may change.
 type Region = Box<[AtomicU64]>;
 
-/// What the connections of a database share.
+/// State that the connections of a database share.
 #[derive(Debug, Default)]
 pub struct Shared {
     locks: Mutex<Locks>,
@@ -26,7 +26,7 @@ pub struct Shared {
 /// SQLite's five states (<https://sqlite.org/lockingv3.html>, section 3).
 #[derive(Debug, Default)]
 struct Locks {
-    /// Connections with SHARED or more.
+    /// Number of connections with SHARED or more.
     shared: usize,
     reserved: bool,
     pending: bool,
@@ -37,12 +37,12 @@ struct Locks {
 struct Memory {
     users: usize,
     regions: Vec<Region>,
-    /// Connections that share each lock.
+    /// Number of connections that share each lock.
     shared: [usize; SHM_LOCKS],
     exclusive: [bool; SHM_LOCKS],
 }
 
-/// What one connection has of it.
+/// Locks and memory that one connection has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Held {
     /// SQLite's lock level.
@@ -57,7 +57,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Raises a connection's lock. Whether it could: on the way to EXCLUSIVE it may stay PENDING.
+    /// Raises a connection's lock. Returns true if it could: on the way to EXCLUSIVE it may stay
+    /// PENDING.
     pub fn lock(&self, held: &mut Held, wanted: c_int) -> bool {
         let mut locks = lock(&self.locks);
         if held.level >= wanted {
@@ -104,7 +105,7 @@ impl Shared {
             return;
         }
         if held.level >= LOCK_RESERVED {
-            // Whoever is PENDING without RESERVED has let nobody else have that.
+            // A connection that is PENDING without RESERVED has let no other have RESERVED.
             (locks.reserved, locks.pending) = (false, locks.pending && held.level < LOCK_PENDING);
             locks.exclusive &= held.level < LOCK_EXCLUSIVE;
         }
@@ -114,13 +115,13 @@ impl Shared {
         held.level = wanted;
     }
 
-    /// Whether somebody is about to write.
+    /// Returns true if a connection is about to write.
     pub fn is_reserved(&self) -> bool {
         let locks = lock(&self.locks);
         locks.reserved || locks.pending || locks.exclusive
     }
 
-    /// A region of the shared memory: none if it is not there and not to be made.
+    /// Gives a region of the shared memory: none if it does not exist and is not to be made.
     pub fn map(&self, held: &mut Held, region: usize, makes: bool) -> Option<*const AtomicU64> {
         let mut memory = lock(&self.memory);
         if !held.uses_memory {
@@ -134,8 +135,8 @@ impl Shared {
         memory.regions.get(region).map(|region| region.as_ptr())
     }
 
-    /// Takes or gives back locks `first ... first + count - 1` of the shared memory. Whether it
-    /// could.
+    /// Takes or gives back locks `first ... first + count - 1` of the shared memory. Returns true
+    /// if it could.
     pub fn lock_memory(&self, held: &mut Held, first: usize, count: usize, flags: c_int) -> bool {
         let mut memory = lock(&self.memory);
         let mask = |index: usize| 1_u8 << index;
@@ -172,7 +173,7 @@ impl Shared {
         true
     }
 
-    /// A connection has no use for the shared memory any more. It goes with the last one.
+    /// Ends a connection's use of the shared memory. It is freed with the last one.
     pub fn unmap(&self, held: &mut Held) {
         let mut memory = lock(&self.memory);
         if !std::mem::take(&mut held.uses_memory) {

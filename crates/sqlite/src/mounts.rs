@@ -19,14 +19,14 @@ use crate::sqlite3::{BUSY, CANTOPEN, IOERR_CLOSE};
 /// A volume that is open.
 pub struct Mount {
     device: String,
-    /// Who opened it.
+    /// Id of the process that opened it.
     process: u32,
     service: Arc<Service>,
     pub files: Files,
     shared: Mutex<HashMap<String, Weak<Shared>>>,
 }
 
-/// By device; with each, how many files are open on it.
+/// Volumes by device, each with the number of its open files.
 type Mounts = HashMap<String, (Arc<Mount>, usize)>;
 
 static MOUNTS: Mutex<Option<Mounts>> = Mutex::new(None);
@@ -35,22 +35,22 @@ fn mounts() -> MutexGuard<'static, Option<Mounts>> {
     MOUNTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One name for each device, as far as that can be known.
+/// Gives one name for each device, as far as that can be known.
 pub fn canonical(device: &str) -> String {
     let device = device.trim();
     if device.contains('(') {
-        // No path: an emulated drive.
+        // It is not a path but an emulated drive.
         return device.to_owned();
     }
     let path = std::fs::canonicalize(device).or_else(|_| std::path::absolute(Path::new(device)));
     path.ok().and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| device.to_owned())
 }
 
-/// Why a process that was forked can do nothing.
+/// Reason why a forked process can do nothing.
 const FORKED: &str = "another process has the volume open, and this one was forked from it; a \
                       volume is used by one process: fork first, then open";
 
-/// A volume's thread does not follow into a process that was forked: there nobody would answer.
+/// Service that fails in a forked process: a volume's thread is not there to answer.
 struct Here {
     service: Arc<Service>,
     process: u32,
@@ -128,18 +128,18 @@ impl Mount {
         }
     }
 
-    /// How SQLite names a file.
+    /// Gives the path by which SQLite knows a file.
     pub fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.device)
     }
 
-    /// What is odd about the volume and its files.
+    /// Gives the notes on damage of the volume and its files.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let notes = self.service.notes().iter().chain(self.files.notes());
         notes.map(|note| format!("{}: {note}", self.device))
     }
 
-    /// A counter of the volume's layers, all together.
+    /// Gives a counter of the volume's layers, summed over all.
     #[cfg(test)]
     pub fn layer_count(&self, name: &str) -> u64 {
         let figures = self.service.figures().expect("it is open");
@@ -147,7 +147,7 @@ impl Mount {
         of_name.map(|figure| figure.value).sum()
     }
 
-    /// What the connections of a database share.
+    /// Gives the state that the connections of a database share.
     pub fn shared(&self, name: &str) -> Arc<Shared> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = shared.get(name).and_then(Weak::upgrade) {
@@ -159,8 +159,8 @@ impl Mount {
         new
     }
 
-    /// A volume's thread does not follow into a process that is forked: whatever that has of the
-    /// volume is of no use.
+    /// Returns true in a process that was forked after the volume was opened: the volume's thread
+    /// is not there, so that nothing of the volume can be used.
     fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
@@ -176,9 +176,9 @@ impl Mount {
     }
 }
 
-/// Why a volume could not be opened.
+/// Gives the problem for an error of opening a volume.
 fn of_volume(error: &VolumeError) -> Problem {
-    // One that another process has is not wrong, it is busy.
+    // A volume in another process is not wrong, it is busy.
     let is_busy = matches!(error, VolumeError::Device(DeviceError::InUse { .. }));
     Problem::new(if is_busy { BUSY } else { CANTOPEN }, error.to_string())
 }
@@ -213,7 +213,7 @@ pub fn open(device: &str, name: &str, makes: bool) -> Result<(Arc<Mount>, Arc<Fi
     }
 }
 
-/// The volume of a device, if it is open.
+/// Gives the volume of a device, if it is open.
 pub fn find(device: &str) -> Option<Arc<Mount>> {
     mounts().as_ref()?.get(device).map(|(mount, _)| mount.clone())
 }

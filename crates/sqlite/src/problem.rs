@@ -1,4 +1,4 @@
-//! What failed: a code for SQLite, and a line for people.
+//! Problems: a code for SQLite, and a line for people.
 
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};
@@ -7,12 +7,13 @@ use servers::files::FilesError;
 
 use crate::sqlite3;
 
-/// What went wrong.
+/// A problem that SQLite is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// SQLite's code.
     pub code: c_int,
-    /// What failed, where and why; empty if it is no more than the code says.
+    /// Message: the failed action, its place and the reason; empty if it would say no more than the
+    /// code.
     pub message: String,
 }
 
@@ -24,12 +25,12 @@ impl Problem {
         Self { code, message: message.into() }
     }
 
-    /// Only a code, which is a usual answer.
+    /// Makes a problem of only a code, which is a usual answer.
     pub const fn code(code: c_int) -> Self {
         Self { code, message: String::new() }
     }
 
-    /// Of files: `code` for an I/O error.
+    /// Makes the problem of an error of files: `code` for an I/O error.
     pub fn of(error: &FilesError, code: c_int, name: &str) -> Self {
         let code = match error {
             FilesError::Full(_) => sqlite3::FULL,
@@ -39,13 +40,13 @@ impl Problem {
         Self::new(code, format!("{name}: {error}"))
     }
 
-    /// Keeps the line for who asks.
+    /// Keeps the line for a later query.
     pub fn remember(&self) {
         *LAST.lock().unwrap_or_else(PoisonError::into_inner) = self.message.clone();
     }
 }
 
-/// The line of the last problem in this process, which is forgotten; empty if there was none.
+/// Gives the line of the last problem in this process, and forgets it; empty if there was none.
 pub fn take_last() -> String {
     std::mem::take(&mut *LAST.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -1,4 +1,4 @@
-//! What SQLite asks of files, as safe code: names, an open file, its locks.
+//! SQLite's operations on files, as safe code: names, an open file, its locks.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::sqlite3::{
 /// Longest name of a file with its volume, in bytes.
 pub const MOST_PATH_BYTES: c_int = 1024;
 
-/// What a database of several files in one transaction needs, and does not get here.
+/// Message on a transaction over several databases, which is not supported.
 const NO_SUPER_JOURNAL: &str = "a transaction over several databases needs a super-journal, which \
                                 volumes do not have: write to one database in a transaction, or \
                                 use journal_mode=wal";
 
-/// What a rollback journal begins with, in a header that is written as a whole; alone it is the end
-/// of the name of a super-journal (<https://sqlite.org/fileformat2.html#the_rollback_journal>). Of
-/// another VFS's super-journal nobody knows when it is gone, and when it is, the journal that names
-/// it is not played back: half a transaction would stay. Without its end the name is none.
+/// Beginning of a rollback journal's header, which is written as a whole; alone it is the end of
+/// the name of a super-journal (<https://sqlite.org/fileformat2.html#the_rollback_journal>). It is
+/// not known when the super-journal of another VFS is gone, and when it is, the journal that names
+/// it is not played back: half a transaction would stay. Without its end the name is invalid.
 const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 /// The volume and the name of a file in it.
@@ -38,10 +38,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// From what a user gave: a name with `volume=` beside it, or `VOLUME/NAME`.
+    /// Reads a user's path: a name with `volume=` beside it, or `VOLUME/NAME`.
     ///
     /// # Errors
-    /// [`Problem`] that says what would be right.
+    /// [`Problem`] that names the right form.
     pub fn of_user(path: &str, volume: Option<&str>) -> Result<Self, Problem> {
         let wrong = |reason: &str| {
             Problem::new(
@@ -65,12 +65,12 @@ impl Place {
         Ok(Self { device: mounts::canonical(device), name: name.to_owned() })
     }
 
-    /// As SQLite has it from then on.
+    /// Gives the path that SQLite has from then on.
     pub fn path(&self) -> String {
         format!("{}/{}", self.device, self.name)
     }
 
-    /// From such a path, if it is of a volume that is open.
+    /// Reads such a path, if it is of a volume that is open.
     pub fn of_path(path: &str) -> Option<(Self, Arc<Mount>)> {
         let (device, name) = path.rsplit_once('/')?;
         let mount = mounts::find(device)?;
@@ -78,13 +78,13 @@ impl Place {
     }
 }
 
-/// Whether a file that SQLite opens is one of a volume; others are temporary.
+/// Returns true if a file that SQLite opens belongs to a volume; others are temporary.
 pub const fn is_kept(flags: c_int) -> bool {
     flags & (OPEN_MAIN_DB | OPEN_MAIN_JOURNAL | OPEN_WAL | OPEN_SUPER_JOURNAL) != 0
 }
 
-/// How long what SQLite writes to such a file is expected to live: what journals hold is of no use
-/// after the transaction, or the next checkpoint.
+/// Gives the lifetime hint of such a file: journals are not needed after the transaction, or the
+/// next checkpoint.
 const fn lifetime(flags: c_int) -> Lifetime {
     if flags & (OPEN_MAIN_JOURNAL | OPEN_WAL) != 0 { Lifetime::Short } else { Lifetime::Long }
 }
@@ -93,17 +93,17 @@ const fn lifetime(flags: c_int) -> Lifetime {
 pub struct Handle {
     mount: Arc<Mount>,
     file: Arc<File>,
-    /// As SQLite names it.
+    /// Path by which SQLite knows it.
     path: String,
     shared: Arc<Shared>,
-    /// It is a rollback journal.
+    /// True if it is a rollback journal.
     is_journal: bool,
     pub held: Held,
-    /// Bytes whose multiples it grows by; 0 for any.
+    /// Unit of its growth, in bytes; 0 for any.
     pub chunk_bytes: u64,
-    /// A write changes nothing around it in its sector, whatever happens.
+    /// True if a write changes nothing around it in its sector, whatever happens.
     pub is_powersafe: bool,
-    /// The write-ahead log stays when the last connection closes.
+    /// True if the write-ahead log stays when the last connection closes.
     pub keeps_wal: bool,
 }
 
@@ -137,7 +137,7 @@ impl Handle {
         move |error| Problem::of(&error, code, &self.path)
     }
 
-    /// What is odd about the volume, if this is its first file.
+    /// Gives the notes on damage of the volume, if this is its first file.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         self.mount.notes()
     }
@@ -149,7 +149,7 @@ impl Handle {
         mounts::close(&self.mount, &self.file)
     }
 
-    /// Reads: how many bytes were there.
+    /// Reads bytes; gives the number that were there.
     pub fn read(&self, offset: u64, to: &mut [u8]) -> Result<usize, Problem> {
         self.file.read(offset, to).map_err(self.failed(IOERR_READ))
     }
@@ -184,8 +184,8 @@ impl Handle {
         self.file.reserve(bytes).map_err(self.failed(IOERR_WRITE))
     }
 
-    /// A database is about to be synced; with the name of a super-journal, which its journal does
-    /// not name, it must not be.
+    /// Checks that a database may be synced: not with a super-journal, which its journal does not
+    /// name.
     pub fn before_sync(&self, has_super_journal: bool) -> Result<(), Problem> {
         if has_super_journal {
             return Err(Problem::new(ERROR, format!("{}: {NO_SUPER_JOURNAL}", self.path)));
@@ -197,18 +197,18 @@ impl Handle {
         self.mount.files.sector_bytes() as c_int
     }
 
-    /// What may be relied on: a write changes nothing around it in its sectors, as sectors are
-    /// written whole. No more than a sector is written as one, whatever the stack.
+    /// Gives the promises to SQLite: a write changes nothing around it in its sectors, as sectors
+    /// are written whole. No more than a sector is atomic, whatever the stack.
     ///
-    /// Sizes are durable only after the bytes that they cover, which SQLite calls SAFE_APPEND. It
-    /// is not said: SQLite would then take the end of a journal for what counts also where it
-    /// overwrites one (`journal_mode=persist`), and its checksum, which samples every 200th byte,
-    /// may hold a record that a power cut has torn there for a whole one.
+    /// Sizes are durable only after the bytes that they cover, which SQLite calls SAFE_APPEND. That
+    /// is not promised: SQLite would then trust the end of a journal also where it overwrites one
+    /// (`journal_mode=persist`), and its checksum, which samples every 200th byte, may take a
+    /// record that a power cut has torn there for a whole one.
     pub const fn characteristics(&self) -> c_int {
         if self.is_powersafe { IOCAP_POWERSAFE_OVERWRITE } else { 0 }
     }
 
-    /// Whether it could be had.
+    /// Raises the lock; returns true if it could.
     pub fn lock(&mut self, level: c_int) -> bool {
         self.shared.lock(&mut self.held, level)
     }
@@ -233,7 +233,8 @@ impl Handle {
         self.shared.unmap(&mut self.held);
     }
 
-    /// What `pragma flashwright_volume` says: a line for each file, and one for what is free.
+    /// Gives the answer to `pragma flashwright_volume`: a line for each file, and one for free
+    /// bytes.
     pub fn about(&self) -> String {
         let files = self.mount.files.list();
         let lines = files.iter().map(|file| format!("{} {}\n", file.name, file.bytes));
@@ -241,9 +242,9 @@ impl Handle {
     }
 }
 
-/// Removes a file of a volume, durably, also where SQLite does not ask for that: otherwise a commit
-/// with `journal_mode=delete` and `synchronous=full` would not even outlive a killed process, as
-/// this process is what elsewhere the system is.
+/// Deletes a file of a volume, durably, also where SQLite does not request that: otherwise a commit
+/// with `journal_mode=delete` and `synchronous=full` would not even survive a kill of the process,
+/// which here does the work of the operating system.
 ///
 /// # Errors
 /// [`Problem`]; without a message if there is none.
@@ -254,7 +255,7 @@ pub fn delete(place: &Place, mount: &Mount) -> Result<(), Problem> {
     }
 }
 
-/// Whether there is a file that is not empty, as SQLite means it for its own VFS.
+/// Returns true if there is a file that is not empty, as for SQLite's own VFS.
 pub fn exists(place: &Place, mount: &Mount) -> bool {
     mount.files.size_of(&place.name).is_some_and(|size| size > 0)
 }
@@ -263,7 +264,7 @@ pub fn exists(place: &Place, mount: &Mount) -> bool {
 mod tests {
     use super::*;
 
-    /// A new volume on a file in a folder.
+    /// Makes a new volume on a file in a folder.
     fn volume(folder: &tempfile::TempDir, stack: &str) -> String {
         let device = folder.path().join("device").display().to_string();
         std::fs::File::create(&device).unwrap().set_len(8 << 20).unwrap();
@@ -309,7 +310,7 @@ mod tests {
         assert_eq!(found.files.unwrap().files[0].bytes, 4003);
     }
 
-    /// A log volume that takes hints has the journal's pages in another log than the database's.
+    /// A log volume that takes hints keeps the journal's pages in another log than the database's.
     #[test]
     fn what_a_file_is_for_says_how_long_its_pages_live() {
         let folder = tempfile::tempdir().unwrap();

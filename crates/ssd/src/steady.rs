@@ -1,4 +1,4 @@
-//! Where a run becomes steady, how well its figure is known, and whether it may be called steady.
+//! Steady part of a run, precision of its figure, and the decision whether it may be called steady.
 //!
 //! A figure of a run is a ratio: pages programmed to pages that the host wrote, requests to time.
 //! Its windows are neither independent of each other nor of equal weight. So its 95 % interval is
@@ -12,7 +12,7 @@ use std::fmt;
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// A stretch of a run: what is counted, and what it is counted for.
+/// A stretch of a run: a count, and the amount that it relates to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
     /// Pages programmed, requests completed.
@@ -21,7 +21,7 @@ pub struct Stretch {
     pub over: f64,
 }
 
-/// Why a run is not called steady.
+/// Reasons for which a run is not called steady.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unsteady {
     /// Too few windows.
@@ -32,19 +32,19 @@ pub enum Unsteady {
     Drifts(f64),
     /// The 95 % interval reaches this share of the figure to either side.
     Wide(f64),
-    /// Erase blocks were erased this often, each, on average: cleaning still meets the state that
-    /// the run began with.
+    /// Mean number of erases of an erase block, which is too low: cleaning still meets the initial
+    /// state.
     NotCleaned(f64),
 }
 
 impl Unsteady {
-    /// How many times as long the run has to be, by what is known of it: an estimate on the long
-    /// side, as a run that is too short again costs more.
+    /// Factor by which the run should be longer, as far as known: an estimate on the long side, as
+    /// another run that is too short costs more.
     #[must_use]
     pub fn times_as_long(self) -> f64 {
         match self {
             Self::TooShort | Self::Dependent => 4.0,
-            // What a start leaves behind shares in the mean of a run by the inverse of its length.
+            // The effect of a start on the mean of a run decreases with the inverse of its length.
             Self::Drifts(share) => (2.0 * share / DRIFT).clamp(3.0, 10.0),
             Self::Wide(share) => (1.5 * (share / WIDEST).powi(2)).clamp(2.0, 20.0),
             Self::NotCleaned(erases) => (2.0 / erases.max(0.05)).max(2.0),
@@ -72,39 +72,38 @@ impl fmt::Display for Unsteady {
     }
 }
 
-/// A figure of a run, and how well it is known.
+/// A figure of a run, and its precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
     /// The first stretch that counts.
     pub from: usize,
-    /// The figure from there on: the sum of what was counted to the sum of what it is over.
+    /// The figure from there on: the sum of the counts to the sum of their amounts.
     pub figure: f64,
-    /// Half the width of its 95 % interval; infinite if nothing is known of it.
+    /// Half the width of its 95 % interval; infinite if it is unknown.
     pub half_width: f64,
-    /// Why it must not be called steady; none if it may.
+    /// The reason if it must not be called steady; `None` if it may.
     pub unsteady: Option<Unsteady>,
 }
 
-/// Stretches averaged into one observation where the warm-up is sought, as MSER-5 has it.
+/// Stretches averaged into one observation when the warm-up is sought, as in MSER-5.
 const OBSERVED: usize = 5;
 
-/// Fewer stretches than this say nothing of how they vary.
+/// Least number of stretches: fewer do not show how they vary.
 const LEAST_STRETCHES: usize = 20;
 
-/// Batches grow until neighbours do not depend on each other, but no fewer than these are left.
+/// Batches grow until neighbours do not depend on each other, but at least this many are left.
 const LEAST_BATCHES: usize = 10;
 
-/// Greatest half width of the 95 % interval of a figure that is called steady, relatively.
+/// Greatest relative half width of the 95 % interval of a figure that is called steady.
 pub const WIDEST: f64 = 0.025;
 
-/// Halves that differ by less than this, relatively, do not drift, however sure it is that they
-/// differ.
+/// Halves with a smaller relative difference do not drift, however certain it is that they differ.
 pub const DRIFT: f64 = 0.01;
 
 /// The steady part of a run and its figure. Its beginning is sought by MSER-5 (White, Cobb &
 /// Spratt, Winter Simulation Conference 2000): the truncation point that minimises the standard
-/// error of the mean of what remains, over batches of five. It is sought in the first half only,
-/// since near the end a few equal values look better than they are. A run that is not steady has
+/// error of the mean of the remainder, over batches of five. It is sought in the first half only,
+/// since near the end a few equal values look better than they are. A run that is not steady gets
 /// the figure of its last half.
 #[must_use]
 pub fn steady_part(stretches: &[Stretch]) -> Steadiness {
@@ -148,8 +147,8 @@ pub fn judge(stretches: &[Stretch]) -> Steadiness {
     Steadiness { half_width, unsteady, ..none }
 }
 
-/// Half the width of the 95 % interval of a ratio, and the correlation of neighbouring batches that
-/// is left, 0 or more.
+/// Half the width of the 95 % interval of a ratio, and the remaining correlation of neighbouring
+/// batches, 0 or more.
 fn interval(stretches: &[Stretch], figure: f64) -> (f64, f64) {
     let over: f64 = stretches.iter().map(|stretch| stretch.over).sum::<f64>();
     let mean_over = over / stretches.len() as f64;
@@ -158,11 +157,11 @@ fn interval(stretches: &[Stretch], figure: f64) -> (f64, f64) {
         .map(|stretch| (stretch.counted - figure * stretch.over) / mean_over)
         .collect();
     let mut correlation = neighbours(&deviations);
-    // One-sided at 10 %: a series that is not correlated passes nine times of ten.
+    // One-sided at 10 %: a series without correlation passes nine times out of ten.
     while correlation > 1.28 / (deviations.len() as f64).sqrt()
         && deviations.len() / 2 >= LEAST_BATCHES
     {
-        // A stretch without partner is left out at the start, where a run is least like itself.
+        // A stretch without partner is left out at the start, where a run is least typical.
         deviations = deviations.rchunks_exact(2).map(|two| (two[0] + two[1]) / 2.0).collect();
         deviations.reverse();
         correlation = neighbours(&deviations);
@@ -188,7 +187,7 @@ fn neighbours(values: &[f64]) -> f64 {
     values.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum::<f64>() / variance
 }
 
-/// What is counted, to what it is over; not a number if that is nothing.
+/// Ratio of the sums of counts and amounts; not a number if the amounts are 0.
 fn ratio(stretches: &[Stretch]) -> f64 {
     let (counted, over) = stretches
         .iter()
@@ -270,8 +269,8 @@ mod tests {
         assert!(steady.unsteady.is_some(), "{steady:?}");
     }
 
-    /// The interval holds the true level about as often as it says, though neighbours depend on
-    /// each other; without looking at that it would hold it less than half as often.
+    /// The interval holds the true level about as often as it claims, though neighbours depend on
+    /// each other; if that were ignored, it would hold it less than half as often.
     #[test]
     fn intervals_know_that_neighbours_depend_on_each_other() {
         for memory in [0.0, 0.5, 0.9] {
@@ -294,7 +293,7 @@ mod tests {
         assert_eq!(quiet.unsteady, None, "{quiet:?}");
     }
 
-    /// Stretches count by what they are over, not each the same.
+    /// Stretches are weighted by their amounts, not equally.
     #[test]
     fn the_figure_is_a_ratio_of_sums() {
         let uneven: Vec<Stretch> = (0..40)

@@ -12,11 +12,11 @@ fn main() {
     let millions: u64 =
         std::env::args().nth(1).map_or(20, |text| text.parse().expect("millions of requests"));
     for (name, length) in [
-        ("sequential?pages=1Mi", 4096),
-        ("zipf?pages=1Mi", 4096),
-        ("zipf?pages=25Mi", 4096),
-        ("uniform?pages=25Mi", 4096),
-        ("uniform?pages=1Mi", 65536),
+        ("sequential(pages=1Mi)", 4096),
+        ("zipf(pages=1Mi)", 4096),
+        ("zipf(pages=25Mi)", 4096),
+        ("uniform(pages=25Mi)", 4096),
+        ("uniform(pages=1Mi)", 65536),
     ] {
         let workload = Workload::parse(&format!("{name}&updates={}", millions * 1_000_000), 1)
             .expect("specs in this list are right");

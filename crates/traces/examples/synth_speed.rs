@@ -15,18 +15,14 @@ const UPDATES: u32 = 20_000_000;
 fn main() {
     let pages = std::env::args().nth(1).unwrap_or_else(|| "1Mi".to_owned());
     let names = REGISTRY.iter().map(|entry| entry.info.name).chain([
-        "zipf?permute=no&",
-        "zipf?s=1.5&",
-        "mixed?of=zipf&",
+        "zipf(permute=no,",
+        "zipf(s=1.5,",
+        "mixed(of=zipf,",
     ]);
     for name in names {
-        let text = if name.contains('?') {
-            format!("{name}pages={pages}")
-        } else {
-            format!("{name}?pages={pages}")
-        };
-        let workload = Workload::parse(&format!("{text}&updates={UPDATES}"), 1)
-            .expect("specs in this list are right");
+        let open = if name.contains('(') { "" } else { "(" };
+        let text = format!("{name}{open}pages={pages},updates={UPDATES})");
+        let workload = Workload::parse(&text, 1).expect("specs in this list are right");
         let mut source = workload.source();
         let mut buffer = vec![PageOp(0); 8192];
         let best = best_of_five(|| {

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::unpack::Compression;
+use crate::compression::Compression;
 
 /// A stream whose next bytes can be looked at.
 type Stream = BufReader<Box<dyn Read + Send>>;
@@ -10,7 +10,7 @@ type Stream = BufReader<Box<dyn Read + Send>>;
 /// Bytes of the start that tell an archive.
 pub(crate) const TOLD_BY: usize = 512;
 
-/// What the start of a stream says that it is.
+/// Kind of an archive, told by the start of its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tar,
@@ -36,7 +36,7 @@ pub(crate) struct Archive {
     at: At,
 }
 
-/// Where the stream stands.
+/// Position of the stream.
 enum At {
     Header,
     Tar { left: u64, padding: u64 },
@@ -93,8 +93,8 @@ impl Archive {
         if passed < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// What follows a file of a zip whose size was not known: a checksum and both sizes, with or
-    /// without a signature, of 32 or 64 bits.
+    /// Passes over the data descriptor, which follows a file of a zip whose size was not known: a
+    /// checksum and both sizes, with or without a signature, of 32 or 64 bits.
     fn pass_descriptor(&mut self, unpacked: u64) -> io::Result<()> {
         let mut word = [0; 4];
         self.stream.read_exact(&mut word)?;

@@ -6,7 +6,7 @@ use crate::error::{Bad, Place, TraceError};
 use crate::input::{Bytes, Input};
 use crate::reader::{BadRecords, Clock, Facts, TraceReader};
 
-/// How one record becomes a request.
+/// Reader of single records: each becomes a request.
 pub(crate) trait RecordFormat: Send {
     /// Bytes of a record.
     fn record_bytes(&self) -> usize;
@@ -14,7 +14,7 @@ pub(crate) trait RecordFormat: Send {
     /// The request of a record of that size. Times are those of the file: they are rebased later.
     fn record(&mut self, record: &[u8]) -> Result<IoRequest, Bad>;
 
-    /// Whether the records tell times.
+    /// Returns true if the records tell times.
     fn has_times(&self) -> bool;
 }
 

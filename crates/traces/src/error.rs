@@ -1,4 +1,4 @@
-//! What can go wrong with a trace file, and where.
+//! Errors of trace files, and their places.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use registry::SpecError;
 use thiserror::Error;
 use units::Cancelled;
 
-/// Where in a trace a record stands. Bytes are counted after decompression.
+/// Place of a record in a trace. Bytes are counted after decompression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of text, counted from 1.
@@ -28,7 +28,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a trace cannot be read, written or used.
+/// Reasons why a trace cannot be read, written or used.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// A record that the format does not allow, beyond those that `skip_bad` lets pass.
@@ -40,11 +40,11 @@ pub enum TraceError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The place in it.
         place: Place,
-        /// What is wrong.
+        /// Says what is wrong.
         reason: String,
-        /// What would be right.
+        /// Says what would be right.
         right: &'static str,
         /// Malformed records that were skipped before this one, as `skip_bad` allowed.
         skipped: u64,
@@ -54,7 +54,7 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         doing: &'static str,
         /// Bytes (after decompression) that went well before.
         offset: u64,
@@ -69,7 +69,7 @@ pub enum TraceError {
     UnknownFormat {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// Says what was found instead.
         reason: String,
         /// Names of the formats that can be read.
         known: String,
@@ -97,9 +97,9 @@ pub enum TraceError {
         request: u64,
         /// The format.
         format: &'static str,
-        /// What is in the way.
+        /// Says what is wrong.
         reason: String,
-        /// What would be right.
+        /// Says what would be right.
         right: &'static str,
     },
     /// The file is sound, but cannot be used in this way.
@@ -107,9 +107,9 @@ pub enum TraceError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is in the way.
+        /// Says what is wrong.
         reason: String,
-        /// What would be right.
+        /// Says what would be right.
         right: &'static str,
     },
     /// The Parquet library refused the file.
@@ -117,7 +117,7 @@ pub enum TraceError {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         doing: &'static str,
         /// Row that came next.
         place: Place,
@@ -129,7 +129,7 @@ pub enum TraceError {
     Cancelled(#[from] Cancelled),
 }
 
-/// Where a file failed, if the failure has a place in it.
+/// Gives the place of a failure in a file, if it has one.
 fn at_byte(doing: &str, offset: u64) -> String {
     if matches!(doing, "open" | "create" | "list") {
         String::new()
@@ -146,7 +146,7 @@ fn after_skipped(skipped: u64) -> String {
     }
 }
 
-/// What is wrong with one record. Boxed: the way without errors carries a pointer only.
+/// Error of one record. Boxed: the way without errors carries a pointer only.
 #[derive(Debug)]
 pub(crate) struct Bad(Box<(String, &'static str)>);
 

@@ -76,7 +76,7 @@ impl<'a> Split<'a> {
         Self::new(line, b',')
     }
 
-    /// Where the field ends: a mark within quotes is a part of it.
+    /// Finds the end of the field: a mark within quotes is a part of it.
     fn end(&self, rest: &[u8]) -> Option<usize> {
         let start = rest.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
         let from = match rest.get(start) {
@@ -115,7 +115,7 @@ fn unquoted(field: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a name of a column is meant by a text, whatever its case, spaces and underscores.
+/// Returns true if a text is this name of a column, whatever its case, spaces and underscores.
 pub(crate) fn is_named(text: &[u8], name: &[u8]) -> bool {
     let plain = |text: &[u8]| -> Vec<u8> {
         let letters = text.iter().filter(|b| b.is_ascii_alphanumeric());
@@ -124,7 +124,7 @@ pub(crate) fn is_named(text: &[u8], name: &[u8]) -> bool {
     plain(text) == plain(name)
 }
 
-/// Whether a line names the columns of a layout, in its order.
+/// Returns true if a line names the columns of a layout, in its order.
 pub(crate) fn is_header(line: &[u8], layout: &str) -> bool {
     // Most lines begin with a number.
     let first = line.iter().find(|b| !matches!(b, b' ' | b'"' | b'\t' | b'#'));

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::compression::Compression;
 use crate::error::TraceError;
-use crate::unpack::{Compression, Unpacked, Utf16, archive_of, unpack, utf16_order};
+use crate::unpack::{Unpacked, Utf16, archive_of, unpack, utf16_order};
 
-/// What the path `-` stands for in messages.
+/// Name of the path `-` in messages.
 const STDIN: &str = "<standard input>";
 
 /// Bytes that are looked at to tell a format.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
-/// How far a reader is, in bytes as they are stored: for progress.
+/// Position of a reader, in bytes as they are stored: for progress.
 #[derive(Debug, Default)]
 pub(crate) struct Position {
     pub(crate) done: AtomicU64,
@@ -26,7 +27,7 @@ pub(crate) struct Position {
 /// aside to look at.
 pub struct Input {
     path: PathBuf,
-    /// What the innermost file is called.
+    /// Name of the innermost file.
     name: String,
     on_disk: Option<PathBuf>,
     is_packed: bool,
@@ -37,7 +38,7 @@ pub struct Input {
     head_is_all: bool,
     rest: Box<dyn Read + Send>,
     pub(crate) position: Arc<Position>,
-    /// Where the bytes of a file that belongs to another one are counted as well.
+    /// Position to which the bytes of a file that belongs to another one are counted as well.
     also_counted: Arc<OnceLock<Arc<Position>>>,
 }
 
@@ -135,17 +136,17 @@ impl Input {
         self.on_disk.as_deref().filter(|_| !self.is_packed)
     }
 
-    /// Whether it is in an archive.
+    /// Returns true if it is in an archive.
     pub(crate) fn is_member(&self) -> bool {
         self.is_member
     }
 
-    /// The other files of the archive that it is in, as they can be opened.
+    /// Gives the other files of the archive that it is in, as they can be opened.
     pub(crate) fn beside(&self) -> &[PathBuf] {
         &self.beside
     }
 
-    /// What the file is called, in an archive too.
+    /// Gives the name of the file, in an archive too.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -161,7 +162,7 @@ impl Input {
         assert!(set.is_ok(), "an input belongs to one other at most");
     }
 
-    /// What the format is told by.
+    /// Gives the start of the file, by which the format is told.
     #[must_use]
     pub fn head(&self) -> Head<'_> {
         let name = Compression::strip_ending(&self.name);
@@ -180,7 +181,7 @@ impl Input {
 pub struct Head<'a> {
     /// At most 64 KiB.
     pub bytes: &'a [u8],
-    /// Whether the trace has no more bytes.
+    /// True if the trace has no bytes beyond these.
     pub is_all: bool,
     /// File name without `.gz`, `.zst`, `.xz`, `.bz2`.
     pub name: &'a str,
@@ -199,7 +200,7 @@ impl<'a> Head<'a> {
             .filter(|line| !line.is_empty())
     }
 
-    /// Whether the file name ends like this.
+    /// Returns true if the file name ends like this.
     #[must_use]
     pub fn ends_with(&self, ending: &str) -> bool {
         self.name.len() > ending.len() && self.name[..].ends_with(ending)
@@ -227,7 +228,7 @@ impl<R: Read> Read for Counted<R> {
 pub(crate) enum Line<'a> {
     Text {
         line: &'a [u8],
-        /// Whether a newline follows: only the last line may lack it.
+        /// True if a newline follows: only the last line may lack it.
         has_end: bool,
     },
     /// Longer than [`Bytes::MAX_LINE_BYTES`]; it was read over.

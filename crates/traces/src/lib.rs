@@ -3,11 +3,12 @@
 pub mod accesses;
 mod archive;
 mod binary;
+mod compression;
 mod error;
 mod fields;
+mod fit;
 pub mod formats;
 pub mod ftrace;
-mod hints;
 mod input;
 mod open;
 pub mod pages;

@@ -16,7 +16,7 @@ use crate::input::{Input, Position};
 use crate::reader::{Facts, TraceReader};
 use crate::writer::{Origin, Output, SourceFile, Written};
 
-/// How to read a trace.
+/// Settings with which a trace is read.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// The format and its parameters; told by content if `None`.
@@ -105,7 +105,7 @@ impl Trace {
         self.reader.read_batch(out, max)
     }
 
-    /// What is known so far; complete after the last batch.
+    /// Gives the facts known so far; complete after the last batch.
     #[must_use]
     pub fn facts(&self) -> Facts {
         self.reader.facts()
@@ -136,7 +136,7 @@ impl Trace {
         self.file.iter().chain(self.reader.more_files()).map(|path| hash_file(path)).collect()
     }
 
-    /// Whether the trace can be opened again by its path: it is a regular file.
+    /// Returns true if the trace can be opened again by its path: it is a regular file.
     #[must_use]
     pub fn can_reopen(&self) -> bool {
         self.file.as_deref().is_some_and(Path::is_file)
@@ -147,16 +147,16 @@ impl Trace {
 /// enough for the cache.
 pub const BATCH_REQUESTS: usize = 8 << 10;
 
-/// What a conversion did.
+/// Outcome of a conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
     /// Format read.
     pub from: &'static str,
     /// Format written.
     pub to: &'static str,
-    /// What was written.
+    /// Counts of the written file.
     pub written: Written,
-    /// What was found while reading.
+    /// Facts found while reading.
     pub facts: Facts,
     /// The files read.
     pub sources: Vec<SourceFile>,

@@ -1,4 +1,4 @@
-//! What every reader of trace files does.
+//! Common parts of all readers of trace files.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub trait TraceReader: Send {
     /// further.
     fn read_batch(&mut self, out: &mut Vec<IoRequest>, max: usize) -> Result<usize, TraceError>;
 
-    /// What is known so far; complete after the last batch.
+    /// Gives the facts known so far; complete after the last batch.
     fn facts(&self) -> Facts;
 
     /// Files that are read besides the one that was opened.
@@ -28,32 +28,32 @@ pub trait TraceReader: Send {
     }
 }
 
-/// What a reader knows about its trace besides the requests.
+/// Facts about a trace besides its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Malformed records that were passed over.
     pub skipped: u64,
     /// Requests whose time lay before that of the first request: their time is 0.
     pub clamped_times: u64,
-    /// Of these those whose times go back, and do not any more once they are 0.
+    /// Requests, of these, whose times go back, and do not any more once they are 0.
     pub unseen_reversals: u64,
     /// Time of the first request on the file's own clock, in nanoseconds; `None` if it is not
     /// known.
     pub start_ns: Option<u64>,
-    /// Whether the format tells no times, so that [`IoRequest::time_ns`] only counts requests.
+    /// True if the format tells no times, so that [`IoRequest::time_ns`] only counts requests.
     pub timeless: bool,
-    /// Whether [`IoRequest::stream`] names a disk or volume, so that equal offsets of two streams
+    /// True if [`IoRequest::stream`] names a disk or volume, so that equal offsets of two streams
     /// are different places.
     pub streams_are_volumes: bool,
     /// Records that were left out or taken for something else, by reason.
     pub left_out: Tally,
     /// Events that whoever recorded the trace lost, as far as it says.
     pub lost_events: u64,
-    /// What to know before its figures are believed, a sentence each; for people.
+    /// Warnings to heed before its figures are believed, a sentence each; for people.
     pub warnings: Vec<String>,
 }
 
-/// How many records, by reason.
+/// Numbers of records, by reason.
 pub type Tally = BTreeMap<Cow<'static, str>, u64>;
 
 /// Counts one more record.
@@ -61,7 +61,8 @@ pub(crate) fn count(tally: &mut Tally, reason: &'static str) {
     *tally.entry(Cow::Borrowed(reason)).or_default() += 1;
 }
 
-/// Why a last record that is not whole is counted, and is no error: who recorded was stopped.
+/// Reason for which a last record that is not whole is counted: it is no error, as the recording
+/// was stopped.
 pub(crate) const CUT: &str = "record cut off at the end of the file";
 
 impl Facts {
@@ -142,8 +143,8 @@ impl BadRecords {
 pub(crate) struct Clock {
     pub(crate) start: Option<Nanos>,
     pub(crate) clamped: u64,
-    /// Of the clamped ones those that no time later than the first one's came before: set to 0,
-    /// they do not go back any more.
+    /// Clamped times that follow no time later than the first one's: set to 0, they do not go back
+    /// any more.
     pub(crate) unseen_reversals: u64,
     has_advanced: bool,
 }

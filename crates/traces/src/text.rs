@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use units::IoRequest;
 
 use crate::error::{Bad, Place, TraceError};
-use crate::formats::Fit;
+use crate::fit::Fit;
 use crate::input::{Bytes, Head, Input, Line};
 use crate::reader::{BadRecords, Clock, Facts, TraceReader};
 
-/// How one line becomes requests. Times are those of the file: they are rebased later.
+/// Reader of single lines: each becomes requests. Times are those of the file: they are rebased
+/// later.
 pub(crate) trait LineFormat: Send {
     /// Adds the requests of the line: none for a header, two where one line says two things.
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad>;
@@ -20,12 +21,13 @@ pub(crate) trait LineFormat: Send {
     /// See [`Facts::streams_are_volumes`].
     fn streams_are_volumes(&self) -> bool;
 
-    /// Whether the lines tell times.
+    /// Returns true if the lines tell times.
     fn has_times(&self) -> bool {
         true
     }
 
-    /// By how much its times are ahead of those of the file, so that none lies before 0.
+    /// Gives the time by which its times are ahead of those of the file, so that none lies before
+    /// 0.
     fn clock_ahead_ns(&self) -> u64 {
         0
     }
@@ -145,7 +147,7 @@ impl<F: LineFormat> TraceReader for TextReader<F> {
 /// Lines that are tried to tell a format.
 const TRIED_LINES: usize = 32;
 
-/// How well so many good and malformed lines fit.
+/// Gives the fit of a file with so many good and malformed lines.
 pub(crate) fn fit_of(good: usize, bad: usize) -> Fit {
     match (good, bad) {
         (1, 1) => Fit::Half,
@@ -154,8 +156,9 @@ pub(crate) fn fit_of(good: usize, bad: usize) -> Fit {
     }
 }
 
-/// How well the first lines fit: most of them must, so that a malformed one is reported as such and
-/// not as an unknown format. Of a file of two lines one will do, if no other format has both.
+/// Gives the fit of the first lines: most of them must be good, so that a malformed one is reported
+/// as such and not as an unknown format. Of a file of two lines one will do, if no other format has
+/// both.
 pub(crate) fn fit_of_lines(head: Head<'_>, mut format: impl LineFormat) -> Fit {
     let (mut good, mut bad, mut out) = (0, 0, Vec::new());
     for line in head.lines().take(TRIED_LINES) {

@@ -1,4 +1,4 @@
-//! Whether a trace counts in the unit that its format says it does.
+//! Check that a trace counts in the unit of its format.
 
 use units::IoRequest;
 
@@ -9,7 +9,7 @@ const LEAST_REQUESTS: u64 = 16;
 /// No device has as many: 1 PiB.
 const MOST_BYTES: u64 = 1 << 50;
 
-/// What is seen of the addresses and sizes of a format that counts in blocks.
+/// Addresses and sizes seen of a format that counts in blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitsSeen {
     format: &'static str,
@@ -34,7 +34,7 @@ impl UnitsSeen {
         self.end_bytes = self.end_bytes.max(request.offset + u64::from(request.length));
     }
 
-    /// Why the unit may be another one; for people.
+    /// Says why the unit may be another one; for people.
     pub fn doubt(&self) -> Option<String> {
         let Self { format, parameter, unit_bytes, requests, end_bytes, .. } = self;
         let are_multiples =

@@ -1,69 +1,12 @@
-//! What lies around the bytes of a trace: compression, archives, characters of 16 bits.
+//! Layers around the bytes of a trace: compression, archives, characters of 16 bits.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::archive::{Archive, Kind, TOLD_BY};
+use crate::compression::Compression;
 use crate::error::TraceError;
-use crate::formats::is_one_recording;
-
-/// Most memory that an .xz stream may ask for. `xz -9` needs 65 MiB.
-const XZ_MEMORY_BYTES: u64 = 512 << 20;
-
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
-    None,
-    Gzip,
-    Zstd,
-    Xz,
-    Bzip2,
-}
-
-impl Compression {
-    fn of(start: &[u8]) -> Self {
-        if start.starts_with(&[0x1f, 0x8b]) {
-            Self::Gzip
-        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            Self::Zstd
-        } else if start.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
-            Self::Xz
-        } else if matches!(start, [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..]) {
-            Self::Bzip2
-        } else {
-            Self::None
-        }
-    }
-
-    /// The file name without the endings that compressors add.
-    pub(crate) fn strip_ending(mut name: &str) -> &str {
-        const ENDINGS: [&str; 4] = [".gz", ".zst", ".xz", ".bz2"];
-        while let Some(rest) = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)) {
-            name = rest;
-        }
-        name
-    }
-
-    /// The stream decompressed.
-    pub(crate) fn decoder(self, raw: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
-        Ok(match self {
-            Self::None => raw,
-            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(
-                io::BufReader::with_capacity(64 << 10, raw),
-            )),
-            Self::Zstd => Box::new(zstd::Decoder::new(raw)?),
-            Self::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(
-                    XZ_MEMORY_BYTES,
-                    liblzma::stream::CONCATENATED,
-                )?;
-                Box::new(liblzma::read::XzDecoder::new_stream(raw, stream))
-            }
-            Self::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(raw)),
-        })
-    }
-}
 
 /// The file that a path leads to, or the archive that it leads into.
 pub(crate) fn archive_of(path: &Path) -> &Path {
@@ -75,10 +18,10 @@ pub(crate) fn archive_of(path: &Path) -> &Path {
 
 /// The bytes of a trace without all that was around them.
 pub(crate) struct Unpacked {
-    /// What the innermost file is called.
+    /// Name of the innermost file.
     pub(crate) name: String,
     pub(crate) is_packed: bool,
-    /// Whether it is in an archive.
+    /// True if it is in an archive.
     pub(crate) is_member: bool,
     /// The other files of the archive that it is in, as they can be opened.
     pub(crate) beside: Vec<PathBuf>,
@@ -163,7 +106,7 @@ pub(crate) fn unpack(
     Ok(Unpacked { name, is_packed, is_member, beside, stream: layers.stream })
 }
 
-/// What a path names within the file that its begin names.
+/// Gives the rest of a path, which names something within the file that its beginning names.
 fn rest_of<'a>(wanted: &'a str, member: &str) -> &'a str {
     wanted.strip_prefix(member).unwrap_or("").trim_start_matches('/')
 }
@@ -192,7 +135,8 @@ fn members(file: &Path, chain: &[String]) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether a file of an archive may be a trace, by its name: what describes it is none.
+/// Returns true if a file of an archive may be a trace, by its name: one that only describes a
+/// trace is none.
 fn may_be_trace(path: &str) -> bool {
     const ABOUT: [&str; 8] =
         ["readme", "license", "licence", "copying", "md5", "sha1", "sha256", "checksum"];
@@ -236,7 +180,21 @@ fn choose(names: &[String], wanted: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a text is of 16-bit characters, and in which byte order: Windows writes such.
+/// Name and CPU of `NAME.blktrace.N`, however it is compressed.
+pub(crate) fn cpu_file(name: &str) -> Option<(&str, u32)> {
+    let (trace, cpu) = Compression::strip_ending(name).rsplit_once(".blktrace.")?;
+    Some((trace, cpu.parse().ok()?))
+}
+
+/// Returns true if files are those of the CPUs of one recording.
+fn is_one_recording(names: &[&String]) -> bool {
+    let traces: Option<Vec<&str>> =
+        names.iter().map(|name| cpu_file(name).map(|(trace, _)| trace)).collect();
+    traces.is_some_and(|traces| traces.windows(2).all(|two| two[0] == two[1]))
+}
+
+/// Gives the byte order, true for big-endian, if a text is of 16-bit characters: Windows writes
+/// such.
 pub(crate) fn utf16_order(head: &[u8]) -> Option<bool> {
     let big_endian = match head {
         [0xff, 0xfe, ..] => false,

@@ -1,5 +1,5 @@
-//! What every writer of trace files does, and the files themselves: a temporary name until all is
-//! written.
+//! Common parts of all writers of trace files, and the files themselves: a temporary name until all
+//! is written.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -21,7 +21,7 @@ pub struct SourceFile {
     pub sha256: String,
 }
 
-/// Where the requests that are written come from.
+/// Origin of the requests that are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The files read.
@@ -32,7 +32,7 @@ pub struct Origin {
     pub streams_are_volumes: bool,
 }
 
-/// What was written.
+/// Counts of a written file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Requests in the file.
@@ -185,7 +185,7 @@ impl Drop for Output {
     }
 }
 
-/// Why a line format cannot hold a request.
+/// Reasons why a line format cannot hold a request.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The format has no such operation: may be dropped if the user says so.
@@ -216,7 +216,7 @@ pub(crate) fn in_sectors(request: &IoRequest) -> Result<(u64, u64), Refused> {
     Ok((request.offset / SECTOR_BYTES, length / SECTOR_BYTES))
 }
 
-/// How one request becomes text.
+/// Writer of single requests as text.
 pub(crate) trait LineWriter: Send {
     /// Adds the lines of a request. On an error, what was added is taken back.
     fn line(&mut self, request: &IoRequest, out: &mut Vec<u8>) -> Result<(), Refused>;

@@ -29,7 +29,7 @@ pub use measured::{IO_KINDS, IoFigures, Measured, WAITS, Wait, Window};
 pub use observer::Observer;
 pub use pool::{BUFFERS, Pool};
 
-/// What a lock is on.
+/// Unit that a lock protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granularity {
     /// A page, as the trace of a buffer manager has it.
@@ -40,7 +40,7 @@ pub enum Granularity {
     Nothing,
 }
 
-/// How much is played: whichever comes first ends it.
+/// Length of a play: the limit that is reached first ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
     /// Transactions that commit.
@@ -58,43 +58,42 @@ pub struct Writer {
     pub pages: u32,
 }
 
-/// How transactions are played.
+/// Settings of a play.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Clients, each with one transaction at a time.
     pub clients: u32,
     /// Frames of the buffer pool.
     pub pool_pages: u32,
-    /// How the pool chooses victims.
+    /// Victim policy of the pool.
     pub buffer: Spec,
-    /// What is locked.
+    /// Unit of locking.
     pub locks: Granularity,
-    /// What becomes of conflicts.
+    /// Treatment of conflicts.
     pub rule: Rule,
-    /// What the processor does for each page access, in nanoseconds; clients do not wait for each
-    /// other's.
+    /// Processor time of each page access, in nanoseconds; clients do not wait for each other's.
     pub cpu: Nanos,
     /// The log, if there is one.
     pub log: Option<LogSettings>,
     /// A background writer, if there is one.
     pub writer: Option<Writer>,
-    /// From this time on a request counts as blocked (REPLICATION's D), in nanoseconds.
+    /// Latency from which on a request counts as blocked (REPLICATION's D), in nanoseconds.
     pub blocked: Nanos,
-    /// Bytes of the parts of the device for which it is kept how often they were blocked.
+    /// Size of the parts of the device whose blocked requests are counted, in bytes.
     pub part_bytes: u32,
     /// First byte of the database on the device.
     pub offset: u64,
-    /// Bytes that it and the log may use from there on.
+    /// Bytes that the database and the log may use from there on.
     pub length: u64,
     /// Seed of what is random: how long a transaction waits before it is restarted.
     pub seed: u64,
-    /// What is played before anything is measured.
+    /// Length of the part that is played before anything is measured.
     pub warm_up: Amount,
-    /// What is measured.
+    /// Length of the measured part.
     pub measured: Amount,
 }
 
-/// Why transactions cannot be played, or not to their end.
+/// Reasons why transactions cannot be played, or not to their end.
 #[derive(Debug, Error)]
 pub enum PlayError {
     /// The device failed.
@@ -106,9 +105,9 @@ pub enum PlayError {
     /// The settings do not fit the device or the source.
     #[error("{reason}; right would be {right}")]
     Unusable {
-        /// What is in the way.
+        /// Says what is wrong.
         reason: String,
-        /// What would be right.
+        /// Says what would be right.
         right: String,
     },
     /// No such way to choose victims.

@@ -3,10 +3,10 @@
 use registry::Info;
 use units::lists::NONE;
 
-/// What happens to a transaction whose lock others hold.
+/// Treatment of a transaction whose lock others hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// It waits, and is restarted if its waiting would close a circle.
+    /// It waits, and is restarted if its waiting would close a cycle.
     Detect,
     /// It waits if it is older than all that it would wait for, and is restarted otherwise.
     WaitDie,
@@ -79,9 +79,9 @@ struct Request {
     next_of_client: u32,
 }
 
-/// Who holds what, and who waits for it. First come, first served, but for those who hold a lock
-/// and want it exclusively: they wait only for its other holders. Memory grows with the locks held
-/// at one time, not with what can be locked; a lock is found by a multiplication.
+/// Locks, their holders, and those who wait for them. First come, first served, but for those who
+/// hold a lock and want it exclusively: they wait only for its other holders. Memory grows with the
+/// locks held at one time, not with what can be locked; a lock is found by a multiplication.
 pub struct Locks {
     rule: Rule,
     buckets: Vec<u32>,
@@ -93,7 +93,7 @@ pub struct Locks {
     of_client: Vec<u32>,
     /// The request that each client waits with.
     waits_with: Vec<u32>,
-    /// When each client's transaction began, for the rules that ask.
+    /// Time at which each client's transaction began, for the rules that ask.
     ages: Vec<u64>,
     /// Scratch of the search for circles.
     seen: Vec<bool>,

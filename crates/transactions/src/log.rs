@@ -1,6 +1,6 @@
-//! The log of a database: what was appended, what is durable. It does no I/O.
+//! The log of a database: its appended and its durable part. It does no I/O.
 
-/// How the log is kept.
+/// Settings of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
     /// Bytes of its region, which it goes round in: at least four blocks.
@@ -48,7 +48,7 @@ impl Log {
         Self { settings, block_bytes, appended: 0, durable: 0, writing_to: None, redo: 0 }
     }
 
-    /// How it is kept.
+    /// Gives its settings.
     #[must_use]
     pub fn settings(&self) -> LogSettings {
         self.settings
@@ -70,8 +70,9 @@ impl Log {
         (from, self.appended)
     }
 
-    /// Whether the record of a changed page has room, and behind it the commits of `clients`
-    /// clients. Whoever changes a page waits until it has: so all that was appended can be written.
+    /// Returns true if the log has room for the record of a changed page, and behind it for the
+    /// commits of `clients` clients. Whoever changes a page waits until it has: so all that was
+    /// appended can be written.
     #[must_use]
     pub fn has_room(&self, clients: u32) -> bool {
         let reserve = u64::from(clients) * COMMIT_BYTES + 2 * self.block_bytes;
@@ -92,7 +93,7 @@ impl Log {
         self.appended
     }
 
-    /// Up to where it is durable.
+    /// Gives the place up to which it is durable.
     #[must_use]
     pub fn durable(&self) -> u64 {
         self.durable
@@ -109,7 +110,7 @@ impl Log {
         self.redo = self.redo.max(to);
     }
 
-    /// Whether half of the region was filled since the redo point: time for a checkpoint.
+    /// Returns true if half of the region was filled since the redo point: time for a checkpoint.
     #[must_use]
     pub fn wants_checkpoint(&self) -> bool {
         (self.appended - self.redo) * 2 >= self.settings.region_bytes

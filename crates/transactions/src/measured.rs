@@ -1,10 +1,10 @@
-//! What is measured while transactions play.
+//! Measurements made while transactions play.
 
 use block::Telemetry;
 use hdrhistogram::Histogram;
 use units::Nanos;
 
-/// What a client's time goes to.
+/// Kind of a client's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// The processor works for it.
@@ -43,7 +43,7 @@ pub const IO_KINDS: [&str; 4] = ["read", "write_back", "background_write", "log"
 /// Requests of one kind.
 #[derive(Clone, Debug)]
 pub struct IoFigures {
-    /// From sending to the end, in nanoseconds.
+    /// Time from sending to completion, in nanoseconds.
     pub latency: Histogram<u64>,
     /// Bytes.
     pub bytes: u64,
@@ -96,21 +96,21 @@ impl Windows {
     }
 }
 
-/// What was measured. Times are of the device's clock, in nanoseconds.
+/// Measurements of a play. Times are of the device's clock, in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// From the end of the warm-up to the end.
+    /// Time from the end of the warm-up to the end of the play.
     pub elapsed: Nanos,
     /// Transactions that committed.
     pub committed: u64,
-    /// Times that one was restarted, because of a conflict.
+    /// Number of restarts because of a conflict.
     pub restarts: u64,
-    /// From its first begin to its commit, of each transaction that committed, by kind: its
-    /// restarts and what it waited before them are in it.
+    /// Response times of transactions that committed, by kind: from the first begin to the commit,
+    /// with restarts and the waits before them.
     pub response: Vec<Histogram<u64>>,
-    /// From its last begin to its commit: without attempts that were in vain.
+    /// Time from the last begin to the commit: without attempts that were in vain.
     pub last_attempt: Histogram<u64>,
-    /// Locks that were waited for, and for how long.
+    /// Waits for locks, by their length.
     pub lock_waits: Histogram<u64>,
     /// Page accesses of committed transactions and of others, and those that found their page.
     pub accesses: u64,
@@ -120,9 +120,9 @@ pub struct Measured {
     pub io: Vec<IoFigures>,
     /// Checkpoints that ended.
     pub checkpoints: u64,
-    /// Time of all clients together, by what it went to: see [`WAITS`].
+    /// Time of all clients together, by kind: see [`WAITS`].
     pub waited: [Nanos; WAITS.len()],
-    /// What the device told of itself meanwhile.
+    /// Telemetry of the device over the measured time.
     pub device: Telemetry,
     /// Transactions and time of the warm-up.
     pub warm_up: (u64, Nanos),

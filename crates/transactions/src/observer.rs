@@ -1,6 +1,6 @@
 //! Whoever watches a play: an oracle in tests. By default it sees nothing and costs nothing.
 
-/// What happens, in the order in which it does.
+/// Events of a play, in the order in which they happen.
 pub trait Observer {
     /// A client has a lock.
     fn locked(&mut self, _client: u32, _lock: u32, _is_exclusive: bool) {}

@@ -17,20 +17,20 @@ pub struct Geometry {
     pub erase_blocks: u32,
 }
 
-/// Why a geometry cannot be.
+/// Errors of a geometry.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum GeometryError {
     /// A size is zero or not a number.
     #[error("{what} is {value}: it must be {right}")]
     OutOfRange {
-        /// Which size.
+        /// The size concerned.
         what: &'static str,
-        /// What was given.
+        /// The value given.
         value: String,
-        /// What would be right.
+        /// The range of right values.
         right: &'static str,
     },
-    /// More pages than the 32-bit page numbers of the tables reach.
+    /// More pages than 32-bit page numbers can address.
     #[error(
         "{logical_pages} logical pages at over-provisioning {over_provisioning} need more than \
          2^31 physical pages: use larger pages"
@@ -44,12 +44,12 @@ pub enum GeometryError {
 }
 
 impl Geometry {
-    /// The largest number of physical pages: the highest bit of a page number is kept for
+    /// The largest number of physical pages: the highest bit of a page number is reserved for
     /// [`crate::PageOp`].
     pub const MAX_PHYSICAL_PAGES: u64 = 1 << 31;
 
-    /// A device with `logical_pages` for the host and `over_provisioning` (a fraction above 0) more
-    /// on the media, rounded to whole erase blocks.
+    /// Makes a device with `logical_pages` for the host. The media have a further fraction of
+    /// these, `over_provisioning` (above 0), rounded to whole erase blocks.
     ///
     /// # Errors
     /// [`GeometryError`] if a size is zero, or the page numbers would not fit.
@@ -106,7 +106,7 @@ impl Geometry {
         self.erase_blocks.saturating_sub(self.logical_pages.div_ceil(self.pages_per_erase_block))
     }
 
-    /// Alpha as it came out after rounding to whole erase blocks.
+    /// Alpha after rounding to whole erase blocks.
     #[must_use]
     pub fn over_provisioning(&self) -> f64 {
         f64::from(self.physical_pages()) / f64::from(self.logical_pages) - 1.0

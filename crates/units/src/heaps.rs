@@ -1,5 +1,5 @@
-//! Pairing heaps in flat tables: every node is in one heap of a set or in none, and may be taken
-//! out of its middle. As [`crate::lists`], nothing is allocated after the beginning but a stack of
+//! Pairing heaps in flat tables: every node is in one heap of a set or in none, and any node can be
+//! removed. As in [`crate::lists`], nothing is allocated after construction but a stack of
 //! siblings.
 //!
 //! Fredman, Sedgewick, Sleator & Tarjan, Algorithmica 1, 1986, with two-pass pairing.
@@ -16,7 +16,7 @@ struct Node {
     before: u32,
 }
 
-/// A set of heaps over the same nodes. Whoever calls holds the keys, and may not change that of a
+/// A set of heaps over the same nodes. The caller holds the keys, and must not change that of a
 /// node while it is in a heap.
 #[derive(Clone, Debug)]
 pub struct Heaps {
@@ -29,7 +29,7 @@ impl Heaps {
     /// Heaps over nodes 0 to `nodes` - 1, all empty.
     ///
     /// # Panics
-    /// If there are more nodes than 32 bits can number, but for two.
+    /// If there are more than 2^32 - 2 nodes.
     #[must_use]
     pub fn new(nodes: u32, heaps: usize) -> Self {
         assert!(nodes <= ABSENT, "{nodes} nodes are more than a heap can number");
@@ -40,14 +40,14 @@ impl Heaps {
         }
     }
 
-    /// Whether a node is in a heap.
+    /// Returns true if a node is in a heap.
     #[inline]
     #[must_use]
     pub fn contains(&self, node: u32) -> bool {
         self.nodes[node as usize].before != ABSENT
     }
 
-    /// The node with the least key of a heap, [`NONE`] if it is empty.
+    /// The node with the least key of a heap, or [`NONE`] if the heap is empty.
     #[inline]
     #[must_use]
     pub fn first(&self, heap: usize) -> u32 {
@@ -86,7 +86,7 @@ impl Heaps {
         self.nodes[node as usize].before = ABSENT;
     }
 
-    /// One heap of two, each given by its root; either may be [`NONE`].
+    /// Melds two heaps, each given by its root; either may be [`NONE`].
     fn meld(&mut self, one: u32, other: u32, key: &impl Fn(u32) -> u64) -> u32 {
         if one == NONE || other == NONE {
             return if one == NONE { other } else { one };
@@ -102,7 +102,8 @@ impl Heaps {
         root
     }
 
-    /// One heap of a node and its siblings: in pairs from the first on, then all from the last on.
+    /// Melds a node and its siblings into one heap: in pairs from the first on, then the pairs from
+    /// the last on.
     fn pair(&mut self, first: u32, key: &impl Fn(u32) -> u64) -> u32 {
         let mut siblings = std::mem::take(&mut self.siblings);
         let mut at = first;

@@ -1,5 +1,4 @@
-//! Addresses. All are plain `u32` inside, so that tables of them are flat arrays of four bytes an
-//! entry.
+//! Addresses. Each is a plain `u32`, so that tables of them are flat arrays of four bytes an entry.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -9,7 +8,7 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// No address: the value that a table holds where there is none.
+            /// No address: the value of an empty table entry.
             pub const NONE: Self = Self(u32::MAX);
 
             /// The address as an index into a flat table.
@@ -19,7 +18,7 @@ macro_rules! id {
                 self.0 as usize
             }
 
-            /// Whether this is an address at all.
+            /// Returns true if this is an address, not [`Self::NONE`].
             #[inline]
             #[must_use]
             pub const fn is_some(self) -> bool {

@@ -1,21 +1,21 @@
-//! How long what is written is expected to live.
+//! Expected lifetime of written data.
 
-/// How soon the host expects to overwrite or trim what it writes, beside its other data: the
-/// classes of `fcntl(F_SET_RW_HINT)`, in their order. It is a hint: nothing depends on it but where
-/// data lies.
+/// Time after which the host expects to overwrite or trim the data of a write, relative to its
+/// other data: the classes of `fcntl(F_SET_RW_HINT)`, in their order. It is a hint: it affects only
+/// where data is placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Lifetime {
-    /// Nobody says.
+    /// No hint.
     #[default]
     NotSet = 0,
-    /// Soon: a journal.
+    /// Short: a journal.
     Short = 1,
-    /// Later than short.
+    /// Longer than short.
     Medium = 2,
-    /// Later than medium: a database's own pages.
+    /// Longer than medium: a database's own pages.
     Long = 3,
-    /// As good as never: an archive.
+    /// Practically for ever: an archive.
     Extreme = 4,
 }
 
@@ -35,20 +35,20 @@ impl Lifetime {
         }
     }
 
-    /// That of a name.
+    /// The class with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|lifetime| lifetime.name() == name)
     }
 
-    /// Its place among [`Lifetime::ALL`]: the placement handle of such writes
+    /// Its index in [`Lifetime::ALL`]: the placement handle of such writes
     /// ([`crate::IoRequest::handle`]).
     #[must_use]
     pub const fn handle(self) -> u8 {
         self as u8
     }
 
-    /// That of a placement handle.
+    /// The class with this placement handle.
     #[must_use]
     pub fn of_handle(handle: u8) -> Option<Self> {
         Self::ALL.get(usize::from(handle)).copied()

@@ -1,12 +1,12 @@
 //! Doubly linked lists in flat tables: every node is in one list of a set or in none. A node is a
-//! number, such as that of an erase block or of a place in a cache, so that nothing is allocated
-//! after the beginning.
+//! number, such as that of an erase block or of a cache slot, so that nothing is allocated after
+//! construction.
 
 /// No node.
 pub const NONE: u32 = u32::MAX;
 const ABSENT: u32 = u32::MAX - 1;
 
-/// Both directions side by side, so that unlinking touches one cache line a neighbour.
+/// Links in both directions side by side, so that unlinking touches one cache line per neighbour.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     previous: u32,
@@ -30,7 +30,7 @@ impl Lists {
     /// Lists over nodes 0 to `nodes` - 1, all empty.
     ///
     /// # Panics
-    /// If there are more nodes than 32 bits can number, but for two.
+    /// If there are more than 2^32 - 2 nodes.
     #[must_use]
     pub fn new(nodes: u32, lists: usize) -> Self {
         assert!(nodes <= ABSENT, "{nodes} nodes are more than a list can number");
@@ -40,34 +40,34 @@ impl Lists {
         }
     }
 
-    /// Adds empty lists until there are `lists`; does nothing if there are.
+    /// Adds empty lists until there are `lists`; does nothing if there are as many already.
     pub fn add(&mut self, lists: usize) {
         if lists > self.ends.len() {
             self.ends.resize(lists, Ends { head: NONE, tail: NONE });
         }
     }
 
-    /// Memory that they take.
+    /// Memory that the lists take, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.links.len() * size_of::<Link>() + self.ends.len() * size_of::<Ends>()
     }
 
-    /// Whether a node is in a list.
+    /// Returns true if a node is in a list.
     #[inline]
     #[must_use]
     pub fn contains(&self, node: u32) -> bool {
         self.links[node as usize].next != ABSENT
     }
 
-    /// The first node of a list, [`NONE`] if it is empty.
+    /// The first node of a list, or [`NONE`] if the list is empty.
     #[inline]
     #[must_use]
     pub fn first(&self, list: usize) -> u32 {
         self.ends[list].head
     }
 
-    /// The node after one that is in a list, [`NONE`] if it is the last.
+    /// The node after one that is in a list, or [`NONE`] if that is the last.
     #[inline]
     #[must_use]
     pub fn next(&self, node: u32) -> u32 {
@@ -120,7 +120,7 @@ impl Lists {
         })
     }
 
-    /// Puts a node at the end of the list that it is in.
+    /// Moves a node to the end of the list that it is in.
     #[inline]
     pub fn move_to_back(&mut self, list: usize, node: u32) {
         if self.ends[list].tail != node {

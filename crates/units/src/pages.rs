@@ -2,7 +2,7 @@
 
 use crate::Lpn;
 
-/// A page write, or the trim of a page. Four bytes: the highest bit tells a trim.
+/// A page write, or the trim of a page. Four bytes: the highest bit marks a trim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct PageOp(pub u32);
@@ -39,7 +39,7 @@ impl PageOp {
         Lpn(self.0 & !Self::TRIM)
     }
 
-    /// Whether the page is trimmed rather than written.
+    /// Returns true if the page is trimmed, not written.
     #[inline]
     #[must_use]
     pub const fn is_trim(self) -> bool {
@@ -47,7 +47,7 @@ impl PageOp {
     }
 }
 
-/// Why a source of page operations failed: the error of whatever stands behind it.
+/// Error of a source of page operations: that of the trace or generator behind it.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A sequence of page operations that can be played from the start any number of times, always the
@@ -59,14 +59,14 @@ pub trait PageSource: Send {
     /// Number of operations in one pass, if it is known.
     fn operations(&self) -> Option<u64>;
 
-    /// Puts the next operations into `buffer` and returns how many: less than its length only at
-    /// the end, then 0.
+    /// Puts the next operations into `buffer` and returns their number: less than the buffer's
+    /// length only at the end, then 0.
     ///
     /// # Errors
-    /// Whatever goes wrong behind it, such as a trace file that cannot be read on.
+    /// Any error of the source, such as a trace file that cannot be read.
     fn fill(&mut self, buffer: &mut [PageOp]) -> Result<usize, SourceError>;
 
-    /// Back to the first operation.
+    /// Goes back to the first operation.
     ///
     /// # Errors
     /// As [`PageSource::fill`].
@@ -81,7 +81,7 @@ pub trait PageSource: Send {
 /// As [`PageSource::fill`].
 pub fn held_fractions(source: &mut dyn PageSource, passes: u32) -> Result<Vec<f64>, SourceError> {
     let pages = source.logical_pages() as usize;
-    // When each page began to hold data; `u64::MAX` for one that holds none.
+    // Write at which each page began to hold data; `u64::MAX` for one that holds none.
     let mut since = vec![0u64; pages];
     let mut held = vec![0u64; pages];
     let mut clock = 0;
@@ -113,7 +113,7 @@ pub fn held_fractions(source: &mut dyn PageSource, passes: u32) -> Result<Vec<f6
     Ok(held.iter().zip(&since).map(|pair| to_the_end(pair) as f64 / clock.max(1) as f64).collect())
 }
 
-/// A sequence held in memory and shared: cloning it is cheap, so that many runs can read one trace.
+/// A sequence held in memory and shared: cloning it is cheap, so many runs can read one trace.
 #[derive(Clone, Debug)]
 pub struct VecSource {
     logical_pages: u32,

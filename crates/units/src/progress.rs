@@ -1,4 +1,4 @@
-//! How long work tells how far it is, and is told to stop.
+//! Progress of long work, and its cancellation.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[error("stopped before the end, as asked")]
 pub struct Cancelled;
 
-/// Shared between the thread that works and the one that shows progress. Work reports every few
+/// Progress, shared between the thread that works and the one that shows it. Work reports every few
 /// milliseconds, never per page.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -19,23 +19,23 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Sets how much there is to do, in whatever unit the work counts; 0 if unknown.
+    /// Sets the total amount of work, in any unit; 0 if unknown.
     pub fn set_total(&self, total: u64) {
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Sets how much there is to prepare before the first unit is done, such as page writes that
-    /// age a drive.
+    /// Sets the total amount of preparation before the work itself, such as page writes that age a
+    /// drive.
     pub fn set_to_prepare(&self, total: u64) {
         self.to_prepare.store(total, Ordering::Relaxed);
     }
 
-    /// Adds to what is to be prepared.
+    /// Adds to the total amount of preparation.
     pub fn add_to_prepare(&self, units: u64) {
         self.to_prepare.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Adds what was prepared since the last call.
+    /// Adds to the preparation done.
     ///
     /// # Errors
     /// As [`Progress::advance`].
@@ -44,16 +44,16 @@ impl Progress {
         self.advance(0)
     }
 
-    /// Prepared so far, and all that there is to prepare (0 if unknown).
+    /// The preparation done so far, and its total (0 if unknown).
     #[must_use]
     pub fn preparation(&self) -> (u64, u64) {
         (self.prepared.load(Ordering::Relaxed), self.to_prepare.load(Ordering::Relaxed))
     }
 
-    /// Adds what was done since the last call.
+    /// Adds to the work done.
     ///
     /// # Errors
-    /// [`Cancelled`] if the work was asked to stop: return at the next clean point.
+    /// [`Cancelled`] if the work was asked to stop: return as soon as the state is consistent.
     pub fn advance(&self, units: u64) -> Result<(), Cancelled> {
         self.done.fetch_add(units, Ordering::Relaxed);
         if self.cancelled.load(Ordering::Relaxed) { Err(Cancelled) } else { Ok(()) }
@@ -64,7 +64,7 @@ impl Progress {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Done so far, and the total (0 if unknown).
+    /// The work done so far, and its total (0 if unknown).
     #[must_use]
     pub fn state(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))

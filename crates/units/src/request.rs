@@ -1,9 +1,9 @@
-//! One request on the road from a database to the flash.
+//! A request on its way from a database to the flash.
 
-/// Nanoseconds, since the start of a trace or as a span.
+/// Nanoseconds: a time since the start of a trace, or a duration.
 pub type Nanos = u64;
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum IoOp {
@@ -11,10 +11,9 @@ pub enum IoOp {
     Read = 0,
     /// Writes `length` bytes at `offset`.
     Write = 1,
-    /// Tells that the data in the range is no longer needed (TRIM, DISCARD, UNMAP).
+    /// Marks the data in the range as no longer needed (TRIM, DISCARD, UNMAP).
     Trim = 2,
-    /// Makes all writes that were acknowledged before it durable. Has no range: offset and length
-    /// are 0.
+    /// Makes all writes acknowledged before it durable. Has no range: offset and length are 0.
     Flush = 3,
 }
 
@@ -46,30 +45,44 @@ impl IoOp {
     }
 }
 
-/// One request: the record that every trace format is read into.
+/// A request: the record that every trace format is read into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IoRequest {
-    /// When it was issued, since the trace's start. Traces without times count requests from 0.
+    /// Time of issue since the trace's start. Traces without times count requests from 0.
     pub time_ns: Nanos,
-    /// What it does.
+    /// The operation.
     pub op: IoOp,
     /// First byte.
     pub offset: u64,
-    /// Bytes. 0 only for [`IoOp::Flush`].
+    /// Length in bytes. 0 only for [`IoOp::Flush`].
     pub length: u32,
-    /// Who sent it: process, queue, disk or volume, whichever the format tells; 0 if it tells none.
+    /// Sender: process, queue, disk or volume, whichever the format tells; 0 if it tells none.
     pub stream: u32,
-    /// From issue to completion, if known.
+    /// Time from issue to completion, if known.
     pub latency_ns: Option<Nanos>,
     /// Placement handle of a write (NVMe FDP), below [`PLACEMENT_HANDLES`]; 0 if none is given.
     pub handle: u8,
-    /// A write is done only when it is durable (FUA). `false` for all else, and where the trace
-    /// does not tell.
+    /// True if a write is done only when it is durable (FUA). `false` for all other operations, and
+    /// where the trace does not tell.
     pub is_fua: bool,
+}
+
+impl IoRequest {
+    /// A flush at the trace's start, used to fill a buffer of requests before it is read into.
+    pub const NOTHING: Self = Self {
+        time_ns: 0,
+        op: IoOp::Flush,
+        offset: 0,
+        length: 0,
+        stream: 0,
+        latency_ns: None,
+        handle: 0,
+        is_fua: false,
+    };
 }
 
 /// Placement handles that a namespace has at most (NVMe base specification 2.1, 8.1.10: FDP).
 pub const PLACEMENT_HANDLES: u8 = 128;
 
-// Requests are copied for each that is played: handle and FUA lie where there was padding.
+// Requests are copied when played: handle and FUA take no more space than the padding did.
 const _: () = assert!(size_of::<IoRequest>() == 48);

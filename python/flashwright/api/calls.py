@@ -1,4 +1,4 @@
-"""What all public functions have in common: progress, Ctrl-C, and what a result says made it."""
+"""Common parts of all public functions: progress, Ctrl-C, and the call that a result records."""
 
 from __future__ import annotations
 

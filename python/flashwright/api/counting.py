@@ -17,7 +17,7 @@ from flashwright.progress import follow, work
 from flashwright.simulations import Simulation, simulate_workload
 from flashwright.sources import Reading
 from flashwright.sweeps.comparison import Comparison, SweepPlan
-from flashwright.sweeps.grid import Device, Grid
+from flashwright.sweeps.grid import Grid, GridSettings
 from flashwright.sweeps.policies import check_victim, choose, own_victim, resolved
 
 
@@ -118,8 +118,8 @@ def compare(
         sources=[sources.check_source(source) for source in named],
         policies=choose(placements, victims),
         over_provisionings=list(over_provisionings),
-        reading=Reading(page_size=page_size, seed=seed, repeat=repeat),
-        device=Device(pages_per_erase_block, start, seed),
+        readings=[Reading(page_size=page_size, seed=seed, repeat=repeat)] * len(named),
+        settings=GridSettings(pages_per_erase_block, start, seed),
         wear=wear,
         threads=threads or os.cpu_count() or 1,
     )
@@ -137,6 +137,6 @@ def run_plan(plan: SweepPlan) -> Comparison:
     )
     bounds = work("Finding the frequency bound", "pages", lambda _: plan.bounds(loaded))
     jobs = plan.jobs()
-    grid = Grid(loaded, jobs, plan.device, plan.threads)
+    grid = Grid(loaded, jobs, plan.settings, plan.threads)
     outcomes = follow(f"Simulating {len(jobs)} runs", "page writes", grid, grid.run)
     return Comparison(plan, loaded, bounds, outcomes)

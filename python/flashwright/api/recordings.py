@@ -10,7 +10,6 @@ from pathlib import Path
 from flashwright import runs
 from flashwright._core import InputError
 from flashwright.api.calls import public
-from flashwright.api.drives import Drive
 from flashwright.api.results import Result
 from flashwright.recording import device as devices
 from flashwright.recording.block import BUFFER_KIB
@@ -19,7 +18,6 @@ from flashwright.recording.recorder import Recorder
 from flashwright.recording.running import Running
 from flashwright.recording.side_by_side import FlashPlan, side_by_side
 from flashwright.recording.tools import need_root
-from flashwright.slices import SizeAsked
 from flashwright.workloads.supervisor import Supervisor
 
 _PATIENCE_S = 60.0
@@ -41,7 +39,7 @@ def record(
     SQLite (`sqlite`) or any program's folder (`files`), and the calls of its processes are recorded
     too, for `waterfall`; `pids` are further processes.
 
-    The recording is a run folder, for `open_run`, `simulate`, `compare`, `replay` and `layers`.
+    The recording is a run folder, for `open_run`, `play` and `compare`.
     Needs root. `buffer_bytes` is the kernel's buffer for each processor: what it has to drop is
     counted.
 
@@ -92,29 +90,21 @@ def record(
 @public
 def waterfall(
     folder: str | os.PathLike[str],
-    drive: Drive | str | None = None,
+    on: str | None = None,
     *,
-    capacity: int | str | None = None,
-    fill: float | None = None,
-    slices: int | None = None,
-    state: str = "filled",
     seed: int = 1,
     progress: bool = True,
 ) -> Result:
     """Lay the layers of a recording side by side: calls, file system, device, flash.
 
-    `folder` is that of a recording with the calls of a database. With a `drive` also what its flash
-    programs for it. The drive has the size of the disk that was recorded, or `capacity` bytes
-    ("own" for the profile's); of that the share `fill` holds data, which is what the file system
-    said if it is None. One of `slices` is simulated, as few as two minutes and 2 GiB allow if that
-    is None; the result says which, and why. `state` is fresh, loaded, filled or aged.
+    `folder` is that of a recording with the calls of a database. `on` a drive, also what its flash
+    programs for it: `nvme-tlc`, or `profile(nvme-tlc, state=aged, fill=40%, slices=4)`. The drive
+    has the size of the disk that was recorded, and is simulated as one of as few slices as two
+    minutes and 2 GiB allow; the result says which, and why.
 
     The rows of the result are bytes and requests by layer, operation and purpose.
 
     Raises InputError; KeyboardInterrupt after Ctrl-C.
     """
-    plan = None
-    if drive is not None:
-        chosen = drive if isinstance(drive, Drive) else Drive(drive)
-        plan = FlashPlan(chosen.device, SizeAsked(capacity, fill, slices), state, seed)
+    plan = None if on is None else FlashPlan.of(on, seed)
     return Result(side_by_side(Path(folder), plan))

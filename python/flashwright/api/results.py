@@ -1,4 +1,4 @@
-"""What a run found: figures by name, tables, plots, and what produced them."""
+"""Results of runs: figures by name, tables, plots, and their provenance."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 ROWS = {
     "compare": "results",
-    "layers": "stacks",
+    "play": "runs",
     "probe": "values",
     "waterfall": "waterfall",
-    "path": "levels",
+    "bench": "runs",
 }
 """The table that a command's results are rows of. Of others all figures are one row."""
 MOST_ROWS = 10
@@ -90,10 +90,10 @@ def _cell(value: Any) -> str:
 
 
 class Result(Mapping[str, Any]):
-    """What a run found.
+    """Result of a run.
 
     A mapping of its figures by name, as `result.json` has them; `tables` are by name, too.
-    `provenance` is what produced it: version, revision, call, seed, hashes of inputs.
+    `provenance` says what produced it: version, revision, call, seed, hashes of inputs.
     """
 
     def __init__(self, run: Run) -> None:
@@ -101,12 +101,12 @@ class Result(Mapping[str, Any]):
 
     @property
     def command(self) -> str:
-        """The command of the same work: `simulate`, `compare`, `probe` and so on."""
+        """The command of the same work: `play`, `compare`, `probe` and so on."""
         return self._run.command
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Tell what produced it."""
+        """Origin of the result: version, revision, call, seed, hashes of inputs."""
         return dict(self._run.result["provenance"])
 
     def __getitem__(self, name: str) -> Any:
@@ -133,7 +133,7 @@ class Result(Mapping[str, Any]):
 
     @property
     def rows(self) -> Table:
-        """What it found as rows: of a comparison one for each run, else all figures as one row."""
+        """Figures as rows: of a comparison one for each run, else all in one row."""
         name = ROWS.get(self.command)
         if name in self.tables:
             return self.table(str(name))
@@ -159,9 +159,9 @@ class Result(Mapping[str, Any]):
         Raises InputError if it has no report, or there is no such line.
         """
         # They take a while to import, and most results are not plotted.
+        from flashwright.pages.page import check_lines
+        from flashwright.pages.plots import plot
         from flashwright.reports import page_of
-        from flashwright.reports.page import check_lines
-        from flashwright.reports.plots import plot
 
         page = page_of(self._run)
         check_lines(page, lines)

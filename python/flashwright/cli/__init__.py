@@ -20,6 +20,7 @@ from flashwright._core import (
     InputError,
     InputWarning,
     __version__,
+    job_names,
 )
 from flashwright.cli.groups import CommandsLater
 from flashwright.progress import StoppedError
@@ -35,32 +36,37 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
 
 _MODULES = {
     "trace": "trace",
-    "simulate": "simulate",
+    "play": "play",
     "compare": "compare",
     "probe": "probe",
-    "run": "run",
+    "bench": "bench",
     "record": "record",
     "waterfall": "waterfall",
-    "replay": "replay",
-    "layers": "layers",
     "transactions": "transactions",
     "volume": "volume",
-    "emulate": "emulate",
-    "top": "top",
-    "path": "path",
+    "serve": "serve",
     "device": "device",
     "model": "model",
     "list": "listing",
     "demo": "demo",
     "report": "report",
 }
-"""Where each command is."""
+"""Module of each command."""
+
+
+def _commands() -> CommandsLater:
+    """Give all commands: also of jobs that need nothing of their own in Python."""
+    found = CommandsLater({name: f"flashwright.cli.{module}" for name, module in _MODULES.items()})
+    for name in job_names():
+        if name not in found:
+            from flashwright.cli.of_jobs import plain_command
+
+            found[name] = plain_command(name)
+    return found
 
 
 @click.group(
-    commands=CommandsLater(
-        {name: f"flashwright.cli.{module}" for name, module in _MODULES.items()}
-    ),
+    commands=_commands(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.option(
@@ -76,30 +82,23 @@ def cli() -> None:
 
     \b
     Start here:
-      flashwright demo                                a real database trace, every policy
-      flashwright trace stats my.blktrace.0           what a trace holds
-      flashwright simulate my.blktrace.0 --op 0.2     write amplification of one policy
-      flashwright compare my.blktrace.0 --op 0.1,0.2  all of them, and what is attainable
-      flashwright simulate my.blktrace.0 --device intel-x25e    latencies on a simulated drive
-      flashwright probe /dev/sdb                      measure a drive, and find out how it is made
-      flashwright replay my.blktrace.0 --device sd-card play a trace on any device
-      flashwright layers my.blktrace.0 --device sd-card --stack 'scheduler(defer,coalesce)'
-                                                      what a layer would gain
-      flashwright transactions tpcc --device replication-table-2
-                                                      what a drive does to transactions
-      flashwright volume create /dev/sdb --stack log_volume
-                                                      layers under a real database
-
-    SOURCE is a trace file (its content says in which format; .gz, .zst and .xz are read too; .u32
-    is a plain list of pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a
-    drive also a pattern of requests such as `io:random(size=4Ki)`. `flashwright list` names
-    everything there is.
+      flashwright record --database sqlite app.db --light -- ./app
+                                                     what a database writes
+      flashwright waterfall runs/tpcc                who amplified what on the way
+      flashwright play my.blktrace.0 --on nvme-tlc   on any drive, under layers
+      flashwright compare my.blktrace.0 --op 10%,20% placement beside the bound
+      flashwright probe /dev/sdb                     a drive from outside
+      flashwright bench tpcc --for 60                a benchmark on a database
+      flashwright volume create /dev/sdb             layers under a database
+      flashwright demo                               a shipped trace, as a report
+    SOURCE is a file of any format (`flashwright list trace_format`), the folder
+    of a recording, `synth:zipf(s=0.99,pages=1M)`, or `io:random(size=4Ki)`.
     """
 
 
 _REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-"""What a disk may refuse at any moment. All else of the system that nobody expected is a bug, and
-shows where.
+"""Errors that a disk may give at any moment. Any other unexpected error of the system is a bug, and
+shows its traceback.
 """
 
 

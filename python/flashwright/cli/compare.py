@@ -9,28 +9,38 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.drive import DriveOptions, check_patterns, check_use, is_given, size_asked
-from flashwright.cli.drive_comparison import compare_drives
-from flashwright.cli.layers import stack_option
-from flashwright.cli.lists import Listed, Named
+from flashwright.cli.grouped import GroupedCommand
+from flashwright.cli.lists import Named
 from flashwright.cli.options import (
+    SEED,
     Flash,
-    Life,
-    WorkloadReading,
+    PageSize,
+    life_option,
     over_provisionings_option,
     placements_option,
     split_policies,
     takes,
+    wear_of,
 )
-from flashwright.cli.output import Output, kept_of, print_table, say
-from flashwright.cli.stack_comparison import compare_stacks_on_drives
+from flashwright.cli.output import Output, kept_of
+from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
     from flashwright.runs import Run
+    from flashwright.sources import Reading
     from flashwright.sweeps.comparison import Comparison, SweepPlan
+    from flashwright.sweeps.policies import Policy
 
 
-@click.command(short_help="All policies beside what is attainable; or several drives.")
+@click.command(
+    cls=GroupedCommand,
+    groups={
+        "Policies": ["placements", "victims", "over_provisionings"],
+        "Flash": ["pages_per_erase_block", "start", "page_size", "life"],
+        "Running": ["seed", "jobs", "audit"],
+    },
+    short_help="All placement policies beside what is attainable.",
+)
 @click.argument(
     "source_names", type=Named(or_file=True), metavar="SOURCE...", nargs=-1, required=True
 )
@@ -41,28 +51,30 @@ if TYPE_CHECKING:
     metavar="a,b|all",
     help="Victim policies, each with each placement.  [default: greedy, "
     "cost_benefit(age=closed) and the one of the placement's authors; all for `none` if "
-    "--placements is all; with --device only the authors']",
+    "--placements is all; only the authors' of a single placement]",
 )
 @over_provisionings_option()
-@takes(WorkloadReading, "how")
 @takes(Flash, "flash")
-@takes(Life, "life")
 @click.option(
-    "--device",
-    "profiles",
-    cls=Listed,
-    type=Named("profile", or_file=True),
-    metavar="PROFILE",
-    help="Compare simulated drives instead: a profile of `flashwright list profile`, or a TOML "
-    "file. a,b or again for each drive.",
+    "--page-size",
+    type=PageSize(),
+    default="4096",
+    show_default=True,
+    help="Bytes in a logical page of the SOURCE.",
 )
-@stack_option
-@takes(DriveOptions, "drive")
+@life_option
+@click.option("--seed", **SEED, show_default=True, metavar="N", help="Seed of all that is random.")
 @click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
     help="Simulations at a time.  [default: one a core]",
+)
+@click.option(
+    "--audit",
+    is_flag=True,
+    help="Of a single policy: check the simulator's tables against each other all along: slow, for "
+    "finding bugs.",
 )
 @takes(Output, "output")
 def compare(
@@ -70,19 +82,21 @@ def compare(
     placements: str,
     victims: str | None,
     over_provisionings: tuple[float, ...],
-    how: WorkloadReading,
     flash: Flash,
-    life: Life,
-    drive: DriveOptions,
     output: Output,
+    *,
+    page_size: int,
+    life: str | None,
+    seed: int,
     jobs: int | None,
-    profiles: tuple[str, ...],
-    stacks: tuple[str, ...],
+    audit: bool,
 ) -> None:
-    """Compare placement policies on each SOURCE, at each over-provisioning.
+    """Compare placement policies on each SOURCE, at each over-provisioning, by what the flash has
+    to write.
 
     Each placement policy runs with several victim policies, as the best is often not that of its
-    authors; the table shows the best of each, the report all.
+    authors; the table shows the best of each, the report all. One policy alone, on one SOURCE at
+    one over-provisioning, gives its whole report.
 
     Beside them stand two figures. The offline minimum found is the least that any run wrote, one of
     which places each page by the time at which it will be written again: what is attainable. The
@@ -92,68 +106,44 @@ def compare(
     \b
     Examples:
       flashwright compare tpcc.parquet
-      flashwright compare 'synth:zipf?pages=1M' 'synth:uniform?pages=1M' --op 0.07,0.15,0.3,0.5
-      flashwright compare tpcc.parquet --placements multi_log,dac,none --victims greedy,lru --json -
-      flashwright compare 'io:random(reads=1)' --device intel-x25e --device intel-x25m
-      flashwright compare tpcc.parquet --device nvme-tlc --placements none,multi_log \\
-          --op 0.1,0.3 --state aged
-      flashwright compare tpcc.parquet --device sd-card --device nvme-tlc \\
-          --stack 'scheduler(defer,coalesce)' --fold
+      flashwright compare 'synth:zipf(pages=1M)' 'synth:uniform(pages=1M)' --op 0.07,0.15,0.3
+      flashwright compare tpcc.parquet --placements multi_log,dac,none --victims greedy,lru
+      flashwright compare tpcc.parquet --placements multi_log --op 0.1
+      flashwright compare 'part(tpcc.parquet, repeat=5)' --life 'life(40G, capacity=256Gi)'
 
-    With --device the same requests are played on each drive, and --placements, --victims and --op,
-    if they are given, are changes to each profile. Latencies, throughput and what the dies did
-    stand side by side. With --stack, too, one trace is played on each stack of layers over each
-    drive, one by one if nothing else is said; `flashwright layers` has more options for that.
-
-    Ctrl-C stops it and keeps what is finished.
-    """
+    Ctrl-C stops it and keeps what is finished. Latencies are what `flashwright play` measures.
+    """  # noqa: D205
     from flashwright import sources
     from flashwright.progress import StoppedError
     from flashwright.sweeps.comparison import SweepPlan
-    from flashwright.sweeps.grid import Device
+    from flashwright.sweeps.grid import GridSettings
     from flashwright.sweeps.policies import choose
 
-    twice = next((source for source in source_names if source_names.count(source) > 1), None)
-    if twice is not None:
-        raise InputError(f"{twice}: it is given twice; name each SOURCE once")
-    check_use(with_device=bool(profiles))
-    if stacks and not profiles:
-        raise InputError("--stack: layers lie on a device, so give --device PROFILE too")
     named = split_policies(placements, "--placements")
     chosen_victims = None if victims is None else _all_victims(victims)
-    if profiles:
-        check_patterns(source_names)
-        over = over_provisionings if is_given("over_provisionings") else (None,)
-        changes = _policy_changes(named, chosen_victims)
-        reading, asked = how.reading(), size_asked(drive, life)
-        if stacks:
-            compare_stacks_on_drives(
-                drive, profiles, source_names, stacks, changes, over, reading, asked, jobs, output
-            )
-            return
-        cycles = life.endurance if is_given("endurance") else None
-        compare_drives(
-            drive,
-            profiles,
-            source_names,
-            changes,
-            over,
-            reading,
-            cycles,
-            life.writes_per_day,
-            asked,
-            jobs,
-            output,
-        )
+    found = [sources.part_of(text, page_size=page_size, seed=seed) for text in source_names]
+    names, readings = [name for name, _ in found], [reading for _, reading in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice}: it is given twice; name each SOURCE once")
+    wear = wear_of(life)
+    is_one = len(names) == len(named or ()) == len(over_provisionings) == 1
+    if is_one and len(chosen_victims or [""]) == 1:
+        [policy] = choose(named, chosen_victims, only_own=True)
+        settings = {**vars(flash), "over_provisioning": over_provisionings[0], "seed": seed}
+        _simulate(names[0], readings[0], policy, settings, wear, output, audit=audit)
         return
-    policies = choose(named, chosen_victims)
+    if audit:
+        raise click.UsageError(
+            "--audit: it is of one policy on one SOURCE at one over-provisioning; name them"
+        )
     plan = SweepPlan(
-        sources=[sources.check_source(source) for source in source_names],
-        policies=policies,
+        sources=names,
+        policies=choose(named, chosen_victims),
         over_provisionings=list(over_provisionings),
-        reading=how.reading(),
-        device=Device(**vars(flash), seed=how.seed),
-        wear=life.wear(),
+        readings=readings,
+        settings=GridSettings(**vars(flash), seed=seed),
+        wear=wear,
         threads=jobs or os.cpu_count() or 1,
     )
     comparison, stopped = run_plan(plan, output)
@@ -165,6 +155,31 @@ def compare(
         kept = kept_of(comparison.finished, comparison.planned, "simulations", folder)
         raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
     fail_if_any_failed(comparison)
+
+
+def _simulate(
+    source: str,
+    reading: Reading,
+    policy: Policy,
+    settings: dict[str, Any],
+    wear: Any,
+    output: Output,
+    *,
+    audit: bool,
+) -> None:
+    """Simulate one policy, and print and write its whole report."""
+    from flashwright import sources
+    from flashwright.progress import work
+    from flashwright.simulations import Simulation, simulate_workload
+
+    workload = work(
+        f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
+    )
+    given = {"placement": policy.python or policy.placement, "victim": policy.victim, **settings}
+    run = simulate_workload(Simulation(source, workload, reading, given, wear, audit))
+    if not output.is_only_json:
+        _print(run.result)
+    output.finish(run)
 
 
 def run_plan(plan: SweepPlan, output: Output | None = None) -> tuple[Comparison, Any]:
@@ -184,7 +199,7 @@ def run_plan(plan: SweepPlan, output: Output | None = None) -> tuple[Comparison,
     bounds = work("Finding the frequency bound", "pages", lambda _: plan.bounds(workloads))
     jobs = plan.jobs()
     folder = None if output is None else output.folder(plan.job("compare", workloads))
-    grid = Grid(workloads, jobs, plan.device, plan.threads, Kept(folder))
+    grid = Grid(workloads, jobs, plan.settings, plan.threads, Kept(folder))
     if output is not None:
         output.say_known(grid.known, len(jobs), "simulations")
     stopped = None
@@ -264,30 +279,31 @@ def print_comparison(comparison: Comparison, run: Run) -> None:
         say(remark)
 
 
-def _policy_changes(
-    placements: list[str] | None, victims: list[str] | None
-) -> list[tuple[str | None, str | None]]:
-    """Give the placement and the victim of each variant of a drive.
+def _print(result: dict[str, Any]) -> None:
+    from flashwright._text import alpha, count, percent, significant
+    from flashwright.reports.comparison_results import amplification, life
+    from flashwright.reports.simulation import unsteady
 
-    None leaves what the profile has.
-    """
-    from flashwright.sweeps.policies import choose, own_victim
-    from flashwright.sweeps.python_policies import is_file
-
-    in_python = next((policy for policy in placements or [] if is_file(policy)), None)
-    if in_python is not None:
-        raise InputError(f"{in_python}: a policy in Python is for runs without --device")
-
-    if not is_given("placements"):
-        return [(None, None)] if victims is None else [(None, victim) for victim in victims]
-    pairs = [
-        (policy.placement, policy.victim) for policy in choose(placements, victims, only_own=True)
+    rows = [
+        ("write amplification", amplification(result)),
+        ("offline minimum found", significant(result["offline_minimum"], 4)),
+        ("frequency bound", significant(result["frequency_bound"], 4)),
+        ("cleaning cost", significant(result["cleaning_cost"], 4)),
+        ("valid pages in a victim (p_gc)", percent(result["p_gc"])),
+        ("life", life(result)),
+        ("host page writes", count(result["host_page_writes"])),
+        ("relocated pages", count(result["relocated_pages"])),
+        ("erases", count(result["erases"])),
+        ("counted from page write", count(result["steady_from_update"])),
     ]
-    # Where it follows from the placement it is not named, so that labels stay short.
-    return [
-        (placement, None if victims is None and victim == own_victim(placement) else victim)
-        for placement, victim in pairs
-    ]
+    policy = f"{result['placement']} with {result['victim']}"
+    title = (
+        f"{result['workload']['name']}: {policy}, over-provisioning "
+        f"{alpha(result['over_provisioning'])}"
+    )
+    print_table([("", "left"), ("", "right")], rows, title)
+    if not result["steady"]:
+        say(unsteady(result))
 
 
 def _all_victims(text: str) -> list[str]:

@@ -14,15 +14,16 @@ from flashwright._core import InputError, RunError
 from flashwright.cli.following import propose
 from flashwright.cli.options import (
     Duration,
-    Life,
+    life_option,
     over_provisionings_option,
     placements_option,
     split_policies,
     takes,
+    wear_of,
 )
-from flashwright.cli.output import Json, Output, say
-from flashwright.runs import command_line
-from flashwright.sweeps.grid import Device
+from flashwright.cli.output import Json, Output
+from flashwright.sweeps.grid import GridSettings
+from flashwright.terminal import say
 
 if TYPE_CHECKING:
     from flashwright.lifetime import Wear
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
     from flashwright.sweeps.policies import Policy
 
 LEAST_SPARE_ERASE_BLOCKS = 40
-"""What the policy with the most streams needs, and some."""
+"""Fewest spare erase blocks: some more than the policy with the most streams needs."""
 LEAST_PASSES_OVER_FOOTPRINT = 4
 """Page writes that a run should have, in footprints: with fewer the source is played more than
 once.
 """
 LEAST_STEADY_SHARE = 0.5
 MOST_ATTEMPTS = 3
-"""Each twice as long as the one before: more would take longer than somebody watches."""
+"""Most plays, each twice as long as the one before: nobody would watch for longer."""
 SHIPPED_TIMES = 4
-"""How often what is shipped is played at first: as often as makes half of the runs steady."""
+"""Times that the shipped trace is played at first, which makes half of the runs steady."""
 CAPACITY_BYTES = 256_000_000_000
 """The drive whose life is computed, if no other is asked for."""
 
@@ -49,7 +50,8 @@ CAPACITY_BYTES = 256_000_000_000
 @over_provisionings_option("0.07,0.15,0.28,0.5")
 @placements_option()
 @click.option(
-    "--seconds",
+    "--for",
+    "seconds",
     type=Duration(least=1),
     default=60.0,
     show_default=True,
@@ -62,13 +64,13 @@ CAPACITY_BYTES = 256_000_000_000
     help="Record nothing: take the trace that comes with Flashwright, TPC-C on PostgreSQL for 19 "
     "minutes.",
 )
-@takes(Life, "life")
+@life_option
 @takes(Output, "output")
 def demo(
     over_provisionings: tuple[float, ...],
     placements: str,
     seconds: float,
-    life: Life,
+    life: str | None,
     output: Output,
     *,
     shipped: bool,
@@ -82,9 +84,9 @@ def demo(
     Then the trace is played through a flash translation layer with every policy: as a whole, and
     its data pages alone, without the database's log. The report shows how much each policy writes
     to the flash, and what is attainable. A benchmark at full speed is no day of an application:
-    how long a drive of 256 GB (or --capacity) lives is said for --writes-per-day 40G, or for the
-    recorded rate if that was recorded for ten minutes or more. If less than half of the runs become
-    steady it is played twice as often, and once more.
+    how long a drive of 256 GB lives (or another, by --life) is said for --life 'life(40G)', or for
+    the recorded rate if that was recorded for ten minutes or more. If less than half of the runs
+    become steady it is played twice as often, and once more.
     """
     from flashwright.cli.compare import fail_if_any_failed, run_plan
     from flashwright.progress import StoppedError
@@ -92,7 +94,8 @@ def demo(
     from flashwright.trace_statistics import statistics
 
     policies = choose(split_policies(placements, "--placements"), None)
-    wear = replace(life, capacity=life.capacity or CAPACITY_BYTES).wear()
+    asked = wear_of(life)
+    wear = replace(asked, capacity=asked.capacity or CAPACITY_BYTES)
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
     scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
     plan = _plan(chosen, over_provisionings, policies, wear)
@@ -103,7 +106,9 @@ def demo(
         if stopped is not None or share >= LEAST_STEADY_SHARE or attempt == MOST_ATTEMPTS:
             break
         output.say(f"{share:.0%} of the runs are steady: playing the trace twice as often.")
-        plan = replace(plan, reading=replace(plan.reading, repeat=2 * plan.reading.repeat))
+        plan = replace(
+            plan, readings=[replace(one, repeat=2 * one.repeat) for one in plan.readings]
+        )
     run.result["trace"] = scalars
     run.result["about"] = chosen.about
     run.tables |= {f"trace_{name}": found for name, found in tables.items()}
@@ -126,9 +131,9 @@ class Chosen:
     data_pages: str
     """Its part without the database's log."""
     about: str
-    """What it is, in a sentence."""
+    """Description in a sentence."""
     times: int
-    """How often it is played at first, at the least."""
+    """Least number of times that it is played at first."""
 
 
 def _plan(
@@ -153,8 +158,8 @@ def _plan(
         sources=[chosen.source, chosen.data_pages],
         policies=policies,
         over_provisionings=list(over_provisionings),
-        reading=sources.Reading(repeat=chosen.times * max(1, needed)),
-        device=Device(
+        readings=[sources.Reading(repeat=chosen.times * max(1, needed))] * 2,
+        settings=GridSettings(
             pages_per_erase_block=_erase_block_for(smallest.logical_pages, min(over_provisionings))
         ),
         wear=wear,
@@ -174,7 +179,7 @@ def _print(run: Run, chosen: Chosen) -> None:
     from flashwright.reports.demo import headline as answer
 
     results = Results(run)
-    repeat = run.result["repeat"]
+    repeat = run.result["workloads"][0]["repeat"]
     times = f", played {repeat} times over" if repeat > 1 else ""
     say(chosen.about)
     say(answer(results))
@@ -193,7 +198,7 @@ def _erase_block_for(logical_pages: int, over_provisioning: float) -> int:
 
     As a run has by default, fewer for a database that was too small to fill enough of them.
     """
-    pages = Device().pages_per_erase_block
+    pages = GridSettings().pages_per_erase_block
     while pages > 4 and logical_pages * over_provisioning / pages < LEAST_SPARE_ERASE_BLOCKS:
         pages //= 2
     return pages
@@ -205,7 +210,7 @@ def _live_or_shipped(seconds: float, to: Json) -> Chosen:
     reason = demo_live.why_not()
     if not reason:
         try:
-            folder, about = demo_live.record(seconds, command_line())
+            folder, about = demo_live.record(seconds)
             data_pages = str(demo_live.write_data_pages(folder))
             return Chosen(str(folder / "requests.parquet"), data_pages, about, 1)
         except (InputError, RunError) as error:

@@ -6,17 +6,16 @@ import shutil
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.run_plan import DEFAULT_FOLDER
+from flashwright.benches.grounds import DEFAULT_FOLDER
 
 FOLDER = Path("runs") / "demo-recording"
 _CLIENTS = 2
 _WAREHOUSES = 3
-_THINK_SECONDS = 0.002
+_THINK_TIME = "2ms"
 """Between a client's transactions: without it, SQLite would write more than ten gigabytes in a
 minute.
 """
 _VOLUME_BYTES = 1 << 30
-_BUFFER_KIB = 65_536
 DATA_PAGES = "data_pages.parquet"
 
 
@@ -39,7 +38,7 @@ def why_not() -> str:
     return ""
 
 
-def record(seconds: float, command: list[str]) -> tuple[Path, str]:
+def record(seconds: float) -> tuple[Path, str]:
     """Record a run; give the folder of the recording, and a sentence on what was recorded.
 
     Raises:
@@ -48,34 +47,25 @@ def record(seconds: float, command: list[str]) -> tuple[Path, str]:
         StoppedError: Ctrl-C.
     """
     from flashwright._text import count
-    from flashwright.cli.run_progress import follow_session
-    from flashwright.recording.finish import drop_raw
-    from flashwright.recording.of_run import RunRecorder
-    from flashwright.recording.tables import tables_of
-    from flashwright.recording.volume import VolumePlan
-    from flashwright.reports import write_report
-    from flashwright.workloads import registry
-    from flashwright.workloads.databases.place import Settings
-    from flashwright.workloads.driver import RunConfig
-    from flashwright.workloads.session import BenchPlan, Session
+    from flashwright.benches.options import BenchOptions
+    from flashwright.benches.plan import Benches
+    from flashwright.benches.progress import follow_benches
+    from flashwright.benches.session import BenchesSession, keep
 
-    workload, given = registry.find(f"tpcc(warehouses={_WAREHOUSES})")
-    load = workload.load(given, None)
-    config = RunConfig(_CLIENTS, seconds, think_seconds=_THINK_SECONDS)
-    ground = VolumePlan("ext4", _VOLUME_BYTES)
-    recorder = RunRecorder(FOLDER, command, _BUFFER_KIB, may_replace=True)
-    session = Session(
-        BenchPlan(workload, load, "sqlite", Settings(), config, DEFAULT_FOLDER, ground=ground),
-        recorder,
+    options = BenchOptions(
+        (f"tpcc(scale={_WAREHOUSES}, think_time={_THINK_TIME})",),
+        on=(f"volume(ext4, size={_VOLUME_BYTES})",),
+        clients=(_CLIENTS,),
+        duration=seconds,
+        record=FOLDER,
     )
-    finding = follow_session(session)
-    if finding.violations:
-        raise RunError(f"the database is not consistent: {finding.violations[0]}")
-    recorder.tell(finding.result.transactions_log, finding.checkpoints)
-    run = tables_of(FOLDER)
-    run.write(FOLDER)
-    write_report(FOLDER)
-    drop_raw(FOLDER)
+    outcome = follow_benches(BenchesSession(Benches.of(options), may_replace=True))
+    run, finding = outcome.recording, outcome.finding
+    if outcome.violations:
+        raise RunError(f"the database is not consistent: {outcome.violations[0]}")
+    if run is None or finding is None:
+        raise outcome.recording_error or RunError("nothing was recorded")
+    keep(run, FOLDER, keep_raw=False)
     lost = run.result["recording"]["lost_events"]
     holes = f" {count(lost)} events were lost." if lost else ""
     return FOLDER, (

@@ -2,48 +2,152 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from flashwright.cli.groups import CommandWithMore
-from flashwright.cli.import_mqsim import import_mqsim
-from flashwright.cli.lists import Named
-from flashwright.cli.measured import fit, predict
-from flashwright.cli.options import Overrides, takes
-from flashwright.cli.output import Json, print_table, say
+from flashwright._core import InputError
+from flashwright.cli.grouped import GroupedCommand
+from flashwright.cli.lists import Listed, Named, split_assignments
+from flashwright.cli.options import takes
+from flashwright.cli.output import Json
 from flashwright.cli.outputs import OutFile
 from flashwright.outputs import PROFILE, write_text
+from flashwright.terminal import print_table, say
+
+OF_ROWS = (".csv", ".json")
+"""Endings of files with measurements."""
+OF_MQSIM = ".xml"
+MEASURED = ("drive", "data_sheet", "slices", "jobs")
+"""Parameters of what is measured alone."""
 
 
-@click.command(cls=CommandWithMore, short_help="A drive's profile, and what it comes to.")
-@click.argument("profile", type=Named("profile", or_file=True))
-@takes(Overrides, "changes")
+@click.command(
+    cls=GroupedCommand,
+    groups={"Measured drives": ["against", "drive", "data_sheet", "slices", "jobs"]},
+    short_help="A drive's profile, what it comes to, and profiles of one's own.",
+)
+@click.argument("what", type=Named("profile", or_file=True), nargs=-1, required=True)
 @click.option(
     "--out",
     type=OutFile(PROFILE),
     metavar="FILE",
-    help="Write the profile there, with its changes, to go on from.",
+    help="Write the profile there, to go on from.",
+)
+@click.option(
+    "--against",
+    cls=Listed,
+    type=click.Path(dir_okay=False, exists=True),
+    metavar="ROWS",
+    help="Play each row of these measurements on the profile: measured, predicted, error. a,b or "
+    "again for each.",
+)
+@click.option("--drive", metavar="NAME", help="The drive whose rows are meant.")
+@click.option(
+    "--data-sheet",
+    cls=Listed,
+    split=split_assignments,
+    metavar="KEY=VALUE",
+    help="What the data sheet says of a drive that a profile is fitted to: capacity_gb, pcie, "
+    "sequential_read_mb_s, sequential_write_mb_s, random_read_iops, random_write_iops, "
+    "read_latency_us, write_latency_us. a=1,b=2 or again for each.",
+)
+@click.option(
+    "--slices",
+    type=click.IntRange(1, 65_536),
+    metavar="N",
+    help="A fitted profile is one of N slices of the drive: quicker to simulate, as fast as the "
+    "whole.  [default: such that one has some 15 to 30 GB]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Simulations at a time.  [default: one a core]",
 )
 @takes(Json, "to")
-def device(profile: str, changes: Overrides, out: Path | None, to: Json) -> None:
-    """Print PROFILE, a built-in name or the path of a TOML file, and what it comes to.
+def device(
+    what: tuple[str, ...],
+    out: Path | None,
+    against: tuple[str, ...],
+    drive: str | None,
+    data_sheet: tuple[str, ...],
+    slices: int | None,
+    jobs: int | None,
+    to: Json,
+) -> None:
+    """Print a profile, a built-in name or the path of a TOML file, and what it comes to. Or make
+    one: of measurements (CSV tables, JSON files of fio's), or of a configuration of MQSim.
 
     \b
     Examples:
       flashwright device intel-x25e
-      flashwright device intel-x25e --set ftl.over_provisioning=10% --out my.toml
-      flashwright simulate 'io:random(reads=1)' --device my.toml
+      flashwright device 'profile(intel-x25e, op=10%)' --out my.toml
+      flashwright play 'io:random(reads=1)' --on my.toml
+      flashwright device writes.csv latency.csv --drive mine --out mine.toml
+      flashwright device fill.json random.json --drive mine \\
+          --data-sheet capacity_gb=960,pcie=4 --out mine.toml
+      flashwright device mine.toml --against writes.csv,latency.csv --drive mine
+      flashwright device ssdconfig.xml workload.xml --out mine.toml
 
     `docs/profiles.md` explains every key. A key that is set joins `fitted`: its value is not the
-    published one any more.
-    """
-    from flashwright.devices import Device, profile_text
-    from flashwright.reports.drive_words import device_rows, fitted
+    published one any more. A fit takes one to three minutes; `docs/measured.md` has the columns of
+    measurements, how each row is played, and what each step of the fit rests on. A row that a
+    profile was fitted to is no prediction. `docs/mqsim.md` has what becomes of MQSim's keys.
+    """  # noqa: D205
+    from flashwright.cli import measured
+    from flashwright.cli.import_mqsim import import_mqsim
 
-    found = Device.load(profile, changes.overrides)
+    paths = tuple(map(Path, what))
+    threads = jobs or os.cpu_count() or 1
+    if all(map(_is_of_rows, paths)):
+        _refuse(["against"], "it is of a profile, and these are measurements")
+        measured.fit(paths, drive, data_sheet, slices, _needed(out), threads, to)
+    elif all(path.suffix == OF_MQSIM for path in paths):
+        _refuse([*MEASURED, "against"], "it is of measurements, and this is MQSim's")
+        if len(paths) > 2:
+            raise InputError(f"{paths[2]}: MQSim has a configuration and a workload; give both")
+        import_mqsim(paths[0], paths[1] if len(paths) > 1 else None, _needed(out), to)
+    elif len(what) > 1:
+        raise InputError(
+            f"{what[1]}: one profile at a time; measurements end in {' or '.join(OF_ROWS)}, "
+            f"MQSim's files in {OF_MQSIM}"
+        )
+    elif against:
+        _refuse(["out", "data_sheet", "slices"], "with --against nothing is made")
+        measured.predict(what[0], tuple(map(Path, against)), drive, threads, to)
+    else:
+        _refuse(MEASURED, "it is of measurements, and this is a profile")
+        _show(what[0], out, to)
+
+
+def _is_of_rows(path: Path) -> bool:
+    return path.suffix in OF_ROWS or (path.is_file() and path.suffix not in (OF_MQSIM, ".toml"))
+
+
+def _needed(out: Path | None) -> Path:
+    if out is None:
+        raise click.UsageError("--out: say where the profile is to be written")
+    return out
+
+
+def _refuse(names: list[str] | tuple[str, ...], why: str) -> None:
+    context = click.get_current_context()
+    for one in context.command.params:
+        source = context.get_parameter_source(one.name or "")
+        if one.name in names and source is not click.core.ParameterSource.DEFAULT:
+            raise click.UsageError(f"{one.opts[0]}: {why}")
+
+
+def _show(profile: str, out: Path | None, to: Json) -> None:
+    from flashwright.devices import profile_text
+    from flashwright.jobs.play import said
+    from flashwright.probing.targets import drive_of, profile_of
+
+    found = drive_of(profile_of(profile))
     # Only the file as it is has the comments that say where a value is from.
-    text = found.toml if changes.overrides else profile_text(profile)[0]
+    text = found.toml if found.overrides else profile_text(found.given)[0]
     if out is not None:
         write_text(out, text, PROFILE)
     to.write({**found.document(), "keys": found.profile})
@@ -54,13 +158,9 @@ def device(profile: str, changes: Overrides, out: Path | None, to: Json) -> None
         click.echo(text.rstrip())
     print_table(
         [("", "left"), ("", "right")],
-        device_rows(found.document()),
+        said.drive(found.document()),
         f"{found.name}: what it comes to",
     )
-    say(fitted(found.document()))
+    say(said.fitted(found.document()))
     if out is not None:
         say(f"Profile: {out}")
-
-
-for command in (fit, predict, import_mqsim):
-    device.add_command(command)

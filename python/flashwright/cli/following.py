@@ -1,6 +1,6 @@
-"""What commands propose to do next.
+"""Commands that a command proposes to run next.
 
-Every such line stands here: `tests/python/test_next.py` runs each of them.
+All such lines stand here: `tests/python/test_next.py` runs each of them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from flashwright.cli.output import Json
 
-_DRIVE = ("--device", "samsung-pm9a3")
-"""One that was fitted to measurements: no kind of a modern drive is known better."""
+_DRIVE = ("--on", "samsung-pm9a3")
+"""A drive that was fitted to measurements: no modern drive is known better."""
 NEXT: dict[str, tuple[str, ...]] = {
     "waterfall": _DRIVE,
-    "simulate": _DRIVE,
+    "play": _DRIVE,
     "compare": ("--op", "0.1,0.2,0.3"),
 }
 """The commands that are proposed, each with its options."""

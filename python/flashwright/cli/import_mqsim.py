@@ -1,4 +1,4 @@
-"""`flashwright device import-mqsim`: a configuration of MQSim as a profile and commands."""
+"""A configuration of MQSim as a profile and commands, for `flashwright device`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from flashwright.cli.options import takes
-from flashwright.cli.output import Json, print_table, say
-from flashwright.cli.outputs import OutFile
-from flashwright.outputs import PROFILE
+from flashwright.cli.output import Json
+from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
     from flashwright.mqsim.importing import Import
@@ -19,32 +15,12 @@ if TYPE_CHECKING:
 LEFT = "left"
 
 
-@click.command("import-mqsim", short_help="A profile of a configuration of MQSim.")
-@click.argument("config", type=click.Path(path_type=Path), metavar="SSDCONFIG.xml")
-@click.option(
-    "--workload",
-    type=click.Path(path_type=Path),
-    metavar="WORKLOAD.xml",
-    help="MQSim's workload too: each scenario becomes a `flashwright simulate` that plays it.",
-)
-@click.option(
-    "--out",
-    type=OutFile(PROFILE),
-    metavar="PROFILE.toml",
-    required=True,
-    help="Write the profile there.",
-)
-@takes(Json, "to")
 def import_mqsim(config: Path, workload: Path | None, out: Path, to: Json) -> None:
-    """Make a profile of SSDCONFIG.xml, a configuration of the simulator MQSim.
+    """Make a profile of a configuration of the simulator MQSim, and print what became of each key.
 
-    \b
-    Examples:
-      flashwright device import-mqsim ssdconfig.xml --out mine.toml
-      flashwright device import-mqsim ssdconfig.xml --workload workload.xml --out mine.toml
+    Of its workload each scenario becomes a `flashwright play`.
 
-    Every key is listed: what it is here, what it means else, and those that are nothing here, with
-    the reason. `docs/mqsim.md` has the whole table.
+    Raises InputError if a file cannot be read.
     """
     from flashwright.mqsim.importing import Import
 
@@ -85,7 +61,7 @@ def _command(words: list[str]) -> str:
     """Give a command as it is typed, a line for each flow beside the first."""
     lines: list[list[str]] = [[]]
     for word in words:
-        if word == "--beside":
+        if word == "--flow":
             lines.append([])
         lines[-1].append(word)
     return " \\\n        ".join(shlex.join(line) for line in lines)

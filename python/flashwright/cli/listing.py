@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from flashwright._core import InputError, experiments, registry, transaction_variants
+from flashwright import written
+from flashwright._core import InputError, experiments, registry
 from flashwright.cli.lists import Named
+from flashwright.cli.named import everything
 from flashwright.cli.options import takes
-from flashwright.cli.output import Json, print_table
+from flashwright.cli.output import Json
+from flashwright.terminal import print_table
 
 # One and many of each kind.
 WORDS = {
@@ -17,6 +21,7 @@ WORDS = {
     "victim": ("victim policy", "victim policies"),
     "workload": ("synthetic workload", "synthetic workloads"),
     "trace_format": ("trace format", "trace formats"),
+    "device": ("device", "devices besides profiles, disks and files"),
     "profile": ("profile", "profiles of simulated drives"),
     "array": ("array", "arrays of simulated drives"),
     "scheme": ("FTL scheme", "FTL schemes of simulated drives"),
@@ -25,15 +30,14 @@ WORDS = {
     "load": ("load of transactions", "loads of transactions, by specification"),
     "buffer": ("buffer", "ways of a buffer pool to choose victims"),
     "lock_rule": ("lock rule", "rules for transactions in conflict"),
-    "benchmark": ("benchmark", "benchmarks of `run`, on a database"),
-    "preset": ("preset", "presets of `run`: the papers' set-ups"),
-    "study": ("study", "studies of `path`"),
+    "benchmark": ("benchmark", "benchmarks of `bench`, on a database"),
+    "database": ("database", "databases of `bench`"),
+    "place": ("place", "places of `bench`, which a database lies on"),
+    "preset": ("preset", "presets of `bench`: the papers' set-ups"),
     "experiment": ("experiment", "experiments of `probe`"),
 }
 
 
-FORMERLY = {"workloads": "benchmark", "studies": "study"}
-"""What kinds were called, and what they are called: scripts may still ask so."""
 IN_FULL = ("experiment", "layer")
 """Kinds whose parameters are many, and have a page of their own."""
 
@@ -55,7 +59,6 @@ def listing(kind: str | None, *, markdown: bool, to: Json) -> None:
       flashwright list --json - | jq '.victim[].name'
     """
     known = everything()
-    kind = FORMERLY.get(kind or "", kind)
     if kind is not None and kind not in known:
         raise InputError(f"unknown kind `{kind}`; known are: {', '.join(known)}")
     chosen = known if kind is None else {kind: known[kind]}
@@ -69,28 +72,6 @@ def listing(kind: str | None, *, markdown: bool, to: Json) -> None:
         print_kind(name, entries)
 
 
-def everything() -> dict[str, list[dict[str, Any]]]:
-    """Give all that can be named: kind -> entries as `registry()` has them."""
-    from flashwright.devices import listing as of_drives
-    from flashwright.path import registry as studies
-    from flashwright.workloads import presets
-    from flashwright.workloads import registry as workloads
-
-    of_runs = {
-        "benchmark": workloads.listing(),
-        "preset": presets.listing(),
-        "study": studies.listing(),
-    }
-    known = transaction_variants()
-    of_transactions = {
-        "load": known["benchmarks"],
-        "buffer": known["buffers"],
-        "lock_rule": known["lock_rules"],
-    }
-    drives = of_drives()
-    return {**registry(), **drives, "experiment": experiments(), **of_runs, **of_transactions}
-
-
 def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:
     """Give a kind as a table in Markdown."""
     lines = [f"| {WORDS[kind][0]} | {_heading(kind)} | source |", "|---|---|---|"]
@@ -101,6 +82,29 @@ def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:
     ]
     if not any(entry["source"] for entry in entries):
         lines = [line.rpartition("|")[0].rpartition("|")[0] + "|" for line in lines]
+    return "\n".join(lines)
+
+
+def settings_tables() -> dict[str, str]:
+    """Give what belongs into brackets of `bench` as tables in Markdown, by the kind of it."""
+    from flashwright.benches.grounds import GROUNDS
+    from flashwright.workloads.registry import SETTINGS
+    from flashwright.workloads.session import DATABASES
+
+    of_kinds: dict[str, Mapping[str, type[Any]]] = {
+        "benchmark": SETTINGS,
+        "database": DATABASES,
+        "place": GROUNDS,
+    }
+    return {f"settings of {kind}": _settings(kinds) for kind, kinds in of_kinds.items()}
+
+
+def _settings(kinds: Mapping[str, type[Any]]) -> str:
+    lines = ["| parameter | of | what it is |", "|---|---|---|"]
+    for names, one in written.together(kinds):
+        known = written.of(one)
+        usage = f"{written.written_name(one)}={known.kind.metavar}".replace("|", "\\|")
+        lines.append(f"| `{usage}` | {names or 'all'} | {_cell(known.help)} |")
     return "\n".join(lines)
 
 

@@ -102,7 +102,7 @@ class Named(click.types.StringParamType):
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Give the names that begin as the last of the names typed does."""
-        from flashwright.cli.listing import everything
+        from flashwright.cli.named import everything
 
         begun = _parts(incomplete)[-1]
         before = incomplete[: len(incomplete) - len(begun)]
@@ -121,21 +121,6 @@ class Named(click.types.StringParamType):
         if self._or_file and not before and (not found or "/" in begun):
             found.append(CompletionItem(incomplete, type="file"))
         return found
-
-
-class OneDepth(click.IntRange):
-    """Requests outstanding, of a command that plays at one depth."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the depth."""
-        if isinstance(value, str) and "," in value:
-            self.fail(
-                f"{value!r}: it is played at one depth; run it again for each, or `flashwright "
-                f"compare SOURCE --device PROFILE --depth {value}` for simulated drives",
-                param,
-                ctx,
-            )
-        return super().convert(value, param, ctx)
 
 
 ANY_DEVICE = Named("profile", or_file=True)

@@ -1,19 +1,16 @@
-"""`flashwright device fit` and `predict`: profiles of drives that were measured."""
+"""Profiles of drives that were measured, for `flashwright device`."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.lists import Listed, Named, split_assignments
-from flashwright.cli.options import takes
-from flashwright.cli.output import Json, print_table, say
-from flashwright.cli.outputs import OutFile
+from flashwright.cli.output import Json
 from flashwright.outputs import PROFILE, write_text
+from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,21 +19,6 @@ if TYPE_CHECKING:
     from flashwright.measured.predict import Prediction
     from flashwright.measured.rows import Row
 
-MEASUREMENTS = click.argument(
-    "measurements",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-)
-DRIVE = click.option("--drive", metavar="NAME", help="The drive whose rows are meant.")
-THREADS = click.option(
-    "--threads",
-    type=click.IntRange(1, 256),
-    default=os.cpu_count() or 1,
-    metavar="N",
-    help="Simulations at a time; all processors by default.",
-)
-SLICES = 64
 CAPACITY_OF_A_SLICE_GB = 30
 
 
@@ -72,35 +54,6 @@ def _rows(
     return drive, chosen, taken
 
 
-@click.command("fit", short_help="Fit a profile to measurements of a drive.")
-@MEASUREMENTS
-@DRIVE
-@click.option(
-    "--data-sheet",
-    "keys",
-    cls=Listed,
-    split=split_assignments,
-    metavar="KEY=VALUE",
-    help="What the data sheet says: capacity_gb, pcie, sequential_read_mb_s, "
-    "sequential_write_mb_s, random_read_iops, random_write_iops, read_latency_us, "
-    "write_latency_us. a=1,b=2 or again for each.",
-)
-@click.option(
-    "--slices",
-    type=click.IntRange(1, 65_536),
-    metavar="N",
-    help="The profile is one of N slices of the drive: quicker to simulate, as fast as the whole. "
-    "By default such that one has some 15 to 30 GB.",
-)
-@click.option(
-    "--out",
-    type=OutFile(PROFILE),
-    required=True,
-    metavar="PROFILE.toml",
-    help="Write the profile there.",
-)
-@THREADS
-@takes(Json, "to")
 def fit(
     measurements: tuple[Path, ...],
     drive: str | None,
@@ -110,16 +63,9 @@ def fit(
     threads: int,
     to: Json,
 ) -> None:
-    """Fit a profile of a modern drive to MEASUREMENTS: CSV tables, or JSON files of fio's.
+    """Fit a profile of a modern drive to measurements: CSV tables, or JSON files of fio's.
 
-    \b
-    Examples:
-      flashwright device fit writes.csv latency.csv --drive mine --out mine.toml
-      flashwright device fit fill.json random.json --drive mine \\
-          --data-sheet capacity_gb=960 --data-sheet pcie=4 --out mine.toml
-
-    It takes one to three minutes. `docs/measured.md` has the columns, how each row is played, and
-    what each step of the fit rests on. The profile's comments say it of each key.
+    Raises InputError if they are not of one drive, or its data sheet says too little.
     """
     from flashwright.measured.fit import Fit
     from flashwright.measured.rows import LatencyRow, WriteRow
@@ -168,36 +114,23 @@ def fit(
         }
     )
     if not to.is_only_json:
-        say(f"Profile: {out}. How well it meets the rows: flashwright device predict {out} ...")
+        say(f"Profile: {out}")
+        say(f"How well it meets the rows: flashwright device {out} --against ROWS")
 
 
-@click.command("predict", short_help="Measurements beside what a profile gives.")
-@click.argument("profile", type=Named("profile", or_file=True))
-@MEASUREMENTS
-@DRIVE
-@THREADS
-@takes(Json, "to")
 def predict(
     profile: str, measurements: tuple[Path, ...], drive: str | None, threads: int, to: Json
 ) -> None:
-    """Play each row of MEASUREMENTS on PROFILE: measured, predicted, error.
+    """Play each row of measurements on a profile, and print measured, predicted, error.
 
-    MEASUREMENTS are CSV tables, or JSON files of fio's.
-
-    \b
-    Examples:
-      flashwright device predict mine.toml writes.csv latency.csv --drive mine
-      flashwright device predict micron-7450-pro latency.csv --drive micron-7450-pro --json -
-
-    A row without its measured figures is predicted, too. `docs/measured.md` has the columns, and
-    how each row is played. A row that the profile was fitted to is no prediction.
+    Raises InputError if there is no such profile, or the rows are not of one drive.
     """
-    from flashwright.devices import Device
+    from flashwright.devices import DriveProfile
     from flashwright.measured import predict as predicting
-    from flashwright.measured.play import Drive
+    from flashwright.measured.play import PlayedProfile
 
-    device = Device.load(profile)
-    played = Drive.of(device.toml)
+    device = DriveProfile.load(profile)
+    played = PlayedProfile.of(device.toml)
     name, chosen, taken = _rows(measurements, drive, lambda _: played.capacity_gb, to)
     count = 0
 

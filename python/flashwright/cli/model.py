@@ -7,61 +7,118 @@ from typing import Any
 import click
 
 from flashwright.cli.lists import Named
-from flashwright.cli.options import Life, WorkloadReading, over_provisionings_option, takes
-from flashwright.cli.output import Output, print_table
+from flashwright.cli.options import (
+    PageSize,
+    life_option,
+    over_provisionings_option,
+    seed_option,
+    takes,
+    wear_of,
+)
+from flashwright.cli.output import Output
+from flashwright.terminal import print_table
 
 OVER_PROVISIONINGS = "0.07,0.1,0.15,0.2,0.3,0.5,0.7,1.0"
+OF_UNIFORM = ("pages_per_erase_block", "choices", "window")
+OF_SOURCE = ("page_size", "seed", "life")
+"""Parameters of the one form, which mean nothing of the other."""
 
 
-@click.group(short_help="The bound, and closed forms.")
-def model() -> None:
-    """Compute cleaning cost without simulating: the bound of a workload, and that of uniform
-    updates.
-
-    \b
-    Examples:
-      flashwright model bound tpcc.parquet --op 0.1,0.2,0.3
-      flashwright model pgc --op 0.07,0.28
-      flashwright model figures
-    """  # noqa: D205
-
-
-@model.command(short_help="The frequency bound: least write amplification for independent updates.")
-@click.argument("source", type=Named(or_file=True))
-@over_provisionings_option()
-@takes(WorkloadReading, "how")
-@takes(Life, "life")
+@click.command(short_help="What can be computed: the bound of a workload, closed forms.")
+@click.argument("source", type=Named("workload", or_file=True), required=False)
+@over_provisionings_option(OVER_PROVISIONINGS)
+@click.option(
+    "--page-size",
+    type=PageSize(),
+    default="4096",
+    show_default=True,
+    help="Bytes in a page of SOURCE.",
+)
+@life_option
+@seed_option("Seed of a synthetic SOURCE.")
+@click.option(
+    "--pages-per-erase-block",
+    type=click.IntRange(2, 4096),
+    default=64,
+    show_default=True,
+    metavar="N",
+    help="Without SOURCE: pages that are erased together.",
+)
+@click.option(
+    "--choices",
+    type=click.IntRange(1, 1024),
+    default=10,
+    show_default=True,
+    metavar="D",
+    help="Without SOURCE: d of d-choices.",
+)
+@click.option(
+    "--window",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    metavar="SHARE",
+    help="Without SOURCE: window of Window-Greedy, as a share of all erase blocks.",
+)
 @takes(Output, "output")
-def bound(
-    source: str,
+def model(
+    source: str | None,
     over_provisionings: tuple[float, ...],
-    how: WorkloadReading,
-    life: Life,
+    page_size: int,
+    life: str | None,
+    seed: int,
+    pages_per_erase_block: int,
+    choices: int,
+    window: float,
     output: Output,
 ) -> None:
-    """Find the frequency bound: the least write amplification that placement by update frequency
-    can reach if updates are independent of each other (MULTILOG Algorithm 1).
+    """Compute cleaning cost without simulating.
 
-    Erase blocks are taken as large and cleaned in order, trimmed pages as spare space until they
-    are written again. Real traces may go below it: `compare` shows how far.
+    With SOURCE, find the frequency bound: the least write amplification that placement by update
+    frequency can reach if updates are independent of each other (MULTILOG Algorithm 1). Erase
+    blocks are taken as large and cleaned in order, trimmed pages as spare space until they are
+    written again. Real traces may go below it: `compare` shows how far.
+
+    Without, give p_gc, the share of valid pages in a victim, under uniform updates, for each victim
+    policy that has a model.
 
     \b
     Examples:
-      flashwright model bound 'synth:zipf?s=0.99&pages=1M' --op 0.2
-      flashwright model bound tpcc.parquet --op 0.1,0.2,0.3 --json -
-    """  # noqa: D205
+      flashwright model tpcc.parquet --op 0.1,0.2,0.3
+      flashwright model 'synth:zipf(s=0.99,pages=1M)' --op 0.2 --json -
+      flashwright model --op 0.07,0.28 --pages-per-erase-block 256
+    """
+    context = click.get_current_context()
+    names = {one.name: one.opts[0] for one in context.command.params}
+    for name in OF_UNIFORM if source is not None else OF_SOURCE:
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            which = "for uniform updates, without" if source is not None else "of a"
+            raise click.UsageError(f"{names[name]}: it is {which} SOURCE")
+    if source is None:
+        _uniform(over_provisionings, pages_per_erase_block, choices, window, output)
+    else:
+        _bound(source, over_provisionings, page_size, life, seed, output)
+
+
+def _bound(
+    source: str,
+    over_provisionings: tuple[float, ...],
+    page_size: int,
+    life: str | None,
+    seed: int,
+    output: Output,
+) -> None:
     from flashwright import sources
     from flashwright._text import alpha, percent, significant
     from flashwright.progress import work
     from flashwright.runs import Job, table
 
-    reading = how.reading()
-    source = sources.check_source(source)
+    source, reading = sources.part_of(source, page_size=page_size, seed=seed)
     workload = work(
         f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
     [name] = sources.names([source])
-    lifetime = sources.lifetime(name, source, workload, reading, life.wear())
+    lifetime = sources.lifetime(name, source, workload, reading, wear_of(life))
     found = work(
         "Finding the frequency bound",
         "pages",
@@ -104,54 +161,19 @@ def bound(
         ]
         print_table(headings, cells, name)
     identity = [over_provisionings, reading, lifetime.document(), workload.content_hash]
-    job = Job("model bound", identity, [sources.describe(source, workload)], how.seed)
+    job = Job("model", identity, [sources.describe(source, workload)], seed)
     output.finish(
         job.run(result, {"bounds": table({key: [row[key] for row in rows] for key in rows[0]})})
     )
 
 
-@model.command(short_help="Uniform updates: equations and mean field.")
-@over_provisionings_option(OVER_PROVISIONINGS)
-@click.option(
-    "--pages-per-erase-block",
-    type=click.IntRange(2, 4096),
-    default=64,
-    show_default=True,
-    metavar="N",
-    help="Pages that are erased together.",
-)
-@click.option(
-    "--choices",
-    type=click.IntRange(1, 1024),
-    default=10,
-    show_default=True,
-    metavar="D",
-    help="d of d-choices.",
-)
-@click.option(
-    "--window",
-    type=click.FloatRange(0, 1),
-    default=0.1,
-    show_default=True,
-    metavar="SHARE",
-    help="Window of Window-Greedy, as a share of all erase blocks.",
-)
-@takes(Output, "output")
-def pgc(
+def _uniform(
     over_provisionings: tuple[float, ...],
     pages_per_erase_block: int,
     choices: int,
     window: float,
     output: Output,
 ) -> None:
-    """Give p_gc, the share of valid pages in a victim, under uniform updates, for each victim
-    policy that has a model.
-
-    \b
-    Examples:
-      flashwright model pgc
-      flashwright model pgc --op 0.07 --pages-per-erase-block 256 --json -
-    """  # noqa: D205
     from flashwright import _core
     from flashwright._text import alpha, percent
     from flashwright.reports.model import MODELS
@@ -192,20 +214,5 @@ def pgc(
             ],
             "p_gc under uniform updates",
         )
-    job = Job("model pgc", [alphas, pages_per_erase_block, choices, window])
+    job = Job("model", [alphas, pages_per_erase_block, choices, window])
     output.finish(job.run(result, {"p_gc": table(columns)}))
-
-
-@model.command(short_help="Figures 1-3 of MULTILOG, computed here.")
-@takes(Output, "output")
-def figures(output: Output) -> None:
-    """Compute figures 1 to 3 of MULTILOG, and the polynomial fit of its section 4.2.2, from the
-    models.
-
-    \b
-    Example:
-      flashwright model figures --out runs/multilog
-    """  # noqa: D205
-    from flashwright.cli.model_figures import run_figures
-
-    run_figures(output)

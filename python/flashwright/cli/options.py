@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,8 +17,6 @@ from flashwright.cli.lists import Listed, Named, split_assignments, split_names
 
 if TYPE_CHECKING:
     from flashwright.lifetime import Wear
-    from flashwright.slices import SizeAsked
-    from flashwright.sources import Reading
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTION = "option"
@@ -154,7 +153,7 @@ class Duration(click.ParamType[float]):
     name = "DURATION"
 
     def __init__(self, unit: float = 1.0, *, least: float = 0.0, least_open: bool = False) -> None:
-        """Of `unit` seconds each, and from `least` of these on, or above it."""
+        """Take numbers in `unit` seconds, from `least` of these on, or above it."""
         self._unit, self._least, self._open = unit, least, least_open
 
     def convert(
@@ -231,7 +230,7 @@ class CountOrShare(click.ParamType["int | float"]):
 
 
 class WritesPerDay(click.ParamType["float | str"]):
-    """What is written a day: bytes, drive writes, or `trace` for the rate of the recording."""
+    """Parameter type of daily writes: bytes, drive writes, or `trace` for the recorded rate."""
 
     name = "SIZE|N|trace"
 
@@ -250,7 +249,7 @@ class WritesPerDay(click.ParamType["float | str"]):
 
 
 SEED: dict[str, Any] = {"type": click.IntRange(0, 2**64 - 1), "default": 1}
-"""Of the option of a seed."""
+"""Settings of the option for a seed."""
 
 
 def over_provisionings_option(default: str = "0.1,0.2,0.3") -> Callable[[Command], Command]:
@@ -307,54 +306,6 @@ def seed_option(help_text: str) -> Callable[[Command], Command]:
 
 
 @dataclass(frozen=True)
-class SkipBad:
-    """How many lines of a trace may be malformed."""
-
-    skip_bad: int = option(
-        "Allow so many malformed lines, and count them.", type=click.IntRange(0), default=0
-    )
-
-
-@dataclass(frozen=True)
-class TraceReading(SkipBad):
-    """How a trace is read."""
-
-    format_name: str | None = option(
-        "Format of the trace, if its content does not tell (see `flashwright list`).",
-        "--format",
-        metavar="NAME",
-    )
-
-    def reading(self) -> Reading:
-        """Give it as those who read take it."""
-        from flashwright.sources import Reading
-
-        return Reading(format=self.format_name, skip_bad=self.skip_bad)
-
-
-@dataclass(frozen=True)
-class WorkloadReading(TraceReading):
-    """How a workload is read, and how often it is played."""
-
-    page_size: int = option(
-        "Bytes in a flash page; with --device, of a page of `synth:` and .u32, and --set "
-        "media.page_bytes for the drive's.",
-        type=PageSize(),
-        default=4096,
-    )
-    seed: int = option("Seed of everything random.", **SEED)
-    repeat: int = option(
-        "Play the source so many times.", type=click.IntRange(1), default=1, metavar="K"
-    )
-
-    def reading(self) -> Reading:
-        """Give it as those who read take it."""
-        return replace(
-            super().reading(), page_size=self.page_size, seed=self.seed, repeat=self.repeat
-        )
-
-
-@dataclass(frozen=True)
 class Flash:
     """The flash of the counting simulator."""
 
@@ -369,99 +320,32 @@ class Flash:
     )
 
 
-class Share(click.ParamType[float]):
-    """A share: `0.4` or `40%`."""
-
-    name = "SHARE"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read a share above 0 and at most 1."""
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        try:
-            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            number = math.nan
-        if not 0 < number <= 1:
-            self.fail(f"{text!r} is no share: write more than 0 and at most 1, or 40%", param, ctx)
-        return number
+def life_option(command: Command) -> Command:
+    """Give the option of what a life is computed from; `wear_of` reads it."""
+    return click.option(
+        "--life",
+        metavar="LIFE",
+        help="What a drive's life is computed from: `life(40G, capacity=256Gi, fill=40%, "
+        "cycles=3000)`: what the host writes a day (bytes; how often it writes its data over; "
+        "`trace`, as recorded, of ten minutes or more), bytes that the drive can store and the "
+        "share of them that holds data, erases that an erase block stands.  [default: its data "
+        "once a day, or as recorded if a capacity is given; 3000 erases]",
+    )(command)
 
 
-SLICES: dict[str, Any] = {"type": click.IntRange(1), "metavar": "N"}
-"""Of the option of that name."""
-SLICES_HELP = (
-    "Simulate one of N slices of the drive; 1 is all of it.  [default: as few as two minutes and "
-    "2 GiB of memory allow]"
-)
+def wear_of(life: str | None) -> Wear:
+    """Give what a life is computed from as those who count take it.
 
+    Raises InputError if something in it is wrong.
+    """
+    from flashwright.lifetime import Wear
 
-@dataclass(frozen=True)
-class DriveSize:
-    """How large the drive of a profile is, and how much of it is simulated."""
-
-    capacity: int | str | None = option(
-        "Give the simulated drive this size; `own` is that of the profile.  [default: that of the "
-        "disk, of a recording; else the profile's]",
-        type=Capacity(),
-    )
-    fill: float | None = option(
-        "Share of the simulated drive that holds data.  [default: what the file system said, of a "
-        "recording; else all]",
-        type=Share(),
-    )
-    slices: int | None = option(SLICES_HELP, **SLICES)
-
-    def asked(self) -> SizeAsked:
-        """Give it as those who simulate take it."""
-        from flashwright.slices import SizeAsked
-
-        return SizeAsked(self.capacity, self.fill, self.slices)
-
-
-@dataclass(frozen=True)
-class Life:
-    """What a flash device has to stand."""
-
-    def wear(self) -> Wear:
-        """Give it as those who count take it.
-
-        Raises click.UsageError for the size of a profile, where there is none.
-        """
-        from flashwright.lifetime import Wear
-
-        if isinstance(self.capacity, str):
-            raise click.UsageError(
-                f"--capacity {self.capacity}: it is that of a profile, so give --device too"
-            )
-        return Wear(self.endurance, self.writes_per_day, self.capacity, self.fill)
-
-    endurance: float = option(
-        "Times that an erase block can be erased.", type=Number(1), default=3000, metavar="CYCLES"
-    )
-    writes_per_day: float | str | None = option(
-        "What the host writes a day: bytes, such as 40G; how often it writes its data once over, "
-        "such as 1; `trace`: as recorded, in ten minutes or more.  [default: as recorded if "
-        "--capacity is given, or else 1]",
-        type=WritesPerDay(),
-        default=None,
-        metavar="SIZE|N|trace",
-    )
-    capacity: int | str | None = option(
-        "Bytes that the host can store on the drive whose life is computed. Its data are taken to "
-        "be written as the SOURCE is. With --device the size of that drive; `own` is its "
-        "profile's.  [default: as many as SOURCE touches; with --device those of the disk, of a "
-        "recording, else the profile's]",
-        type=Capacity(),
-    )
-    fill: float = option(
-        "Share of that capacity that holds data. --op is all flash beyond the data, relative to "
-        "them: a drive that is half full has more of it than one that is full.  [default: 1; with "
-        "--device what the file system said, of a recording]",
-        type=Share(),
-        default=1.0,
+    found = {} if life is None else json.loads(_core.read_setting("life", life))
+    return Wear(
+        found.get("cycles", 3000),
+        found.get("writes_per_day"),
+        found.get("capacity"),
+        found.get("fill", 1.0),
     )
 
 

@@ -1,24 +1,19 @@
-"""What commands print and where: JSON, tables, run folders."""
+"""Output of commands: JSON, tables, run folders."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from flashwright._core import __version__
-from flashwright.cli.narrow import GAP, Column, parts_that_fit, width, wrapped
 from flashwright.cli.options import option
 from flashwright.cli.outputs import OutFile, OutFolder
 from flashwright.outputs import JSON, write_text
 from flashwright.runs import REPORT_FILE, Job, Run, dump_json
+from flashwright.terminal import say
 
 
 def write_json(document: Any, json_path: str | None) -> None:
@@ -46,7 +41,7 @@ def _marked(document: Any) -> Any:
 
 @dataclass(frozen=True)
 class Json:
-    """Where the JSON of a result goes, beside what is printed for people."""
+    """Place of a result's JSON, beside what is printed for people."""
 
     json_path: str | None = option(
         "Write the result as JSON there. `-` prints nothing but JSON, on standard output.",
@@ -57,7 +52,7 @@ class Json:
 
     @property
     def is_only_json(self) -> bool:
-        """Whether standard output belongs to the JSON alone."""
+        """True if standard output belongs to the JSON alone."""
         return self.json_path == "-"
 
     def say(self, line: str = "") -> None:
@@ -75,7 +70,7 @@ class Json:
 
 @dataclass(frozen=True)
 class Output(Json):
-    """Where the result of a run goes: the JSON, and the run folder."""
+    """Places of a run's result: the JSON, and the run folder."""
 
     out: Path | None = option(
         "The run folder: result.json, tables as Parquet, report.html; with --json - there is none "
@@ -130,46 +125,3 @@ def kept_of(finished: int, planned: int, what: str, folder: Path | None) -> str:
     """Say what a comparison that was stopped has finished, and what becomes of it."""
     of_all = f"{finished} of {planned} {what} are kept"
     return of_all if folder is None else f"{of_all} in {folder}, and are not done again"
-
-
-def say(line: str = "", *, err: bool = False) -> None:
-    """Print a line for people, broken into lines that fit; `err`: on standard error."""
-    click.echo(wrapped(line), err=err)
-
-
-def print_table(
-    columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], title: str | None = None
-) -> None:
-    """Print a table on standard output: `columns` are (heading, "left" or "right").
-
-    It fits the terminal, or 80 columns where there is none; no cell is cut.
-    """
-    most = width()
-    known = [
-        Column(heading, [row[number] for row in rows], is_right=justify == "right")
-        for number, (heading, justify) in enumerate(columns)
-    ]
-    parts = parts_that_fit(known, rows, most)
-    widest = max(sum(wide + GAP for _, wide in part) for part in parts)
-    console = Console(highlight=False, width=max(most, widest))
-    if title is not None:
-        console.print(f"\n{wrapped(title, most)}", style="bold", markup=False)
-    for part in parts:
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            padding=(0, GAP - 1, 0, 0),
-            pad_edge=False,
-            show_edge=False,
-            header_style="bold",
-            show_header=any(heading for heading, _ in columns),
-        )
-        for number, wide in part:
-            table.add_column(
-                known[number].heading_in(wide),
-                justify="right" if columns[number][1] == "right" else "left",
-                width=wide,
-            )
-        for row in rows:
-            table.add_row(*(known[number].cell_in(row[number], wide) for number, wide in part))
-        console.print(table)
-        console.print()

@@ -15,12 +15,12 @@ from flashwright import outputs
 from flashwright._core import InputError
 
 STANDARD_OUTPUT = "-"
-_MADE = {"device", "staging"}
+_MADE = {"device", "staging", "new_staging", "what"}
 """Parameters that may name a file which the command makes first: it is not there yet."""
 
 
 class Output(click.Path):
-    """What is written: none of it may be an input of the same command (`guarded`)."""
+    """Path of an output, which may not be an input of the same command (`guarded`)."""
 
 
 class OutFile(Output):

@@ -40,16 +40,19 @@ def probe(
     """Measure DEVICE by experiments that know nothing of it but the times of its requests.
 
     DEVICE is a block device, an NVMe namespace (/dev/ng0n1: its own commands, past the block
-    layer), a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of `flashwright list
-    profile` or a TOML file. A device or file is only read unless --write is given.
+    layer), a file, `memory(bytes=1Gi)`, `hard_disk`, or a simulated drive: of `flashwright list
+    profile` or a TOML file. What belongs to it is written in it. A device or file is only read
+    unless --write is given.
 
     \b
     Examples:
       flashwright probe intel-x25e                               a simulated drive, the quick set
       flashwright probe /dev/sdb                                 a real one, read-only
-      flashwright probe /dev/sdb --write --region 8Gi --full     all experiments;
-                                                                 the first 8 GiB are overwritten
-      flashwright probe /mnt/x/file --create 4Gi --write         a file system: a new file of 4 GiB
+      flashwright probe 'disk(/dev/sdb, region=8Gi)' --write --full
+                                                                 all experiments; the first 8 GiB
+                                                                 are overwritten
+      flashwright probe 'file(/mnt/x, create=4Gi)' --write       a file system: a new file of 4 GiB
+      flashwright probe 'profile(intel-x25e, state=aged)'        after long use
       flashwright probe intel-x25e --only chunk_size --json -
       flashwright probe intel-x25e --against intel-x25m          two drives in one report
 

@@ -16,9 +16,10 @@ import click
 from flashwright._core import InputError, RunError
 from flashwright.cli.lists import Listed, Named
 from flashwright.cli.options import Duration, option
-from flashwright.cli.output import Output, print_table, say
+from flashwright.cli.output import Output
 from flashwright.cli.target_options import TargetOptions
 from flashwright.progress import StoppedError
+from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
     from flashwright import _core
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
     from flashwright.runs import Run
 
 Ended = Exception | None
-"""What ended a probe before its time, to be raised when all that it found is written."""
+"""Error that ended a probe early, to be raised when all findings are written."""
 
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """How drives are to be probed."""
+    """Options of a probe."""
 
     quick: bool = option(
         "The quick set: 2 minutes of a fast device's time, half an hour and more of a slow card's. "
@@ -63,31 +64,6 @@ class ProbeOptions:
     again: bool = option("Measure and fit anew what the run folder holds already.")
 
 
-def create(given: str, size_bytes: int) -> None:
-    """Make a file to be probed, if there is none yet.
-
-    Raises InputError if the name is not that of a file, or there is no folder for it.
-    """
-    from flashwright import _core
-    from flashwright.probing.targets import is_virtual
-    from flashwright.progress import work
-
-    if is_virtual(given):
-        raise InputError(
-            f"--create: {given} is a simulated drive or memory; name the path of a file, as "
-            f"./{given}"
-        )
-    folder = Path(given).absolute().parent
-    if not folder.is_dir():
-        raise InputError(f"--create {given}: there is no folder {folder}; make it first")
-    if not Path(given).exists():
-        work(
-            f"Writing {given}",
-            "bytes",
-            lambda progress: _core.create_file(given, size_bytes, progress),
-        )
-
-
 def is_run_folder(given: str) -> bool:
     """Tell whether a name is that of a run folder, and not of a device."""
     from flashwright.outputs import RESULT_FILE
@@ -101,7 +77,6 @@ def other(given: str, on: TargetOptions) -> Run | Target:
     Raises InputError if it is neither.
     """
     from flashwright.probing import result
-    from flashwright.probing.targets import Target
 
     if is_run_folder(given):
         return result.read(Path(given))
@@ -110,7 +85,7 @@ def other(given: str, on: TargetOptions) -> Run | Target:
             f"--against {given}: a folder without a result.json; name a run folder of `probe`, or "
             "a device"
         )
-    return on.opened(Target.find(given))
+    return on.target(given)
 
 
 def probe(
@@ -135,7 +110,7 @@ def probe(
     )
     device = work(*target.opening, target.open)
     about = target.document(device.info)
-    region = on.region.on(device.info)
+    region = target.region.on(device.info)
     content = None if target.drive is None else target.drive.profile_hash
     inputs = [{"source": target.given, "sha256": None, "content_hash": content}]
     job = Job(result.COMMAND, result.identity(about, region, on.seed), inputs, on.seed)
@@ -158,7 +133,7 @@ def probe(
             # run is known.
             session.outcome.missing = [step.label for step in session.steps]
             run_of(session.outcome).write(store.folder)
-    _tell_before(target, device, region, session, on, store)
+    _tell_before(target, device, region, session, store)
     expected = _expect(target, device, region, session, fits=asked.effort > 0)
     outcome, ended = _follow(session)
     run = run_of(outcome)
@@ -174,7 +149,7 @@ def probe(
         written, share = run.result["written_bytes"], safety.share_of_life
         _tell(
             f"{target.given}: {_size(written)} were written in all, "
-            f"{share(written, about, on.endurance_tbw)}."
+            f"{share(written, about, target.endurance_tbw)}."
         )
     return run, folder, ended
 
@@ -281,7 +256,6 @@ def _tell_before(
     device: _core.Device,
     region: Region,
     session: Session,
-    on: TargetOptions,
     store: Store | None,
 ) -> None:
     """Say what is left out, what was done before, and what is going to be destroyed."""
@@ -296,7 +270,7 @@ def _tell_before(
                 "on it."
             )
     if target.is_real and any(step.writes for step in session.steps):
-        _tell(safety.warning(target, device, region, session, on.endurance_tbw))
+        _tell(safety.warning(target, device, region, session, target.endurance_tbw))
 
 
 def _tell(line: str) -> None:
@@ -381,7 +355,8 @@ def _shortened(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def print_experiments(output: Output) -> None:
     """Print what `flashwright list experiment` prints."""
-    from flashwright.cli.listing import everything, print_kind
+    from flashwright.cli.listing import print_kind
+    from flashwright.cli.named import everything
 
     chosen = {"experiment": everything()["experiment"]}
     output.write(chosen)

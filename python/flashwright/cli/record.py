@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import shlex
-import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from flashwright._core import InputError, RunError
-from flashwright.cli.following import propose
+from flashwright._core import InputError
 from flashwright.cli.lists import Listed
 from flashwright.cli.options import Duration, Size, takes
-from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.cli.output import Json
 from flashwright.cli.outputs import OutFolder
+from flashwright.cli.recorded import conclude, default_folder, leave_as, warn_if_never_made
 from flashwright.runs import command_line
+from flashwright.terminal import say
 
 if TYPE_CHECKING:
     from flashwright.recording.of_running import RunningRecorder
     from flashwright.recording.recorder import Recorder
     from flashwright.recording.running import Running
-    from flashwright.runs import Run
     from flashwright.workloads.supervisor import Supervisor
 
 _POLL_S = 0.05
 _PATIENCE_S = 10.0
-
-
-def default_folder() -> Path:
-    """Name the folder of a recording by its time: no two are the same."""
-    return Path("runs") / time.strftime("record-%Y%m%d-%H%M%S")
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108
@@ -160,7 +153,7 @@ def record(
 
     With --database there is no TARGET: the device below the database is recorded, and beside it the
     system calls of its processes, also of those that come to its files later. `waterfall` then says
-    who amplifies what, as for `run --record`.
+    who amplifies what, as for `bench --record`.
 
     With --light nothing is traced, and no root is needed: /proc says what processes write and what
     the disk got, the server what it counts itself (pg_stat_wal, pg_stat_io), and the drive's SMART,
@@ -178,9 +171,9 @@ def record(
       flashwright record --database sqlite app.db --out /dev/shm/app -- ./app --once
       flashwright record --database files /srv/store --pid 4711
       flashwright record /var/lib/postgresql -- pgbench -c 8 -T 60 bench
-      flashwright run tpcc --db postgres --record runs/tpcc
+      flashwright bench tpcc --db postgres --record runs/tpcc
           (a benchmark with its database, on a volume of its own)
-      flashwright simulate runs/tpcc --device samsung-mcbqe32g
+      flashwright play runs/tpcc --on samsung-mcbqe32g
     """  # noqa: D205
     if to_finish is not None:
         if target is not None:
@@ -219,23 +212,6 @@ def record(
     warn_if_never_made(running)
     if code:
         leave_as(command, code, folder)
-
-
-def warn_if_never_made(running: Running | None) -> None:
-    """Say that the database that was to be made is not there."""
-    if running is not None and not running.path.exists():
-        click.echo(f"flashwright: warning: {running.path} was never made", err=True)
-
-
-def leave_as(command: Sequence[str], code: int, folder: Path | None) -> NoReturn:
-    """Leave with the exit code of the command, as a shell gives it: 128 + N after signal N."""
-    how = f"exit code {code}" if code > 0 else f"by {signal.Signals(-code).name}"
-    where = "" if folder is None else f"; what it did is recorded in {folder}"
-    click.echo(
-        f"flashwright: `{shlex.join(command)}` ended {'with ' if code > 0 else ''}{how}{where}",
-        err=True,
-    )
-    click.get_current_context().exit(code if code > 0 else 128 - code)
 
 
 def _check_light(database: tuple[str, Path] | None, *, is_traced: bool) -> None:
@@ -347,7 +323,7 @@ class _Watch:
         self.code = 0
 
     def events(self) -> int:
-        """How many events there were."""
+        """Give the number of events."""
         return self._recorder.events
 
     def run(self) -> None:
@@ -388,46 +364,3 @@ class _Watch:
 
     def cancel(self) -> None:
         self._stopped = True
-
-
-def conclude(folder: Path, *, keep_raw: bool, check: bool, to: Json) -> Run:
-    """Make the tables and the report of a recording, and tell what it holds."""
-    from flashwright.recording.finish import drop_raw
-    from flashwright.recording.recorder import RAW
-    from flashwright.recording.tables import tables_of
-    from flashwright.reports.recording import headline, rows
-
-    run = tables_of(folder)
-    differs = _differs(run, folder) if check else None
-    if not to.is_only_json:
-        print_table(
-            [("", "left"), ("", "right")],
-            rows(run.result),
-            f"{run.result['recording']['device']['name']}",
-        )
-        say(headline(run.result))
-    Output(to.json_path, folder).finish(run)
-    if differs is not None:
-        raise RunError(f"{differs}; the stream is kept in {folder / RAW}")
-    if not keep_raw:
-        drop_raw(folder)
-    propose(to, "waterfall" if "path" in run.result else "simulate", folder)
-    return run
-
-
-def _differs(run: Run, folder: Path) -> str | None:
-    """Hold the requests against blkparse's, note the outcome in the run, and say what differs."""
-    from flashwright.recording import blkparse
-    from flashwright.recording.finish import REQUESTS, block_stream
-
-    try:
-        number = blkparse.compare(
-            block_stream(folder),
-            run.table_files[REQUESTS],
-            run.result["recording"]["subtracted_bytes"],
-        )
-    except RunError as error:
-        run.result["checked"] = f"NOT what blkparse reads: {error}"
-        return str(error)
-    run.result["checked"] = f"blkparse reads the same {number:,} issued requests"
-    return None

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright._text import size
 from flashwright.cli.following import say_next
-from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.cli.output import Json, Output
+from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
     from flashwright.recording.command import Command
@@ -29,7 +30,7 @@ def record_light(
 ) -> None:
     """Count until the end, and say what was counted; leave with the exit code of the command."""
     from flashwright._paths import make_folder
-    from flashwright.cli.record import default_folder, leave_as, warn_if_never_made
+    from flashwright.cli.recorded import default_folder, leave_as, warn_if_never_made
     from flashwright.recording.recorder import check_folder
     from flashwright.reports.light import headline, rows
 
@@ -95,7 +96,7 @@ class _Watch:
         self._light, self._command, self._seconds = light, command, seconds
         self._asked_to_end = threading.Event()
         self.was_stopped = False
-        """Whether the command was ended by us, so that its exit code says nothing."""
+        """True if we ended the command, so that its exit code says nothing."""
 
     def label(self) -> str:
         """Say how far it is."""
@@ -146,7 +147,7 @@ def next_command(running: Running, command: Sequence[str]) -> str:
 
 
 def _can_be_traced() -> bool:
-    """Whether the kernel has the tracer, as far as we can see."""
+    """Tell whether the kernel has the tracer, as far as we can see."""
     from flashwright.recording.block import is_there
     from flashwright.recording.tracefs import ROOT
 

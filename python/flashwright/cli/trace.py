@@ -1,73 +1,103 @@
-"""`flashwright trace`: reading, converting and making traces."""
+"""`flashwright trace`: what a trace holds, and the same trace in another format."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flashwright import reading_words
 from flashwright._core import InputError
 from flashwright.cli.lists import Named
-from flashwright.cli.options import Size, SkipBad, TraceReading, seed_option, takes
-from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.cli.options import PageSize, seed_option, takes
+from flashwright.cli.output import Json, Output
 from flashwright.cli.outputs import OutFile
 from flashwright.outputs import TRACE, replacing
 from flashwright.runs import command_line
+from flashwright.terminal import print_table, say
 
-to_option = click.option(
+if TYPE_CHECKING:
+    from flashwright.sources import Reading
+
+
+@click.command(short_help="What a trace holds; or the same trace in another format.")
+@click.argument("source", type=Named("workload", or_file=True))
+@click.argument("target", type=OutFile(TRACE, is_dash_allowed=True), required=False)
+@click.option(
     "--to",
     "to_format",
     metavar="NAME",
-    help="Format of TARGET, if the ending of its name does not tell: .parquet, .blkparse, .iolog "
+    help="Format of TARGET, if the ending of its name does not say it: .parquet, .blkparse, .iolog "
     "(fio_iolog), .mqsim or .trace (mqsim).",
 )
-
-
-@click.group(short_help="Statistics, conversion and synthesis of traces.")
-def trace() -> None:
-    """Look into traces, convert them, make synthetic ones.
-
-    \b
-    Examples:
-      flashwright trace stats tpcc.blktrace.0
-      flashwright trace convert tpcc.blktrace.0 tpcc.parquet
-      flashwright trace synth 'zipf?s=0.99&pages=1M' zipf.parquet
-    """
-
-
-@trace.command(short_help="What a trace holds.")
-@click.argument("source", type=Named(or_file=True))
 @click.option(
-    "--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page."
+    "--compact",
+    is_flag=True,
+    help="Make a TARGET in Parquet as small as it gets, to be kept with code: times in whole "
+    "microseconds, no latencies.",
 )
-@takes(TraceReading, "how")
-@seed_option("Seed of a synthetic SOURCE.")
+@click.option(
+    "--page-size",
+    type=PageSize(),
+    default="4096",
+    show_default=True,
+    help="Bytes in a flash page, or in a page of `synth:`.",
+)
+@seed_option("Seed of a synthetic SOURCE: the same seed, the same requests.")
 @takes(Output, "output")
-def stats(
+def trace(
     source: str,
+    target: Path | None,
+    to_format: str | None,
     page_size: int,
-    how: TraceReading,
     seed: int,
     output: Output,
+    *,
+    compact: bool,
 ) -> None:
-    """Tell what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates,
-    rewrite distances.
+    """Say what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates,
+    rewrite distances. With TARGET, write it there instead.
+
+    Parquet is the store to keep traces in: it is small, quick, and any data tool opens it.
 
     \b
     Examples:
-      flashwright trace stats tpcc.blktrace.0
-      flashwright trace stats prxy_0.csv.gz --format msr --skip-bad 10 --json -
+      flashwright trace tpcc.blktrace.0
+      flashwright trace 'part(prxy_0.csv.gz, format=msr, skip_bad=10)' --json -
+      flashwright trace tpcc.blktrace.0 tpcc.parquet
+      flashwright trace prxy_0.csv.gz prxy.iolog --to 'fio_iolog(version=3)'
+      flashwright trace runs/postgres kept.parquet --compact     a recording
+      flashwright trace 'synth:uniform(pages=1M,updates=15x)' uniform.parquet
     """  # noqa: D205
+    from flashwright import sources
+
+    found, reading = sources.part_of(source, page_size=page_size, seed=seed)
+    if reading.repeat != 1:
+        raise InputError(f"{source}: `repeat` is for who plays it; leave it out")
+    if target is None:
+        for name, given in (("--to", to_format), ("--compact", compact)):
+            if given:
+                raise click.UsageError(f"{name}: it is of a TARGET; name one")
+        _describe(found, reading, output)
+        return
+    if output.out is not None:
+        raise click.UsageError("--out: a trace is written to TARGET alone; leave it out")
+    if found.startswith(sources.SYNTHETIC):
+        _make(found, reading, target, to_format, output)
+    else:
+        _convert(Path(found), reading, target, to_format, output, compact=compact)
+
+
+def _describe(source: str, reading: Reading, output: Output) -> None:
     from flashwright import sources
     from flashwright.reports.scalars import trace_rows
     from flashwright.reports.trace import headline
     from flashwright.runs import Job
     from flashwright.trace_statistics import PICTURES, statistics
 
-    source = sources.check_source(source)
-    scalars, tables = statistics(source, page_size, how.format_name, how.skip_bad, seed)
+    given = (reading.page_size, reading.format, reading.skip_bad, reading.seed)
+    scalars, tables = statistics(source, *given)
     described = sources.describe(source)
     result = {
         "source": sources.file_name(Path(source)) if described["sha256"] else source,
@@ -77,67 +107,34 @@ def stats(
         },
     }
     if not output.is_only_json:
-        print_table(
-            [("", "left"), ("", "right")],
-            trace_rows(scalars),
-            result["source"],
-        )
+        print_table([("", "left"), ("", "right")], trace_rows(scalars), result["source"])
         say(headline(result))
-    identity = [described, page_size, how.format_name, how.skip_bad, seed]
-    output.finish(Job("trace stats", identity, [described], seed).run(result, tables))
+    output.finish(Job("trace", [described, *given], [described], reading.seed).run(result, tables))
 
 
-@trace.command(short_help="From any format to any that can be written.")
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("target", type=OutFile(TRACE, is_dash_allowed=True))
-@click.option(
-    "--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell."
-)
-@to_option
-@click.option(
-    "--compact",
-    is_flag=True,
-    help="To Parquet: as small as it gets, to be kept with code. Times in whole microseconds, no "
-    "latencies.",
-)
-@takes(SkipBad, "how")
-@takes(Json, "to")
-def convert(
+def _convert(
     source: Path,
+    reading: Reading,
     target: Path,
-    from_format: str | None,
     to_format: str | None,
-    how: SkipBad,
     to: Json,
     *,
     compact: bool,
 ) -> None:
-    """Read the trace SOURCE and write it to TARGET.
-
-    Parquet is the store to keep traces in: it is small, quick, and any data tool opens it.
-
-    \b
-    Examples:
-      flashwright trace convert tpcc.blktrace.0 tpcc.parquet
-      flashwright trace convert prxy_0.csv.gz prxy.iolog --to 'fio_iolog(version=3)'
-      flashwright trace convert runs/postgres kept.parquet --compact     a recording
-    """
     from flashwright import _core, sources
     from flashwright.progress import whole
     from flashwright.recording.compact import write_compact
     from flashwright.runs import provenance
 
-    source = Path(sources.check_source(str(source)))
     if compact and (target.suffix != ".parquet" or to_format not in (None, "parquet")):
         raise InputError(f"{target}: --compact is for a TARGET that ends in .parquet")
+    how = (reading.format, "parquet" if compact else to_format, reading.skip_bad)
 
     def write(progress: _core.Progress) -> dict[str, Any]:
         if not compact:
-            return _core.convert_trace(
-                source, target, from_format, to_format, how.skip_bad, progress
-            )
+            return _core.convert_trace(source, target, *how, progress)
         with replacing(target, TRACE) as part:
-            done = _core.convert_trace(source, part, from_format, "parquet", how.skip_bad, progress)
+            done = _core.convert_trace(source, part, *how, progress)
             write_compact(part)
         return done
 
@@ -171,40 +168,22 @@ def _lost(done: dict[str, Any]) -> str:
     return "".join([*lost, *(f"; {number} {reason}" for reason, number in left_out)])
 
 
-@trace.command(short_help="Write a synthetic workload to a file.")
-@click.argument("workload", type=Named("workload"))
-@click.argument("target", type=OutFile(TRACE, is_dash_allowed=True))
-@to_option
-@click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")
-@seed_option("Seed: the same seed, the same file.")
-@takes(Json, "to")
-def synth(
-    workload: str, target: Path, to_format: str | None, page_size: int, seed: int, to: Json
-) -> None:
-    """Write the synthetic WORKLOAD to TARGET.
-
-    \b
-    Examples:
-      flashwright trace synth 'uniform?pages=1M&updates=15x' uniform.parquet
-      flashwright trace synth 'kmodal?sets=0.2:0.8,0.8:0.2' kmodal.parquet --seed 7
-
-    `flashwright list workload` names the workloads and their parameters.
-    """
+def _make(source: str, reading: Reading, target: Path, to_format: str | None, to: Json) -> None:
     from flashwright import _core, sources
     from flashwright.progress import whole
     from flashwright.runs import provenance
 
-    spec = workload.removeprefix(sources.SYNTHETIC)
+    spec = source.removeprefix(sources.SYNTHETIC)
+    how = (to_format, reading.page_size, reading.seed)
     done = whole(
         f"Writing {target.name}",
         "page writes",
-        lambda progress: _core.write_synthetic(spec, target, to_format, page_size, seed, progress),
+        lambda progress: _core.write_synthetic(spec, target, *how, progress),
     )
-    described = sources.describe(sources.SYNTHETIC + spec)
     result = {
         "target": str(target),
         **done,
-        "provenance": provenance(command_line(), [described], seed),
+        "provenance": provenance(command_line(), [sources.describe(source)], reading.seed),
     }
     to.write(result)
     to.say(

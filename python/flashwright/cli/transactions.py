@@ -9,8 +9,9 @@ import click
 
 from flashwright.cli.lists import ANY_DEVICE, Named
 from flashwright.cli.options import Count, Duration, Size, option, takes
-from flashwright.cli.output import Output, print_table, say
-from flashwright.cli.target_options import TargetOptions
+from flashwright.cli.output import Output
+from flashwright.cli.target_options import DEVICE_HELP, TargetOptions
+from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
     from flashwright.transactions.plan import Plan
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClientOptions:
-    """How transactions are played."""
+    """Options of playing transactions."""
 
     clients: int = option(
         "Clients, each with one transaction at a time.", type=click.IntRange(1, 65_536), default=10
@@ -137,9 +138,7 @@ class ClientOptions:
 
 @click.command(short_help="What a device does to transactions: throughput, response, restarts.")
 @click.argument("source", type=Named("load", or_file=True))
-@click.option(
-    "--device", type=ANY_DEVICE, metavar="DEVICE", required=True, help="What they run on."
-)
+@click.option("--on", "device", type=ANY_DEVICE, metavar="DEVICE", required=True, help=DEVICE_HELP)
 @takes(ClientOptions, "clients")
 @takes(TargetOptions, "on")
 @takes(Output, "output")
@@ -158,40 +157,41 @@ def transactions(
 
     \b
     Examples:
-      flashwright transactions tpcc --device replication-table-2 --state fresh
+      flashwright transactions tpcc --on 'profile(replication-table-2, state=fresh)'
           a database of 2.4 GB that was just loaded, on a drive without anything else
-      flashwright transactions tpcc --device replication-table-2 --state aged --warm-up 100k
+      flashwright transactions tpcc --on 'profile(replication-table-2, state=aged)' \\
+          --warm-up 100k
           the same on a drive that was overwritten at random
-      flashwright transactions 'tpcb(bytes=1G)' --device nvme-tlc --clients 64 --buffer clock
-      flashwright transactions tatp --device intel-x25e --seconds 10min --no-log
-      flashwright transactions accesses.parquet --device sd-card --locks page
-      flashwright transactions 'tpcc(bytes=1G)' --device intel-x25e --stack 'replicas(page=8Ki)'
+      flashwright transactions 'tpcb(bytes=1G)' --on nvme-tlc --clients 64 --buffer clock
+      flashwright transactions tatp --on intel-x25e --seconds 10min --no-log
+      flashwright transactions accesses.parquet --on sd-card --locks page
+      flashwright transactions 'tpcc(bytes=1G)' --on intel-x25e --stack 'replicas(page=8Ki)'
     """  # noqa: D205
     from flashwright import _core
-    from flashwright.layering.comparison import has_layers
+    from flashwright.jobs.play import tables
     from flashwright.layering.known import NOTHING, facts_for
-    from flashwright.reports import drive_words
     from flashwright.reports import transactions as words
-    from flashwright.transactions.plan import find
+    from flashwright.transactions.plan import DIRECT, find
     from flashwright.transactions.play import play, title
 
     on.check(device)
     plan = clients.plan(on.seed)
-    if has_layers([plan.stack]):
+    has_layers = plan.stack != DIRECT
+    if has_layers:
         # Before a database is planned, or a trace read.
         _core.check_stack(plan.stack)
     elif clients.facts is not None:
         raise click.UsageError("--facts: it is of --stack")
     found = find(source, repeated=clients.repeat)
     target = on.target(device)
-    known = facts_for(target, clients.facts or NOTHING, needed=has_layers([plan.stack]))
+    known = facts_for(target, clients.facts or NOTHING, needed=has_layers)
     run, ended = play(source, found, target, replace(plan, seed=on.seed), known)
     if not output.is_only_json:
         print_table([("", "left"), ("", "right")], words.figures(run.result), title(run.result))
         print_table(words.KIND_HEADINGS, words.kind_rows(run.result), "Response times")
         if "replication" in run.result:
-            rows = drive_words.copies_rows(run.result)
-            print_table(drive_words.COPIES_HEADINGS, rows, "Copies on other dies")
+            rows = tables.copies_rows(run.result["replication"])
+            print_table(tables.COPIES_HEADINGS, rows, tables.COPIES)
         if "layers" in run.result:
             print_table(words.LAYER_HEADINGS, words.layer_rows(run.result), "What layers did")
         for line in words.remarks(run.result):

@@ -39,8 +39,8 @@ _LOG_COST = (
     "moves once all is written"
 )
 _LOG_RISK = (
-    "only the log's own tables say where pages lie: if all copies of them rot, `volume salvage` "
-    "copies out what is left"
+    "only the log's own tables say where pages lie: if all copies of them rot, `volume info "
+    "--salvage` copies out what is left"
 )
 CANDIDATES = (
     Candidate(
@@ -68,7 +68,10 @@ CANDIDATES = (
         "none: copies are given up first",
     ),
 )
-NOT_TRIED = {"checksums": "it makes nothing faster: it finds what rots"}
+NOT_TRIED = {
+    "checksums": "it makes nothing faster: it finds what rots",
+    "holes": "it makes nothing faster: what is trimmed reads as zeros",
+}
 """Layers of the registry that no candidate has, and why."""
 SEGMENTS_COST = (
     "; as summaries lie in the segments, two pages of each segment and of each commit, up to "
@@ -185,7 +188,7 @@ def by_facts(facts: Facts) -> Advice:
         stack,
         f"{stack}: a write at random takes {significant(ratio)} times as long as one in sequence, "
         "and a log makes sequences of all; the gain is less than that, as it also writes records "
-        f"and moves pages. It costs {cost}. Its risk: {log.risk}. `flashwright layers` measures "
+        f"and moves pages. It costs {cost}. Its risk: {log.risk}. `flashwright play` measures "
         "the gain for a trace.",
     )
 

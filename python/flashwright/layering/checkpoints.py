@@ -20,30 +20,29 @@ from flashwright.sources import REQUESTS_FILE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flashwright._core import ReplayTrace
-    from flashwright.replays import TracePart
+    from flashwright._core import Source
 
 MARKS = "marks"
 MARKS_FILE = "marks.parquet"
 TOLD_AS = ("flush", "signal")
-"""How layers learn of a checkpoint's end: by a flush among the requests, or beside them."""
+"""Ways to tell layers of a checkpoint's end: by a flush among the requests, or beside them."""
 _WANTS_BEGINS = re.compile(r"\bwindow\s*=\s*checkpoint_begin\b")
 _MOST = 1_000_000
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """When checkpoints of the database begin and end.
+    """Times of the database's checkpoints.
 
-    On the clock of the part of a trace that is played.
+    They are on the clock of the part of a trace that is played.
     """
 
     times_ns: tuple[int, ...] = ()
     told_as: str = TOLD_AS[0]
     origin: str = "none"
-    """What gives the times, for people."""
+    """Source of the times, for people."""
     begins_ns: tuple[int, ...] = ()
-    """When they begin, as far as that is known: layers hear of them beside the requests."""
+    """Times of their begins, as far as they are known: layers hear of them beside the requests."""
 
     def on_slice(self, slices: int) -> Checkpoints:
         """Give them on the clock of one of so many slices of a drive."""
@@ -54,6 +53,13 @@ class Checkpoints:
             times_ns=tuple(one // slices for one in self.times_ns),
             begins_ns=tuple(one // slices for one in self.begins_ns),
         )
+
+    def setting(self) -> dict[str, Any] | None:
+        """Give them as a run of `play` takes them; None if there are none."""
+        if not self.times_ns:
+            return None
+        at = {"ends_ns": self.times_ns, "begins_ns": self.begins_ns, "as": self.told_as}
+        return {"at": at}
 
     def document(self) -> dict[str, Any]:
         """Tell them for a result."""
@@ -80,9 +86,7 @@ class Checkpoints:
                 )
 
 
-def every(
-    seconds: float, trace: ReplayTrace, told_as: str = TOLD_AS[0], slices: int = 1
-) -> Checkpoints:
+def every(seconds: float, trace: Source, told_as: str = TOLD_AS[0], slices: int = 1) -> Checkpoints:
     """Assume a checkpoint that ends each `seconds` of the trace.
 
     `trace` is as it falls on one of so many slices. They are on the clock of the whole trace.
@@ -91,11 +95,11 @@ def every(
     million.
     """
     if not trace.has_times:
-        raise InputError("--checkpoint-every: the trace has no times; leave it out")
-    step, duration_ns = round(seconds * 1e9), int(trace.totals["duration_ns"]) * slices
+        raise InputError("--checkpoints every: the trace has no times; leave it out")
+    step, duration_ns = round(seconds * 1e9), int(trace.duration_ns or 0) * slices
     if step < 1 or duration_ns // step > _MOST:
         raise InputError(
-            f"--checkpoint-every {seconds:g}: more than {_MOST} checkpoints in "
+            f"--checkpoints every({seconds:g}): more than {_MOST} checkpoints in "
             f"{duration_ns / 1e9:g} s of the trace; take longer intervals"
         )
     return Checkpoints(
@@ -103,7 +107,17 @@ def every(
     )
 
 
-def marked(trace_path: Path, part: TracePart, told_as: str = TOLD_AS[0]) -> Checkpoints:
+@dataclass(frozen=True)
+class Taken:
+    """Part of a trace that is played."""
+
+    skip_seconds: float = 0.0
+    seconds: float | None = None
+    limit: int | None = None
+    ops: tuple[str, ...] = ("read", "write", "trim", "flush")
+
+
+def marked(trace_path: Path, part: Taken, told_as: str = TOLD_AS[0]) -> Checkpoints:
     """Take the checkpoints that a recording marked.
 
     Their ends and beginnings within the part that is played.
@@ -114,7 +128,7 @@ def marked(trace_path: Path, part: TracePart, told_as: str = TOLD_AS[0]) -> Chec
     if trace_path.name != REQUESTS_FILE or not path.is_file():
         raise InputError(
             f"--checkpoints {MARKS}: {trace_path} is not of a recording with marks; right would be "
-            "its folder, or --checkpoint-every S"
+            "its folder, or --checkpoints every(60s)"
         )
     marks = pq.read_table(path, columns=["kind", "time_ns", "end_ns"]).filter(
         pc.field("kind") == "checkpoint"
@@ -125,7 +139,7 @@ def marked(trace_path: Path, part: TracePart, told_as: str = TOLD_AS[0]) -> Chec
     if not times:
         raise InputError(
             f"--checkpoints {MARKS}: of {len(ends)} checkpoints in {path} none ends within the "
-            "part of the trace that is played; right would be --checkpoint-every S"
+            "part of the trace that is played; right would be --checkpoints every(60s)"
         )
     begins = {
         begin - first_ns for begin in marks["time_ns"].to_pylist() if first_ns <= begin <= last_ns
@@ -138,7 +152,7 @@ def marked(trace_path: Path, part: TracePart, told_as: str = TOLD_AS[0]) -> Chec
     )
 
 
-def _span(requests: pa.Table, part: TracePart) -> tuple[int, int]:
+def _span(requests: pa.Table, part: Taken) -> tuple[int, int]:
     """Give the times of the first and the last request that a selection takes."""
     flush = pc.equal(requests["op"].cast("string"), "flush")
     taken = pc.and_(

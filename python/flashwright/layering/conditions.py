@@ -1,4 +1,4 @@
-"""What the gain of a stack of layers depends on: flushes, the state of the drive, spare space."""
+"""Conditions of a stack's gain: flushes, the state of the drive, spare space."""
 
 from __future__ import annotations
 

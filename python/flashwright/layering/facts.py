@@ -1,6 +1,6 @@
-"""What layers have to know of a device.
+"""Facts about a device that layers need.
 
-Found by a probe, or measured on a simulated drive of the same profile.
+They are found by a probe, or measured on a simulated drive of the same profile.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EXPERIMENTS = (
     "focused",
     f"thresholds(page={PAGE_BYTES})",
 )
-"""What is measured of a simulated drive."""
+"""Experiments that are made on a simulated drive."""
 MINUTES = 2.0
 """Device time of all of them."""
 LITTLE_MORE = 0.05
@@ -66,7 +66,7 @@ class Value:
 
     @property
     def is_sure(self) -> bool:
-        """Whether it may be taken without a word."""
+        """True if it may be taken without a remark."""
         return self.verdict == "sure"
 
     def said(self) -> str:
@@ -78,17 +78,16 @@ class Value:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a device."""
+    """Facts about a device."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    """As `_core.replay_layers` takes it."""
+    """Values by key, as the layers take them."""
     origin: str = "nothing is known of the device"
-    """Where it is from, for people."""
+    """Origin of the values, for people."""
     remarks: tuple[str, ...] = ()
-    """What is not sure, or not known."""
+    """Remarks on what is not sure, or not known."""
     random_over_sequential: float | None = None
-    """How many times as long as a sequential write one at random takes: why layers help, or do not.
-    """
+    """Time of a random write relative to a sequential one: why layers help, or do not."""
 
     def document(self) -> dict[str, Any]:
         """Tell them for a result."""

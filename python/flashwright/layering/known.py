@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flashwright import _core
 from flashwright._core import InputError, RunError
-from flashwright.devices import Device
+from flashwright.devices import DriveProfile
 from flashwright.layering import facts
 from flashwright.probing.targets import Target
 from flashwright.progress import follow, work
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from flashwright.layering.facts import Facts
 
 MEASURE, NOTHING = "measure", "none"
-_EMULATED = re.compile(r"emulated\((?:.*,)?profile=([^,)]+)")
 
 
 def facts_for_volume(device: str, given: Path | None, *, is_chosen: bool) -> Facts:
@@ -30,11 +29,11 @@ def facts_for_volume(device: str, given: Path | None, *, is_chosen: bool) -> Fac
     """
     if given is not None:
         return facts.of_folder(given)
-    emulated = _EMULATED.match(device)
+    emulated = _core.emulated_parts(device)
     if emulated is None or not is_chosen:
         return facts.Facts()
-    profile = emulated[1].strip()
-    target = Target(profile, Device.load(profile), "filled", None, seed=1)
+    profile, _ = emulated
+    target = Target(profile, DriveProfile.load(profile), "filled", None, seed=1)
     return facts_for(target, MEASURE, needed=True)
 
 

@@ -1,4 +1,4 @@
-"""What a stack of layers gains on a device, and what it loses, against the device alone."""
+"""Verdict on a stack of layers: its gains and losses on a device, against the device alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTICED = 0.02
 MUCH = 1.2
 BEFORE_CLEANING = "before the log had to clean"
 EMPTY_LOG = "cleaned nothing"
-"""What the condition of a log says that was played on too little: its figures do not last."""
+"""Words of the condition of a log that was played on too little: its figures do not last."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _tails(row: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
 
 
 IN_MEMORY = {"write": " (in memory, not yet durable)", "read": " (from memory)"}
-"""Where a request was answered that a stack takes no time for: the device alone took some."""
+"""Words for a request that a stack answers in no time, while the device alone took some."""
 
 
 def _time(nanoseconds: float, where: str = "") -> str:

@@ -19,14 +19,14 @@ MIB = 1 << 20
 NANOS_PER_US = 1e3
 MOST_ERRNO = 4096
 LEAST_S = 1.0
-"""What ran shorter is no measurement at all."""
+"""Shortest job that is a measurement at all, in seconds."""
 SHORT_S = 60.0
 """A job that ran shorter is no measurement of a steady drive."""
 SLACK_S = 2.0
-"""What fio's count of seconds may be short of the times of its jobs."""
+"""Most seconds by which fio's elapsed time may fall short of the times of its jobs."""
 SIZE_TOLERANCE = 0.1
 COLD = 0.05
-"""Share of what holds data from which it matters that it is not written again."""
+"""Share of the used space that is never written again, from which on this matters."""
 MAP = (
     "fio's random writes reach each place once before any again, of which a drive copies less than "
     "of uniform ones: each_once in a row. With norandommap they are uniform; fio's JSON has that "
@@ -36,13 +36,13 @@ MAP = (
 
 @dataclass
 class FioRows:
-    """What was taken of files of fio's, and what was not."""
+    """Rows that were taken of fio's files, and the jobs that were left out."""
 
     rows: list[Row] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     """File, job and reason, for each job that became no row."""
     notes: list[str] = field(default_factory=list)
-    """What to know of the rows, and what of the files was passed over."""
+    """Remarks on the rows, and on what was passed over in the files."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Job:
 
     @property
     def write(self) -> Mapping[str, Any]:
-        """What is told of writes; `unified_rw_reporting` calls all that was done mixed."""
+        """Figures of writes; `unified_rw_reporting` calls all directions mixed."""
         return self.way("write") or self.way("mixed")
 
     @property
@@ -77,7 +77,7 @@ class _Job:
 
     @property
     def error(self) -> str:
-        """What went wrong, or nothing."""
+        """Error of the job, in words; empty if there is none."""
         code = int(_number(self.told.get("error"))) or int(_number(self.told.get("first_error")))
         count = int(_number(self.told.get("total_err")))
         if code:

@@ -17,7 +17,7 @@ Document = dict[str, Any]
 RIGHT = "right would be what `fio --output-format=json --output=OUT.json JOBFILE` writes"
 _START = re.compile(r'\{\s*"(?:fio version|timestamp|global options|jobs|client_stats)"')
 _NO_NUMBER = re.compile(r"(:\s*)[-+]?(?:nan|inf)\b", re.IGNORECASE)
-"""What fio prints where a standard deviation has no value; JSON does not know it."""
+"""Values that fio prints where a standard deviation is undefined; JSON does not know them."""
 _OTHER = (
     (r"\d+;fio-", "terse output of fio's"),
     (r"fio version \d+ iolog", "an I/O log of fio's, which is a trace"),
@@ -32,12 +32,12 @@ _APART_S = 2.0
 
 @dataclass
 class Found:
-    """What is in a file of fio's."""
+    """Contents of a file of fio's."""
 
     runs: list[Document] = field(default_factory=list)
     """The last result of each run, in their order."""
     notes: list[str] = field(default_factory=list)
-    """What was passed over."""
+    """Remarks on what was passed over."""
 
 
 def read(path: Path) -> Found:
@@ -89,7 +89,7 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path}: cannot read it: {error.strerror}") from error
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        # What a shell of Windows makes of `fio ... > out.json`.
+        # A Windows shell writes this for `fio ... > out.json`.
         return data.decode("utf-16", errors="replace")
     return data.decode("utf-8-sig", errors="replace")
 

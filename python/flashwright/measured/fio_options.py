@@ -1,4 +1,4 @@
-"""What a job of fio's was asked to do, and what of that a row can stand for."""
+"""Options of a job of fio's, and those of them that a row can stand for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAST_THE_KERNEL = ("io_uring_cmd", "sg", "xnvme", "libblkio", "spdk", "spdk_nvme
 """Engines that give a drive its own commands: no page cache, whatever `direct` is."""
 MEMORY = re.compile(r"/dev/(null|zero|shm/.*|ram\d+|nullb\d+|zram\d+)$")
 MOST = 1e9
-"""Above what any job, depth, share or count is."""
+"""Limit of numbers, above any job, depth, share or count."""
 OFF = ("", "0", "none", "off", "false", "no")
 FLUSHES = "it waits for flushes, and rows are of writes without them"
 PAUSES = "its rate is limited, so that it does not show what the drive can do"
@@ -56,19 +56,19 @@ POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 class LeftOutError(Exception):
-    """Why a job becomes no row."""
+    """Reason why a job becomes no row."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """What a job writes to."""
+    """Space that a job writes to."""
 
     target: str
     """The device or the files; "" where none is named."""
     used: float
-    """Bytes."""
+    """Size in bytes."""
     is_shared: bool = False
-    """Whether several write to the same places."""
+    """True if several jobs write to the same places."""
 
 
 def merged(shared: Any, own: Any) -> dict[str, str]:
@@ -97,7 +97,8 @@ class Options:
 
     given: Mapping[str, str]
     deep: bool = False
-    """Whether several requests were under way: where no engine is named, that is Windows'."""
+    """True if several requests were under way: the default engine is then windowsaio, else psync.
+    """
 
     def number(self, key: str, default: float) -> float:
         """Give a number without a unit."""
@@ -115,7 +116,7 @@ class Options:
 
     @property
     def jobs(self) -> int:
-        """How many do the same at the same time."""
+        """Number of equal jobs that run at the same time."""
         return max(1, int(self.number("numjobs", 1)))
 
     def bytes(self, text: str, what: str) -> float:
@@ -165,7 +166,7 @@ class Options:
 
     @property
     def files(self) -> list[str]:
-        """What `filename` names; a colon within a name has a backslash before it."""
+        """Files that `filename` names; a colon within a name has a backslash before it."""
         return [one for one in re.split(r"(?<!\\):", self.given.get("filename", "")) if one]
 
     @property

@@ -19,7 +19,7 @@ import numpy as np
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright.measured import predict
-from flashwright.measured.play import CLIENTS_DEPTH, QUICK, Drive
+from flashwright.measured.play import CLIENTS_DEPTH, QUICK, PlayedProfile
 from flashwright.measured.rows import LatencyRow, Row, WriteRow, sets_of, zones_of
 from flashwright.measured.template import MIB, DataSheet, Estimate, profile
 
@@ -27,7 +27,9 @@ OVER_PROVISIONINGS = (0.13, 0.16, 0.19, 0.22, 0.25, 0.29, 0.34)
 SUPERBLOCKS = (200, 250, 310, 390, 480, 600, 750)
 AGE_EVERY = (5, 10, 20, 50)
 USUAL_OVER_PROVISIONING = 0.2
-"""As where flash is bought by the power of two and sold by the power of ten, and a little more."""
+"""Over-provisioning of flash bought by the power of two and sold by the power of ten, and a little
+more.
+"""
 USUAL_ZONE_GAP_US = 110.0
 USUAL_SUPERBLOCKS = 450
 USUAL = 0.01
@@ -44,8 +46,9 @@ SEARCHED: dict[str, tuple[float, ...]] = {
     "buffer_stripes": (2.5, 6, 12, 24),
 }
 BURSTS = 2.0
-"""How many times as long as evenly one write in a hundred takes, at the limit, where a drive cleans
-in bursts."""
+"""Least ratio of the 99th percentile to the mean of write times at the limit for a drive to be
+taken to clean in bursts.
+"""
 BURST_STRIPES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0)
 QUARTER, WHOLE = 4, 1
 """Parts of the slice that are played. A quarter is enough for throughput; in it superblocks have
@@ -61,17 +64,17 @@ LIMIT_WEIGHT = 10.0
 
 
 def small(row: WriteRow) -> bool:
-    """Whether it is a row of small random writes."""
+    """Tell whether a row is of small random writes."""
     return row.pattern in ("uniform", "zipf", "zones")
 
 
 def cold(row: WriteRow) -> bool:
-    """Whether most of what is used is never written again."""
+    """Tell whether most of the used space is never written again."""
     return any(share == 0 and pages >= 0.7 for pages, share in sets_of(row))
 
 
 def shallow(row: WriteRow) -> bool:
-    """Whether the drive waited for the host, as far as the row says how many were under way."""
+    """Tell whether the drive waited for the host, as far as the row gives the queue depth."""
     if small(row):
         return row.depth is not None and row.depth < LEAST_DEPTH
     return (
@@ -88,7 +91,7 @@ class Fit:
     writes: Sequence[WriteRow]
     latencies: Sequence[LatencyRow]
     slices: int
-    """Of the profile that comes of it."""
+    """Number of slices of the profile that comes of it."""
     tell: Callable[[str], None] = lambda _: None
     threads: int = 2
     estimate: Estimate = field(init=False)
@@ -117,7 +120,7 @@ class Fit:
         self, rows: Iterable[Row], estimate: Estimate | None = None, part: int = QUARTER
     ) -> list[Any]:
         """Predict rows, on a part of the slice that the profile will be."""
-        drive = Drive.of(self.toml(estimate, self.slices * part))
+        drive = PlayedProfile.of(self.toml(estimate, self.slices * part))
         return predict.many(list(rows), drive, QUICK, threads=self.threads)
 
     def run(self) -> str:
@@ -179,7 +182,7 @@ class Fit:
 
     def _small_writes(self) -> None:
         """Find spare space, and what pages cost on the write path."""
-        # How much cold data is moved is not known yet.
+        # The cost of moving cold data is not known yet.
         rows = self._steady(row for row in self.writes if small(row) and not cold(row))
         if not rows:
             return

@@ -1,4 +1,4 @@
-"""How a row of measurements is played on a simulated drive.
+"""Play of a row of measurements on a simulated drive.
 
 As the rows were measured (Haas et al., SSD-iq, VLDB 2025; the benchmark's source says what the
 paper does not say): before a run the drive was erased and, but for `zns`, what is used of it
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from flashwright import _core
+from flashwright import _core, drive_runs
 from flashwright._core import InputError
 from flashwright.measured.rows import (
     LatencyRow,
@@ -42,22 +42,23 @@ CLIENT_READS = 0.95
 """Instead of 0.99: five times the writes, so that their 99th percentile is of enough of them."""
 READ_SHARE = 0.01
 LAST_PART = 0.3
-"""Of a run: what the throughput of `zns` is the median of."""
+"""Last part of a run, over which the throughput of `zns` is the median."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a row is played."""
+    """Length of the play of a row."""
 
     before: float = 0.85
     """Part of a run's writes that are done in no time, before the timed part begins."""
     warm_up: float = 0.1
-    """Of the used part of the drive: written before what is measured."""
+    """Share of the used part that is written before the measurement."""
     window: float = 0.25
-    """Of the used part of the drive: written while it is measured; of `zns` LAST_PART of the run,
-    of `each_once` a whole pass."""
+    """Share of the used part that is written during the measurement; of `zns` it is LAST_PART of
+    the run, of `each_once` a whole pass.
+    """
     aging: float = 5.0
-    """How often a drive was overwritten before response times are measured."""
+    """Times that a drive was overwritten before response times are measured."""
     settle_s: float = 1.5
     measure_s: float = 5.0
 
@@ -66,12 +67,8 @@ FULL = Effort()
 QUICK = Effort(window=0.15, warm_up=0.08, aging=2.5, settle_s=1.0, measure_s=3.0)
 
 
-def _requests(source: str, seed: int, page_size: int = 4096) -> _core.Requests:
-    return _core.load_requests(source, seed=seed, page_size=page_size)
-
-
 @dataclass(frozen=True)
-class Drive:
+class PlayedProfile:
     """A profile with what is needed of it here."""
 
     toml: str
@@ -84,7 +81,7 @@ class Drive:
     """A low estimate, from the time of programs."""
 
     @classmethod
-    def of(cls, toml: str) -> Drive:
+    def of(cls, toml: str) -> PlayedProfile:
         """Take a profile."""
         keys = tomllib.loads(toml)
         summary, media = _core.profile_summary(toml), keys["media"]
@@ -102,7 +99,7 @@ class Drive:
 
     @property
     def capacity_gb(self) -> float:
-        """What the whole drive holds, in 10^9 bytes."""
+        """Capacity of the whole drive, in 10^9 bytes."""
         return self.logical_pages * self.page_bytes * self.slices / 1e9
 
     def used_pages(self, gib: float) -> int:
@@ -116,33 +113,36 @@ class Drive:
         return self.logical_pages if pages >= self.logical_pages * 0.997 else pages
 
 
-def _source(row: WriteRow, drive: Drive, used: int, requests: int) -> tuple[_core.Requests, int]:
-    """Give the requests of a row, and how many the source of the rows keeps outstanding."""
+def _source(row: WriteRow, drive: PlayedProfile, used: int, requests: int) -> tuple[str, int]:
+    """Give the source of a row, and how many the source of the rows keeps outstanding."""
     size = row.request_bytes
     places = used * drive.page_bytes // size
     whole = places * size
     if row.pattern == "uniform":
         order = "shuffled" if is_each_once(row) else "random"
-        return _requests(f"io:{order}(size={size},range={whole})", 1), DEPTH
+        return f"io:{order}(size={size},range={whole})", DEPTH
     if row.pattern == "zipf":
-        source = f"synth:zipf?s={exponent_of(row)}&pages={places}&updates={requests}"
-        return _requests(source, 1, size), DEPTH
+        source = f"synth:zipf(s={exponent_of(row)},pages={places},updates={requests})"
+        return source, DEPTH
     if row.pattern == "zones":
         sets = ",".join(f"{pages:.6g}:{share:.6g}" for pages, share in sets_of(row))
-        source = f"synth:kmodal?sets={sets}&pages={places}&updates={requests}"
-        return _requests(source, 1, size), DEPTH
+        source = f"synth:kmodal(sets={sets},pages={places},updates={requests})"
+        return source, DEPTH
     if row.pattern == "sequential":
-        return _requests(f"io:sequential(size={size},range={whole})", 1), 1
+        return f"io:sequential(size={size},range={whole})", 1
     active, zone_mib = zones_of(row)
     zone = max(1, int(zone_mib * MIB / drive.slices) // size) * size
     # A slice's zone holds few requests: drawn at random, zones would fill at different times.
     turns = "turns" if drive.slices > 1 else "random"
     source = f"io:zones(size={size},zone={zone},active={active},next={turns},range={whole})"
-    return _requests(source, 1), 1
+    return source, 1
 
 
 def write(
-    row: WriteRow, drive: Drive, effort: Effort = FULL, progress: _core.Progress | None = None
+    row: WriteRow,
+    drive: PlayedProfile,
+    effort: Effort = FULL,
+    progress: _core.Progress | None = None,
 ) -> dict[str, Any]:
     """Play a row of steady writes; gives the outcome with `steady_mib_s`.
 
@@ -151,7 +151,7 @@ def write(
     used = drive.used_pages(row.used_gib)
     a_request = max(1, row.request_bytes // drive.page_bytes)
     all_requests = int(row.written_capacities * used / a_request)
-    requests, depth = _source(row, drive, used, all_requests)
+    source, depth = _source(row, drive, used, all_requests)
     before = effort.before
     if row.pattern == "sequential":
         # It is written about once: there is no more to come.
@@ -162,19 +162,17 @@ def write(
     timed = LAST_PART * all_requests if row.pattern == "zns" else window * used / a_request
     count = max(1, int(timed))
     untimed = max(0, min(int(all_requests * before), all_requests - warm_up - count))
-    flow = {
-        "requests": requests,
-        "depth": row.depth or depth,
-        "think_us": drive.zone_gap_us if row.pattern == "zns" else 0.0,
-    }
-    outcome = _core.simulate_drive(
+    think = drive.zone_gap_us if row.pattern == "zns" else 0.0
+    outcome = drive_runs.run(
         drive.toml,
-        [flow],
+        source,
+        progress,
+        pace=f"closed({row.depth or depth},think={think})",
+        **({"page_size": row.request_bytes} if source.startswith("synth:") else {}),
         state="fresh" if row.pattern in ("sequential", "zns") else "loaded",
-        untimed_requests=untimed,
-        warm_up_requests=warm_up,
-        most_requests=warm_up + count,
-        progress=progress,
+        untimed=untimed,
+        warm_up=warm_up,
+        requests=warm_up + count,
     )
     steady = _median(outcome) if row.pattern == "zns" else outcome["bytes_per_second"]
     return {**outcome, "steady_mib_s": steady / MIB}
@@ -197,7 +195,10 @@ def _median(outcome: dict[str, Any]) -> float:
 
 
 def latency(
-    row: LatencyRow, drive: Drive, effort: Effort = FULL, progress: _core.Progress | None = None
+    row: LatencyRow,
+    drive: PlayedProfile,
+    effort: Effort = FULL,
+    progress: _core.Progress | None = None,
 ) -> dict[str, float]:
     """Play a rate; gives response times in microseconds, and writes and reads a second.
 
@@ -208,21 +209,20 @@ def latency(
     client = f"io:random(reads={CLIENT_READS},pause_us={CLIENT_PAUSE_US},gaps=exponential)"
     overrides = ["interface.queues=2", f"interface.queue_depth={CLIENTS_DEPTH}"]
     toml = _core.check_profile(drive.toml, drive.name, overrides)
-    outcome = _core.simulate_drive(
+    client_flow = {"source": {"of": client}, "pace": "open", "queue": 1}
+    outcome = drive_runs.run(
         toml,
-        [
-            {"requests": _requests(load, 1), "pace": "open"},
-            {"requests": _requests(client, 2), "pace": "open", "queue": 1},
-        ],
-        state="aged",
-        overwrites=effort.aging,
+        load,
+        progress,
+        pace="open",
+        flow=[client_flow],
+        state={"aged": {"overwrites": effort.aging}},
         # More than the drive can do would not be done in that time.
-        warm_up_requests=int(effort.settle_s * min(rate + 5e3, drive.random_writes_per_s)),
-        most_seconds=effort.settle_s + effort.measure_s,
-        progress=progress,
+        warm_up=int(effort.settle_s * min(rate + 5e3, drive.random_writes_per_s)),
+        duration=effort.settle_s + effort.measure_s,
     )
-    client_ns = outcome["flows"][1]["latency_ns_by_op"]
-    # What waited when the client ended is still done, faster than beside it.
+    client_ns = outcome["flows"][1]["latency_ns"]
+    # Requests that wait when the client ends are still done, faster than beside it.
     seconds = outcome["flows"][1]["seconds"]
     over_time = outcome["tables"]["over_time"]
     found = {

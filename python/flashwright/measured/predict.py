@@ -9,7 +9,7 @@ from typing import Any
 
 from flashwright import _core
 from flashwright.measured import play
-from flashwright.measured.play import FULL, Drive, Effort
+from flashwright.measured.play import FULL, Effort, PlayedProfile
 from flashwright.measured.rows import Row, WriteRow
 
 TIMES = (
@@ -25,11 +25,11 @@ LATENCY_KEYS = ("writes_per_s", "reads_per_s", *TIMES)
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a profile gives for a row."""
+    """Prediction of a profile for a row."""
 
     row: Row
     predicted: dict[str, float]
-    """By the name of the column."""
+    """Predicted values, by the name of the column."""
     write_amplification: float | None = None
 
     def compared(self) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def relative(predicted: float, measured: float | None) -> float | None:
 
 
 def one(
-    row: Row, drive: Drive, effort: Effort = FULL, progress: _core.Progress | None = None
+    row: Row, drive: PlayedProfile, effort: Effort = FULL, progress: _core.Progress | None = None
 ) -> Prediction:
     """Predict a row.
 
@@ -83,7 +83,7 @@ def one(
 
 def many(
     rows: Sequence[Row],
-    drive: Drive,
+    drive: PlayedProfile,
     effort: Effort = FULL,
     *,
     threads: int = 1,

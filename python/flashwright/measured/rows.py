@@ -19,17 +19,17 @@ class WriteRow:
 
     drive: str
     capacity_gb: float
-    """Of the data sheet, in 10^9 bytes."""
+    """Capacity by the data sheet, in 10^9 bytes."""
     used_gib: float
-    """Of the capacity that was written to; the rest was never."""
+    """Part of the capacity that was written to; the rest never was."""
     pattern: str
     """One of PATTERNS."""
     parameters: str
     request_bytes: int
     written_capacities: float
-    """How often the used part was written."""
+    """Bytes written, as a multiple of the used part."""
     steady_mib_s: float | None
-    """What was measured; None where it is only asked for."""
+    """Measured throughput, in MiB/s; None where it is only asked for."""
     p50_us: float | None = None
     p99_us: float | None = None
     depth: int | None = None
@@ -37,7 +37,7 @@ class WriteRow:
 
     @property
     def name(self) -> str:
-        """What it is, in a few words."""
+        """Description in a few words."""
         words = f"{self.pattern} {self.parameters}".strip()
         depth = "" if self.depth is None else f", depth {self.depth}"
         return f"{words}, {self.used_gib:g} GiB{depth}"
@@ -60,7 +60,7 @@ class LatencyRow:
 
     @property
     def name(self) -> str:
-        """What it is, in a few words."""
+        """Description in a few words."""
         return f"{self.offered_per_s:,.0f} requests/s"
 
 

@@ -14,19 +14,20 @@ PAGES_PER_PROGRAM = 12
 PLANES_PER_DIE = 4
 DIE_BYTES = 64 << 30
 FREE_SUPERBLOCKS = 6.5
-"""Below which cleaning begins: enough that the host always finds one while another is cleaned."""
+"""Free superblocks below which cleaning begins: the host always finds one while another is cleaned.
+"""
 
 LINK_MB_PER_S = {3: 3500.0, 4: 7000.0, 5: 14000.0}
-"""What an NVMe drive of four lanes moves at most, by the PCIe generation."""
+"""Bandwidth of an NVMe drive of four lanes, in MB/s, by the PCIe generation."""
 
 
 @dataclass(frozen=True)
 class DataSheet:
-    """What a data sheet says; None for what it does not."""
+    """Figures of a data sheet; None for those that it lacks."""
 
     name: str
     capacity_gb: float
-    """In 10^9 bytes: 960 is 960.2."""
+    """Capacity in 10^9 bytes: 960 is 960.2."""
     pcie: int = 4
     sequential_read_mb_s: float | None = None
     sequential_write_mb_s: float | None = None
@@ -138,7 +139,7 @@ KEYS = {
     "trickle_gap_us": "controller.trickle_gap_us",
     "trickle_slack_us": "controller.trickle_slack_us",
 }
-"""Which key of a profile each estimate becomes."""
+"""Key of the profile for each estimate."""
 
 
 def profile(
@@ -166,7 +167,7 @@ def profile(
 name = "{sheet.name}"
 summary = "{summary}"
 sources = [
-    "Fitted by `flashwright device fit`: what each key rests on stands in the comments",
+    "Fitted by `flashwright device ROWS --out`: what each key rests on stands in the comments",
 ]
 # What the keys rest on. All others are assumed: those of a TLC drive of dies of 64 GiB.
 {notes}

@@ -20,7 +20,7 @@ WHAT = "a configuration of a drive by MQSim"
 SECTOR = 512
 MOST_NCQ = 32
 PAYLOAD, PACKET = 128, 156
-"""Of a PCIe packet of MQSim: bytes of data, and with header, link layer and physical layer."""
+"""Bytes of a PCIe packet of MQSim: of its data, and with header, link layer and physical layer."""
 LEAST_FREE_BLOCKS = 10
 """Cleanings that MQSim lets go on in a plane: with fewer erase blocks free it always cleans."""
 CELL_BITS = {"SLC": ("LSB",), "MLC": ("LSB", "MSB"), "TLC": ("LSB", "CSB", "MSB")}
@@ -55,7 +55,7 @@ def _toml(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-class Device:
+class MqsimDrive:
     """A drive that MQSim's configuration describes."""
 
     def __init__(self, path: Path) -> None:
@@ -76,7 +76,7 @@ class Device:
 
     @property
     def notes(self) -> tuple[Notes, ...]:
-        """What became of the keys, by the elements that they are in."""
+        """Translations of the keys, by the elements that they are in."""
         return (self.host, self.device, self.flash)
 
     @property
@@ -103,12 +103,12 @@ class Device:
 
     @property
     def is_nvme(self) -> bool:
-        """Whether its interface is NVMe, and not SATA."""
+        """True if its interface is NVMe, and not SATA."""
         return self.device.values.text("HostInterface_Type") == "NVME"
 
     @property
     def heeds_priorities(self) -> bool:
-        """Whether MQSim looks at the priorities of flows."""
+        """True if MQSim heeds the priorities of flows."""
         policy = self.device.values.text("Transaction_Scheduling_Policy")
         return self.is_nvme and policy == "PRIORITY_OUT_OF_ORDER"
 
@@ -367,8 +367,8 @@ class Device:
         self.flash.leave("Page_Metadat_Capacity", "nothing is kept beside data; nor by MQSim")
         self.host.tell("Enable_ResponseTime_Logging", "always so: the table over_time")
         self.host.leave("ResponseTime_Logging_Period_Length", reasons.PERIODS)
-        self.device.tell("Seed", "--seed of simulate")
-        self.device.tell("Enabled_Preconditioning", "--state of simulate", reasons.PRECONDITIONING)
+        self.device.tell("Seed", "--seed")
+        self.device.tell("Enabled_Preconditioning", "state=", reasons.PRECONDITIONING)
         for notes in self.notes:
             notes.leave_unknown()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import _core
-from flashwright.mqsim.device import Device
+from flashwright.mqsim.device import MqsimDrive
 from flashwright.mqsim.notes import Notes, Told, Untold
 from flashwright.mqsim.workload import Workload
 from flashwright.outputs import PROFILE, write_text
@@ -19,7 +19,7 @@ MOST_LINES = 4
 
 @dataclass
 class Row:
-    """What became of a key, in all places where it has this value."""
+    """Translation of a key, in all places where it has this value."""
 
     key: str
     value: str
@@ -38,10 +38,10 @@ class Row:
 
 
 class Import:
-    """What is made of a configuration, and of a workload if there is one."""
+    """Import of a configuration, and of a workload if there is one."""
 
     def __init__(self, config: Path, workload: Path | None, out: Path) -> None:
-        self.device = Device(config)
+        self.device = MqsimDrive(config)
         self.workload = None if workload is None else Workload(workload)
         self.out = out
         self.toml = self.device.profile([] if self.workload is None else self.workload.caching)

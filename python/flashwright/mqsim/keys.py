@@ -15,10 +15,12 @@ ORDERS = ("C", "W", "D", "P")
 
 @dataclass(frozen=True)
 class Key:
-    """What a key may be."""
+    """Type and range of a key."""
 
     default: Value
-    """What MQSim takes where it is left out; of a flow, where it takes anything, the usual."""
+    """Value that MQSim takes where the key is left out; of a flow, where MQSim's value is
+    undefined, the usual one.
+    """
     least: float = 0
     most: float = 2**63
     choices: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What became of each key: what it is here, or why it is nothing here."""
+"""Translation of each key of MQSim's: its counterpart here, or why it has none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Told:
     """Its line; None if the file leaves it out, and MQSim takes this value by itself."""
     to: str
     remark: str = ""
-    """What of its meaning differs."""
+    """Difference in meaning."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Untold:
 
 @dataclass
 class Notes:
-    """What became of the keys of one element."""
+    """Translation of the keys of one element."""
 
     values: Values
     told: list[Told] = field(default_factory=list)
     untold: list[Untold] = field(default_factory=list)
 
     def tell(self, key: str, to: str, remark: str = "") -> None:
-        """Note what a key is here."""
+        """Note the counterpart of a key."""
         values = self.values
         said = self._with_spelling(key, remark)
         self.told.append(
@@ -48,7 +48,7 @@ class Notes:
         )
 
     def leave(self, key: str, reason: str) -> None:
-        """Note why a key is nothing here."""
+        """Note why a key has no counterpart."""
         values = self.values
         said = self._with_spelling(key, reason)
         self.untold.append(
@@ -62,7 +62,7 @@ class Notes:
         return f"{said}; {spelling}" if said else spelling
 
     def leave_unknown(self) -> None:
-        """Note what MQSim passes over."""
+        """Note the keys that MQSim passes over."""
         for one in self.values.unknown:
             reason = "MQSim has no such key, and passes over it, too"
             self.untold.append(Untold(one.name, one.value, one.line, reason))

@@ -19,7 +19,7 @@ CACHING = (
     "needed; here always at once"
 )
 BOTH_CACHES = "MQSim keeps writes and reads in one; here each has half"
-CACHE_UNKNOWN = "no --workload says how flows use it: taken as WRITE_CACHE"
+CACHE_UNKNOWN = "no workload says how flows use it: taken as WRITE_CACHE"
 PLANE_ORDER = "here pages go over channels first, then dies, then planes: as CWDP"
 SPARE = "(physical - logical) / logical here; MQSim divides by physical"
 VICTIMS = {

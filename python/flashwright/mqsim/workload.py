@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from flashwright._core import InputError
 from flashwright.mqsim import reasons
-from flashwright.mqsim.device import SECTOR, Device
+from flashwright.mqsim.device import SECTOR, MqsimDrive
 from flashwright.mqsim.document import Element, read
 from flashwright.mqsim.keys import SYNTHETIC, TRACE, Values
 from flashwright.mqsim.notes import Notes
@@ -31,22 +31,26 @@ class Part:
     depth: int | None
     """None for an open loop."""
     region: tuple[int, int] | None = None
-    """Of a trace; a pattern has it in its own words."""
+    """Region of a trace; a pattern names it itself."""
     priority: int = 0
+    more: dict[str, Any] = field(default_factory=dict)
+    """Its other keys as the SOURCE of a command."""
+
+    @property
+    def pace(self) -> str:
+        """Pace of its requests."""
+        return "open" if self.depth is None else f"closed({self.depth})"
 
     def beside(self) -> str:
-        """Give it as `--beside` takes it."""
-        said = [self.source, "open-loop" if self.depth is None else f"depth={self.depth}"]
-        if self.region is not None:
-            said.append(f"region={self.region[0]}+{self.region[1]}")
-        if self.priority:
-            said.append(f"priority={self.priority}")
-        return ";".join(said)
+        """Give it as `--flow` takes it."""
+        region = None if self.region is None else f"{self.region[0]}+{self.region[1]}"
+        more = {"pace": self.pace, "region": region, "priority": self.priority}
+        return _written("flow", self.source, more)
 
-    def options(self) -> list[str]:
+    def first(self) -> str:
         """Give it as the SOURCE of a command."""
-        pace = ["--open-loop"] if self.depth is None else ["--depth", str(self.depth)]
-        return [*pace, *(["--priority", str(self.priority)] if self.priority else [])]
+        more = {**self.more, "priority": self.priority}
+        return _written("part", self.source, more) if any(more.values()) else self.source
 
 
 @dataclass
@@ -66,7 +70,7 @@ class Flow:
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether it is made up, and no trace."""
+        """True if it is synthetic, and no trace."""
         return self.values.element.name == "IO_Flow_Parameter_Set_Synthetic"
 
     @property
@@ -76,13 +80,13 @@ class Flow:
 
     @property
     def reads(self) -> bool:
-        """Whether it may read."""
+        """True if it may read."""
         return not self.is_synthetic or self.values.whole("Read_Percentage") > 0
 
 
 @dataclass
 class Scenario:
-    """What is played together."""
+    """Flows that are played together, and the command for them."""
 
     number: int
     flows: list[Flow]
@@ -131,7 +135,7 @@ class Workload:
         flows = (flow for scenario in self.scenarios for flow in scenario.flows)
         return [flow.values.text("Device_Level_Data_Caching_Mode") for flow in flows]
 
-    def translate(self, device: Device, capacity: int, profile: str) -> None:
+    def translate(self, device: MqsimDrive, capacity: int, profile: str) -> None:
         """Make the commands for a drive of so many bytes, whose profile has this path.
 
         Raises InputError if a flow is one that MQSim cannot play, either.
@@ -143,7 +147,7 @@ class Workload:
 class Translation:
     """One scenario on one drive."""
 
-    def __init__(self, scenario: Scenario, device: Device, capacity: int) -> None:
+    def __init__(self, scenario: Scenario, device: MqsimDrive, capacity: int) -> None:
         self.scenario, self.flows, self.device = scenario, scenario.flows, device
         self.capacity = capacity
         self.is_by_class = device.heeds_priorities and (
@@ -216,7 +220,7 @@ class Translation:
         )
         preconditions = self.device.device.values.flag("Enabled_Preconditioning")
         if preconditions and values.whole("Initial_Occupancy_Percentage") == 100:
-            notes.tell("Initial_Occupancy_Percentage", "--state aged")
+            notes.tell("Initial_Occupancy_Percentage", "state=aged")
         else:
             why = reasons.OCCUPANCY if preconditions else "the drive is not preconditioned"
             notes.leave("Initial_Occupancy_Percentage", why)
@@ -338,10 +342,10 @@ class Translation:
             return
         notes.leave("Total_Requests_To_Generate", "Stop_Time says when the flow ends")
         if flow is self.flows[0]:
-            notes.tell("Stop_Time", "--seconds", reasons.ENDS if len(self.flows) > 1 else "")
-            flow.more = ["--seconds", f"{values.whole('Stop_Time') / 1e9:.12g}"]
+            notes.tell("Stop_Time", "--for", reasons.ENDS if len(self.flows) > 1 else "")
+            flow.more = ["--for", f"{values.whole('Stop_Time') / 1e9:.12g}"]
         elif values.whole("Stop_Time") == self.flows[0].stop_time:
-            notes.tell("Stop_Time", "--seconds")
+            notes.tell("Stop_Time", "--for")
         else:
             notes.leave("Stop_Time", reasons.ENDS)
 
@@ -357,21 +361,20 @@ class Translation:
         missing = "" if path.is_file() else "; there is no such file here"
         remark = reasons.TRACE_PLACES if not is_whole else ""
         notes.tell(
-            "File_Path", "SOURCE" if is_first else "--beside", f"{remark}{missing}".strip("; ")
+            "File_Path", "SOURCE" if is_first else "--flow", f"{remark}{missing}".strip("; ")
         )
         unit = values.text("Time_Unit")
         notes.tell("Time_Unit", "always nanoseconds", "" if unit == "NANOSECOND" else reasons.UNITS)
-        flow.parts = [Part(str(path), None, None if is_first else (offset, length))]
-        if is_first:
-            flow.more = ["--format", "mqsim", "--fold"]
+        region = None if is_first else (offset, length)
+        flow.parts = [Part(str(path), None, region, more={"format": "mqsim", "fit": "fold"})]
         self._share_of_trace(flow, path, is_first=is_first, is_whole=is_whole)
 
     def _share_of_trace(self, flow: Flow, path: Path, *, is_first: bool, is_whole: bool) -> None:
         notes, values = flow.notes, flow.values
         rounds, percent = values.whole("Relay_Count"), values.whole("Percentage_To_Be_Executed")
         if rounds > 1 and is_first:
-            notes.tell("Relay_Count", "--repeat")
-            flow.more += ["--repeat", str(rounds)]
+            notes.tell("Relay_Count", "repeat")
+            flow.parts[0].more["repeat"] = rounds
         elif rounds > 1:
             notes.leave("Relay_Count", "only SOURCE can be played again")
         else:
@@ -382,7 +385,7 @@ class Translation:
             notes.leave("Percentage_To_Be_Executed", "MQSim does not look at it if it plays again")
         elif is_whole and path.is_file():
             notes.tell("Percentage_To_Be_Executed", "--requests")
-            flow.more += ["--requests", str(max(_lines(path) * percent // 100, 1))]
+            flow.more = ["--requests", str(max(_lines(path) * percent // 100, 1))]
         else:
             notes.leave("Percentage_To_Be_Executed", reasons.PERCENT)
 
@@ -394,16 +397,16 @@ class Translation:
         else:
             state = "loaded" if any(flow.reads for flow in self.flows) else "fresh"
         return [
-            *("flashwright", "simulate", first.source, "--device", profile, "--state", state),
-            *("--seed", values.said("Seed")),
-            *first.options(),
+            *("flashwright", "play", first.first(), "--on", f"profile({profile},state={state})"),
+            *("--pace", first.pace, "--seed", values.said("Seed")),
             *self.flows[0].more,
-            *_each("--beside", [part.beside() for part in rest]),
+            *(word for part in rest for word in ("--flow", part.beside())),
         ]
 
 
-def _each(option: str, values: Iterable[str]) -> list[str]:
-    return [word for value in values for word in (option, value)]
+def _written(name: str, first: str, more: Mapping[str, Any]) -> str:
+    said = [f"{key}={value}" for key, value in more.items() if value]
+    return f"{name}({','.join([first, *said])})"
 
 
 def _lines(path: Path) -> int:

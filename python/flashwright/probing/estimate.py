@@ -1,4 +1,4 @@
-"""How long a probe will take, said before it begins.
+"""Estimate of the duration of a probe, said before it begins.
 
 An experiment has a budget of the device's time, and needs some requests whatever that is: on a slow
 device those decide. A few requests on the device itself say how slow it is.
@@ -30,7 +30,7 @@ FACTOR = 2.0
 
 @dataclass(frozen=True)
 class Work:
-    """What an experiment sends at least, where it gets `budget_seconds`.
+    """Least work of an experiment that gets `budget_seconds`.
 
     Random reads and writes of a page one by one, and MiB that are read and written otherwise.
     """
@@ -83,9 +83,9 @@ LEAST: dict[str, tuple[Work, ...]] = {
     "interference": (Work(0, 4, 46, 18, 4.8), Work(0, 20, 110, 59, 27.3)),
     "streams": (Work(5329, 264, 0, 0, 4.8), Work(7744, 3402, 0, 0, 27.3)),
 }
-"""By experiment, with the budgets of the quick and of the full set. Counted on simulated drives so
-slow that budgets play no part: `flashwright probe sd-card` and `usb-stick`, of both sets. Random
-writes are what is left of the time when all else is taken off, in times of one.
+"""Work by experiment, with the budgets of the quick and of the full set. It was counted on
+simulated drives so slow that budgets play no part: `flashwright probe sd-card` and `usb-stick`, of
+both sets. Random writes are the rest of the time, divided by the time of one.
 """
 
 

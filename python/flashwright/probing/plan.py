@@ -1,4 +1,4 @@
-"""Which experiments, in which order, and how much of the device's time each gets."""
+"""Plans of probes: experiments, their order, and the device's time that each gets."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Step:
     """One experiment of a plan."""
 
     spec: str
-    """With all its parameters."""
+    """Experiment with all its parameters."""
     entry: dict[str, Any]
-    """As `_core.experiments` has it."""
+    """Entry in `_core.experiments`."""
     budget_seconds: float
 
     @property
     def name(self) -> str:
-        """What the experiment is called."""
+        """Name of the experiment."""
         return str(self.entry["name"])
 
     @property
     def label(self) -> str:
-        """How people call it: by name, with its parameters only if they are not the usual ones."""
+        """Name for people, with its parameters only if they are not the usual ones."""
         return self.name if self.spec == _usual(self.name) else self.spec
 
     @property
@@ -42,7 +42,7 @@ class Step:
 
     @property
     def writes(self) -> bool:
-        """Whether it writes to the region."""
+        """True if it writes to the region."""
         return bool(self.entry["writes"])
 
 
@@ -61,11 +61,6 @@ class ProbePlan:
     def budget_seconds(self) -> float:
         """Device time of all."""
         return sum(step.budget_seconds for step in self.steps)
-
-    @property
-    def writing_seconds(self) -> float:
-        """Device time of those that write."""
-        return sum(step.budget_seconds for step in self.steps if step.writes)
 
 
 def _usual(name: str) -> str:

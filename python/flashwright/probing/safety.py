@@ -1,6 +1,6 @@
-"""What a run that writes does to a real drive.
+"""Cost of a run that writes to a real drive.
 
-How much it writes at most, and what share of the drive's life that is.
+The most that it writes, and the share of the drive's life that this takes.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def share_of_life(
     """Say what share of the drive's life so many bytes are."""
     life = life_bytes(info, endurance_tbw)
     if life is None:
-        return "what share of the drive's life that is, --endurance-tbw would tell"
+        return "what share of the drive's life that is, tbw= of disk(...) would say"
     basis = (
-        f"of the {endurance_tbw:g} TB that --endurance-tbw gives it"
+        f"of the {endurance_tbw:g} TB that tbw= gives it"
         if endurance_tbw is not None
         else f"if it stands {ASSUMED_DRIVE_WRITES} full drive writes, as the cheapest do; "
-        "--endurance-tbw says it better"
+        "tbw= of disk(...) says it better"
     )
     return f"{percent(written_bytes / life, 2)} of the drive's life {basis}"
 

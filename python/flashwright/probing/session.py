@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class ProbeOutcome:
-    """What came of a plan, whether or not it came to its end."""
+    """Outcome of a plan, whether or not it came to its end."""
 
     findings: dict[str, Finding] = field(default_factory=dict)
-    """By the experiment with all its parameters; those of earlier runs in the same folder too."""
+    """Findings by the experiment with all its parameters; those of earlier runs in the folder too.
+    """
     left_out: list[tuple[str, str]] = field(default_factory=list)
     """Experiments that were not possible, each with the reason."""
     missing: list[str] = field(default_factory=list)
@@ -33,7 +34,7 @@ class ProbeOutcome:
     reused: list[str] = field(default_factory=list)
     """Experiments that had been done before."""
     error: str | None = None
-    """What the device did that ended the run, or what is wrong with a parameter."""
+    """Error of the device that ended the run, or of a parameter."""
     is_wrong_use: bool = False
     """Ended by a parameter that does not fit the device."""
     is_stopped: bool = False
@@ -41,7 +42,7 @@ class ProbeOutcome:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every experiment of the plan was done, or found to be impossible."""
+        """True if every experiment of the plan was done, or found to be impossible."""
         return self.error is None and not self.is_stopped and not self.missing
 
 
@@ -128,7 +129,7 @@ class Session:
     def _one(self, step: Step) -> bool:
         """Do one experiment; tell whether the others may follow."""
         outcome = self.outcome
-        # What it found earlier shall not guide it now.
+        # Its earlier findings shall not guide it now.
         known = {
             spec: finding
             for spec, finding in in_order(outcome.findings).items()
@@ -154,8 +155,8 @@ class Session:
             outcome.findings.pop(step.spec, None)
             return True
         except (InputError, RunError) as error:
-            # What does not depend on the device was checked before: a parameter may still be none
-            # for this one.
+            # Parameters were checked before as far as they do not depend on the device: one may
+            # still not fit this device.
             outcome.error, outcome.is_wrong_use = str(error), isinstance(error, InputError)
             return False
         outcome.findings[step.spec] = (

@@ -1,9 +1,10 @@
-"""What is probed: a block device, a file, memory, or a simulated drive; and which part of it."""
+"""Targets of a probe: a block device, a file, memory, or a simulated drive, or a part of it."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 from flashwright import _core, devices
 from flashwright._core import InputError
 from flashwright._text import size
+from flashwright.progress import work
+from flashwright.sweeps.policies import own_victim
 
 if TYPE_CHECKING:
     from flashwright._core import Progress
 
 MEMORY = "memory"
-SIMULATED = "sim:"
 ACCESSES = ("read_only", "write", "destroy_data")
-"""What may be done to a real device: nothing; write to it if it holds no data; write to it whatever
+"""Rights on a real device: to read it; to write to it if it holds no data; to write to it whatever
 it holds.
 """
 
 
 LEAST_REGION_BYTES = 1 << 20
-"""Below that, requests of the sizes that databases send do not even have places enough to be
-random.
+"""Smallest region: below it, requests of the sizes that databases send do not have enough places to
+be random.
 """
 
 
@@ -72,7 +74,7 @@ class DriveArray:
     """Several simulated drives of one profile as one device."""
 
     kind: str
-    """As `flashwright list array` names it, such as `raid5(unit=64Ki)`."""
+    """Kind of array, as `flashwright list array` names it, such as `raid5(unit=64Ki)`."""
     drives: int
     missing: int | None = None
     """The drive, from 0, that is taken away: of an array with parity."""
@@ -87,81 +89,66 @@ class Target:
     """A device as it is to be probed."""
 
     given: str
-    drive: devices.Device | None = None
+    drive: devices.DriveProfile | None = None
     """The simulated drive; None for any other device."""
     state: str = "filled"
     overwrites: float | None = None
     access: str = ACCESSES[0]
     region: Region = Region()
-    """Where it may be written: what it holds elsewhere is in nobody's way."""
+    """Part that may be written: data elsewhere on the device does not matter."""
     seed: int = 1
     is_polled: bool = False
-    """Whether completions of a real device are asked for, instead of waited for."""
+    """True if completions of a real device are polled, instead of waited for."""
     queue_depth: int = 256
     """Most requests outstanding on a real device."""
     most_bytes: int = 1 << 20
     """Longest request to a real device, in bytes."""
     holds_data: bool = False
-    """Whether writes bring bytes and reads give them back; else it is only measured."""
+    """True if writes carry bytes that reads give back; else it is only measured."""
     array: DriveArray | None = None
-    """Of how many such drives it is made; None for one."""
+    """Array that such drives make up; None for one drive."""
+    endurance_tbw: float | None = None
+    """Terabytes that the maker lets be written to it, if somebody said so."""
+    label: str | None = None
+    """Name in results; its own name if None."""
 
     @staticmethod
-    def find(
-        given: str,
-        overrides: Sequence[str] = (),
-        *,
-        state: str | None = None,
-        overwrites: float | None = None,
-        array: DriveArray | None = None,
-    ) -> Target:
-        """Find what a name means.
+    def find(given: str, *, seed: int = 1, access: str = ACCESSES[0]) -> Target:
+        """Find what a text means: `nvme-tlc`, `profile(nvme-tlc, state=aged)`, `/dev/sdb`.
 
-        A built-in profile, the path of a profile, of a file or of a block device, or `memory(...)`.
-
-        Raises InputError if there is nothing of that name, or it cannot have these overrides or
-        this state.
+        Raises InputError if there is nothing of that name, or something in it is wrong.
         """
-        name = given.removeprefix(SIMULATED)
-        if given.startswith(SIMULATED) or _is_profile(given):
-            drive = devices.Device.load(name, overrides)
-            # On a real drive in use every page has been written, and there is no way to tell more
-            # of it.
-            chosen = state or "filled"
-            return Target(
-                given,
-                drive,
-                chosen,
-                (2.0 if overwrites is None else overwrites) if chosen == "aged" else None,
-                array=array,
-            )
-        for option, value in (
-            ("--set", overrides),
-            ("--state", state),
-            ("--overwrites", overwrites),
-            ("--array", array),
-        ):
-            if value:
-                raise InputError(f"{option}: it is for a simulated drive, and {given} is none")
-        if not _is_memory(given) and not Path(given).exists():
-            if "/" in given and not given.startswith("/dev/"):
-                raise InputError(f"{given}: no such file; --create 4Gi makes one")
-            names = ", ".join(profile["name"] for profile in _core.profiles())
-            raise InputError(
-                f"{given}: no such device, file or profile; simulated drives that are built in "
-                f"are: {names}"
-            )
-        return Target(given)
+        device = json.loads(_core.read_setting("device", given))
+        found = Target.of(device, seed=seed, access=access)
+        # A path is opened by itself; of a drive all that was changed is said.
+        return found if found.drive is None else replace(found, given=given)
 
-    def opened_by(
-        self, access: str, seed: int, *, region: Region | None = None, is_polled: bool = False
-    ) -> Target:
-        """Give the same with what may be done to it, in which region, and a seed.
+    @staticmethod
+    def of(device: Mapping[str, Any], *, seed: int = 1, access: str = ACCESSES[0]) -> Target:
+        """Find a device as `_core.read_setting` gives it.
 
-        The region is all of it if none is given; the seed is of what is random.
+        Raises InputError if it is not there, or something in it is wrong.
         """
-        return replace(
-            self, access=access, seed=seed, region=region or Region(), is_polled=is_polled
+        [(kind, found)] = device.items()
+        if kind == "spec":
+            return Target(found, seed=seed, access="write")
+        if kind == "disk":
+            return _disk(found, seed, access)
+        profile = found if kind == "profile" else found["of"]
+        drive, array = drive_of(profile), None
+        if kind == "array":
+            few = 2 if found["kind"].startswith("mirrored") else 4
+            array = DriveArray(found["kind"], found.get("drives") or few, found.get("missing"))
+        state = profile["state"]
+        aged = isinstance(state, Mapping)
+        return Target(
+            drive.given,
+            drive,
+            "aged" if aged else state,
+            state["aged"]["overwrites"] if aged else None,
+            seed=seed,
+            array=array,
+            label=_core.device_label(json.dumps(device).encode()),
         )
 
     def taking(self, queue_depth: int, most_bytes: int) -> Target:
@@ -173,35 +160,32 @@ class Target:
 
     @property
     def is_simulated(self) -> bool:
-        """Whether it is a simulated drive."""
+        """True if it is a simulated drive."""
         return self.drive is not None
 
     @property
     def is_real(self) -> bool:
-        """Whether there may be data on it that somebody wants to keep."""
+        """True if there may be data on it that somebody wants to keep."""
         return self.drive is None and not _is_memory(self.given)
 
     @property
     def may_write(self) -> bool:
-        """Whether experiments may write to it: always to what holds nobody's data."""
+        """True if experiments may write to it: always to what holds nobody's data."""
         return not self.is_real or self.access != ACCESSES[0]
 
     @property
     def opening(self) -> tuple[str, str]:
-        """What takes time when it is opened, and what its progress counts."""
+        """Description of the work of opening it, and the unit of its progress."""
         if self.is_real and self.access == "write":
             return f"Looking for data on {self.name}", "bytes"
         return f"Opening {self.name}", "page writes"
 
     @cached_property
     def name(self) -> str:
-        """What it is called in results."""
-        if self.drive is None:
-            return self.given
-        if self.array is None:
-            return self.drive.name
-        without = "" if self.array.missing is None else f" without drive {self.array.missing}"
-        return f"{self.array.kind} of {self.array.drives} {self.drive.name}{without}"
+        """Name in results."""
+        if self.label is not None:
+            return self.label
+        return self.given if self.drive is None else self.drive.name
 
     def with_data(self) -> Target:
         """Give the same device as one that holds data."""
@@ -256,11 +240,12 @@ class Target:
                 progress=progress,
             )
         except InputError as error:
-            # The core knows no options of the command line.
-            said = str(error).replace(
-                "allow its data to be destroyed", f"add --destroy-data {self.given} to destroy that"
-            )
-            raise InputError(said) from None
+            raise self.in_words(error) from None
+
+    def in_words(self, error: InputError) -> InputError:
+        """Give an error of the core, which knows no options of the command line, with them."""
+        add = f"add --destroy-data {self.given} to destroy that"
+        return InputError(str(error).replace("allow its data to be destroyed", add))
 
     def document(self, info: dict[str, Any]) -> dict[str, Any]:
         """Tell the device for a result: what decides on the figures, and how it was asked for."""
@@ -283,17 +268,75 @@ class Target:
         return document
 
 
-def is_virtual(given: str) -> bool:
-    """Tell whether a name means a simulated drive or memory, and not a file or a block device."""
-    return given.startswith(SIMULATED) or _is_profile(given) or _is_memory(given)
+def profile_of(text: str) -> dict[str, Any]:
+    """Give the settings of a simulated drive by its text, such as `profile(a16, op=10%)`.
+
+    Raises InputError if it is none, or something in it is wrong.
+    """
+    profile: dict[str, Any] | None = json.loads(_core.read_setting("device", text)).get("profile")
+    if profile is None:
+        devices.profile_text(text)
+        raise InputError(f"{text}: it is no simulated drive; right would be a profile's name")
+    return profile
+
+
+def drive_of(profile: Mapping[str, Any]) -> devices.DriveProfile:
+    """Give the simulated drive of a device's settings: its profile with all changes.
+
+    Raises InputError if there is no such profile, or something in it is wrong.
+    """
+    changes = {key: value for key, value in profile.items() if "." in key}
+    own = {
+        "ftl.over_provisioning": profile.get("op"),
+        "ftl.placement": profile.get("placement"),
+        "ftl.victim": profile.get("victim"),
+    }
+    changes |= {key: value for key, value in own.items() if value is not None}
+    if profile.get("placement") and "ftl.victim" not in changes:
+        changes["ftl.victim"] = own_victim(profile["placement"])
+    return devices.DriveProfile.load(
+        profile["name"], [f"{key}={value}" for key, value in changes.items()]
+    )
+
+
+def _disk(found: Mapping[str, Any], seed: int, access: str) -> Target:
+    region, path = found.get("region"), found["path"]
+    offset, length = map(int, region.split("+")) if region else (0, None)
+    if found.get("create") and "(" not in path:
+        _create(path, found["create"])
+    if "(" in path and not Path(path).exists():
+        raise InputError(f"disk({path}): it takes a path; write {path} by itself, for all of it")
+    if not Path(path).exists():
+        names = ", ".join(profile["name"] for profile in _core.profiles())
+        raise InputError(
+            f"{path}: no such device, file or profile; file({path}, create=4Gi) makes a file; "
+            f"simulated drives that are built in are: {names}"
+        )
+    return Target(
+        path,
+        access=access,
+        region=Region(offset, length),
+        seed=seed,
+        is_polled=bool(found.get("polled")),
+        endurance_tbw=found.get("tbw"),
+    )
+
+
+def _create(path: str, size_bytes: int) -> None:
+    """Make a file, if there is none yet.
+
+    Raises InputError if there is no folder for it.
+    """
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"{path}: there is no folder {folder} to make it in; make it first")
+    if not Path(path).exists():
+        work(
+            f"Writing {path}",
+            "bytes",
+            lambda progress: _core.create_file(path, size_bytes, progress),
+        )
 
 
 def _is_memory(given: str) -> bool:
     return re.match(rf"{MEMORY}($|[(?])", given) is not None
-
-
-def _is_profile(given: str) -> bool:
-    if given in (profile["name"] for profile in _core.profiles()):
-        return True
-    path = Path(given)
-    return path.suffix == ".toml" and path.is_file()

@@ -49,7 +49,7 @@ class Blktrace:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has ended by itself."""
+        """True if it has ended by itself."""
         return self._program is not None and self._program.poll() is not None
 
     def prepare(self) -> None:

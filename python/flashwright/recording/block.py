@@ -24,7 +24,7 @@ ACTIONS = "queue,issue,complete,requeue,notify"
 device gets; `complete` (C) gives the latency.
 """
 BUFFER_KIB = 16_384
-"""Of the kernel's buffer, for each processor: some 300,000 events."""
+"""Size of the kernel's buffer, for each processor: some 300,000 events."""
 _LOOK_S = 0.25
 """Between two looks at the buffer: what came since is lost if we are killed."""
 _BUSY_S = 0.01
@@ -80,12 +80,12 @@ class BlockTracer:
 
     @property
     def events(self) -> int:
-        """How many there were so far."""
+        """Number of events so far."""
         return entries() if self._reader is not None else 0
 
     @property
     def has_failed(self) -> bool:
-        """Whether the files cannot be written any more; `stop` says why."""
+        """True if the files can no longer be written; `stop` says why."""
         return self._reader_error is not None
 
     def prepare(self) -> None:

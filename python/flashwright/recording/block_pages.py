@@ -39,7 +39,7 @@ def pages_in(raw: Path) -> list[Path]:
 
 @dataclass
 class Header:
-    """What must be known of the kernel to read the pages."""
+    """Facts about the kernel that are needed to read the pages."""
 
     header_page: str
     event: int

@@ -210,8 +210,8 @@ def copy(calls: Path, opens: Path, output: Path, page_bytes: int) -> None:
     opened = os.open(opens / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
     poller = select.poll()
     poller.register(opened, select.POLLIN)
-    # What was seen open before the calls are recorded may be closed, unseen: so the looks begin
-    # after them.
+    # The looks begin after the recording of calls: a file that was seen open before could be closed
+    # without an event.
     for instance in (opens, calls):
         (instance / "tracing_on").write_text("1")
     started_ns = time.monotonic_ns()

@@ -32,8 +32,8 @@ from .tools import need_root, tool
 from .tracefs import INSTANCE_OPTIONS, REMOVE_INSTANCE, ROOT
 
 BUFFER_KIB = 8192
-"""For each processor: some 90,000 calls, of which the copier takes what there is four times a
-second.
+"""Size of the kernel's buffer, for each processor: some 90,000 calls. The copier empties it four
+times a second.
 """
 
 _PAIRED = (
@@ -217,7 +217,7 @@ class CallRecorder:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its program has ended by itself; `stop` says why."""
+        """True if its program has ended by itself; `stop` says why."""
         return self._copier is not None and self._copier.poll() is not None
 
     def stop(self) -> None:
@@ -292,9 +292,9 @@ class CallsFound:
     table: pa.Table
     counts: dict[str, int | None]
     from_ns: int
-    """From when on calls were recorded, in the table's time."""
+    """Begin of the recording of calls, in the table's time."""
     to_ns: int
-    """Until when; of a copier that was killed, the end of the last call."""
+    """End of it; of a copier that was killed, the end of the last call."""
 
 
 def read_calls(

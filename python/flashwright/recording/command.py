@@ -100,7 +100,7 @@ class Command:
             os.write(self._gate, b"\n")
 
     def has_ended(self, wait_s: float = 0.0) -> bool:
-        """Whether it has ended, now or within some time."""
+        """Tell whether it has ended, or does within `wait_s` seconds."""
         return bool(select.select([self._ended], [], [], wait_s)[0])
 
     def stop(self) -> None:

@@ -22,7 +22,7 @@ _MOST_LAYERS = 20
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the kernel has sent to a block device since it is there."""
+    """Requests that the kernel has sent to a block device since the device appeared."""
 
     read_bytes: int = 0
     writes: int = 0

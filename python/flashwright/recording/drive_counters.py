@@ -22,7 +22,7 @@ from .device import BlockDevice
 from .disks import Traffic
 
 FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
-"""Where programs of the system are: PATH does not count, as root may run this."""
+"""Folders of the system's programs: PATH does not count, as root may run this."""
 _ENVIRONMENT = {"PATH": ":".join(FOLDERS), "LC_ALL": "C"}
 _PATIENCE_S = 20.0
 _VIRTUAL = ("vd", "xvd", "loop", "zram", "ram", "nbd", "ublk", "rbd")
@@ -32,7 +32,7 @@ _MOST_FILE_BYTES = 4096
 
 @dataclass(frozen=True)
 class Answer:
-    """What a program said, and its exit code."""
+    """Output of a program, and its exit code."""
 
     code: int
     out: str
@@ -105,7 +105,7 @@ class _Read:
     counters: smart.Counters | None
     source: str | None = None
     why: str | None = None
-    """Why there are none, in a line."""
+    """Reason why there are none, in a line."""
 
 
 def read(disk: BlockDevice, ask: Ask = ask_program, *, is_openable: bool | None = None) -> _Read:

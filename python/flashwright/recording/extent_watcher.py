@@ -51,7 +51,7 @@ _NO_PLACE = 0x2 | 0x200
 _DELAYED = 0x4
 _INODE_LOOKUP, _LOOKUP_BYTES, _FIRST_INODE = 0xD0009412, 4096, 256
 _LOOKUP = struct.Struct("=QQ")
-"""Of btrfs: in which subvolume an open file is."""
+"""Fields of the ioctl of btrfs that tells the subvolume of an open file."""
 _TIMES_APART_NS = 20_000_000
 """A file system's times may stand still for a tick of the kernel: two changes closer than this may
 have the same.
@@ -91,7 +91,7 @@ def extents_of(handle: int) -> tuple[list[Extent], bool]:
 
 @dataclass
 class Directory:
-    """What a directory held when it was read."""
+    """Contents of a directory when it was read."""
 
     ctime_ns: int = -1
     directories: list[str] = field(default_factory=list)
@@ -177,7 +177,7 @@ class Watcher:
 
     def _read(self, path: str, status: os.stat_result) -> Directory:
         found = Directory(self._settled(status))
-        # What is in the way now may be a link, put there since its folder was read.
+        # A link may be here now, put there since the folder was read.
         handle = open_plain(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for entry in os.scandir(handle):

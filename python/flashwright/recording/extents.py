@@ -1,6 +1,6 @@
-"""Where the files of a database lie on the device, over time.
+"""Places of a database's files on the device, over time.
 
-Watched while it runs, and read back.
+They are watched while it runs, and read back.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _START_S = 60.0
 
 _DIRECTORY = Named("metadata", "directory")
 _TREE_SHIFT = 44
-"""Above the numbers of inodes, which btrfs counts up from 256 on."""
+"""Bits of a number that an inode takes, which btrfs counts up from 256 on."""
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ class ExtentWatcher:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its program has ended by itself; `stop` says why."""
+        """True if its program has ended by itself; `stop` says why."""
         return self._program is not None and self._program.poll() is not None
 
     def stop(self) -> None:
@@ -201,7 +201,7 @@ class Extents:
 
 @dataclass
 class ExtentHistory:
-    """What was seen of where files lie.
+    """Places of files over time, as far as they were seen.
 
     `changes`: ranges that files had at a look and not at the one before; `ends` those that they
     have no more. `seen`: time, inode and number of each file that was seen; on btrfs the number of

@@ -29,7 +29,7 @@ _FORKS = {"fsm": "free space map", "vm": "visibility map", "init": "initial fork
 
 @dataclass(frozen=True)
 class Named:
-    """What a file is for (one of `PURPOSES`), and the table or index in it, where that is known."""
+    """Purpose of a file (one of `PURPOSES`), and the table or index in it, where that is known."""
 
     purpose: str
     name: str | None = None
@@ -93,7 +93,8 @@ def _relation(inside: PurePosixPath, file: str, relations: Mapping[str, Named]) 
         return Named("catalog") if file.startswith("pg_filenode") else Named("other")
     named = relations.get(str(inside.with_name(found["node"])))
     if named is None:
-        # What came and went between two looks at the catalog; those of the system have low numbers.
+        # The file came and went between two looks at the catalog; those of the system have low
+        # numbers.
         return Named("catalog" if int(found["node"]) < _FIRST_USER_OID else "other")
     if found["fork"] is not None:
         return Named("other", f"{named.name} ({_FORKS[found['fork']]})")

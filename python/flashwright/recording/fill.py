@@ -1,4 +1,4 @@
-"""How much of a block device holds data, as far as file systems know."""
+"""Bytes of a block device that hold data, as far as file systems know."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def used_bytes(device: BlockDevice) -> int | None:
 
     whole = used(device.sys)
     if whole is not None:
-        # What is left of earlier partitions means nothing then.
+        # Remains of earlier partitions mean nothing then.
         return whole
     found, is_known = 0, False
     for part in (path.parent for path in device.sys.glob("*/partition")):

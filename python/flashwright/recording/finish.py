@@ -75,7 +75,7 @@ def finish(folder: Path) -> Run:
                 from_format=f"blktrace(action={action},start={start_bytes})",
             )
         about[_ZEROS[name]] = said["start_ns"]
-        # What was killed may have a part of a record at its end.
+        # A stream whose writer was killed may end with a part of a record.
         torn = said["left_out"].get(_TORN, 0)
         about["torn_records"] = max(about.get("torn_records", 0), torn)
     _set_zeros(about)

@@ -1,4 +1,4 @@
-"""Whose an inode was, at any time: a number is given again when its file is gone."""
+"""Owners of inodes over time: a number is given again when its file is gone."""
 
 from __future__ import annotations
 
@@ -102,6 +102,6 @@ class Inodes:
         return np.fromiter((self.owner(*pair) for pair in pairs), np.int64, len(inode))
 
     def _was_looked_for(self, life: Life) -> bool:
-        """Whether it was there during a whole look, which did not find it."""
+        """Tell whether there was a whole look during its life, which did not find it."""
         number = bisect.bisect_left(self._looks, (life.begin_ns, -(2**62)))
         return number < len(self._looks) and self._looks[number][1] <= life.end_ns

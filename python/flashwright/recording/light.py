@@ -30,13 +30,14 @@ LOOK_S = 0.25
 _WORK_SHARE = 0.05
 """Looking takes no more of a processor than this."""
 MOST_SAMPLES = 4096
-"""When there are more, every other one is dropped, and they are taken half as often."""
+"""Most samples: when there are more, every other one is dropped, and they are taken half as often.
+"""
 _GROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What was counted until some moment."""
+    """Counters at one moment."""
 
     time_ns: int
     written: Written
@@ -68,7 +69,7 @@ class Light:
         places = {place for root in running.roots for place in [_there(root)] if place is not None}
         found = {one.number: one for place in sorted(places) for one in disks.below(place)}
         self.below = list(found.values())
-        """What the file systems are on."""
+        """Devices that the file systems are on."""
         whole = {one.number: one for device in self.below for one in disks.whole(device)}
         self.disks = list(whole.values())
         self._counted = [disks.disk_of(device) for device in self.below]
@@ -84,7 +85,7 @@ class Light:
 
     @property
     def seconds(self) -> float:
-        """How long it has counted."""
+        """Seconds that it has counted."""
         return (time.monotonic_ns() - self._samples[0].time_ns) / 1e9 if self._samples else 0.0
 
     @property

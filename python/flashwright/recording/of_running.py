@@ -93,7 +93,7 @@ class RunningRecorder:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a helper has ended by itself."""
+        """True if a helper has ended by itself."""
         return self._path.has_failed()
 
     def _look(self) -> None:

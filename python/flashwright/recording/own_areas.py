@@ -1,7 +1,7 @@
-"""Where on a device a file system keeps what is its own.
+"""Areas of a device that a file system keeps for itself.
 
-Its journal, its tables, and on btrfs its chunks. Read from the device itself or asked of the kernel
-before a recording, so that it is not recorded.
+Its journal, its tables, and on btrfs its chunks. They are read from the device itself or asked of
+the kernel before a recording, so that this is not recorded.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Chunk:
 
 @dataclass
 class OwnAreas:
-    """What is known of a file system.
+    """Areas that a file system has for itself, and its geometry.
 
     `chunks`: None where addresses are the device's. `not_told`: what is not known, in words.
     `geometry`: what the kernel's events of it need to be understood: `block_bytes`; of XFS

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server itself counts of its writes: its views of statistics."""
+"""Counters of a PostgreSQL server for its own writes: its views of statistics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OwnCounts:
         self._before: dict[str, Any] | None = None
         self._begun_s = 0.0
         self.why: str | None = None
-        """Why it has not answered, in a line."""
+        """Reason why it has not answered, in a line."""
 
     def prepare(self) -> None:
         """Have everything ready, so that `begin` takes no time."""

@@ -20,12 +20,12 @@ from .placing import OWN_WRITES, Event, Placing
 _DATABASE, _OTHERS, _UNKNOWN = 1, 2, 4
 _WHOSE = np.full(8, OWN_SHARED, np.int64)
 _WHOSE[_DATABASE], _WHOSE[_OTHERS] = OWN_DATABASE, OWN_OTHERS
-"""By the bits above of all who had a share."""
+"""Share that a write belongs to, by the bits above of all who had a part in it."""
 
 _SYNC = "btrfs/btrfs_sync_file"
 _CHANGES_OF_BTRFS = ("btrfs/btrfs_ordered_extent_add", "btrfs/btrfs_inode_new", _SYNC)
 _SUPERBLOCK = 64 << 10
-"""Where btrfs has it first; written last of all that belongs together."""
+"""Offset of btrfs's first superblock, which is written last of all that belongs together."""
 
 
 def places_of(writes: Event, start_bytes: int) -> tuple[I64, I64]:
@@ -172,7 +172,7 @@ def _waiting(pins: Event, bits: I64, unpins: Event) -> list[tuple[int, int]]:
         ],
         key=lambda step: step[0],
     )
-    # What each inode has waiting, oldest first: one that goes out may be changed again meanwhile.
+    # Bits that wait, by inode, oldest first: an inode that goes out may be changed again meanwhile.
     of_inode: dict[int, list[int]] = {}
     counts = dict.fromkeys((0, _DATABASE, _OTHERS, _UNKNOWN), 0)
     found: list[tuple[int, int]] = []

@@ -31,13 +31,13 @@ _MOST_BYTES = 4 << 30
 _SETTINGS = (
     "-c search_path=pg_catalog -c statement_timeout=20000 -c default_transaction_read_only=on"
 )
-"""Whoever owns a database may have set for it that functions of theirs are found first."""
+"""The owner of a database may have set a search path that finds functions of theirs first."""
 _DATABASES = b"SELECT datname FROM pg_catalog.pg_database WHERE datallowconn"
 _FIRST = b"postgres"
 
 
 class SaidError(Exception):
-    """What the owner's database says is wrong."""
+    """Error that the owner's database reports."""
 
 
 def become(uid: int, gid: int) -> None:

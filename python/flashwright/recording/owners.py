@@ -1,4 +1,4 @@
-"""Whose each request on the device is: the file, the offset in it, and what it is for."""
+"""Owners of the requests on the device: the file, the offset in it, and its purpose."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ from .places import (
     OWN_OTHERS,
 )
 
-_NONE = np.uint32(2**32 - 1)
 _OTHER, _OTHERS, _UNKNOWN, _METADATA = (
     PURPOSES.index(name) for name in ("other", "others", "unknown", "metadata")
 )
 _OWN_PURPOSES = [_METADATA, PURPOSES.index("journal")]
 SHARES = ("data", "own", "shared", "others")
-"""Whose bytes are: of the database's files; the file system's own, for the database; not known
-whether for the database; for others. Together they are all.
+"""Owners of bytes: the database's files; the file system for the database; the file system, but not
+known for whom; others. Together they are all.
 """
 _DATA, _OWN, _SHARED, _OF_OTHERS = range(4)
 _SQLITE_S = 3600.0
@@ -108,7 +107,8 @@ def owners_of(
     ]
     file = np.where(is_file, pieces.owner, own.file[np.maximum(area, 0)] if len(own.file) else 0)
     is_known = (is_file | (area >= 0)) & (share != _OF_OTHERS)
-    # What has no place, as a flush, is given the last: it is for all that was written before it.
+    # A request without a place, such as a flush, gets the value `last`: it is for all that was
+    # written before it.
     first = _first(pieces.row, share, count)
     at_first = [
         np.append(column, last)[first]
@@ -171,9 +171,9 @@ def _first(row: I64, share: I64, rows: int) -> I64:
 
 @dataclass(frozen=True)
 class SqlitePages:
-    """What each page of a SQLite database holds: numbers of `PURPOSES`, from the first page on.
+    """Contents of each page of a SQLite database: numbers of `PURPOSES`, from the first page on.
 
-    `names`: of each page's table or index.
+    `names`: the table or index of each page.
     """
 
     page_bytes: int
@@ -183,7 +183,7 @@ class SqlitePages:
     def purpose_at(self, file_offset: U64) -> U8:
         """Give the purpose of the page at each offset.
 
-        What is beyond the pages that are known is `other`.
+        It is `other` beyond the pages that are known.
         """
         page = (file_offset // np.uint64(self.page_bytes)).astype(np.int64)
         known = page < len(self.purpose)

@@ -1,4 +1,4 @@
-"""What waits in the page cache to be written: of all programs, and of some files alone."""
+"""Dirty bytes in the page cache: of all programs, and of some files alone."""
 
 from __future__ import annotations
 

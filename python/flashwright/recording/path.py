@@ -47,7 +47,7 @@ _LOOK_S = 1.0
 
 @dataclass
 class Names:
-    """What a database's files are for, as far as only it can tell.
+    """Purposes of a database's files, as far as only it can tell.
 
     `database`: `sqlite`, `postgres`, or `` for anything else.
     """
@@ -59,7 +59,7 @@ class Names:
     """SQLite's file, or PostgreSQL's data directory."""
     relations: dict[str, Named] = field(default_factory=dict)
     not_told: list[str] = field(default_factory=list)
-    """What is not known of them, in words."""
+    """Gaps in what is known of them, in words."""
 
     @staticmethod
     def of(place: Place) -> Names:

@@ -27,8 +27,8 @@ from .device import BlockDevice
 from .tracefs import INSTANCE_OPTIONS, REMOVE_INSTANCE, ROOT
 
 BUFFER_KIB = 8192
-"""Of the kernel's memory, for each processor: some 150,000 events, of which we take what there is
-four times a second.
+"""Size of the kernel's buffer, for each processor: some 150,000 events. We empty it four times a
+second.
 """
 _HEADER, _END = "placing.header.json", "placing.end.json"
 _LOOK_S = 0.25
@@ -70,8 +70,8 @@ EVENTS: dict[str, dict[str, tuple[str, ...]]] = {
         "btrfs/btrfs_transaction_commit": ("fsid",),
     },
 }
-"""What is recorded of each file system, with the fields that are read; ext3 and ext2 are mounted by
-the driver of ext4 on most systems.
+"""Events that are recorded of each file system, with the fields that are read; ext3 and ext2 are
+mounted by the driver of ext4 on most systems.
 """
 _FILTERS = {
     OWN_WRITES: _OWN,
@@ -181,7 +181,7 @@ class PlaceTracer:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the files cannot be written any more; `stop` says why."""
+        """True if the files can no longer be written; `stop` says why."""
         return self._error is not None
 
     def stop(self) -> None:
@@ -240,7 +240,7 @@ class Event:
 
 
 def _is_own(rwbs: I64) -> npt.NDArray[np.bool_]:
-    """Whether texts, of which these are the first eight bytes, have an M.
+    """Tell which texts have an M; the numbers are their first eight bytes.
 
     The kernel's filter looks behind their ends too.
     """
@@ -252,10 +252,11 @@ def _is_own(rwbs: I64) -> npt.NDArray[np.bool_]:
 
 @dataclass
 class Placing:
-    """What a `PlaceTracer` has recorded. `events`: by name, all that the file system has, or none.
+    """Events that a `PlaceTracer` has recorded.
 
-    `lost`: events that the kernel had no room for, None if that is not known (it was killed).
-    `not_told`: why there are none, in words.
+    `events`: by name, all that the file system has, or none. `lost`: events that the kernel had no
+    room for, None if that is not known (it was killed). `not_told`: why there are no events, in
+    words.
     """
 
     kind: str
@@ -266,7 +267,7 @@ class Placing:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every change of places was seen."""
+        """True if every change of places was seen."""
         return bool(self.events) and self.lost == 0
 
 

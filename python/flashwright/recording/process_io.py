@@ -1,4 +1,4 @@
-"""What the processes of a database have written, by /proc/PID/io: nothing is traced.
+"""Bytes written by the processes of a database, by /proc/PID/io: nothing is traced.
 
 The kernel adds what a child wrote to its parent when the parent takes note of its end, so that the
 sum over a living tree has also the processes that came and went between two looks.
@@ -22,7 +22,7 @@ _TRIES = 5
 _PAGE_BYTES = 4096
 _IO_URING = "anon_inode:[io_uring]"
 _SHARED_INDEX = "-shm"
-"""Of SQLite's log in memory: it is mapped, and need not be kept."""
+"""Suffix of the index of SQLite's log: it is mapped, and need not be kept."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Written:
     """Given to write calls: to files, and to sockets and pipes too."""
     calls: int = 0
     dirtied_bytes: int = 0
-    """Of pages of files that were made dirty, or written past the page cache. Where the kernel
+    """Bytes of file pages that were made dirty, or written past the page cache. Where the kernel
     keeps files in large folios, one written byte counts as a whole folio, of up to 2 MiB.
     """
     cancelled_bytes: int = 0
@@ -123,7 +123,7 @@ class Processes:
         self._seen: set[int] = set()
         self._is_by_name = running.kind != "postgres"
         self._singles: dict[int, tuple[Written, Written]] = {}
-        """Of processes that have a file open: the counters at the first look and at the last."""
+        """Counters at the first look and at the last, of processes that have a file open."""
         self._tree_base: Written | None = None
         self._tree_last = Written()
         self._left = Written()
@@ -132,7 +132,7 @@ class Processes:
         self.came_later = 0
         """Processes that were found only when the recording went on."""
         self.writes_otherwise: str | None = None
-        """How one of them can write without a call; None if none can."""
+        """Way in which one of them can write without a system call; None if none can."""
 
     def begin(self) -> None:
         """Take what was written until now as the beginning."""
@@ -197,7 +197,7 @@ class Processes:
 
     @property
     def number(self) -> int:
-        """How many were seen: of those that live for a moment, most are not."""
+        """Number of processes seen: of those that live for a moment, most are not."""
         return len(self._seen - {self._keeper})
 
     def gaps(self) -> list[str]:
@@ -233,7 +233,7 @@ def _owner(pid: int) -> str:
 
 
 def _others_may_write(path: Path) -> bool:
-    """Whether processes that we do not see may write to a file: we are not root, and they may."""
+    """Tell whether processes that we do not see, as we are not root, may write to a file."""
     if os.geteuid() == 0:
         return False
     try:

@@ -84,17 +84,17 @@ class Recorder:
 
     @property
     def events(self) -> int:
-        """How many the kernel reported of so far."""
+        """Number of events that the kernel has reported so far."""
         return 0 if self._block is None else self._block.events
 
     @property
     def has_failed(self) -> bool:
-        """Whether the recording has come to an end by itself; `stop` says why."""
+        """True if the recording has ended by itself; `stop` says why."""
         return self._block is not None and self._block.has_failed
 
     @property
     def seconds(self) -> float:
-        """How long it has been recording; 0 before `start`."""
+        """Seconds that it has been recording; 0 before `start`."""
         return (time.monotonic_ns() - self._begun_ns) / 1e9 if self._begun_ns else 0.0
 
     def prepare(self) -> None:
@@ -268,7 +268,7 @@ def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | No
 
 
 def is_on(folder: Path, device: BlockDevice) -> bool:
-    """Whether a folder lies on a device."""
+    """Tell whether a folder lies on a device."""
     try:
         return devices.find(folder).number == device.number
     except InputError:

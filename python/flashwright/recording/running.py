@@ -34,7 +34,7 @@ class Running:
     path: Path
     pids: tuple[int, ...] = ()
     not_told: list[str] = field(default_factory=list)
-    """What is not known of its files, in words."""
+    """Gaps in what is known of its files, in words."""
 
     @staticmethod
     def find(
@@ -62,7 +62,7 @@ class Running:
 
     @property
     def place(self) -> Path:
-        """Where it is, or its folder if it is not made yet."""
+        """Path of the database, or its folder if it is not made yet."""
         return self.path if self.path.exists() else self.path.parent
 
     @property
@@ -289,7 +289,7 @@ def address(data: Path) -> tuple[str, str]:
     port, sockets, *_ = *_pid_lines(data)[3:5], "", ""
     if not (port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16):
         raise RunError(f"{data / _PID_FILE}: line 4 is no port: {one_line(port)!r}")
-    # What does not begin so, libpq takes for the name of a host; a comma begins a second one.
+    # Anything else would be a host name to libpq; a comma begins a second one.
     if not sockets.startswith(("/", "@")) or "," in sockets:
         raise RunError(
             f"{data / _PID_FILE}: line 5 is no folder of a Unix socket, the only way that it is "

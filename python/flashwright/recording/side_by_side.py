@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from flashwright import devices, slices
 from flashwright._core import InputError
-from flashwright.devices import Device, Load
+from flashwright.devices import DriveProfile
 from flashwright.drive_runs import preparing
+from flashwright.probing.targets import drive_of, profile_of
 from flashwright.progress import work
 from flashwright.recording.waterfall import (
     program_flash,
@@ -33,11 +35,31 @@ _MOST_PLAYS = 40
 class FlashPlan:
     """The drive whose flash is asked for."""
 
-    own: Device
+    own: DriveProfile
     size: SizeAsked = field(default_factory=SizeAsked)
-    state: str = "filled"
-    """Before the first request; see `devices.Load`."""
+    state: str | Mapping[str, Any] = "filled"
+    """Before the first request, as the settings of a drive have it."""
     seed: int = 1
+
+    @staticmethod
+    def of(text: str, seed: int = 1) -> FlashPlan:
+        """Give the plan for a drive by its text, such as `profile(nvme-tlc, state=aged)`.
+
+        Raises InputError if it is no simulated drive, or something in it is wrong.
+        """
+        profile = profile_of(text)
+        size = SizeAsked(profile.get("capacity"), profile.get("fill"), profile.get("slices"))
+        return FlashPlan(drive_of(profile), size, profile["state"], seed)
+
+    @property
+    def state_name(self) -> str:
+        """The state without its parameters."""
+        return self.state if isinstance(self.state, str) else next(iter(self.state))
+
+    @property
+    def overwrites(self) -> float | None:
+        """Times that an aged drive was overwritten; None in another state."""
+        return None if isinstance(self.state, str) else float(self.state["aged"]["overwrites"])
 
 
 def side_by_side(recording: Path, plan: FlashPlan | None) -> Run:
@@ -50,7 +72,7 @@ def side_by_side(recording: Path, plan: FlashPlan | None) -> Run:
     if "path" not in about:
         raise InputError(
             f"{recording}: no recording with the calls of a database; make one with `flashwright "
-            "run ... --record`"
+            "bench ... --record`"
         )
     said = about["recording"]
     tables = read_tables(recording)
@@ -78,15 +100,14 @@ def _flash(recording: Path, plan: FlashPlan, during_ns: tuple[int, int]) -> dict
 
     It is played until the drive is written some times over.
     """
-    load = Load(state=plan.state, seed=plan.seed)
     with tempfile.TemporaryDirectory(prefix="flashwright-") as folder:
         part = Path(folder) / REQUESTS_FILE
         written = requests_within(recording / REQUESTS_FILE, *during_ns, part)
         if not written:
             raise InputError(f"{recording}: nothing was written while it was recorded")
         effort = Effort(
-            state=plan.state,
-            overwrites=2.0 if plan.state == "aged" else None,
+            state=plan.state_name,
+            overwrites=plan.overwrites,
             capacities_written=_CAPACITIES_WRITTEN,
         )
         sized = slices.take(
@@ -104,8 +125,10 @@ def _flash(recording: Path, plan: FlashPlan, during_ns: tuple[int, int]) -> dict
         found = work(
             f"Playing it {plays} times on {sized.device.name}",
             "requests",
-            lambda progress: program_flash(Path(sized.source), sized.device, load, plays, progress),
-            preparing=preparing(load, sized.device.name),
+            lambda progress: program_flash(
+                Path(sized.source), sized.device, plan.state, plan.seed, plays, progress
+            ),
+            preparing=preparing(plan.state_name, sized.device.name),
         )
     found["by_part"] = {
         name: round(value * sized.scale) for name, value in found["by_part"].items()

@@ -1,4 +1,4 @@
-"""What a drive counts over its life: from the JSON of nvme-cli and smartctl, and from /sys.
+"""Counters of a drive's life: from the JSON of nvme-cli and smartctl, and from /sys.
 
 Nothing is guessed: a counter whose unit is not known is left out, and `not_known` says why.
 """
@@ -29,29 +29,30 @@ of that name count 32 MiB (Intel for Dell, Toshiba HK4R).
 _HOST_PAGES, _OTHER_PAGES = 247, 248
 _MOST_COMPRESSION = 100
 _FAILED_BITS = 0b11
-"""Of smartctl's exit status: wrong use, or the device could not be opened."""
+"""Bits of smartctl's exit status: wrong use, or the device could not be opened."""
 
 
 @dataclass
 class Counters:
-    """What one drive has counted since it was made. None is what is not known."""
+    """Counters of one drive since it was made; None for those that are not known."""
 
     host_written_bytes: int | None = None
     host_read_bytes: int | None = None
     media_written_bytes: int | None = None
     """Programmed into the flash, with the drive's own copies."""
     percentage_used: int | None = None
-    """Of its rated endurance; may go above 100."""
+    """Per cent of the rated endurance that is used; may go above 100."""
     power_on_hours: int | None = None
     busy_minutes: int | None = None
     available_spare_percent: int | None = None
     host_written_step_bytes: int | None = None
-    """The drive counts in steps of so many bytes: less cannot be seen."""
+    """Step of the drive's counter, in bytes: less cannot be seen."""
     media_written_step_bytes: int | None = None
     life_used_percent_ranges: list[list[int]] | None = None
-    """Of eMMC: for each kind of its flash from and to, in tenths of its life."""
+    """Life used of eMMC, for each kind of its flash: from and to, in per cent, in steps of 10."""
     reserve: str | None = None
-    """Of eMMC: `normal`, `warning` (80 % of the spare blocks are used) or `urgent`."""
+    """State of the spare blocks of eMMC: `normal`, `warning` (80 % of them are used) or `urgent`.
+    """
     model: str | None = None
     not_known: list[str] = field(default_factory=list)
 

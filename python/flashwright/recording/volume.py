@@ -7,51 +7,18 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
 from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
-from . import file_systems
 from .device import BlockDevice
 from .file_systems import FileSystem
 from .tools import need_root, tool
 
-LOG_ROOM_BYTES = {"sqlite": 1 << 29, "postgres": 2 << 30}
-"""What a volume has for a database's logs, which PostgreSQL lets grow to a GiB, and all else that
-is not its data.
-"""
 _UNMOUNT_ATTEMPTS = 40
 _CHUNK_BYTES = 4 << 20
-
-
-@dataclass(frozen=True)
-class VolumePlan:
-    """A file system of our own.
-
-    On `device`, whose contents are lost, or over an image of `size_bytes`.
-    """
-
-    file_system: str
-    size_bytes: int
-    device: Path | None = None
-    mount_options: str | None = None
-
-    def make(self, supervisor: Supervisor, on: Path) -> Path:
-        """Make and mount it, and give where; the image lies in a folder of ours in `on`.
-
-        Raises:
-            InputError: it cannot be made here.
-            RunError: a program of the system failed.
-        """
-        volume = Volume(supervisor, file_systems.find(self.file_system), self.mount_options)
-        if self.device is not None:
-            volume.on_device(self.device)
-        else:
-            volume.on_image(on, self.size_bytes)
-        return volume.mount_point
 
 
 class Volume:

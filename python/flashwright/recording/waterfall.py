@@ -10,7 +10,7 @@ what a simulated drive would program for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from flashwright import devices
+from flashwright import devices, drive_runs, steady
 from flashwright._core import InputError, Progress
-from flashwright.sources import Reading
 
 from .files import PURPOSES
 from .owners import SHARES, SqlitePages
@@ -213,8 +212,9 @@ def requests_within(requests: Path, begin_ns: int, end_ns: int, target: Path) ->
 
 def program_flash(
     requests: Path,
-    device: devices.Device,
-    load: devices.Load,
+    device: devices.DriveProfile,
+    state: str | Mapping[str, Any] = "filled",
+    seed: int = 1,
     plays: int = 1,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -229,13 +229,14 @@ def program_flash(
         InputError: the drive is too small, and addresses are not to be folded.
         Cancelled: it was asked to stop.
     """
-    source = devices.load_requests(
-        str(requests), load, Reading(format="parquet", repeat=plays), progress
-    )
-    if plays > 1:
-        load = replace(load, warm_up_requests=(source.requests or 0) // 2)
+    source = {"of": str(requests), "format": "parquet", "repeat": plays}
+    held = drive_runs.load(device.toml, source, progress, seed=seed)
+    warm_up = (held.requests or 0) // 2 if plays > 1 else 0
     measured = max(plays / 2, 1)
-    outcome = devices.run(device, source, load, progress=progress)
+    outcome = drive_runs.run(device.toml, source, progress, state=state, seed=seed, warm_up=warm_up)
+    found = steady.of_drive(
+        device.profile, device.summary, {**outcome, "state": _name_of(state)}, warm_up
+    )
     page_bytes = int(device.profile["media"]["page_bytes"])
     return {
         "by_part": {
@@ -244,16 +245,24 @@ def program_flash(
         },
         "page_bytes": page_bytes,
         "write_amplification": outcome["write_amplification"],
-        "steady": outcome["steady"],
+        "steady": {key: figure["steady"] for key, figure in found.items()},
         "plays": plays,
         "device": {
             "name": device.name,
             "profile_hash": device.profile_hash,
             "capacity_bytes": device.capacity_bytes,
-            "state": load.state_document(),
+            "state": _state_document(state),
             "slice": device.slice,
         },
     }
+
+
+def _state_document(state: str | Mapping[str, Any]) -> dict[str, Any]:
+    return {"kind": state} if isinstance(state, str) else {"kind": "aged", **state["aged"]}
+
+
+def _name_of(state: str | Mapping[str, Any]) -> str:
+    return state if isinstance(state, str) else next(iter(state))
 
 
 def window(tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> tuple[int, int]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flashwright import _core
 from flashwright._core import InputError
 from flashwright.outputs import write_text
 from flashwright.runs import REPORT_FILE, Run
 
 if TYPE_CHECKING:
-    from flashwright.reports.page import Page
+    from flashwright.pages.page import Page
 
 
 def page_of(run: Run) -> Page:
@@ -19,54 +20,43 @@ def page_of(run: Run) -> Page:
 
     Raises InputError if it is of a command that has no report.
     """
+    from flashwright.jobs.play import page as play
     from flashwright.reports import (
+        bench,
         comparison,
         demo,
-        drive,
-        drive_comparison,
-        layers,
         light,
         model,
-        path,
         probe,
         recording,
-        replay,
         simulation,
         trace,
         transactions,
         waterfall,
     )
-    from flashwright.reports import run as benchmark
 
     builders = {
+        "play": play.page,
         "simulate": simulation.page,
         "compare": comparison.page,
-        "trace stats": trace.page,
-        "model bound": model.bound_page,
-        "model figures": model.figures_page,
-        "model pgc": model.pgc_page,
+        "trace": trace.page,
+        "model": model.page,
         "demo": demo.page,
         "probe": probe.page,
         "record": recording.page,
         "waterfall": waterfall.page,
-        "path": path.page,
-        "run": benchmark.page,
-        "replay": replay.page,
-        "layers": layers.page,
+        "bench": bench.page,
         "transactions": transactions.page,
     }
-    of_drives = {"simulate": drive.page, "compare": drive_comparison.page}
-    if run.command == "compare" and "stacks" in run.result:
-        of_drives["compare"] = layers.page
-    # A run of `simulate` or `compare` is of drives if it was given --device.
-    if run.command in of_drives and (
-        "device" in run.result
-        if run.command == "simulate"
-        else {"drives", "stacks"} & run.result.keys()
-    ):
-        builders |= of_drives
     if run.command == "record" and run.result.get("recording", {}).get("form") == "light":
         builders["record"] = light.page
+    if run.command not in builders and run.command in _core.job_names():
+        from flashwright.jobs import generic
+
+        return generic.page(run)
+    if run.command == "compare" and "results" not in run.result:
+        # Of one policy its whole report.
+        builders["compare"] = simulation.page
     if run.command not in builders:
         raise InputError(
             f"a run of `{run.command}`, which has no report; known are: {', '.join(builders)}"
@@ -79,7 +69,7 @@ def html_of(run: Run, lines: Sequence[str] = ()) -> str:
 
     Raises InputError if it is of a command that has no report, or there is no such line.
     """
-    from flashwright.reports.page import render
+    from flashwright.pages.page import render
 
     return render(page_of(run), lines)
 

@@ -10,6 +10,7 @@ from typing import Any
 from flashwright import reading_words
 from flashwright._text import alpha, percent, significant
 from flashwright.lifetime import recorded_of
+from flashwright.pages.page import Fact, Page, Section, Table
 from flashwright.reports.comparison_figures import (
     cost_figure,
     gap_figure,
@@ -26,7 +27,6 @@ from flashwright.reports.comparison_results import (
     years,
 )
 from flashwright.reports.names import proper
-from flashwright.reports.page import Fact, Page, Section, Table
 from flashwright.runs import Run
 from flashwright.sources import below_the_bound
 from flashwright.steady import repeats
@@ -67,8 +67,10 @@ def headline(results: Results, workload: str, *, lead: bool) -> str:
     if baseline is not None:
         first += f", {_times(baseline)} with {baseline['policy']}"
     minimum = bound["offline_minimum"]
-    found = "" if minimum is None else f" The offline minimum found is {significant(minimum)}"
-    found += f"; the frequency bound is {significant(bound['frequency_bound'])}."
+    known = f"frequency bound is {significant(bound['frequency_bound'])}."
+    found = f" The {known}"
+    if minimum is not None:
+        found = f" The offline minimum found is {significant(minimum)}; the {known}"
     return f"{first}.{found}{life(results, workload, best, baseline)}"
 
 
@@ -148,7 +150,7 @@ def remarks(results: Results) -> list[str]:
     ]
     unsteady = [row for row in results.rows if not row["steady"]]
     if unsteady:
-        repeat = results.run.result["repeat"]
+        repeat = results.run.result["workloads"][0]["repeat"]
         pages = {workload["name"]: workload["logical_pages"] for workload in results.workloads}
         most_often = max(repeats(row, repeat, pages[row["workload"]]) for row in unsteady)
         kinds = Counter(re.sub(r"[\d.+-]+", "", str(row["unsteady"])) for row in unsteady)
@@ -159,8 +161,8 @@ def remarks(results: Results) -> list[str]:
         found.append(
             f"{len(unsteady)} of {len(results.rows)} runs had not reached a steady state; their "
             f"values (marked *) may still change. Most often as with {example['policy']} at "
-            f"{alpha(example['over_provisioning'])}: {example['unsteady']}. Steady with --repeat "
-            f"{most_often} or more."
+            f"{alpha(example['over_provisioning'])}: {example['unsteady']}. Steady with "
+            f"`part(SOURCE, repeat={most_often})` or more."
         )
     tight = [row for row in results.rows if row["streams_left_out"]]
     if tight:
@@ -184,7 +186,7 @@ def remarks(results: Results) -> list[str]:
         some = ", ".join(below) if len(below) <= 3 else f"{len(below)} methods"
         writes = "writes" if len(below) == 1 else "write"
         found.append(f"{some} {writes} less than the frequency bound. {below_the_bound(trims)}")
-    repeat = results.run.result["repeat"]
+    repeat = results.run.result["workloads"][0]["repeat"]
     if repeat > 1:
         found.append(
             f"The source was played {repeat} times over, always in the same order; what is learnt "

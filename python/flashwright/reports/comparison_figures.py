@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flashwright._text import alpha, count, percent, significant
-from flashwright.reports.comparison_results import Results, wear_words, years
-from flashwright.reports.figures import (
+from flashwright.pages.figures import (
     AXIS_ALPHA,
     axes,
     bar_colours,
@@ -19,7 +18,8 @@ from flashwright.reports.figures import (
     stream_bars,
     title,
 )
-from flashwright.reports.page import Figure
+from flashwright.pages.page import Figure
+from flashwright.reports.comparison_results import Results, wear_words, years
 from flashwright.sweeps.comparison import MINIMUM
 
 MOST_NOISY_LINES = 4

@@ -1,4 +1,4 @@
-"""What reports ask of a comparison: its rows by workload and policy, and some of its words."""
+"""Results of a comparison for reports: rows by workload and policy, and some of its words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from flashwright._text import percent, significant, size
 from flashwright.lifetime import ASSUMED, COUNTED, RECORDED, recorded_of
-from flashwright.reports.figures import Colours
+from flashwright.pages.figures import Colours
 from flashwright.reports.names import proper
 from flashwright.runs import Run
 from flashwright.sweeps.policies import NO_PLACEMENT

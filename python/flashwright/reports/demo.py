@@ -6,16 +6,16 @@ from typing import Any
 
 from flashwright._text import alpha, size, span
 from flashwright.lifetime import GIVEN
+from flashwright.pages.page import Page, Section
 from flashwright.reports import comparison, trace
 from flashwright.reports.comparison_results import Results
-from flashwright.reports.page import Page, Section
 from flashwright.runs import Run
 
 INSIDE = "What happens inside"
 DATA_PAGES = "The data pages alone"
 FULL_SPEED = (
     "It was a benchmark at full speed, whose clients never pause: an application writes less a "
-    "day, and --writes-per-day 40G gives the life for its true volume."
+    "day, and --life 'life(40G)' gives the life for its true volume."
 )
 
 
@@ -29,7 +29,11 @@ def headline(results: Results) -> str:
     if best is None:
         return f"{wrote} No policy has finished."
     at = f"A drive with {alpha(results.reference)} over-provisioning"
-    pages = workload["page_writes"] / results.run.result["repeat"] * workload["page_size_bytes"]
+    pages = (
+        workload["page_writes"]
+        / results.run.result["workloads"][0]["repeat"]
+        * workload["page_size_bytes"]
+    )
 
     def flash(row: dict[str, Any]) -> str:
         mark = "" if row["steady"] else " (not steady)"

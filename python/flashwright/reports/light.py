@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from flashwright._text import count, significant, size, span
+from flashwright.pages.figures import axes, size_unit, title
+from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.recording.drive_counters import daily_bytes, delta
-from flashwright.reports.figures import axes, size_unit, title
-from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
 _LEAST_SHARE = 0.0005

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import re
-from typing import Any
-
-import numpy as np
-
 from flashwright import reading_words
 from flashwright._text import alpha, percent, significant
-from flashwright.reports.comparison_results import years
-from flashwright.reports.figures import (
+from flashwright.pages.figures import (
     AXIS_ALPHA,
-    COLOURS,
-    DASHES,
     Colours,
     axes,
     bound_line,
@@ -22,7 +13,8 @@ from flashwright.reports.figures import (
     log_axis,
     title,
 )
-from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.pages.page import Fact, Figure, Page, Section, Table
+from flashwright.reports.comparison_results import years
 from flashwright.runs import Run
 from flashwright.sources import below_the_bound
 
@@ -33,28 +25,15 @@ MODELS = {
     "d_choices": "d-choices",
     "greedy": "Greedy",
 }
-"""What the models of p_gc are called."""
-
-READINGS = {
-    "Figure 1a": "The closed approximation lies just above the exact curve; Greedy gains little on "
-    "LRU when all pages are updated alike.",
-    "Figure 1b": "The less spare space, the more every write costs: the axis is logarithmic.",
-    "Figure 1c": "What looking at more erase blocks than the oldest one saves under uniform "
-    "updates: at most a few per cent.",
-    "Figure 2a": "A log that mixes two sets cleans least when they are updated alike (1 on the "
-    "axis), and more with every bit of skew.",
-    "Figure 2b": "The same as relocation writes for each host write.",
-    "Figure 2c": "How many times dearer mixing is than keeping the two sets apart with the spare "
-    "space divided well.",
-    "Figure 3a": "The larger and the hotter the first set, the more of the spare space it should "
-    "have.",
-    "Figure 3b": "The cost that remains is least where a small set gets most of the updates.",
-    "Figure 3c": "The benefit of separating grows with skew, on both sides.",
-}
+"""Names of the models of p_gc."""
 
 
-def bound_page(run: Run) -> Page:
-    """Build the report of `model bound`."""
+def page(run: Run) -> Page:
+    """Build the report of `model`: bounds of a source, or closed forms without one."""
+    return _bound_page(run) if "bounds" in run.result else _pgc_page(run)
+
+
+def _bound_page(run: Run) -> Page:
     result = run.result
     rows = result["bounds"]
     name = result["workload"]["name"]
@@ -124,8 +103,7 @@ def bound_page(run: Run) -> Page:
     return Page("bound", name, headline, facts, sections, result["provenance"], remarks)
 
 
-def pgc_page(run: Run) -> Page:
-    """Build the report of `model pgc`."""
+def _pgc_page(run: Run) -> Page:
     rows: list[dict[str, float]] = run.result["p_gc"]
     alphas = [row["over_provisioning"] for row in rows]
     names = [name for name in rows[0] if name != "over_provisioning"]
@@ -175,76 +153,3 @@ def pgc_page(run: Run) -> Page:
         [Section("p_gc", blocks)],
         run.result["provenance"],
     )
-
-
-def figures_page(run: Run) -> Page:
-    """Build the report of `model figures`."""
-    figures = [_figure(number, drawn) for number, drawn in enumerate(run.result["figures"])]
-    groups: dict[str, list[Figure]] = {}
-    for figure in figures:
-        match = re.match(r"Figure \d+", figure.title)
-        groups.setdefault(match[0] if match else "Figures", []).append(figure)
-    headline = (
-        "Mixing pages of different update frequency costs more with every bit of skew; keeping "
-        "them apart turns skew into a gain."
-    )
-    tables = [
-        (name, str(table.num_rows), ", ".join(table.column_names))
-        for name, table in run.tables.items()
-    ]
-    data = Table(
-        "Tables beside this report",
-        (("table", "left"), ("rows", "right"), ("columns", "left")),
-        tables,
-    )
-    sections = [*(Section(name, group) for name, group in groups.items()), Section("Data", [data])]
-    return Page(
-        "model figures",
-        "MULTILOG, figures 1 to 3",
-        headline,
-        [],
-        sections,
-        run.result["provenance"],
-    )
-
-
-def _figure(number: int, drawn: dict[str, Any]) -> Figure:
-    data = [_themed(index, dict(trace)) for index, trace in enumerate(drawn["data"])]
-    plain_title = re.sub(r"<[^>]+>", "", drawn["title"])
-    reading = next((text for start, text in READINGS.items() if plain_title.startswith(start)), "")
-    layout = dict(drawn["layout"])
-    for name in ("xaxis", "yaxis"):
-        axis = dict(layout.get(name, {}))
-        if axis.get("type") == "log":
-            axis |= log_axis("", _values(drawn["data"], name[0])) | {"title": axis.get("title", {})}
-        layout[name] = axis
-    layout.pop("hovermode", None)
-    return Figure(f"figure-{number}", plain_title, reading, data, layout)
-
-
-def _values(data: list[dict[str, Any]], key: str) -> list[float | None]:
-    found: list[float | None] = []
-    for trace in data:
-        values = trace.get(key, [])
-        # Plotly keeps arrays of numbers as the text of their bytes.
-        coded = isinstance(values, dict)
-        found += (
-            np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist()
-            if coded
-            else values
-        )
-    return found
-
-
-def _themed(index: int, trace: dict[str, Any]) -> dict[str, Any]:
-    if trace["type"] == "scatter":
-        drawn = {"color": f"@c{index % COLOURS}", "dash": DASHES[index // COLOURS % len(DASHES)]}
-        trace["line"] = {**drawn, "width": 2, **trace.get("line", {})}
-    elif "colorbar" in trace:
-        trace["colorbar"] = {
-            **trace["colorbar"],
-            "thickness": 12,
-            "outlinewidth": 0,
-            "tickfont": {"color": "@ink"},
-        }
-    return trace

@@ -1,4 +1,4 @@
-"""How policies are called in prose.
+"""Names of policies in prose.
 
 One that is not listed goes by the name that it has on the command line.
 """

@@ -10,12 +10,12 @@ from typing import Any
 
 from flashwright import _core
 from flashwright._text import count, percent, size, span
+from flashwright.pages.figures import Colours, axes, title
+from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.probing.plan import file_of
 from flashwright.probing.result import points
 from flashwright.reports import probe_answer
 from flashwright.reports import probe_words as words
-from flashwright.reports.figures import Colours, axes, title
-from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.probe_charts import Curve, figure, size_axis
 from flashwright.runs import Run
 

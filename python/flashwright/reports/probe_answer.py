@@ -1,4 +1,4 @@
-"""What a probe found, as one page: a sentence, and a row for each question about a drive."""
+"""Findings of a probe on one page: a sentence, and a row for each question about a drive."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from flashwright._text import short_count, significant, size
+from flashwright.pages.page import Table
 from flashwright.reports import probe_words as words
-from flashwright.reports.page import Table
 
 Values = Mapping[str, Mapping[str, Any]]
 
@@ -16,7 +16,7 @@ MAPPINGS = {
     "write_order": "page-mapped",
     "lba": "mapped by address",
 }
-"""What the order in which chunks lie says of the mapping."""
+"""Mapping, by the order in which chunks lie."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ NAMED = {
     "page_bytes": "page size",
     "mapping": "mapping",
 }
-"""What the sentence is about, and how it calls what was not found of it."""
+"""Values that the sentence is about, and their names in it where they were not found."""
 
 
 def _not_found(values: Values) -> str:

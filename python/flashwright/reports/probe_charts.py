@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from flashwright._text import significant, size
-from flashwright.reports.figures import Colours, log_axis
-from flashwright.reports.page import Figure
+from flashwright.pages.figures import Colours, log_axis
+from flashwright.pages.page import Figure
 
 Point = Mapping[str, Any]
 UNITS = {"us": "µs"}

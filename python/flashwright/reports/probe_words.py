@@ -1,4 +1,4 @@
-"""What a probe found, in words: the same on the terminal and in reports."""
+"""Findings of a probe in words: the same on the terminal and in reports."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def comparison_rows(run: Run) -> list[tuple[str, ...]]:
         other = theirs.pop((finding["label"], value["key"]), None)
         rows.append(_pair(finding["label"], value, other))
     rows += [_pair(label, None, value) for (label, _), value in theirs.items()]
-    # What one drive alone has stands with the rest of its experiment, whose first row names it.
+    # A value that one drive alone has stands with its experiment, whose first row names it.
     order = {label: number for number, label in enumerate(dict.fromkeys(row[0] for row in rows))}
     rows.sort(key=lambda row: order[row[0]])
     return [
@@ -225,7 +225,7 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
 def _unexpected(result: Mapping[str, Any], lead: str) -> list[str]:
     """Say if a whole probe took much more or less time than was said before."""
     expected, took = result.get("estimate"), result["device_seconds"]
-    # What was done in an earlier run is not in the estimate.
+    # Experiments of an earlier run are not in the estimate.
     if expected is None or not result["complete"] or not expected["is_whole"]:
         return []
     if expected["low_seconds"] <= took <= expected["high_seconds"]:
@@ -295,7 +295,7 @@ def profile_lines(result: Mapping[str, Any]) -> list[str]:
     is_poor = profile["within_10_percent"] is not None and profile["within_10_percent"] < POOR_BELOW
     warning = ": it is a poor stand-in for the drive" if is_poor else ""
     return [
-        f"Profile: {PROFILE_FILE} in the run folder, a drive for --device. "
+        f"Profile: {PROFILE_FILE} in the run folder, a drive for --on. "
         f"{closeness(profile)}{warning}."
     ]
 

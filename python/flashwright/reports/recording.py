@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from flashwright._text import count, percent, significant, size, span
+from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.reports import trace, waterfall
 from flashwright.reports.light import drive_rows, own_rows
-from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
 KINDS = ("reads", "writes", "trims", "flushes")

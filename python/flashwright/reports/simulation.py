@@ -7,10 +7,10 @@ from typing import Any
 
 from flashwright import reading_words
 from flashwright._text import alpha, count, percent, short_count, significant
+from flashwright.pages.figures import axes, stream_bars, title
+from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.comparison_results import amplification, life, wear_words
-from flashwright.reports.figures import axes, stream_bars, title
 from flashwright.reports.names import proper
-from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.scalars import SIMULATION, rows
 from flashwright.runs import Run
 from flashwright.sources import below_the_bound
@@ -77,9 +77,10 @@ def page(run: Run) -> Page:
 
 def unsteady(result: Mapping[str, Any]) -> str:
     """Say that a run is not steady, and why."""
+    times = repeats(result, result["repeat"], result["workload"]["logical_pages"])
     return (
-        f"Not steady: {result['unsteady']}. The figures may still change. Steady with --repeat "
-        f"{repeats(result, result['repeat'], result['workload']['logical_pages'])} or more."
+        f"Not steady: {result['unsteady']}. The figures may still change. Steady with "
+        f"part(..., repeat={times}) or more."
     )
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from flashwright import reading_words
 from flashwright._text import count, percent, significant, size, span
-from flashwright.reports.figures import HEAT, LEFT_OUT, axes, time_axis, title
-from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.pages.figures import HEAT, LEFT_OUT, axes, time_axis, title
+from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.scalars import trace_rows
 from flashwright.runs import Run
 
@@ -20,7 +20,7 @@ Columns = dict[str, list[Any]]
 
 
 def page(run: Run) -> Page:
-    """Build the report of `trace stats`."""
+    """Build the report of `trace`."""
     figures = run.result
     return Page(
         kind="trace",

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from flashwright._text import count, percent, short_count, short_time, significant, span
-from flashwright.reports.drive_figures import tail, tail_axes, tail_line
-from flashwright.reports.drive_words import COPIES_HEADINGS, copies, copies_rows
-from flashwright.reports.figures import axes, time_axis, title
-from flashwright.reports.layer_words import counters
-from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.jobs.play.tables import COPIES_HEADINGS, copies, copies_rows, counters
+from flashwright.pages.figures import axes, time_axis, title
+from flashwright.pages.page import Fact, Figure, Page, Section, Table
+from flashwright.pages.tails import tail, tail_axes, tail_line
 from flashwright.runs import Run
 from flashwright.steady import rounded_up
 
@@ -73,16 +72,15 @@ def figures(result: dict[str, Any]) -> list[tuple[str, str]]:
     for name, share in (result["die_share"] or {}).items():
         if share:
             found.append((f"dies: {name.replace('_', ' ')}", percent(share)))
-    return [*found, *copies(result)]
+    return [*found, *copies(result.get("replication"))]
 
 
 LAYER_HEADINGS = (("layer", "left"), ("what", "left"), ("number", "right"))
 
 
-def layer_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+def layer_rows(result: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Give what each layer has counted in the measured part, but for what is zero."""
-    row = {"error": None, "stack": result["plan"]["stack"], "counters": result["layers"]}
-    return [line[1:] for line in counters(row)]
+    return list(counters(result["layers"]))
 
 
 def remarks(result: dict[str, Any]) -> list[str]:
@@ -126,7 +124,9 @@ def page(run: Run) -> Page:
         Table("Figures", (("", "left"), ("", "right")), [*figures(result), *_plan_rows(result)]),
     ]
     if "replication" in result:
-        tables.insert(1, Table("Copies on other dies", COPIES_HEADINGS, copies_rows(result)))
+        tables.insert(
+            1, Table("Copies on other dies", COPIES_HEADINGS, copies_rows(result["replication"]))
+        )
     if "layers" in result:
         tables.insert(1, Table("What layers did", LAYER_HEADINGS, layer_rows(result)))
     return Page(

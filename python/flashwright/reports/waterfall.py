@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flashwright import slice_words
-from flashwright._text import count, percent, short_count, significant, size
-from flashwright.reports.drive_words import several
-from flashwright.reports.figures import Colours, Windows, axes, line, size_unit, title
-from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright._text import count, percent, several, short_count, significant, size
+from flashwright.pages.figures import Colours, Windows, axes, line, size_unit, title
+from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
 LAYERS = {
@@ -26,7 +25,7 @@ LAYERS = {
     "device": "device got",
     "flash": "flash programmed",
 }
-"""What each layer is called, in order; see `recording.waterfall`."""
+"""Names of the layers, in order; see `recording.waterfall`."""
 
 WHOSE = {
     "data": "the database's files",
@@ -34,7 +33,7 @@ WHOSE = {
     "shared": "not known whose",
     "others": "others'",
 }
-"""What each share of what was written is called; see `recording.owners.SHARES`."""
+"""Names of the shares of the written bytes; see `recording.owners.SHARES`."""
 _OPS = ("read", "write")
 _HEADINGS = ("requests", "a second", "bytes", "bytes a second", "mean size", "x above", "x calls")
 _COUNTS = {
@@ -228,7 +227,7 @@ def rows(result: Mapping[str, Any]) -> list[list[str]]:
 
 
 HEADINGS = ("layer", "op", *_HEADINGS)
-"""Of the columns of `rows`."""
+"""Headings of the columns of `rows`."""
 
 
 def _writes(result: Mapping[str, Any]) -> Figure:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 STRIPE_BYTES = 64 << 10
 MOST_HOT_SHARE = 0.01
-"""Of a slice: what the stripes may take that are all kept."""
+"""Share of a slice that its hot stripes may take, which are all kept."""
 LEAST_SAMPLES = 64
-"""A stripe with more than one of so many of a slice's writes is one of those."""
+"""A stripe with more than one of so many of a slice's writes is hot."""
 _MOST_RUN = 256
 _READ, _WRITE, _TRIM, _FLUSH = range(4)
 _OPERATIONS = ("read", "write", "trim", "flush")
@@ -66,7 +66,7 @@ class Stopper:
 
 @dataclass(frozen=True)
 class Part:
-    """Which requests of a trace are taken, by time and number."""
+    """Part of a trace that is taken, by time and number of requests."""
 
     skip_seconds: float = 0.0
     seconds: float | None = None
@@ -75,7 +75,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a trace touches."""
+    """Stripes and bytes that a trace touches."""
 
     stripe_bytes: int
     stripes: U64
@@ -85,7 +85,7 @@ class Survey:
     requests: int
     read_bytes: int
     reading: dict[str, Any] = field(default_factory=dict)
-    """What was found besides requests, as `Trace.reading` has it."""
+    """Remarks of the reader besides the requests, as `Trace.reading` has them."""
 
     @property
     def written_bytes(self) -> int:
@@ -100,12 +100,12 @@ class Survey:
 
 @dataclass(frozen=True)
 class Cut:
-    """What of a trace is on the slice."""
+    """Part of a trace that is on the slice."""
 
     path: Path
     requests: int
     taken: int
-    """Of how many requests of the trace: fewer than all where it would take too long."""
+    """Requests of the trace that it was taken from: fewer than all where it would take too long."""
     written_bytes: int
     stripes: int
     hot_stripes: int

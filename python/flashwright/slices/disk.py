@@ -12,7 +12,7 @@ from flashwright.sources import REQUESTS_FILE
 
 @dataclass(frozen=True)
 class Disk:
-    """What a recording says of its disk."""
+    """Disk of a recording, by what the recording says of it."""
 
     size_bytes: int
     used_share: float | None

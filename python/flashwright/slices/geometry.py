@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from flashwright import _core, devices
+from flashwright import _core, drive_runs
 from flashwright._core import InputError
 from flashwright._text import size
-from flashwright.devices import PAGE_MAPPED, Device, Load
+from flashwright.devices import PAGE_MAPPED, DriveProfile
 
 LEAST_BLOCKS = 512
 """Erase blocks of a plane that are kept before their pages become fewer: cleaning and frontiers
@@ -33,24 +33,26 @@ OWN_GEOMETRY = (
 )
 
 
-def is_page_mapped(own: Device) -> bool:
+def is_page_mapped(own: DriveProfile) -> bool:
     """Tell whether pages go anywhere: only then a sample of them behaves as all do."""
     return str(own.profile["ftl"]["scheme"]).partition("(")[0] in PAGE_MAPPED
 
 
-def has_own_geometry(own: Device) -> bool:
+def has_own_geometry(own: DriveProfile) -> bool:
     """Tell whether the size was set by hand."""
     keys = {text.partition("=")[0].strip() for text in own.overrides}
     return any(key in keys for key in OWN_GEOMETRY)
 
 
-def row_bytes(own: Device) -> int:
+def row_bytes(own: DriveProfile) -> int:
     """Bytes of one erase block on each plane."""
     media, planes = own.profile["media"], own.summary["planes"]
     return int(planes * media["pages_per_erase_block"] * media["page_bytes"])
 
 
-def drive_of(own: Device, capacity_bytes: float, fill: float = 1.0, slices: int = 1) -> Device:
+def drive_of(
+    own: DriveProfile, capacity_bytes: float, fill: float = 1.0, slices: int = 1
+) -> DriveProfile:
     """Give the drive of a profile with this capacity, or the next larger that can be built.
 
     Of a page-mapped one only the share `fill` can be addressed: space that holds nothing is spare.
@@ -72,7 +74,7 @@ def drive_of(own: Device, capacity_bytes: float, fill: float = 1.0, slices: int 
         wanted *= _STEP
 
 
-def _built(own: Device, capacity_bytes: float, fill: float, slices: int) -> Device:
+def _built(own: DriveProfile, capacity_bytes: float, fill: float, slices: int) -> DriveProfile:
     changes = (
         _page_mapped(own, capacity_bytes, max(fill, LEAST_FILL), slices)
         if is_page_mapped(own)
@@ -80,12 +82,11 @@ def _built(own: Device, capacity_bytes: float, fill: float, slices: int) -> Devi
     )
     texts = [f"{key}={value}" for key, value in changes.items()]
     made = replace(own, toml=_core.check_profile(own.toml, own.name, texts))
-    requests = _core.load_requests("io:random(reads=1)", seed=1)
-    devices.run(made, requests, Load(state="fresh", most_requests=1))
+    drive_runs.run(made.toml, "io:random(reads=1)", state="fresh", requests=1)
     return made
 
 
-def _blocks(own: Device, capacity_bytes: float) -> int:
+def _blocks(own: DriveProfile, capacity_bytes: float) -> int:
     media = own.profile["media"]
     wanted: int = math.ceil(media["erase_blocks_per_plane"] * capacity_bytes / own.capacity_bytes)
     if wanted > MOST_BLOCKS:
@@ -97,7 +98,9 @@ def _blocks(own: Device, capacity_bytes: float) -> int:
     return max(4, wanted)
 
 
-def _page_mapped(own: Device, capacity_bytes: float, fill: float, slices: int) -> dict[str, Any]:
+def _page_mapped(
+    own: DriveProfile, capacity_bytes: float, fill: float, slices: int
+) -> dict[str, Any]:
     media = own.profile["media"]
     blocks, pages = media["erase_blocks_per_plane"], media["pages_per_erase_block"]
     unit = media.get("pages_per_program", 1)

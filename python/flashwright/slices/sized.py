@@ -1,12 +1,13 @@
-"""Which drive a trace is played on: one of the size of its disk, or a slice of that.
+"""Size of the drive that a trace is played on: that of its disk, or a slice of it.
 
-For every command that plays a trace on a profile. A profile is a kind of drive. Where the size of
-the disk is known, of a recording or by an option, the drive gets that size, with the share of it
-full that held data. As much of it is simulated as a run may take, in time and memory.
+It is for every command that plays a trace on a profile. A profile is a kind of drive. Where the
+size of the disk is known, from a recording or an option, the drive gets that size, with the share
+of it full that held data. As much of it is simulated as a run may take, in time and memory.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import weakref
@@ -16,7 +17,7 @@ from typing import Any
 
 from flashwright import _core, devices
 from flashwright._core import InputError
-from flashwright.devices import Device
+from flashwright.devices import DriveProfile
 from flashwright.progress import follow
 from flashwright.slices import cut as cutting
 from flashwright.slices.cut import STRIPE_BYTES, Cut, Part, Stopper, Survey
@@ -25,11 +26,11 @@ from flashwright.slices.geometry import drive_of, has_own_geometry, is_page_mapp
 from flashwright.sources import Reading
 
 CUT_FILE = "slice.parquet"
-"""What is taken of a trace for a slice."""
+"""File for the part of a trace that a slice takes."""
 OWN = "own"
-"""As a capacity: that of the profile."""
+"""Value of a capacity: that of the profile."""
 BUDGET_SECONDS = 60.0
-"""By the estimate: half of the two minutes, as machines differ."""
+"""Most seconds of a run by the estimate: half of two minutes, as machines differ."""
 BUDGET_BYTES = 1.5 * (1 << 30)
 LEAST_SLICE_BYTES = 1 << 30
 _BASE_BYTES = 150 << 20
@@ -44,26 +45,26 @@ _PROGRAMS = 4.0
 
 @dataclass(frozen=True)
 class SizeAsked:
-    """What the user says of the drive's size; None for what is to be found out."""
+    """Size of the drive as the user gives it; None for what is to be found out."""
 
     capacity: int | str | None = None
-    """In bytes, or OWN."""
+    """Capacity in bytes, or OWN."""
     fill: float | None = None
     slices: int | None = None
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What a command does with the drive, for an estimate of its cost."""
+    """Work of a command on the drive, for an estimate of its cost."""
 
     repeat: int = 1
     state: str = "filled"
     overwrites: float | None = None
     capacities_written: float = 0.0
-    """It is played over until the drive was written so often."""
+    """Full drive writes until which it is played over."""
     runs: int = 1
     at_once: int = 1
-    """How many of the runs go on at the same time."""
+    """Number of runs that go on at the same time."""
     most_requests: int | None = None
     room: float = 1.0
     """Space that the trace's stripes need, in their own size: more than 1 below layers."""
@@ -73,13 +74,13 @@ class Effort:
 class Sized:
     """A drive, and the trace as it is played on it."""
 
-    device: Device
+    device: DriveProfile
     source: str
     slices: int = 1
     part: Part | None = None
-    """What of the trace is still to be chosen; None if it was chosen already."""
+    """Part of the trace that is still to be chosen; None if it was chosen already."""
     plays: int | None = None
-    """How often it is played over, where it is until the drive was written some times."""
+    """Number of plays, where it is played until the drive was written some times."""
     scale: float = 1.0
     """Bytes written by the whole trace for each byte that is written on the slice."""
     folder: _Folder | None = field(default=None, repr=False, compare=False)
@@ -100,7 +101,7 @@ class _Folder:
 
 @dataclass(frozen=True)
 class _Cost:
-    own: Device
+    own: DriveProfile
     found: Survey
     disk_bytes: int
     effort: Effort
@@ -132,7 +133,7 @@ class _Cost:
 
     @property
     def plays(self) -> float:
-        """How often the trace is to be played."""
+        """Times that the trace is to be played."""
         effort = self.effort
         if not effort.capacities_written:
             return effort.repeat
@@ -166,7 +167,7 @@ class _Cost:
 
 
 def take(
-    own: Device,
+    own: DriveProfile,
     source: str,
     reading: Reading,
     asked: SizeAsked | None = None,
@@ -188,15 +189,16 @@ def take(
     if not devices.is_file(source):
         if is_asked or asked.fill is not None or asked.slices is not None:
             raise InputError(
-                f"{source}: --capacity, --fill and --slices are for a trace of a disk; a pattern "
-                "goes by the drive that the profile describes"
+                f"{source}: capacity=, fill= and slices= in profile(...) are for a trace of a "
+                "disk; "
+                "a pattern goes by the drive that the profile describes"
             )
         return Sized(own, source, part=part)
     disk = disk or disk_of(source)
     known = asked.capacity if is_asked else None if disk is None else disk.size_bytes
     if known is None and (asked.fill is not None or asked.slices is not None):
         raise InputError(
-            f"{source}: the size of its disk is not known; add --capacity, such as 256Gi"
+            f"{source}: the size of its disk is not known; add capacity=256Gi to profile(...)"
         )
     if known is None or asked.capacity == OWN or (has_own_geometry(own) and not is_asked):
         return Sized(own, source, part=part)
@@ -207,9 +209,9 @@ def take(
     fill = asked.fill if asked.fill is not None else 1.0 if used is None else used
     said: dict[str, Any] = {
         "disk_bytes": disk_bytes,
-        "size_from": "--capacity" if is_asked else "the recording",
+        "size_from": "capacity=" if is_asked else "the recording",
         "fill": fill,
-        "fill_from": "--fill"
+        "fill_from": "fill="
         if asked.fill is not None
         else "not known: taken as full"
         if used is None
@@ -220,25 +222,25 @@ def take(
 
 def _check_one_disk(source: str, reading: Reading) -> None:
     """Raise InputError for a trace of several volumes: the same address is several places there."""
+    part = {"of": source, "format": reading.format, "skip_bad": reading.skip_bad, "fit": "as_is"}
+    asked = json.dumps({"source": part, "on": ["memory(bytes=1Mi)"]}).encode()
     found = follow(
         f"Reading {Path(source).name}",
         "bytes",
         following := _core.Progress(),
-        lambda: _core.load_replay(
-            source, format=reading.format, skip_bad=reading.skip_bad, progress=following
-        ),
+        lambda: _core.load_source(asked, progress=following),
     )
-    volumes = found.totals["volumes"]
+    volumes = (found.totals or {}).get("volumes", 1)
     if volumes > 1:
         raise InputError(
             f"{source}: it is of {volumes} volumes, and a drive of one size is one; leave out "
-            "--capacity"
+            "capacity="
         )
 
 
 @dataclass(frozen=True)
 class _Taking:
-    own: Device
+    own: DriveProfile
     source: str
     reading: Reading
     asked: SizeAsked
@@ -265,7 +267,7 @@ class _Taking:
         )
         most = max(1, self.disk_bytes // (LEAST_SLICE_BYTES >> 4))
         if slices > most:
-            raise InputError(f"--slices {slices}: {self.disk_bytes} bytes make {most} at most")
+            raise InputError(f"slices={slices}: {self.disk_bytes} bytes make {most} at most")
         slice_bytes = max(self.disk_bytes // slices, 1)
         folder = _Folder()
         made = self._cut(found, slices, slice_bytes, cost, folder)
@@ -339,7 +341,7 @@ class _Taking:
 
     def _result(
         self,
-        drive: Device,
+        drive: DriveProfile,
         found: Survey,
         made: Cut,
         cost: _Cost,

@@ -10,7 +10,7 @@ from flashwright import sources
 from flashwright.lifetime import Wear
 from flashwright.runs import Job, Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
-from flashwright.sweeps.grid import Device, GridJob, GridOutcome
+from flashwright.sweeps.grid import GridJob, GridOutcome, GridSettings
 from flashwright.sweeps.policies import OFFLINE, Policy, own_victim
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ class SweepPlan:
     sources: list[str]
     policies: list[Policy]
     over_provisionings: list[float]
-    reading: Reading
-    device: Device
+    readings: list[Reading]
+    """As each source is read."""
+    settings: GridSettings
     wear: Wear
     threads: int
 
@@ -41,10 +42,13 @@ class SweepPlan:
         for source in self.sources:
             sources.check_source(source)
 
-        def loader(source: str) -> Callable[[Progress], Workload]:
-            return lambda progress: sources.load(source, self.reading, progress)
+        def loader(source: str, reading: Reading) -> Callable[[Progress], Workload]:
+            return lambda progress: sources.load(source, reading, progress)
 
-        return [load_one(source, loader(source)) for source in self.sources]
+        return [
+            load_one(source, loader(source, reading))
+            for source, reading in zip(self.sources, self.readings, strict=True)
+        ]
 
     def bounds(self, workloads: Sequence[Workload]) -> list[list[float]]:
         """Give the frequency bound, for each workload at each over-provisioning."""
@@ -70,8 +74,8 @@ class SweepPlan:
             [workload.content_hash for workload in workloads],
             [policy.identity() for policy in self.policies],
             self.over_provisionings,
-            asdict(self.reading),
-            asdict(self.device),
+            [asdict(reading) for reading in self.readings],
+            asdict(self.settings),
             asdict(self.wear),
         ]
 
@@ -81,7 +85,7 @@ class SweepPlan:
             sources.describe(source, workload)
             for source, workload in zip(self.sources, workloads, strict=True)
         ]
-        return Job(command, self.identity(workloads), inputs, self.reading.seed)
+        return Job(command, self.identity(workloads), inputs, self.settings.seed)
 
 
 OFFLINE_POLICY = Policy(OFFLINE, own_victim(OFFLINE))
@@ -123,8 +127,10 @@ class Comparison:
         ]
         self._minima = _minima(outcomes)
         self._lifetimes = [
-            sources.lifetime(name, source, workload, plan.reading, plan.wear)
-            for name, source, workload in zip(self.names, plan.sources, workloads, strict=True)
+            sources.lifetime(name, source, workload, reading, plan.wear)
+            for name, source, workload, reading in zip(
+                self.names, plan.sources, workloads, plan.readings, strict=True
+            )
         ]
         self.rows = [self._row(outcome) for outcome in self._outcomes]
 
@@ -192,9 +198,13 @@ class Comparison:
     def run(self, command: str) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
         summaries = [
-            {**sources.summary(name, workload, self.plan.reading), "lifetime": lifetime.document()}
-            for name, workload, lifetime in zip(
-                self.names, self.workloads, self._lifetimes, strict=True
+            {
+                **sources.summary(name, workload, reading),
+                "repeat": reading.repeat,
+                "lifetime": lifetime.document(),
+            }
+            for name, workload, reading, lifetime in zip(
+                self.names, self.workloads, self.plan.readings, self._lifetimes, strict=True
             )
         ]
         result = {
@@ -202,8 +212,7 @@ class Comparison:
             "results": self.rows,
             "bounds": self._bound_rows(),
             "workloads": summaries,
-            "device": asdict(self.plan.device),
-            "repeat": self.plan.reading.repeat,
+            "device": asdict(self.plan.settings),
             "peak_rss_bytes": peak_rss_bytes(),
         }
         return self.plan.job(command, self.workloads).run(result, self._tables())

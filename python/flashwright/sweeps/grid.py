@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Device:
-    """What all runs of a grid share."""
+class GridSettings:
+    """Settings that all runs of a grid share."""
 
     pages_per_erase_block: int = 64
     start: str = "filled"
@@ -40,7 +40,7 @@ class GridJob:
 
 @dataclass(frozen=True)
 class GridOutcome:
-    """What came of a job: its result, or the reason why it failed."""
+    """Outcome of a job: its result, or the reason why it failed."""
 
     job: GridJob
     result: dict[str, Any] | None
@@ -57,13 +57,13 @@ class Grid:
         self,
         workloads: Sequence[Workload],
         jobs: Sequence[GridJob],
-        device: Device,
+        settings: GridSettings,
         threads: int,
         kept: Kept | None = None,
     ) -> None:
         self._workloads = workloads
         self._jobs = list(jobs)
-        self._device = device
+        self._settings = settings
         self._kept = kept or Kept(None)
         self.keys = [self._key(job) for job in self._jobs]
         self.known = sum(map(self._kept.has, self.keys))
@@ -109,7 +109,7 @@ class Grid:
             return None
         workload = self._workloads[job.workload]
         played = (workload.content_hash, workload.repeat, workload.page_bytes)
-        return key_of(played, policy.identity(), job.over_provisioning, asdict(self._device))
+        return key_of(played, policy.identity(), job.over_provisioning, asdict(self._settings))
 
     def _simulate(self, job: GridJob, key: str | None, progress: Progress) -> dict[str, Any]:
         return self._kept.remember(key, lambda: self._simulated(job, progress))
@@ -133,9 +133,9 @@ class Grid:
             placement=placement,
             victim=job.policy.victim,
             over_provisioning=job.over_provisioning,
-            pages_per_erase_block=self._device.pages_per_erase_block,
-            start=self._device.start,
-            seed=self._device.seed,
-            audit=self._device.audit,
+            pages_per_erase_block=self._settings.pages_per_erase_block,
+            start=self._settings.start,
+            seed=self._settings.seed,
+            audit=self._settings.audit,
             progress=progress,
         )

@@ -42,7 +42,7 @@ class Kept:
 
     @property
     def is_on(self) -> bool:
-        """Whether any is kept."""
+        """True if results are kept."""
         return self._folder is not None
 
     def has(self, key: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""Which pairs of placement and victim policy are compared."""
+"""Pairs of placement and victim policy that are compared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flashwright._core import InputError, registry
+from flashwright._core import InputError, placement_is_oracle, registry
 from flashwright.sweeps import python_policies
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ NO_PLACEMENT = "none"
 OFFLINE = "future_knowledge"
 """The placement that no drive can have, for what is attainable: it is no entry of a comparison."""
 USUAL_VICTIMS = ("greedy", "cost_benefit(age=closed)")
-"""What each placement policy runs with, beside the victim policy of its authors: a placement is
-often better with another one than theirs.
+"""Victim policies that each placement policy runs with, besides that of its authors: another one is
+often better than theirs.
 """
 
 
@@ -40,8 +40,8 @@ class Policy:
 
     @property
     def oracle(self) -> bool:
-        """Whether it knows what no drive can: update frequencies, or the future."""
-        return self.python is None and bool(_placement(self.placement)["oracle"])
+        """True if it knows what no drive can: update frequencies, or the future."""
+        return self.python is None and placement_is_oracle(self.placement)
 
     def identity(self) -> list[str | None]:
         """Give what decides on the numbers, as far as it is known of a policy in Python."""
@@ -50,7 +50,7 @@ class Policy:
 
 
 def _base(name: str) -> str:
-    return name.partition("(")[0].partition("?")[0].strip()
+    return name.partition("(")[0].strip()
 
 
 def resolved(placement: str | Placement) -> str | Placement:
@@ -79,7 +79,7 @@ def _placement(placement: str) -> dict[str, Any]:
     known = ", ".join(entry["name"] for entry in entries)
     if python_policies.is_file(placement):
         raise InputError(
-            f"{placement}: a policy in Python is for runs without --device; known here are: {known}"
+            f"{placement}: a policy in Python is for `compare`; known on a drive are: {known}"
         )
     raise InputError(f"unknown placement policy `{_base(placement)}`; known are: {known}")
 

@@ -15,11 +15,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Ended(Generic[Result]):
-    """What came of a piece of work: its result, or the reason why it failed."""
+    """Outcome of a piece of work: its result, or the reason why it failed."""
 
     number: int
     result: Result | None
     error: str | None = None
+    raised: FlashwrightError | None = None
+    """The reason itself."""
 
 
 class Pool(Generic[Result]):
@@ -76,5 +78,5 @@ class Pool(Generic[Result]):
             return None
         except FlashwrightError as error:
             # One that cannot work shall not cost the others their results.
-            return Ended(number, None, str(error))
+            return Ended(number, None, str(error), error)
         return Ended(number, result)

@@ -1,4 +1,4 @@
-"""How transactions are played, and what they are."""
+"""Plan of a play of transactions, and the source of these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from flashwright._core import InputError, Transactions
 
 DIRECT = "direct"
 """The stack without layers."""
-LOCKS = ("row", "page", "none")
 DEFAULT_TRANSACTIONS = 100_000
 """Measured if neither their number nor a time is given."""
 
@@ -43,7 +42,7 @@ class Plan:
     seconds: float | None = None
     seed: int = 1
     loaded: bool = True
-    """Whether the database is written once, in order, before anything else."""
+    """True if the database is written once, in order, before anything else."""
     stack: str = DIRECT
     """Layers between the transactions and the device, from the top to the bottom."""
 
@@ -65,7 +64,7 @@ def find(source: str, *, repeated: bool = False) -> Transactions:
     """
     benchmarks = _core.transaction_variants()["benchmarks"]
     names = {name for one in benchmarks for name in (one["name"], *one["aliases"])}
-    if source.partition("(")[0].partition("?")[0] in names:
+    if source.partition("(")[0] in names:
         return _core.benchmark_transactions(source)
     path = Path(source)
     if not path.is_file():

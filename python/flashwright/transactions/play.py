@@ -87,7 +87,7 @@ def play(
         {"source": source, "sha256": one["sha256"], "content_hash": None}
         for one in transactions.sources
     ]
-    # What a real device does is never the same again.
+    # A real device never does the same again.
     when_ns = [time.time_ns()] if target.is_real else []
     identity = [transactions.sources or source, on, region.document(), result["plan"], *when_ns]
     if facts and facts.values:

@@ -1,4 +1,4 @@
-"""What a running volume says of itself in its file of metrics, and what it did between looks."""
+"""Metrics of a running volume, from its file, and their growth between two looks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sample:
 
     @property
     def seconds(self) -> float:
-        """How long the volume has been open, by its own clock."""
+        """Seconds that the volume has been open, by its own clock."""
         return self.number("volume_open_seconds")
 
 
@@ -96,7 +96,7 @@ def parse(text: str, name: str) -> Sample:
 
 @dataclass(frozen=True)
 class Between:
-    """What a volume did between two looks; since it was opened, if there was none before."""
+    """Activity of a volume between two looks, or since it was opened, if there was none before."""
 
     now: Sample
     before: Sample | None = None

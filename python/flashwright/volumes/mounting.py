@@ -1,8 +1,8 @@
-"""From a device with a volume to a directory with files, and back.
+"""Mounting of a volume: from a device to a directory with files, and back.
 
-A server with the volume as a file in FUSE, a loop device over the file, a file system on it; or
-a block device of ublk in place of the first two. Each step is noted before the next, so that
-`unmount` finds what there is, whatever happened meanwhile.
+A server shows the volume as a file in FUSE; a loop device lies over the file, and a file system on
+that. Or a block device of ublk takes the place of the first two. Each step is noted before the
+next, so that `unmount` finds what there is, whatever happened meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .places import Mounted, Place, process_began
 
 _LOOK_SECONDS = 0.02
 STOP_SECONDS = 120.0
-"""How long the server has to write back what it holds, unless another time is given."""
+"""Seconds that the server has to write back what it holds, unless another time is given."""
 _MAKE = {
     # Nothing is there that would have to be discarded, and the loop device would write zeros.
     "ext4": ("mkfs.ext4", "-q", "-E", "nodiscard"),
@@ -38,8 +38,6 @@ _MAKE = {
     "btrfs": ("mkfs.btrfs", "-q", "--nodiscard"),
 }
 FILE_SYSTEMS = tuple(_MAKE)
-WAYS = ("loop", "ublk")
-"""A loop device over a file in FUSE, or a block device of ublk."""
 _UBLK = "/dev/ublkb"
 _WHEN_NOTED = ("sh", "-c", 'read -r noted && exec "$@" </dev/null', "sh")
 """A command before another, which begins when a line arrives, and never if its sender dies before:
@@ -49,36 +47,24 @@ _UNSEEN = (
     "file system that was unmounted lazily"
 )
 _FREE_SECONDS = 5.0
-"""How long the kernel, and whoever looks at all devices, may take to let go of one."""
+"""Seconds that the kernel, and whoever looks at all devices, may take to let go of one."""
 _DIRECTORY_BYTES = 4 << 20
 """The most that the directory of SQLite's files takes (docs/formats/sqlite_files.md)."""
 _ERROR = "flashwright: error: "
 
 
 @dataclass(frozen=True)
-class MountPlan:
-    """What is mounted, where and how."""
+class MountPlan(serving.Serving):
+    """Plan of a mount: the volume, the directory, and the file system."""
 
-    device: str
     directory: Path
     make: str | None = None
     """File system to make if there is none."""
     options: str = "noatime"
-    queue_depth: int = 128
-    metrics: Path | None = None
-    """Another file of metrics, beside the one that `flashwright top` reads."""
-    metrics_every: float = 10.0
-    """Seconds between two writes of it."""
-    staging: str | None = None
-    """Where the staging device is, if that is not where it was last."""
-    by: str = "loop"
-    """The block device that the file system lies on: one of `WAYS`."""
-    memory_bytes: int | None = None
-    """The most that the volume may take in memory."""
-    scrub_days: float = serving.SCRUB_DAYS
-    """From one scrub to the next; 0 for only when it is asked."""
+    is_ublk: bool = False
+    """The file system lies on a block device of ublk, and not on a loop device over a file."""
     destroys: bool = False
-    """What the volume holds may be lost, if a file system is made."""
+    """True if the volume's data may be lost when a file system is made."""
 
 
 def mount(plan: MountPlan) -> Mounted:
@@ -96,7 +82,7 @@ def mount(plan: MountPlan) -> Mounted:
     need_root("mounting a volume")
     for program in ("losetup", "mount", "blkid"):
         need(program)
-    if plan.by == "ublk":
+    if plan.is_ublk:
         _core.check_ublk()
     if not os.path.lexists(plan.directory):
         raise _no_directory(plan.directory)
@@ -165,7 +151,7 @@ def _mount(plan: MountPlan, mounted: Mounted, about: dict[str, Any], lock: int |
     place.fuse.mkdir(mode=0o700, exist_ok=True)
     try:
         mounted = _serve(plan, mounted)
-        if plan.by == "ublk":
+        if plan.is_ublk:
             block = str(place.block.readlink())
         else:
             block = _run(
@@ -216,18 +202,9 @@ def _run(lock: int | None, *words: str) -> str:
 def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     """Start the server, and wait until the volume is there: its recovery may take long."""
     place = mounted.place
-    words = [sys.executable, "-m", "flashwright", "volume", "serve", mounted.device]
-    is_ublk = plan.by == "ublk"
-    way = ["--ublk", "--link", str(place.block)] if is_ublk else ["--fuse", str(place.fuse)]
-    words += [*way, "--depth", str(plan.queue_depth)]
-    words += ["--scrub-every", f"{plan.scrub_days:g}"]
-    if plan.memory_bytes is not None:
-        words += ["--memory", str(plan.memory_bytes)]
-    if plan.staging is not None:
-        words += ["--staging", places.whole(plan.staging)]
-    if plan.metrics is not None:
-        words += ["--metrics", str(plan.metrics.absolute())]
-        words += ["--metrics-every", f"{plan.metrics_every:g}"]
+    way = ["--ublk", "--link", str(place.block)] if plan.is_ublk else ["--fuse", str(place.fuse)]
+    words = [sys.executable, "-m", "flashwright", "serve", mounted.device, "--volume"]
+    words += [*way, *plan.words()]
     waits, noted = os.pipe()
     with place.log.open("w") as log, os.fdopen(waits) as waiting:
         words = [*_WHEN_NOTED, *words]
@@ -239,7 +216,7 @@ def _serve(plan: MountPlan, mounted: Mounted) -> Mounted:
     # It may have been killed by now, which is seen below.
     with contextlib.suppress(BrokenPipeError), os.fdopen(noted, "wb") as to_server:
         to_server.write(b"noted\n")
-    there = place.block if is_ublk else place.file
+    there = place.block if plan.is_ublk else place.file
     while not there.exists():
         if server.poll() is not None:
             said = place.log.read_text().strip().splitlines()
@@ -327,7 +304,7 @@ def unmount(mounted: Mounted, seconds: float = STOP_SECONDS) -> None:
 
 
 class _Taken:
-    """What there is of a volume that was mounted: block devices, mounts, and who uses them."""
+    """Remains of a volume that was mounted: block devices, mounts, and who uses them."""
 
     def __init__(self, mounted: Mounted) -> None:
         self.mounted = mounted
@@ -350,7 +327,7 @@ class _Taken:
 
     @property
     def is_mounted(self) -> bool:
-        """Whether the file system is where it is noted to be."""
+        """True if the file system is where it is noted to be."""
         return self.directory is not None
 
     @property
@@ -506,7 +483,7 @@ def _stop(mounted: Mounted, seconds: float) -> bool:
 
 
 def _answers(directory: Path) -> bool:
-    """Whether a directory is no FUSE file system whose server is gone."""
+    """Return False for a directory of a FUSE file system whose server is gone."""
     try:
         directory.stat()
     except FileNotFoundError:

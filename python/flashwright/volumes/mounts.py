@@ -1,4 +1,4 @@
-"""What is mounted where, in every mount namespace, as the kernel lists it."""
+"""Mounts in every mount namespace, as the kernel lists them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Mount:
     number: int
     parent: int
     device: int
-    """Of the file system; of btrfs a number that no block device has."""
+    """Device number of the file system; of btrfs a number that no block device has."""
     root: str
-    """What of the file system is shown."""
+    """Part of the file system that is shown."""
     point: str
     shared: int
     """The group of mounts that each pass on what is mounted below; 0 for none."""
@@ -34,13 +34,13 @@ class Mount:
     kind: str
     source: str
     options: str
-    """Those of the file system."""
+    """Options of the file system."""
     pid: int
     """A process that sees it; 0 for ours."""
 
     @property
     def process(self) -> Path:
-        """Where a process that sees it is described."""
+        """Folder in /proc of a process that sees it."""
         return Path("/proc") / (str(self.pid) if self.pid else "self")
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Table:
         return [other for other in self.every if other.parent == mount.number]
 
     def goes_along(self, other: Mount, with_this: Mount) -> bool:
-        """Whether the kernel takes one away when another is unmounted.
+        """Tell whether the kernel takes `other` away when `with_this` is unmounted.
 
         It does so where both are at the same place below mounts that pass on what happens below
         them (mount_namespaces(7)), unless something is mounted below it.
@@ -114,7 +114,7 @@ def table() -> Table:
 
 
 def is_busy(directory: Path) -> bool:
-    """Whether the mount at a directory has open files, or anything mounted below it.
+    """Tell whether the mount at a directory has open files, or anything mounted below it.
 
     Whoever asks twice, with nobody looking at it between, unmounts it. Without the right to unmount
     it there is no answer: False.

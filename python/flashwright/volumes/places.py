@@ -1,4 +1,4 @@
-"""Where running volumes are noted, so that any later command finds them, also after a crash."""
+"""Notes on running volumes, by which any later command finds them, also after a crash."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        """What all else lies in."""
+        """Folder that all else lies in."""
         return _root() / self.uuid
 
     @property
     def fuse(self) -> Path:
-        """Where the FUSE file system is mounted."""
+        """Mount point of the FUSE file system."""
         return self.folder / "fuse"
 
     @property
@@ -63,7 +63,7 @@ class Place:
 
     @property
     def log(self) -> Path:
-        """What the server says."""
+        """Output of the server."""
         return self.folder / "server.log"
 
     @property
@@ -73,12 +73,12 @@ class Place:
 
     @property
     def note(self) -> Path:
-        """What is mounted, for `umount`."""
+        """Note of what is mounted, for `umount`."""
         return self.folder / "mounted.json"
 
     @property
     def served(self) -> Path:
-        """How it is served, and by whom."""
+        """Note of how it is served, and by whom."""
         return self.folder / "served.json"
 
     def make(self) -> None:
@@ -167,7 +167,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Mounted:
-    """What one `mount` has made, for `umount` to take away."""
+    """Record of one `mount`, for `umount` to undo."""
 
     uuid: str
     device: str
@@ -175,7 +175,8 @@ class Mounted:
     loop: str
     pid: int
     process_began: int
-    """When the server began, in ticks since the machine did: another process may get its number."""
+    """Start of the server, in ticks since that of the machine: another process may get its number.
+    """
 
     @property
     def place(self) -> Place:
@@ -184,7 +185,7 @@ class Mounted:
 
     @property
     def is_served(self) -> bool:
-        """Whether the server lives."""
+        """True if the server lives."""
         # Before there is a server its number is 0, which to `kill` is all of our own group.
         return self.pid > 0 and process_began(self.pid) == self.process_began
 
@@ -213,7 +214,7 @@ class Served:
 
     @property
     def is_served(self) -> bool:
-        """Whether the server lives."""
+        """True if the server lives."""
         return process_began(self.pid) == self.process_began
 
     def write(self) -> None:
@@ -232,13 +233,13 @@ def whole(device: str) -> str:
 
 
 def is_same(device: str, other: str) -> bool:
-    """Whether two paths are of one device."""
+    """Tell whether two paths are of one device."""
     with contextlib.suppress(OSError):
         one, another = os.stat(device), os.stat(other)  # noqa: PTH116
         if stat.S_ISBLK(one.st_mode) and stat.S_ISBLK(another.st_mode):
             return one.st_rdev == another.st_rdev
         return os.path.samestat(one, another)
-    # What cannot be looked at, as a directory whose server is gone.
+    # One of them cannot be looked at, such as a directory whose server is gone.
     return os.path.realpath(device) == os.path.realpath(other)
 
 
@@ -246,7 +247,7 @@ def is_a_copy(device: str, uuid: str, where: str) -> InputError:
     """Give the error that another volume of this UUID is in use, and where."""
     return InputError(
         f"{device}: a volume of the same UUID, {uuid}, is {where}; a copy needs a UUID of its own: "
-        f"`flashwright volume new-uuid {shlex.quote(device)}`"
+        f"`flashwright volume change {shlex.quote(device)} --new-uuid`"
     )
 
 
@@ -277,7 +278,7 @@ def process_began(pid: int) -> int:
 
 
 def _has_threads(pid: int) -> bool:
-    """Whether a process whose first thread has ended has others, which keep its files open."""
+    """Tell whether a process whose first thread has ended has others, which keep its files open."""
     try:
         return len(os.listdir(f"/proc/{pid}/task")) > 1  # noqa: PTH208
     except OSError:
@@ -295,7 +296,7 @@ def all_served() -> list[Served]:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can have put something into a folder."""
+    """Tell whether nobody else can have put something into a folder."""
     try:
         found = folder.stat(follow_symlinks=False)
     except OSError:
@@ -372,7 +373,7 @@ def find(named: str) -> Mounted:
         for one in every
         if named == one.uuid or is_same(path, one.device) or is_same(path, one.directory)
     ]
-    # What a crash left may be noted at a directory where another volume is mounted by now.
+    # A crash may have left a note of a directory where another volume is mounted by now.
     found.sort(key=lambda one: not _is_on(one.directory, one.loop))
     if found:
         return found[0]
@@ -383,7 +384,7 @@ def find(named: str) -> Mounted:
 
 
 def _is_on(directory: str, block: str) -> bool:
-    """Whether the file system at a directory is on a block device."""
+    """Tell whether the file system at a directory is on a block device."""
     with contextlib.suppress(OSError):
         on_it = mounts.table().of_devices(blocks.numbers(block))
         return any(mount.point == directory and not mount.pid for mount in on_it)

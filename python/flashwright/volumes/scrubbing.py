@@ -15,18 +15,18 @@ _LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class LayerScrub:
-    """How far one layer is."""
+    """Progress of the scrub of one layer."""
 
     level: int
     layer: str
     pages_left: int
     pages_read: int
-    """Since the volume was opened."""
+    """Pages read since the volume was opened."""
     page_bytes: int
     bad_pages: int
-    """Known not to be what was written."""
+    """Pages known not to be what was written."""
     unread_pages: int
-    """That the last pass could not read: they may be well when the device is."""
+    """Pages that the last pass could not read: they may be well when the device is."""
     bad: list[tuple[int, int]] = field(default_factory=list)
     """First byte and bytes of both, in the layer's own addresses: at most 100 places."""
 
@@ -38,11 +38,11 @@ class LayerScrub:
 
 @dataclass(frozen=True)
 class Scrub:
-    """How far a volume is."""
+    """Progress of the scrub of a volume."""
 
     is_on: bool
     passes: int
-    """That ended since the volume was opened."""
+    """Passes that ended since the volume was opened."""
     last_unix_s: int
     layers: list[LayerScrub]
     broken: str | None
@@ -59,17 +59,17 @@ class Scrub:
 
     @property
     def left_bytes(self) -> int:
-        """What is still to be looked at."""
+        """Bytes that are still to be read."""
         return sum(layer.pages_left * layer.page_bytes for layer in self.layers)
 
     @property
     def bad_bytes(self) -> int:
-        """What is known to be bad."""
+        """Bytes that are known to be bad."""
         return sum(layer.bad_pages * layer.page_bytes for layer in self.layers)
 
     @property
     def unread_bytes(self) -> int:
-        """What the last pass could not read."""
+        """Bytes that the last pass could not read."""
         return sum(layer.unread_pages * layer.page_bytes for layer in self.layers)
 
 
@@ -91,7 +91,7 @@ class Pass:
         if not self.first.layers:
             raise InputError(
                 f"{name}: no layer of it keeps checksums, so there is nothing to hold its data "
-                "against; `flashwright volume check` reads all of it while it is not in use"
+                "against; `flashwright volume info --check` reads all of it while it is not in use"
             )
 
     def _look(self, *, begins: bool) -> Scrub:

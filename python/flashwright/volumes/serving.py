@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -32,15 +32,17 @@ from .places import Served, process_began, whole
 
 PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
 _LOOK_SECONDS = 1.0
-"""How often it is looked whether the volume is still of use."""
+"""Seconds between two checks whether the volume is still of use."""
 _FIRST_PASSED = 3
 """The first descriptor that systemd, and who does as it does, hands over."""
 _PR_SET_IO_FLUSHER = 57
+QUEUE_DEPTH, METRICS_EVERY = 128, 10.0
+"""Default queue depth, and default seconds between two writes of the metrics."""
 SCRUB_DAYS = 7.0
-"""From one scrub to the next, unless another time is given."""
+"""Days from one scrub to the next, unless another time is given."""
 _DAY_SECONDS = 86_400
 _LOCK_SECONDS = 120.0
-"""Until a mount of the same volume has come to its end."""
+"""Seconds to wait for another mount of the same volume to end."""
 _OPENER = "somebody who has it open"
 _THREADS = 32
 """Requests of one NBD connection that are under way at a time."""
@@ -48,21 +50,37 @@ _THREADS = 32
 
 @dataclass(frozen=True)
 class Serving:
-    """What is served, and how."""
+    """Settings of serving a volume, or a device as it is."""
 
     device: str
-    queue_depth: int = 128
+    _: KW_ONLY
+    queue_depth: int = QUEUE_DEPTH
     metrics: Path | None = None
-    metrics_every: float = 10.0
+    """Another file of metrics, beside what its server says when it is asked."""
+    metrics_every: float = METRICS_EVERY
     """Seconds between two writes of that file."""
     bare: bool = False
     """The device as it is, without header or layers."""
     staging: str | None = None
-    """Where the staging device is, if that is not where it was last."""
+    """Path of the staging device, if that is not where it was last."""
     memory_bytes: int | None = None
     """The most that the volume may take in memory."""
     scrub_days: float = SCRUB_DAYS
-    """From one scrub to the next; 0 for only when it is asked."""
+    """Days from one scrub to the next; 0 for only when it is asked."""
+
+    def words(self) -> list[str]:
+        """Give the options that ask for the same of another command, but for its defaults."""
+        words = [] if self.staging is None else ["--staging", whole(self.staging)]
+        if self.queue_depth != QUEUE_DEPTH:
+            words += ["--depth", str(self.queue_depth)]
+        if self.memory_bytes is not None:
+            words += ["--memory", str(self.memory_bytes)]
+        if self.scrub_days != SCRUB_DAYS:
+            words += ["--scrub-every", f"{self.scrub_days:g}"]
+        if self.metrics is not None:
+            words += ["--metrics", str(self.metrics.absolute())]
+            words += ["--metrics-every", f"{self.metrics_every:g}"]
+        return words
 
     @property
     def scrub_seconds(self) -> int:
@@ -162,7 +180,7 @@ def _is_held(block: str) -> bool:
 
 
 def _is_left_link(link: Path) -> bool:
-    """Whether a server that was killed has left a link: to a block device of ublk, now gone."""
+    """Tell whether a killed server has left a link: to a block device of ublk, now gone."""
     return link.is_symlink() and str(link.readlink()).startswith("/dev/ublkb") and not link.exists()
 
 

@@ -6,9 +6,13 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from flashwright._core import InputError
+
+from .mounting import MountPlan
+from .serving import Serving
 
 _PLAIN = re.compile(r"[\w./:=@,+-]+")
 _SANDBOX = """\
@@ -39,23 +43,23 @@ UMask=0177
 """
 
 
-def of_mount(
-    device: str, directory: Path, staging: str | None = None, memory_bytes: int | None = None
-) -> str:
+def of_mount(plan: MountPlan) -> str:
     """Give a unit that mounts a volume, and its staging device if it has one, at each start.
 
     It has no sandbox: what it mounts has to be seen by all.
 
     Raises InputError for a relative path.
     """
-    where, path = _absolute(str(directory)), _absolute(device)
-    others = [each for each in (device, staging) if each and not each.startswith("/dev/")]
-    needed = _folders(where, *others)
-    mount = _command("volume", "mount", path, where, *_more(staging, memory_bytes))
+    where, paths = _absolute(str(plan.directory)), _paths(plan)
+    files = [each for each in paths if not each.startswith("/dev/")]
+    needed = _folders(where, *files, *_metrics(plan))
+    words = [] if plan.options == MountPlan.options else ["--options", plan.options]
+    words += [*(["--ublk"] if plan.is_ublk else []), *plan.words()]
+    mount = _command("volume", "mount", plan.device, where, *words)
     umount = _command("volume", "umount", where, "--timeout", "110")
     return f"""\
 [Unit]
-Description=Flashwright volume (of {_text(device)} at {_text(where)})
+Description=Flashwright volume (of {_text(plan.device)} at {_text(where)})
 RequiresMountsFor={needed}
 Before=local-fs.target
 DefaultDependencies=no
@@ -75,27 +79,28 @@ WantedBy=multi-user.target
 """
 
 
-def of_nbd(
-    device: str, socket: Path, staging: str | None = None, memory_bytes: int | None = None
-) -> str:
+def of_nbd(serving: Serving, socket: Path, more: Sequence[str] = ()) -> str:
     """Give a unit that serves a volume over NBD, in a sandbox that sees little but its devices.
+
+    `more` are options of nbdkit.
 
     Raises InputError for a relative path.
     """
-    path, where = Path(_absolute(device)), Path(_absolute(str(socket)))
-    paths = [path, *([Path(_absolute(staging))] if staging is not None else [])]
+    where, paths = Path(_absolute(str(socket))), [Path(each) for each in _paths(serving)]
     nodes = [each for each in paths if each.is_relative_to("/dev")]
     files = [each for each in paths if each not in nodes]
-    allowed = "".join(f"DeviceAllow={_path(str(node))} rw\n" for node in nodes)
+    allowed = "".join(f"DeviceAllow={_quoted(str(node))} rw\n" for node in nodes)
     reached = f"DevicePolicy=closed\n{allowed}" if nodes else "PrivateDevices=yes\n"
-    writable = " ".join(_path(str(each)) for each in (where.parent, *files))
-    home = "no" if files or where.is_relative_to("/home") else "yes"
-    needed = _folders(*(str(each) for each in (*paths, where)))
-    more = _more(staging, memory_bytes)
-    serve = _command("volume", "serve", str(path), "--nbd", str(where), *more)
+    folders = [each.parent for each in (where, serving.metrics) if each is not None]
+    writable = " ".join(_quoted(str(each)) for each in dict.fromkeys((*folders, *files)))
+    is_seen = files or any(each.is_relative_to("/home") for each in folders)
+    home = "no" if is_seen else "yes"
+    needed = _folders(*(str(each) for each in (*paths, where)), *_metrics(serving))
+    words = [*serving.words(), *(f"--nbdkit={each}" for each in more)]
+    serve = _command("serve", serving.device, "--nbd", str(where), *words)
     return f"""\
 [Unit]
-Description=Flashwright volume (of {_text(device)}) over NBD
+Description=Flashwright volume (of {_text(serving.device)}) over NBD
 RequiresMountsFor={needed}
 
 [Service]
@@ -113,13 +118,17 @@ WantedBy=multi-user.target
 def _folders(*paths: str) -> str:
     """Give what has to be mounted to reach paths: systemd itself follows no links."""
     found = [str(Path(each).parent) for path in paths for each in (path, os.path.realpath(path))]
-    return " ".join(_path(folder) for folder in dict.fromkeys(found))
+    return " ".join(_quoted(folder) for folder in dict.fromkeys(found))
 
 
-def _more(staging: str | None, memory_bytes: int | None) -> list[str]:
-    """Give the words for what not every volume has."""
-    words = [] if staging is None else ["--staging", _absolute(staging)]
-    return words + ([] if memory_bytes is None else ["--memory", str(memory_bytes)])
+def _paths(serving: Serving) -> list[str]:
+    """Give the devices of a volume; raises InputError if one is a relative path."""
+    return [_absolute(each) for each in (serving.device, serving.staging) if each is not None]
+
+
+def _metrics(serving: Serving) -> list[str]:
+    """Give the file of metrics, if there is one; raises InputError if it is a relative path."""
+    return [] if serving.metrics is None else [_absolute(str(serving.metrics))]
 
 
 def _command(*words: str) -> str:
@@ -127,15 +136,15 @@ def _command(*words: str) -> str:
     found = shutil.which("flashwright")
     program, *before = [found] if found is not None else [sys.executable, "-m", "flashwright"]
     # In the program's own path no variable is looked for.
-    more = (_path(word).replace("$", "$$") for word in (*before, *words))
-    return " ".join([_path(program), *more])
+    more = (_quoted(word).replace("$", "$$") for word in (*before, *words))
+    return " ".join([_quoted(program), *more])
 
 
-def _path(path: str) -> str:
+def _quoted(word: str) -> str:
     """Quote a word as systemd reads them (systemd.syntax(7)); `%` begins a specifier anywhere."""
-    if _PLAIN.fullmatch(path):
-        return path
-    quoted = path.replace("\\", "\\\\").replace('"', '\\"')
+    if _PLAIN.fullmatch(word):
+        return word
+    quoted = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{_text(quoted)}"'
 
 

@@ -1,7 +1,7 @@
-"""Who uses a file system, so that it lives on when its directory is unmounted.
+"""Users of a file system, through which it lives on when its directory is unmounted.
 
-By the numbers of devices and mounts: a path says nothing of what it leads to, or in whose
-namespace.
+They are found by the numbers of devices and mounts: a path says nothing of what it leads to, or in
+whose namespace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Used:
     mounts: tuple[Mount, ...]
     """All their mounts."""
     ends: tuple[Mount, ...]
-    """Those of them that are to be unmounted."""
+    """Mounts that are to be unmounted."""
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -56,7 +56,7 @@ def named(used: Used) -> str:
 
 
 def is_elsewhere(used: Used) -> bool:
-    """Whether mounts stay in other namespaces."""
+    """Tell whether mounts stay in other namespaces."""
     return any(mount.pid for mount in _staying(used))
 
 
@@ -123,7 +123,7 @@ def _layers(mount: Mount, used: Used) -> list[str]:
     return found
 
 
-# What the kernel itself has open
+# Files and devices that the kernel itself has open
 
 
 def _swaps(used: Used) -> Iterator[str]:

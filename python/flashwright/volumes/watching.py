@@ -1,8 +1,8 @@
-"""What running volumes are doing, as tables for a terminal and as a document for programs."""
+"""View of running volumes: tables for a terminal, and a document for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,16 @@ class Watched:
     name: str
     path: Path
     lives: Callable[[], bool] = lambda: False
-    """Whether there is a server, which may be opening the volume still."""
+    """Tells whether there is a server, which may still be opening the volume."""
 
 
-def find(which: Sequence[str]) -> list[Watched]:
-    """Give the volumes named: files of metrics, or those that are served; all of these for none.
+def find(named: str | None) -> list[Watched]:
+    """Give the volume of this name, or a file of metrics; all that are served for none.
 
-    Raises InputError if one is not there, or none is served.
+    Raises InputError if it is not there, or none is served.
     """
-    if which:
-        return [_find_one(one) for one in which]
+    if named is not None:
+        return [_find_one(named)]
     served = [_of_served(one) for one in places.all_served()]
     if not served:
         raise InputError(

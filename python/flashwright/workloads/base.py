@@ -1,6 +1,7 @@
-"""What a workload is.
+"""Workloads, their sizes, mixes and clients.
 
-A size and a mix to be filled into a database, and clients that run transactions on it.
+A workload has a size and a mix to be filled into a database, and clients that run transactions on
+it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
+
+from flashwright.written import TEXT, seconds, setting
 
 from .databases.base import Backend, BackendConfig
 
@@ -63,7 +66,7 @@ def choose_mix(mixes: Mapping[str, Mix], name: str) -> Mix:
 
 @dataclass(frozen=True)
 class TransactionOutcome:
-    """What a transaction did.
+    """Outcome of a transaction.
 
     `committed` is False if it took itself back, as the one New-Order in a hundred that names an
     unused item. `misses` is how often it found nothing to work on, as it may: TPC-C's districts
@@ -121,15 +124,15 @@ Report = Callable[[int, int], None]
 """Is called with how many units of a load are done, and of how many."""
 
 
-class Load(Protocol):
+class DatabaseLoad(Protocol):
     """A workload with its size and mix; can be sent to another process."""
 
     @property
     def mix(self) -> Mix:
-        """What its clients draw from."""
+        """Mix that its clients draw from."""
 
     def most_clients(self) -> int | None:
-        """How many clients may run at once; None is any number."""
+        """Give the most clients that may run at once; None for any number."""
 
     def fill(self, database: BackendConfig, seed: int, processes: int, report: Report) -> None:
         """Make and fill the tables of an empty database.
@@ -145,73 +148,55 @@ class Load(Protocol):
 
 
 @dataclass(frozen=True)
-class Param:
-    """A parameter of a workload: an integer."""
+class Sized:
+    """Settings of a workload, written with its name: its size, and how it is asked for.
 
-    name: str
-    default: int
-    help: str
-    least: int = 1
-    most: int = 2**31 - 1
+    A workload has a class of these for itself, which says what its `scale` counts.
+    """
 
-    @property
-    def accepts(self) -> str:
-        """Tell the range, for a person."""
-        return (
-            f"{self.least:,} or more"
-            if self.most == 2**31 - 1
-            else f"{self.least:,} to {self.most:,}"
-        )
+    scale: int
+    mix: str | None = setting(
+        "Which share each transaction has.  [default: the first]",
+        TEXT,
+        None,
+        title="mix of transactions",
+    )
+    think_time: float = setting(
+        "Mean time between a client's transactions.", seconds(), 0.0, title="think time"
+    )
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload as it is listed. `make` gives a Load from all parameters by name, and a mix.
+    """A workload as it is listed. `make` gives a DatabaseLoad from its settings and a mix.
 
-    The first parameter is its size, which `--scale` sets; `bytes_per_unit` is about what one unit
-    takes in PostgreSQL after the load, with its indexes. `by_pgbench` gives the scripts with which
-    pgbench runs it on PostgreSQL, if it does.
+    `bytes_per_unit` is about what one of its `scale` takes in PostgreSQL after the load, with its
+    indexes. `by_pgbench` gives the scripts with which pgbench runs it on PostgreSQL, if it does.
     """
 
     name: str
     summary: str
     source: str
-    params: tuple[Param, ...]
+    settings: type[Sized]
     mixes: Mapping[str, Mix]
-    make: Callable[[Mapping[str, int], Mix], Load]
+    make: Callable[[Any, Mix], DatabaseLoad]
     bytes_per_unit: int
-    by_pgbench: Callable[[Load], Scripts] | None = None
+    by_pgbench: Callable[[DatabaseLoad], Scripts] | None = None
 
-    @property
-    def default_mix(self) -> str:
-        """Name of the mix that is run if none is named: the first."""
-        return next(iter(self.mixes))
-
-    def load(self, given: Mapping[str, int], mix_name: str | None = None) -> Load:
-        """Make the load of these parameters, the others at their defaults.
+    def load(self, settings: Sized) -> DatabaseLoad:
+        """Make the load of these settings.
 
         Raises:
-            ValueError: there is no such parameter or mix, or a value is out of its range.
+            ValueError: there is no such mix.
         """
-        known = {param.name: param for param in self.params}
-        for name, value in given.items():
-            if name not in known:
-                raise ValueError(
-                    f"{self.name} has no parameter {name!r}: it has {', '.join(known)}"
-                )
-            if not known[name].least <= value <= known[name].most:
-                raise ValueError(
-                    f"{self.name}: {name} is {value}: it must be {known[name].accepts}"
-                )
-        values = {name: given.get(name, param.default) for name, param in known.items()}
-        return self.make(values, choose_mix(self.mixes, mix_name or self.default_mix))
+        return self.make(settings, choose_mix(self.mixes, settings.mix or next(iter(self.mixes))))
 
 
 @dataclass(frozen=True)
 class Scripts:
     """A workload as pgbench runs it: how it is filled, and kind -> script, with variables for `-D`.
 
-    `initialise` are pgbench's own words for the load, or None if `Load.fill` does it.
+    `initialise` are pgbench's own words for the load, or None if `DatabaseLoad.fill` does it.
     """
 
     scripts: Mapping[str, str]

@@ -19,19 +19,19 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from .base import Client, Load, TransactionOutcome
+from .base import Client, DatabaseLoad, TransactionOutcome
 from .databases.base import Backend, BackendConfig, TransactionConflictError
 
 MAX_ATTEMPTS = 100
-"""How often one transaction is tried before its conflicts count as a failure of the run."""
+"""Tries of one transaction before its conflicts count as a failure of the run."""
 
 
 @dataclass(frozen=True)
 class ClientStart:
-    """What a client needs to begin; see `RunConfig`."""
+    """Data that a client needs to begin; see `RunConfig`."""
 
     database: BackendConfig
-    load: Load
+    load: DatabaseLoad
     client: int
     clients: int
     seed: int
@@ -47,7 +47,7 @@ class ClientStart:
 
 @dataclass
 class Counted:
-    """Of one kind in one window.
+    """Results of one kind in one window.
 
     Counts, and each response time in nanoseconds (as bytes, which are quick to send).
     """
@@ -64,7 +64,7 @@ class Counted:
 
 @dataclass
 class Batch:
-    """What a client did in one window."""
+    """Results of a client in one window."""
 
     client: int
     window: int

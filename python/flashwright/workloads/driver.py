@@ -18,7 +18,7 @@ import numpy as np
 
 from flashwright._core import RunError
 
-from .base import Load
+from .base import DatabaseLoad
 from .client import Batch, ClientStart, client_main, run_client
 from .databases.base import BackendConfig
 from .databases.place import Place
@@ -63,7 +63,7 @@ class RunConfig:
         if self.clients < 1:
             raise ValueError(f"clients is {self.clients}: it must be 1 or more")
 
-    def check(self, load: Load) -> None:
+    def check(self, load: DatabaseLoad) -> None:
         """Refuse more clients than the workload can have.
 
         Raises:
@@ -139,7 +139,7 @@ class Unobserved:
 class Gathering:
     """Puts together what the clients send."""
 
-    def __init__(self, load: Load, config: RunConfig) -> None:
+    def __init__(self, load: DatabaseLoad, config: RunConfig) -> None:
         self.kinds = list(load.mix.weights)
         self.windows = Windows(self.kinds, config.window_seconds)
         self.seconds = 0.0
@@ -190,7 +190,7 @@ class Gathering:
 
 def run(
     database: BackendConfig,
-    load: Load,
+    load: DatabaseLoad,
     config: RunConfig,
     observer: Observer | None = None,
     stop: threading.Event | None = None,
@@ -217,7 +217,7 @@ def run(
 
 def _run_here(
     database: BackendConfig,
-    load: Load,
+    load: DatabaseLoad,
     config: RunConfig,
     gathering: Gathering,
     observer: Observer,
@@ -262,7 +262,9 @@ def _run_here(
     observer.measurement_ends(ended_ns)
 
 
-def _start(database: BackendConfig, load: Load, config: RunConfig, client: int) -> ClientStart:
+def _start(
+    database: BackendConfig, load: DatabaseLoad, config: RunConfig, client: int
+) -> ClientStart:
     return ClientStart(
         database=database,
         load=load,
@@ -283,7 +285,7 @@ def _start(database: BackendConfig, load: Load, config: RunConfig, client: int) 
 class _Processes:
     """The clients' processes. They end when this one does, however it ends."""
 
-    def __init__(self, database: BackendConfig, load: Load, config: RunConfig) -> None:
+    def __init__(self, database: BackendConfig, load: DatabaseLoad, config: RunConfig) -> None:
         made_in = context()
         self._config = config
         self._connections: dict[Connection, int] = {}
@@ -380,5 +382,5 @@ class _Processes:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0))

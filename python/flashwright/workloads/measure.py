@@ -1,4 +1,4 @@
-"""What a run did: transactions by kind, response times as histograms, and windows over time."""
+"""Measurements of a run: transactions by kind, response times as histograms, and windows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many times it holds."""
+        """Number of times that it holds."""
         return int(self.counts.sum())
 
     @property
@@ -98,7 +98,7 @@ def bounds(at: int) -> tuple[int, int]:
 
 @dataclass
 class KindResult:
-    """What happened to the transactions of one kind.
+    """Counts and response times of the transactions of one kind.
 
     Response times include conflicts and the tries after them.
     """
@@ -128,7 +128,7 @@ class KindResult:
 
 @dataclass
 class ClientPart:
-    """What one client did of one kind in one window, with every response time."""
+    """Results of one client, of one kind in one window, with every response time."""
 
     committed: int = 0
     rolled_back: int = 0
@@ -265,7 +265,7 @@ def _least_of(at: int) -> int:
 
 @dataclass
 class RunResult:
-    """What a run did, over all clients, from the end of its warm-up on.
+    """Results of a run, over all clients, from the end of its warm-up on.
 
     `transactions_log` are the columns of `LOG_COLUMNS`, if they were asked for.
     """
@@ -318,4 +318,4 @@ class RunResult:
 
 
 LOG_COLUMNS = ("client", "kind", "start_ns", "end_ns", "committed", "tries")
-"""Of one transaction: times are from the beginning of the measurement."""
+"""Columns of a transaction: times are from the beginning of the measurement."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from flashwright._core import InputError, RunError
 from flashwright._paths import give_folder, open_plain
 
-from .base import Load, Scripts
+from .base import DatabaseLoad, Scripts
 from .client import MAX_ATTEMPTS, Batch, Counted
 from .databases.server import Server, run_as
 from .driver import Gathering, Observer, RunConfig, Unobserved, processors
@@ -67,7 +67,7 @@ class PgbenchRun:
         self,
         server: Server,
         supervisor: Supervisor,
-        load: Load,
+        load: DatabaseLoad,
         scripts: Scripts,
         config: RunConfig,
     ) -> None:
@@ -78,8 +78,8 @@ class PgbenchRun:
         """
         if config.think_seconds > 0:
             raise InputError(
-                "--think-time: pgbench has none that would not count as response time; leave it "
-                "out with --db postgres"
+                "think_time: pgbench has none that would not count as response time; leave it out "
+                "with --db postgres"
             )
         if any(weight != int(weight) for weight in load.mix.weights.values()):
             raise InputError(f"mix {load.mix.name}: pgbench takes whole weights only")

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from flashwright import written
 from flashwright._core import InputError
+from flashwright.written import number, setting
 
 from .base import Workload
 
@@ -58,6 +60,23 @@ class Preset:
         if self.units is not None:
             return self.units
         return max(1, round(self.bytes_of[workload.name] / workload.bytes_per_unit))
+
+    def of_workload(self, workload: Workload) -> dict[str, Any]:
+        """Give what it says of a workload, by the names of its settings.
+
+        Raises:
+            InputError: the paper did not run it.
+        """
+        return {"scale": self.units_for(workload), "mix": self.mix}
+
+    def of_database(self) -> dict[str, Any]:
+        """Give what it says of a database, by the names of its settings."""
+        buffer = None if self.buffer_share is None else f"{100 * self.buffer_share:g}%"
+        return {
+            "buffer": buffer or self.buffer_bytes,
+            "direct_io": self.uncached,
+            "checkpoint": self.checkpoint_seconds,
+        }
 
     def scaled_down(self, factor: float) -> Preset:
         """Divide sizes and times alike.
@@ -125,8 +144,8 @@ PRESETS: dict[str, Preset] = {
             buffer_bytes=80 * MIB,
             uncached=True,
             checkpoint_seconds=60,
-            ours="the interval of 60 s of the range (--checkpoint chooses another); no warm-up",
-            differs="the commercial DBMS on a raw device, its log on another (--wal-on)",
+            ours="the interval of 60 s of the range (checkpoint=30s chooses another); no warm-up",
+            differs="the commercial DBMS on a raw device, its log on another (wal_on=DIR)",
         ),
         Preset(
             name="replication_5_1",
@@ -146,28 +165,27 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def find(name: str) -> Preset:
-    """Find the preset of this name; `scheduler-7-2` is `scheduler_7_2`.
+@dataclass(frozen=True)
+class _Scaled:
+    """Settings of a preset, written with its name."""
+
+    scale_down: float = setting("Divide its sizes and times alike.", number(1), 1.0)
+
+
+def find(text: str) -> Preset:
+    """Read `scheduler_7_2` or `scheduler_7_2(scale_down=10)`.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such preset.
     """
-    try:
-        return PRESETS[name.replace("-", "_")]
-    except KeyError:
-        raise InputError(f"unknown preset `{name}`; known are: {', '.join(PRESETS)}") from None
+    asked = written.read(text, dict.fromkeys(PRESETS, _Scaled), "preset")
+    return PRESETS[written.split(text)[0]].scaled_down(asked.scale_down)
 
 
 def listing() -> list[dict[str, Any]]:
-    """Tell all presets as `flashwright list` does."""
-    return [
-        {
-            "name": preset.name,
-            "usage": preset.name,
-            "summary": preset.summary + (f"; ours: {preset.ours}" if preset.ours else ""),
-            "source": preset.source,
-            "aliases": [],
-            "params": [],
-        }
-        for preset in PRESETS.values()
-    ]
+    """Give all presets as `flashwright list` does."""
+    summaries = {
+        one.name: (one.summary + (f"; ours: {one.ours}" if one.ours else ""), one.source)
+        for one in PRESETS.values()
+    }
+    return written.listing(dict.fromkeys(PRESETS, _Scaled), summaries)

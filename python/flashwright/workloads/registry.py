@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from flashwright import _core
+from flashwright import written
 from flashwright._core import InputError
 
 from . import tatp, tpcb, tpcc, ycsb
-from .base import Workload
+from .base import DatabaseLoad, Sized, Workload
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
@@ -20,69 +21,38 @@ WORKLOADS: dict[str, Workload] = {
         ycsb.WORKLOAD,
     )
 }
+SETTINGS = {name: workload.settings for name, workload in WORKLOADS.items()}
 
-_SPEC = re.compile(r"([a-z0-9_-]+)(?:\((.*)\))?")
 
+def find(
+    text: str, beneath: Mapping[str, Any] | None = None
+) -> tuple[Workload, Sized, DatabaseLoad]:
+    """Read `tpcc` or `tpcc(scale=2, mix=normal)`: the workload, its settings, and its load.
 
-def find(spec: str) -> tuple[Workload, dict[str, int]]:
-    """Read `tpcc` or `tpcc(warehouses=2,items=500)`.
-
-    The workload, and the parameters that are given.
+    `beneath` are settings where none are given.
 
     Raises:
-        InputError: it is no such thing, or the name is unknown.
+        InputError: there is no such workload, or it cannot be so.
     """
-    match = _SPEC.fullmatch(spec.strip())
-    if match is None:
-        raise InputError(
-            f"workload `{spec}`: write a name, or NAME(parameter=number,...) as in "
-            "`tpcc(warehouses=2)`"
-        )
-    if match[1] not in WORKLOADS:
-        raise InputError(f"unknown workload `{match[1]}`; known are: {', '.join(WORKLOADS)}")
-    workload, given = WORKLOADS[match[1]], dict[str, int]()
-    for part in filter(None, (match[2] or "").split(",")):
-        name, _, value = part.partition("=")
-        number = _core.parse_count(value)
-        if number is None:
-            raise InputError(
-                f"workload `{spec}`: {part.strip()} has to be parameter=number, such as "
-                f"{_example(workload)}"
-            )
-        given[name.strip()] = number
-    return workload, given
-
-
-def _example(workload: Workload) -> str:
-    return f"{workload.params[0].name}={workload.params[0].default}"
+    settings = written.read(text, SETTINGS, "workload", beneath)
+    workload = next(one for one in WORKLOADS.values() if one.settings is type(settings))
+    try:
+        load = workload.load(settings)
+    except ValueError as error:
+        raise InputError(f"`{text}`: {error}") from error
+    return workload, replace(settings, mix=load.mix.name), load
 
 
 def listing() -> list[dict[str, Any]]:
-    """Tell all workloads as `flashwright list` does.
-
-    Entries as the core's `registry()` has them.
-    """
-    return [
-        {
-            "name": workload.name,
-            "usage": f"{workload.name}("
-            f"{', '.join(f'{param.name}={param.default}' for param in workload.params)})",
-            "summary": f"{workload.summary}; mixes {', '.join(workload.mixes)}",
-            "source": workload.source,
-            "aliases": [],
-            "params": [
-                {
-                    "name": param.name,
-                    "default": str(param.default),
-                    "help": param.help,
-                    "accepts": param.accepts,
-                }
-                for param in workload.params
-            ],
-            "mixes": {
-                mix.name: {"weights": dict(mix.weights), "source": mix.source}
-                for mix in workload.mixes.values()
-            },
+    """Give all workloads as `flashwright list` does, with their mixes."""
+    summaries = {
+        one.name: (f"{one.summary}; mixes {', '.join(one.mixes)}", one.source)
+        for one in WORKLOADS.values()
+    }
+    entries = written.listing(SETTINGS, summaries)
+    for entry in entries:
+        entry["mixes"] = {
+            mix.name: {"weights": dict(mix.weights), "source": mix.source}
+            for mix in WORKLOADS[entry["name"]].mixes.values()
         }
-        for workload in WORKLOADS.values()
-    ]
+    return entries

@@ -16,29 +16,37 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from flashwright import written
 from flashwright._core import Cancelled, InputError, RunError
 from flashwright._paths import make_folder
+from flashwright.written import FOLDER, setting
 
 from . import driver, pgbench
-from .base import Load, Violation, Workload
+from .base import DatabaseLoad, Violation, Workload
 from .checkpoints import Checkpointer
 from .databases.base import BackendConfig
-from .databases.embedded import Embedded
+from .databases.cluster import Cluster, Postgres
+from .databases.embedded import Embedded, Sqlite
 from .databases.place import Place, Settings
 from .driver import Observer, RunConfig, Unobserved
 from .measure import RunResult, Windows
 from .supervisor import Supervisor
 
-DATABASES = ("sqlite", "postgres")
+DATABASES: dict[str, type[Settings]] = {one.name: one for one in (Sqlite, Postgres)}
+"""All databases. One is a class of settings beside its place, and a name here."""
+
+
+def databases_listing() -> list[dict[str, Any]]:
+    """Give all databases as `flashwright list` does."""
+    summaries = {name: (str(one.__doc__).rstrip("."), "") for name, one in DATABASES.items()}
+    return written.listing(DATABASES, summaries)
 
 
 class Ground(Protocol):
-    """What a database can be put on besides a folder that is there."""
+    """Place that a database can be put on."""
 
-    def make(self, supervisor: Supervisor, on: Path) -> Path:
+    def make(self, supervisor: Supervisor) -> Path:
         """Make it, and give the folder for the database.
-
-        `on` is a folder where it may put its own things.
 
         Raises:
             InputError: it cannot be made here.
@@ -47,27 +55,35 @@ class Ground(Protocol):
 
 
 @dataclass(frozen=True)
-class BenchPlan:
-    """What is to be run.
+class Folder:
+    """A folder: there already, or to be made."""
 
-    `on` is the folder in which the database gets one of its own; `keep` leaves it there. With a
-    `ground` the database is on that, and what the ground takes is in `on`.
+    path: Path = setting("Where the database goes, into a folder of its own.", FOLDER)
+
+    def make(self, supervisor: Supervisor) -> Path:  # noqa: ARG002  (a ground's)
+        """See `Ground`."""
+        return self.path
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """Plan of a run.
+
+    In the folder of `ground` the database gets one of its own, or with `keep` that itself, in which
+    it stays.
     """
 
     workload: Workload
-    load: Load
-    database: str
-    settings: Settings
+    load: DatabaseLoad
+    database: Settings
     config: RunConfig
-    on: Path
-    postgres: Path | None = None
+    ground: Ground
     keep: bool = False
-    ground: Ground | None = None
 
 
 @dataclass
 class Finding:
-    """What a run gave.
+    """Results of a run.
 
     Checkpoints are in seconds of the measurement; `violations` is None if nothing was checked.
     """
@@ -86,7 +102,7 @@ class Finding:
 
 @dataclass
 class Stage:
-    """Where a run is, for those who watch.
+    """Stage of a run, for those who watch.
 
     `done` of `total` units of loading, then seconds or transactions.
     """
@@ -122,7 +138,7 @@ class Session(Unobserved):
         """
         self._stop.set()
 
-    # What the driver says of the run: for the stage, and on to the recorder.
+    # Events that the driver reports: for the stage, and on to the recorder.
 
     def warming_up(self, windows: Windows) -> None:
         """See `Observer`."""
@@ -176,7 +192,7 @@ class Session(Unobserved):
             supervisor = stack.enter_context(Supervisor())
             stack.callback(self._recorder.run_ends)
             folder = self._folder(supervisor)
-            place = self._make_place(folder, supervisor)
+            place = place_of(plan.database, folder, supervisor)
             self.place = place
             stack.callback(place.close)
             place.make()
@@ -198,7 +214,7 @@ class Session(Unobserved):
                 database_bytes=database_bytes,
                 database_bytes_at_end=place.size_bytes(),
                 load_seconds=load_seconds,
-                buffer_bytes=plan.settings.buffer_of(database_bytes),
+                buffer_bytes=plan.database.buffer_of(database_bytes),
                 place=about,
                 checkpoints=self._checkpoints(place, marks),
                 violations=violations,
@@ -211,11 +227,10 @@ class Session(Unobserved):
             raise Cancelled("stopped before the run began")
 
     def _folder(self, supervisor: Supervisor) -> Path:
-        on = self.plan.on
-        if self.plan.ground is not None:
+        if not isinstance(self.plan.ground, Folder):
             self.stage = Stage("Making the volume")
-            on = self.plan.ground.make(supervisor, on)
-            self._check_stop()
+        on = self.plan.ground.make(supervisor)
+        self._check_stop()
         try:
             if self.plan.keep:
                 make_folder(on)
@@ -226,18 +241,6 @@ class Session(Unobserved):
             return supervisor.folder(on, "flashwright-")
         except OSError as error:
             raise InputError(f"{on}: no folder can be made there: {error.strerror}") from error
-
-    def _make_place(self, folder: Path, supervisor: Supervisor) -> Place:
-        plan = self.plan
-        if plan.database == "sqlite":
-            return Embedded(folder, plan.settings, supervisor)
-        from .databases.cluster import Cluster  # noqa: PLC0415  (an optional part)
-
-        # A socket's path must be short, and the server's own log must not be on the device that is
-        # measured.
-        # It has a random name of its own.
-        run_dir = supervisor.folder(Path("/tmp"), "flashwright-run-")  # noqa: S108
-        return Cluster(folder, run_dir, plan.settings, supervisor, plan.postgres)
 
     def _fill(self, place: Place) -> None:
         name = f"Loading {self.plan.workload.name}"
@@ -274,10 +277,26 @@ class Session(Unobserved):
         ]
 
 
+def place_of(database: Settings, folder: Path, supervisor: Supervisor) -> Place:
+    """Give the database that is to be made in a folder.
+
+    Raises:
+        InputError: its programs are missing.
+    """
+    if isinstance(database, Sqlite):
+        return Embedded(folder, database, supervisor)
+    if isinstance(database, Postgres):
+        # A socket's path must be short, and the server's own log must not be on the device that is
+        # measured.
+        run_dir = supervisor.folder(Path("/tmp"), "flashwright-run-")  # noqa: S108
+        return Cluster(folder, run_dir, database, supervisor)
+    raise AssertionError(f"no such database: {database}")
+
+
 def scripts_of(plan: BenchPlan) -> Any:
     """Give what pgbench runs in place of our own clients; None if they do."""
     by_pgbench = plan.workload.by_pgbench
-    if plan.database != "postgres" or by_pgbench is None:
+    if not isinstance(plan.database, Postgres) or by_pgbench is None:
         return None
     return by_pgbench(plan.load)
 
@@ -313,7 +332,7 @@ def measure(
 
     Also gives begin and end of each checkpoint that we asked for, on the monotonic clock.
     """
-    interval = plan.settings.checkpoint_seconds
+    interval = plan.database.checkpoint
     checkpointer = None if interval is None else Checkpointer(place, interval, observer)
     config = plan.config
     if place.control_group is not None:

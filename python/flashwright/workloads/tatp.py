@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flashwright.written import count, setting
+
 from . import base
-from .base import Mix, Param, Report, Scripts, TransactionOutcome, Violation, Workload
+from .base import Mix, Report, Scripts, Sized, TransactionOutcome, Violation, Workload
 from .databases.base import Backend, BackendConfig, Row, Value
 from .rules import check
 
@@ -43,8 +45,8 @@ def _destination_share() -> float:
     24), gives 14.8 %: forwardings are 0 to 3 of the three starts, each 1 to 8 hours long.
     """
     covered = 0.0
-    for count in range(len(START_TIMES) + 1):
-        choices = list(itertools.combinations(START_TIMES, count))
+    for chosen in range(len(START_TIMES) + 1):
+        choices = list(itertools.combinations(START_TIMES, chosen))
         for starts, asked, end in itertools.product(choices, START_TIMES, range(1, 25)):
             lasting = [
                 sum(end < start + hours for hours in range(1, LONGEST_HOURS + 1))
@@ -184,7 +186,7 @@ class TatpLoad:
         processes: int,  # noqa: ARG002
         report: Report,
     ) -> None:
-        """See `Load.fill`."""
+        """See `DatabaseLoad.fill`."""
         backend = database.connect()
         try:
             backend.script([f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()])
@@ -203,13 +205,13 @@ class TatpLoad:
             backend.close()
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> TatpClient:
-        """See `Load.client`."""
+        """See `DatabaseLoad.client`."""
         return TatpClient(
             self, random.Random(f"{seed} tatp stream {stream} client {client} of {clients}")
         )
 
     def violations(self, backend: Backend) -> list[Violation]:
-        """See `Load.violations`."""
+        """See `DatabaseLoad.violations`."""
         found = check(backend, _RULES)
         count = backend.batch(
             [("SELECT COUNT(*) FROM subscriber", ())], commit=True, read_only=True
@@ -432,7 +434,7 @@ SCRIPTS = {
 }
 
 
-def _scripts(load: base.Load) -> Scripts:
+def _scripts(load: base.DatabaseLoad) -> Scripts:
     if not isinstance(load, TatpLoad):
         raise TypeError("a load of another workload")
     return Scripts(
@@ -440,13 +442,26 @@ def _scripts(load: base.Load) -> Scripts:
     )
 
 
+@dataclass(frozen=True)
+class Tatp(Sized):
+    """See `Sized`."""
+
+    scale: int = setting(
+        "Subscribers, about 1 kB each.",
+        count(1, 2**31 - 1),
+        100_000,
+        title="subscribers",
+        is_log=True,
+    )
+
+
 WORKLOAD = Workload(
     name="tatp",
     summary="a mobile network's register: seven short transactions, four fifths of them reading",
     source="TATP (TM-1) 1.0; PostgreSQL: through pgbench scripts",
-    params=(Param("subscribers", 100_000, "about 1 kB each"),),
+    settings=Tatp,
     mixes=MIXES,
-    make=lambda values, chosen: TatpLoad(values["subscribers"], chosen),
+    make=lambda asked, chosen: TatpLoad(asked.scale, chosen),
     bytes_per_unit=1_000,
     by_pgbench=_scripts,
 )

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from flashwright.written import count, setting
+
 from . import base
-from .base import Mix, Param, Report, Scripts, TransactionOutcome, Violation, Workload
+from .base import Mix, Report, Scripts, Sized, TransactionOutcome, Violation, Workload
 from .databases.base import Backend, BackendConfig, Statement, Value
 from .rules import check
 
@@ -127,7 +129,7 @@ class TpcbLoad:
         processes: int,  # noqa: ARG002
         report: Report,
     ) -> None:
-        """See `Load.fill`.
+        """See `DatabaseLoad.fill`.
 
         As pgbench does, nothing in it is drawn, so that every seed gives the same.
         """
@@ -152,13 +154,13 @@ class TpcbLoad:
             backend.close()
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> TpcbClient:
-        """See `Load.client`."""
+        """See `DatabaseLoad.client`."""
         return TpcbClient(
             self, random.Random(f"{seed} tpcb stream {stream} client {client} of {clients}")
         )
 
     def violations(self, backend: Backend) -> list[Violation]:
-        """See `Load.violations`.
+        """See `DatabaseLoad.violations`.
 
         `simple_update` leaves tellers and branches as they are, so that only accounts add up.
         """
@@ -225,7 +227,7 @@ class TpcbClient:
         return TransactionOutcome(output=tuple(backend.batch(statements, commit=True)[1][0]))
 
 
-def _scripts(load: base.Load) -> Scripts:
+def _scripts(load: base.DatabaseLoad) -> Scripts:
     if not isinstance(load, TpcbLoad):
         raise TypeError("a load of another workload")
     return Scripts(
@@ -233,13 +235,26 @@ def _scripts(load: base.Load) -> Scripts:
     )
 
 
+@dataclass(frozen=True)
+class Tpcb(Sized):
+    """See `Sized`."""
+
+    scale: int = setting(
+        "Branches, of 100,000 accounts each; about 15 MB.",
+        count(1, 20_000),
+        1,
+        title="branches",
+        is_log=True,
+    )
+
+
 WORKLOAD = Workload(
     name="tpcb",
     summary="a bank: one transaction that changes an account, a teller, a branch and a history",
     source="TPC-B-like as pgbench defines it; PostgreSQL: pgbench itself",
-    params=(Param("scale", 1, "branches, of 100,000 accounts each; about 15 MB", most=20_000),),
+    settings=Tpcb,
     mixes=MIXES,
-    make=lambda values, chosen: TpcbLoad(values["scale"], chosen),
+    make=lambda asked, chosen: TpcbLoad(asked.scale, chosen),
     bytes_per_unit=15_500_000,
     by_pgbench=_scripts,
 )

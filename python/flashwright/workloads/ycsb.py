@@ -17,8 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from flashwright.written import count, setting
+
 from . import base
-from .base import Mix, Param, Report, TransactionOutcome, Violation, Workload
+from .base import Mix, Report, Sized, TransactionOutcome, Violation, Workload
 from .databases.base import Backend, BackendConfig, Statement, Value
 
 FIELDS, FIELD_CHARACTERS = 10, 100
@@ -137,7 +139,7 @@ class YcsbLoad:
         processes: int,  # noqa: ARG002
         report: Report,
     ) -> None:
-        """See `Load.fill`."""
+        """See `DatabaseLoad.fill`."""
         backend = database.connect()
         try:
             backend.script([TABLE])
@@ -152,12 +154,12 @@ class YcsbLoad:
             backend.close()
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> YcsbClient:
-        """See `Load.client`."""
+        """See `DatabaseLoad.client`."""
         rng = random.Random(f"{seed} ycsb stream {stream} client {client} of {clients}")
         return YcsbClient(self, rng, stream * clients + client)
 
     def violations(self, backend: Backend) -> list[Violation]:
-        """See `Load.violations`: reads the whole table, in parts."""
+        """See `DatabaseLoad.violations`: reads the whole table, in parts."""
         broken: list[tuple[str, int]] = []
         last, count = "", 0
         while True:
@@ -312,12 +314,21 @@ class YcsbClient:
         return TransactionOutcome(misses=int(not rows), output=(len(rows),))
 
 
+@dataclass(frozen=True)
+class Ycsb(Sized):
+    """See `Sized`."""
+
+    scale: int = setting(
+        "Records, of about 1 kB each.", count(1, 2**31 - 1), 100_000, title="records", is_log=True
+    )
+
+
 WORKLOAD = Workload(
     name="ycsb",
     summary="records by key: reads, updates, inserts and scans, most of a few hot records",
     source="YCSB core workloads A to F, SoCC 2010",
-    params=(Param("records", 100_000, "of about 1 kB each"),),
+    settings=Ycsb,
     mixes=MIXES,
-    make=lambda values, chosen: YcsbLoad(values["records"], chosen),
+    make=lambda asked, chosen: YcsbLoad(asked.scale, chosen),
     bytes_per_unit=1_200,
 )

@@ -1,4 +1,4 @@
-//! What a power cut takes from an emulated drive: what it acknowledged and had not made durable.
+//! Power cuts of an emulated drive: they take data that was acknowledged and not yet durable.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 struct Change {
     id: u32,
     offset: u64,
-    /// What was there before.
+    /// Content before the change.
     before: Box<[u8]>,
     state: ChangeState,
 }
@@ -26,16 +26,16 @@ pub struct Volatile {
     changes: Vec<Change>,
     /// Flushes that have come.
     flushes: u64,
-    /// Those under way: how many had come before each.
+    /// Flushes under way, each with the number of those before it.
     under_way: FxHashMap<u32, u64>,
     /// Writes after which the power is cut.
     writes_left: u64,
-    /// What is acknowledged is durable: the drive has capacitors.
+    /// True if all that is acknowledged is durable: the drive has capacitors.
     is_protected: bool,
     dice: Pcg64Mcg,
 }
 
-/// What of the drive's bytes is taken back: where, and what is there again.
+/// Ranges of the drive that are taken back: their offsets, and the bytes that are there again.
 pub type Lost = Vec<(u64, Box<[u8]>)>;
 
 impl Volatile {
@@ -50,7 +50,7 @@ impl Volatile {
         }
     }
 
-    /// A write or trim came. Whether the power is cut now.
+    /// Takes a write or trim that came. Returns true if the power is cut now.
     pub fn changes(&mut self, id: u32, offset: u64, before: &[u8]) -> bool {
         let state = ChangeState::UnderWay;
         self.changes.push(Change { id, offset, before: before.into(), state });
@@ -115,7 +115,7 @@ impl Volatile {
 mod tests {
     use super::*;
 
-    /// What sectors of one byte hold after a cut, by seed.
+    /// Gives all states of two sectors of one byte after a cut, over 64 seeds.
     fn outcomes(work: impl Fn(&mut Volatile, &mut [u8; 2])) -> FxHashSet<[u8; 2]> {
         (0..64)
             .map(|seed| {

@@ -37,12 +37,12 @@ pub(super) const WRITE_ZEROES: u8 = 0x08;
 pub(super) const DATASET_MANAGEMENT: u8 = 0x09;
 const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
 
-/// What Identify is asked for (its CNS; Base, 5.1.13.1).
+/// Pages of Identify, by their CNS (Base, 5.1.13.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
     Namespace = 0x00,
     Controller = 0x01,
-    /// Of the NVM command set: limits of its commands.
+    /// Controller data of the NVM command set: limits of its commands.
     ControllerOfCommandSet = 0x06,
 }
 
@@ -72,9 +72,9 @@ const HANDLES: u32 = 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Command {
     pub opcode: u8,
-    /// Which namespace; 0 for a command of the controller as a whole.
+    /// Number of the namespace; 0 for a command of the controller as a whole.
     pub namespace: u32,
-    /// Where its data is, and how much.
+    /// Address of its data, and their length.
     pub address: u64,
     pub bytes: u32,
     /// Command dwords 10 to 15.
@@ -88,7 +88,7 @@ impl Command {
         Self { opcode: IDENTIFY, namespace, address: 0, bytes, dwords }
     }
 
-    /// How the reclaim unit handles of a namespace are; as many bytes of it, which are whole
+    /// Asks for the reclaim unit handle status of a namespace; as many bytes of it, which are whole
     /// dwords.
     pub const fn handles(namespace: u32, bytes: u32) -> Self {
         let dwords = [HANDLES, bytes / 4 - 1, 0, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! What a namespace and its controller are asked before the first command.
+//! Questions to a namespace and its controller, before the first command.
 
 #![allow(unsafe_code, reason = "ioctls that no library has")]
 
@@ -37,10 +37,10 @@ impl Nvme {
     }
 }
 
-/// What the namespace of a character device is; or what is wrong with it, in words.
+/// Describes the namespace of a character device; or says what is wrong with it.
 ///
 /// # Errors
-/// What the kernel says, or the drive.
+/// The error of the kernel, or of the drive.
 pub(crate) fn ask(file: &File) -> io::Result<Result<Nvme, String>> {
     // SAFETY: it takes nothing, and only tells a number.
     let number = unsafe { libc::ioctl(file.as_raw_fd(), abi::NAMESPACE_NUMBER.into()) };

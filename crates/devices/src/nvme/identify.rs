@@ -1,5 +1,5 @@
-//! What a namespace and its controller say of themselves, from the pages of Identify. All numbers
-//! in them are little-endian.
+//! Descriptions of a namespace and its controller, from the pages of Identify. All numbers in them
+//! are little-endian.
 //!
 //! "Base" and "NVM" as in `abi.rs`.
 
@@ -19,7 +19,7 @@ pub(super) struct Controller {
     pub model: String,
     /// Longest transfer in bytes (MDTS); none without a limit.
     pub most_bytes: Option<u64>,
-    /// What was written may be lost without a flush (VWC).
+    /// True if writes may be lost without a flush (VWC).
     pub has_volatile_cache: bool,
     /// It has Dataset Management, and Write Zeroes (ONCS).
     pub has_deallocate: bool,

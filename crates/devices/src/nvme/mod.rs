@@ -60,17 +60,17 @@ impl Nvme {
         self.controller.most_bytes.map_or(countable, |most| most.min(countable))
     }
 
-    /// Whether trims do anything.
+    /// Returns true if trims have an effect.
     pub const fn has_trim(&self) -> bool {
         self.controller.has_deallocate || self.trims_by_zeroes()
     }
 
-    /// Zeros are what a trimmed sector may hold.
+    /// Returns true if zeros are a valid content of a trimmed sector.
     const fn trims_by_zeroes(&self) -> bool {
         self.controller.has_write_zeroes && self.namespace.deallocates_zeroes
     }
 
-    /// What it is, in words.
+    /// Gives the model of the drive, and its number of placement handles, in words.
     pub fn model(&self) -> String {
         let handles = match self.placements.len() {
             0 => String::new(),

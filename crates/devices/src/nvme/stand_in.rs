@@ -69,7 +69,7 @@ struct Seen {
     commands: Vec<abi::Command>,
     /// The lists of Dataset Management: first sectors, and how many.
     ranges: Vec<(u64, u32)>,
-    /// How the next reads and writes end, before any succeeds.
+    /// Results of the next reads and writes, which fail with them before any succeeds.
     refusals: VecDeque<i32>,
 }
 
@@ -168,6 +168,7 @@ fn device(nvme: Nvme, holds_data: bool) -> (Real<StandIn>, File, Arc<Mutex<Seen>
         queue_depth: 4,
         is_read_only: false,
         has_trim: nvme.has_trim(),
+        zeroing_bytes: None,
         is_virtual: false,
         holds_data,
     };

@@ -1,4 +1,4 @@
-//! What the status of an NVMe command means (Base, section 4.2.3).
+//! Status of an NVMe command (Base, section 4.2.3).
 
 /// The status as the kernel hands it over: without the phase bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +17,17 @@ impl Status {
         u16::try_from(result).ok().filter(|&status| status != 0).map(Self)
     }
 
-    /// Whether the controller has Flexible Data Placement, and it is not enabled here.
+    /// Returns true if the controller has Flexible Data Placement, and it is not enabled here.
     pub const fn is_fdp_disabled(self) -> bool {
         self.0 & (TYPE | CODE) == 0x029
     }
 
-    /// Whether the same command may succeed later.
+    /// Returns true if the same command may succeed later.
     pub const fn may_pass(self) -> bool {
         self.0 & DO_NOT_RETRY == 0
     }
 
-    /// In words.
+    /// Gives the status in words.
     pub fn told(self) -> String {
         let code = self.0 & (TYPE | CODE);
         format!("{} (NVMe status {code:03x}h)", words(code))

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use ::block::{DeviceInfo, DeviceKind, Limits};
 use units::Progress;
 
-use super::{Access, Opening, in_use, patiently, refuse_data};
+use super::{in_use, patiently, refuse_data};
 use crate::hints::Hints;
+use crate::opening::{Access, Opening};
 use crate::real::Opened;
 use crate::{DeviceError, control};
 
@@ -20,7 +21,7 @@ pub(super) const LOOP_MAJOR: u32 = 7;
 pub(super) struct Described {
     /// Its folder, or that of the partition.
     pub folder: PathBuf,
-    /// That of the whole disk.
+    /// Folder of the whole disk.
     pub disk: PathBuf,
 }
 
@@ -57,6 +58,16 @@ impl Described {
 
     pub fn has_trim(&self) -> bool {
         self.number("queue/discard_max_bytes").is_some_and(|bytes| bytes > 0)
+    }
+
+    /// Returns true if it makes zeros of a range by itself, and unmaps it. Before Linux 6.17 the
+    /// kernel does not say whether it unmaps: loop devices and virtio's do, while many NVMe and
+    /// SCSI drives write zeros.
+    pub fn zeroes(&self) -> bool {
+        let is_some = |file: &str| self.number(file).map(|bytes| bytes > 0);
+        let unmaps = is_some("queue/write_zeroes_unmap_max_hw_bytes")
+            .unwrap_or_else(|| ["loop", "vd"].iter().any(|kind| self.name().starts_with(kind)));
+        self.has_trim() && is_some("queue/write_zeroes_max_bytes") == Some(true) && unmaps
     }
 
     /// Streams that writes may be told apart by: placement handles of an NVMe drive with FDP, from
@@ -159,6 +170,8 @@ pub(super) fn open(
         queue_depth: opening.queue_depth,
         is_read_only: !may_write,
         has_trim: described.has_trim(),
+        // Who measures a device is to measure its discards.
+        zeroing_bytes: (opening.holds_data && described.zeroes()).then_some(sector_bytes),
         is_virtual: false,
         holds_data: opening.holds_data,
     };
@@ -167,16 +180,46 @@ pub(super) fn open(
     Ok(Opened { info, file, claim: None, is_loop, is_polled, hints })
 }
 
-/// Whether the kernel would refuse writes: asked through a file that is open for reading.
+/// Returns true if the kernel would refuse writes: asked through a file that is open for reading.
 fn is_read_only(path: &Path) -> bool {
     fs::File::open(path).is_ok_and(|file| control::is_read_only(&file).unwrap_or(false))
 }
 
-/// Whether to poll, and what to say of it.
+/// Decides on polling, and gives the words for it in the model.
 pub(super) fn polling(opening: &Opening, disk: Option<&Described>) -> (bool, &'static str) {
     match (opening.polled, disk.is_some_and(Described::can_be_polled)) {
         (false, _) => (false, ""),
         (true, true) => (true, ", polled"),
         (true, false) => (false, " (not polled: the kernel has no polling for it)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trims_are_zeros_only_where_the_device_unmaps_them() {
+        let zeroes = |name: &str, limits: &[(&str, u64)]| {
+            let sys = tempfile::tempdir().unwrap();
+            let disk = sys.path().join(name);
+            fs::create_dir_all(disk.join("queue")).unwrap();
+            for (limit, bytes) in limits {
+                fs::write(disk.join("queue").join(limit), format!("{bytes}\n")).unwrap();
+            }
+            Described { folder: disk.clone(), disk }.zeroes()
+        };
+        let (discard, zero) = (("discard_max_bytes", 1 << 20), ("write_zeroes_max_bytes", 1 << 20));
+        let unmap = |bytes| ("write_zeroes_unmap_max_hw_bytes", bytes);
+        assert!(zeroes("nvme0n1", &[discard, zero, unmap(4096)]));
+        assert!(!zeroes("nvme0n1", &[discard, zero, unmap(0)]));
+        assert!(!zeroes("loop3", &[discard, zero, unmap(0)]));
+        assert!(!zeroes("vda", &[("discard_max_bytes", 0), zero, unmap(4096)]));
+        assert!(!zeroes("vda", &[discard, ("write_zeroes_max_bytes", 0), unmap(4096)]));
+        // An older kernel.
+        assert!(zeroes("loop3", &[discard, zero]));
+        assert!(zeroes("vda1", &[discard, zero]));
+        assert!(!zeroes("nvme0n1", &[discard, zero]));
+        assert!(!zeroes("sda", &[discard, zero]), "its drive may be written zeros");
     }
 }

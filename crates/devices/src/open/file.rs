@@ -11,10 +11,12 @@ use rustix::fs::{AtFlags, FallocateFlags, Statx, StatxFlags};
 use units::Progress;
 
 use super::block::{Described, polling};
-use super::{Access, Opening, in_use, patiently, refuse_data};
+use super::{in_use, patiently, refuse_data};
 use crate::DeviceError;
 use crate::content::Content;
+use crate::control;
 use crate::hints::Hints;
+use crate::opening::{Access, Opening};
 use crate::real::Opened;
 
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC` of `linux/magic.h`: file systems that take `O_DIRECT` and ignore
@@ -90,13 +92,19 @@ pub(super) fn open(
         },
         queue_depth: opening.queue_depth,
         is_read_only: opening.access == Access::ReadOnly,
-        // Whether the file system punches holes shows when it is first asked to.
         has_trim: true,
+        zeroing_bytes: punches_holes(&file, data.len()).then_some(sector_bytes),
         is_virtual: false,
         holds_data: opening.holds_data,
     };
     let hints = Hints::new(0);
     Ok(Opened { info, file, claim: None, is_loop: false, is_polled, hints })
+}
+
+/// Returns true if its file system punches holes, which read as zeros: tried behind its end, where
+/// nothing is.
+fn punches_holes(file: &File, length: u64) -> bool {
+    control::punch_hole(file, length.next_multiple_of(1 << 16), 1 << 16).is_ok()
 }
 
 /// Bytes that requests must be multiples of.

@@ -1,4 +1,4 @@
-//! What a device or file holds, as far as it would be a loss.
+//! Search for data on a device or in a file that would be lost.
 //!
 //! Whatever is neither zero nor written by this program ([`crate::content`]) counts as somebody's
 //! data; the table below only gives it a name. So a format that is not in the table is refused too,
@@ -62,7 +62,7 @@ const SIGNATURES: &[Signature] = &[
     ("a database of SQLite", 0, b"SQLite format 3\0"),
 ];
 
-/// What is looked at.
+/// The device or file that is searched.
 pub(super) struct Looked<'a> {
     pub file: &'a File,
     pub capacity_bytes: u64,
@@ -72,7 +72,7 @@ pub(super) struct Looked<'a> {
     pub region: Range<u64>,
 }
 
-/// What is in the way of writing, in words; `None` if nothing is lost, as far as was seen: see
+/// Gives the reason against writing, in words; `None` if nothing is lost, as far as was seen: see
 /// [`places::search`]. The progress counts bytes.
 pub(super) fn look(
     opening: &Opening,
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         Ok((from, &self.buffer[..length]))
     }
 
-    /// Where somebody's data begins in a place.
+    /// Finds the first of somebody's data in a place.
     fn somebodys(&mut self, place: Range<u64>) -> io::Result<Option<u64>> {
         let (from, bytes) = self.read(place)?;
         let piece = bytes.chunks(PIECE).position(|piece| !is_nobodys(piece));

@@ -1,5 +1,5 @@
-//! Whether somebody uses a block device or a file. The kernel refuses to open a device twice for
-//! oneself (`O_EXCL`), mounts included; what is looked up here tells by whom it is used.
+//! Users of a block device or a file. The kernel refuses to open a device twice for oneself
+//! (`O_EXCL`), mounts included; the look-up here tells by whom it is used.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::block::Described;
 
-/// Who uses a device or one of its partitions, or what it lies in if it is a loop device, in words.
-/// The kernel lets loop devices lie in what is mounted, and be written then.
+/// Names the user of a device or of one of its partitions, or the place in which it lies if it is a
+/// loop device. The kernel lets loop devices lie in what is mounted, and be written then.
 pub(super) fn user(number: u64, described: &Described) -> Option<String> {
     user_but(number, described, None)
 }
@@ -50,7 +50,7 @@ fn user_but(number: u64, described: &Described, but: Option<&str>) -> Option<Str
         .or_else(|| beneath(described))
 }
 
-/// Who uses what a loop device lies in.
+/// Names the user of the file or device in which a loop device lies.
 fn beneath(described: &Described) -> Option<String> {
     let (behind, name) = (
         backing_file(&described.disk)?,
@@ -65,7 +65,7 @@ fn beneath(described: &Described) -> Option<String> {
     Some(format!("it lies in {}: {use_of}", behind.display()))
 }
 
-/// Who has a character device open, in words.
+/// Names the process that has a character device open.
 pub(super) fn character_user(number: u64) -> Option<String> {
     open_in(|data| data.file_type().is_char_device() && data.rdev() == number)
         .map(|use_of| format!("it is {use_of}"))
@@ -126,7 +126,7 @@ fn loop_over(is_it: impl Fn(&Path) -> bool, but: Option<&str>) -> Option<String>
     })
 }
 
-/// What a loop device lies in, by its folder in sysfs; `None` for other devices.
+/// Gives the file in which a loop device lies, by its folder in sysfs; `None` for other devices.
 fn backing_file(disk: &Path) -> Option<PathBuf> {
     fs::read_to_string(disk.join("loop/backing_file"))
         .ok()

@@ -7,15 +7,14 @@ mod in_use;
 mod nvme;
 mod places;
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
-use std::ops::Range;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
-use ::block::BlockDevice;
-use registry::Spec;
+use ::block::{BlockDevice, WithData};
+use registry::{Info, Spec};
 use units::Progress;
 
 pub use file::{allocate_file, create_file, resize_file};
@@ -23,94 +22,10 @@ pub use file::{allocate_file, create_file, resize_file};
 use crate::DeviceError;
 use crate::command_set::{CommandSet, KernelCommands};
 use crate::emulated::{self, Emulated};
+use crate::hard_disk::{self, HardDisk};
 use crate::memory::{self, Memory};
+use crate::opening::{Access, Opening};
 use crate::real::{Opened, Real};
-
-/// What may be done to a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// It is only read. A device in use may be opened so.
-    ReadOnly,
-    /// It may be written if nothing is lost by that: it is empty, or holds only what this program
-    /// wrote.
-    Write,
-    /// Whatever it holds may be destroyed. It must not be in use even so.
-    DestroyData,
-}
-
-/// How a device is opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opening {
-    /// The path of a block device, of a namespace of an NVMe drive by its character device
-    /// (`/dev/ng0n1`), or of a regular file, or `memory(bytes=1Gi,sector=512)`. A file by
-    /// the name of `memory` is `./memory`.
-    pub spec: String,
-    /// What may be done to it.
-    pub access: Access,
-    /// Nobody else may use it, though it is only read. A device that may be written is never in
-    /// use.
-    pub alone: bool,
-    /// Most requests outstanding, 1 ... 4096.
-    pub queue_depth: u32,
-    /// Longest request in bytes, up to 64 MiB: whole sectors.
-    pub most_bytes: u32,
-    /// Whether to poll for completions instead of taking interrupts, where the kernel allows it for
-    /// the device. Where not, the device's model says so.
-    pub polled: bool,
-    /// The bytes that are going to be written, if it is not all of the device: only there data is
-    /// in the way. The device does not keep to it by itself.
-    pub region: Option<Range<u64>>,
-    /// Whether it holds data ([`::block::DeviceInfo::holds_data`]), or is only measured.
-    pub holds_data: bool,
-}
-
-impl Opening {
-    /// Up to 256 requests of up to 1 MiB, not polled.
-    #[must_use]
-    pub fn new(spec: &str, access: Access) -> Self {
-        Self {
-            spec: spec.to_owned(),
-            access,
-            alone: false,
-            queue_depth: 256,
-            most_bytes: 1 << 20,
-            polled: false,
-            region: None,
-            holds_data: false,
-        }
-    }
-
-    /// Whether it is refused if somebody else uses it, and held from then on.
-    fn is_exclusive(&self) -> bool {
-        self.alone || self.access != Access::ReadOnly
-    }
-
-    fn wrong(&self, reason: impl Into<String>) -> DeviceError {
-        DeviceError::Spec { name: self.spec.clone(), reason: reason.into() }
-    }
-
-    pub(crate) fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> DeviceError {
-        let name = self.spec.clone();
-        move |source| DeviceError::Open { name, action, source }
-    }
-
-    fn refused(&self, reason: impl Into<String>) -> DeviceError {
-        DeviceError::Refused { name: self.spec.clone(), reason: reason.into() }
-    }
-
-    fn in_use(&self, reason: impl Into<String>) -> DeviceError {
-        DeviceError::InUse { name: self.spec.clone(), reason: reason.into() }
-    }
-
-    /// Opens the path past the page cache.
-    fn direct(&self, path: &Path, more_flags: i32) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(self.access != Access::ReadOnly)
-            .custom_flags(libc::O_DIRECT | more_flags)
-            .open(path)
-    }
-}
 
 /// Tries again while a device is in use, for a while: the kernel lets go of one some time after its
 /// last user has closed it, or was killed with requests under way.
@@ -184,6 +99,14 @@ pub fn open_watched(
         let args = memory::INFO.accept(&spec).map_err(|error| opening.wrong(error.to_string()))?;
         return Ok(Box::new(Memory::open(opening, &args)?));
     }
+    if let Ok(spec) = Spec::parse(spec)
+        && hard_disk::INFO.is_called(&spec.name)
+    {
+        let args = hard_disk::INFO.accept(&spec);
+        let args = args.map_err(|error| opening.wrong(error.to_string()))?;
+        let disk = HardDisk::open(opening, &args)?;
+        return Ok(if opening.holds_data { Box::new(WithData::new(disk)) } else { Box::new(disk) });
+    }
     if emulated_args(opening)?.is_some() {
         return Ok(Box::new(open_emulated(opening, progress)?));
     }
@@ -204,7 +127,7 @@ pub fn open_watched(
             what_it_is(&data)
         )));
     };
-    let commands = KernelCommands::new(opened.info.kind, opened.is_polled);
+    let commands = KernelCommands::new(&opened.info, opened.is_polled);
     real(opening, opened, commands)
 }
 
@@ -234,8 +157,19 @@ pub fn open_emulated(opening: &Opening, progress: &Progress) -> Result<Emulated,
     Emulated::open(opening, &args, progress)
 }
 
-/// Whether an emulated drive could be opened by this spec, as far as that is known without making
-/// it, which takes seconds.
+/// Returns true if a name is that of a device that is opened by a spec, and not by a path.
+#[must_use]
+pub fn is_spec(name: &str) -> bool {
+    variants().any(|info| info.is_called(name))
+}
+
+/// Gives the devices that are opened by a spec, as the registry has them.
+pub fn variants() -> impl Iterator<Item = &'static Info> {
+    [&memory::INFO, &emulated::INFO, &hard_disk::INFO].into_iter()
+}
+
+/// Checks that an emulated drive could be opened by this spec, as far as that is known without
+/// making it, which takes seconds.
 ///
 /// # Errors
 /// As [`open_emulated`].
@@ -243,6 +177,19 @@ pub fn check_emulated(spec: &str) -> Result<(), DeviceError> {
     let opening = Opening::new(spec, Access::DestroyData);
     let args = emulated_args(&opening)?.ok_or_else(|| opening.wrong("it is no emulated drive"))?;
     Emulated::check(&opening, &args)
+}
+
+/// Gives the parts of an emulated drive: its profile, and the file of its data if that is not in
+/// memory. None if the spec names something else.
+///
+/// # Errors
+/// [`DeviceError::Spec`] if it names an emulated drive with parameters that none has.
+pub fn emulated_parts(spec: &str) -> Result<Option<(String, Option<String>)>, DeviceError> {
+    let args = emulated_args(&Opening::new(spec, Access::ReadOnly))?;
+    Ok(args.map(|args| {
+        let data = args.text("data");
+        (args.text("profile").to_owned(), (data != emulated::IN_MEMORY).then(|| data.to_owned()))
+    }))
 }
 
 /// The parameters of an emulated drive; none if the spec names something else.

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use ::block::{DeviceInfo, Limits};
 use units::Progress;
 
-use super::{Access, Opening, block, in_use};
+use super::{block, in_use};
 use crate::DeviceError;
 use crate::nvme::{self, Nvme};
+use crate::opening::{Access, Opening};
 use crate::real::Opened;
 
 /// Pieces of memory in which a request comes: pages of the system, at least of this size.
@@ -30,7 +31,7 @@ pub(super) fn name_of(data: &Metadata) -> Option<String> {
     (class.file_name()? == "nvme-generic").then(|| name.to_owned())
 }
 
-/// Whether a path looks like one of a namespace's character device.
+/// Returns true if a path looks like one of a namespace's character device.
 pub(super) fn is_meant(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| block_name(name).is_some())
 }
@@ -109,7 +110,7 @@ fn block_device(opening: &Opening, name: &str) -> Result<(PathBuf, Metadata), De
     Ok((path, data))
 }
 
-/// What the kernel takes in one command, whoever sends it: longer ones are refused, not split.
+/// Limits of the kernel for one command, whoever sends it: longer ones are refused, not split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Queue {
     most_bytes: u64,
@@ -129,7 +130,7 @@ impl Queue {
     }
 }
 
-/// What the device is, by what its block device is.
+/// Describes the device, from the description of its block device.
 fn described(opening: &Opening, beside: DeviceInfo, nvme: &Nvme, queue: Queue) -> DeviceInfo {
     let sector_bytes = nvme.sector_bytes();
     let most = nvme.most_bytes().min(queue.most_bytes).min(opening.most_bytes.into());
@@ -144,6 +145,7 @@ fn described(opening: &Opening, beside: DeviceInfo, nvme: &Nvme, queue: Queue) -
         model: nvme.model() + note,
         limits: Limits { most_bytes: most_bytes.max(sector_bytes), ..beside.limits },
         has_trim: nvme.has_trim(),
+        zeroing_bytes: None,
         ..beside
     }
 }

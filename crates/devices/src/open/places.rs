@@ -1,5 +1,5 @@
-//! Where to look for somebody's data: everywhere, if that takes seconds, and else at as many places
-//! as there is time for.
+//! Places to look for somebody's data: everywhere, if that takes seconds, and else at as many
+//! places as there is time for.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ const MOST_SAMPLES: u64 = 1 << 16;
 /// memory.
 const MOST_PARTS: usize = 1 << 20;
 
-/// What ends a search early.
+/// Reasons for an early end of a search.
 #[derive(Debug)]
 pub(super) enum Stop {
     Failed(io::Error),
@@ -157,7 +157,7 @@ fn sample_places(bytes: u64) -> impl Iterator<Item = u64> {
 /// Parts laid end to end.
 struct Parts<'a> {
     parts: &'a [Range<u64>],
-    /// Where each begins when they are laid so.
+    /// Beginning of each, when they are laid so.
     starts: Vec<u64>,
     bytes: u64,
 }

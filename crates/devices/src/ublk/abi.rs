@@ -1,11 +1,11 @@
-//! What ublk and its server say to each other, by `linux/ublk_cmd.h`: numbers and layouts alone,
-//! so that all of it is tested where no kernel has ublk.
+//! The protocol between ublk and its server, by `linux/ublk_cmd.h`: numbers and layouts alone, so
+//! that all of it is tested where no kernel has ublk.
 
 /// Bytes of a sector in whatever ublk says, whatever the sectors of the block device are.
 pub const SECTOR: u64 = 512;
 /// Bytes of a descriptor (`struct ublksrv_io_desc`).
 pub(super) const DESCRIPTOR_BYTES: usize = 24;
-/// Bytes of what a control command names the device by (`struct ublksrv_ctrl_cmd`).
+/// Bytes of the part of a control command that names the device (`struct ublksrv_ctrl_cmd`).
 pub(super) const CONTROL_BYTES: usize = 32;
 /// Bytes of `struct ublksrv_ctrl_dev_info`.
 pub(super) const DEVICE_INFO_BYTES: usize = 64;
@@ -46,14 +46,14 @@ pub const NO_UNMAP: u32 = 1 << 15;
 pub struct Descriptor {
     /// Bits 0 to 7 the operation, those above flags.
     pub op_flags: u32,
-    /// How many sectors of [`SECTOR`] bytes.
+    /// Number of sectors of [`SECTOR`] bytes.
     pub sectors: u32,
     /// The first of them.
     pub first_sector: u64,
 }
 
 impl Descriptor {
-    /// What it asks; none if that is nothing that this program knows.
+    /// Gives the operation; none if this program does not know it.
     #[must_use]
     pub const fn op(&self) -> Option<Op> {
         match self.op_flags & 0xff {
@@ -66,7 +66,7 @@ impl Descriptor {
         }
     }
 
-    /// Whether it has this flag.
+    /// Returns true if it has this flag.
     #[must_use]
     pub const fn has(&self, flag: u32) -> bool {
         self.op_flags & flag != 0
@@ -81,7 +81,7 @@ impl Descriptor {
     }
 }
 
-/// What a block device is said to be.
+/// Properties that a block device is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// Bytes of the device: whole sectors.
@@ -129,15 +129,15 @@ impl Attributes {
     }
 }
 
-/// How commands are numbered: as those of `ioctl` (from Linux 6.4 on), or plainly, which newer
-/// kernels may be built without.
+/// Numbering of commands: as those of `ioctl` (from Linux 6.4 on), or plain, which newer kernels
+/// may be built without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Numbering {
     Ioctl,
     Plain,
 }
 
-/// What is asked of the control device, by its plain number.
+/// Commands of the control device, by their plain numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     DeviceInfo = 0x02,
@@ -148,7 +148,7 @@ pub(super) enum Control {
     SetParameters = 0x08,
 }
 
-/// What is asked of a device's queue, by its plain number.
+/// Commands of a device's queue, by their plain numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fetch {
     First = 0x20,
@@ -200,7 +200,7 @@ pub(super) fn device_info(
     bytes
 }
 
-/// What the kernel made of it.
+/// The device that the kernel made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Added {
     pub number: u32,

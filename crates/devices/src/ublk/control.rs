@@ -32,7 +32,7 @@ impl Control {
         Ok(Self { file, ring, numbering: Numbering::Ioctl })
     }
 
-    /// How the kernel numbers commands, as far as was found.
+    /// Gives the kernel's numbering of commands, as far as it was found.
     pub const fn numbering(&self) -> Numbering {
         self.numbering
     }
@@ -73,7 +73,7 @@ impl Control {
         self.ask(Command::Delete, number, &mut [], 0)
     }
 
-    /// What there is by this number.
+    /// Reads the device that has this number.
     pub fn info(&mut self, number: u32) -> io::Result<Added> {
         let ask = |this: &mut Self| {
             let mut info = [0; abi::DEVICE_INFO_BYTES];
@@ -127,12 +127,12 @@ impl Control {
     }
 }
 
-/// Whether the kernel may not know commands by these numbers.
+/// Returns true if the kernel may not know commands by these numbers.
 fn is_unknown(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL | ENOTSUPP))
 }
 
-/// What is missing where the control device cannot be opened, and what would be right.
+/// Explains what is missing where the control device cannot be opened, and what would be right.
 fn explained(error: &io::Error) -> io::Error {
     let reason = match error.kind() {
         io::ErrorKind::NotFound => format!(

@@ -22,7 +22,7 @@ pub use queue::Queue;
 use abi::{Added, Numbering};
 use control::Control;
 
-/// Whether the kernel has ublk, and we may use it.
+/// Checks that the kernel has ublk, and that we may use it.
 ///
 /// # Errors
 /// One line that says what is missing.
@@ -64,13 +64,13 @@ impl Device {
         self.added.number
     }
 
-    /// Where the disk is, once it is started.
+    /// Gives the path of the disk, once it is started.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/dev/ublkb{}", self.added.number))
     }
 
-    /// What opens its queue, on the thread that is going to serve it.
+    /// Gives a function that opens its queue, for the thread that is going to serve it.
     pub fn opener(&self) -> impl FnOnce() -> io::Result<Queue> + Send + use<> {
         let (added, numbering): (Added, Numbering) = (self.added, self.control.numbering());
         move || Queue::open(added, numbering)
@@ -80,7 +80,7 @@ impl Device {
     /// and served.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn start(&mut self) -> io::Result<()> {
         let started = self.control.start(self.added.number);
         started.map_err(|error| failed("starting the block device", &error))
@@ -89,7 +89,7 @@ impl Device {
     /// Takes the disk away, after what was written to it reached the queue; the queue is over then.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn stop(&mut self) -> io::Result<()> {
         let stopped = self.control.stop(self.added.number);
         stopped.map_err(|error| failed("stopping the block device", &error))
@@ -98,18 +98,18 @@ impl Device {
     /// Takes the device away. It waits until its queue is closed.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn remove(mut self) -> io::Result<()> {
         let removed = self.control.delete(self.added.number);
         removed.map_err(|error| failed("taking the block device away", &error))
     }
 }
 
-/// Takes away what a server left that is gone: the device of this number, if it was the one of
-/// this process. Whether there was one.
+/// Removes the device of this number if the process `server` made it and is gone. Returns true if
+/// there was one.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the kernel.
 pub fn remove_left(number: u32, server: i32) -> io::Result<bool> {
     let mut control = Control::open()?;
     match control.info(number) {

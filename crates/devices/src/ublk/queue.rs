@@ -16,9 +16,9 @@ use memmap2::{MmapOptions, MmapRaw};
 use super::abi::{self, Added, DESCRIPTOR_BYTES, Descriptor, Fetch, Numbering};
 use crate::ring::{EventFd, Ring};
 
-/// Longest wait, after which nothing is looked for: whoever wants something wakes it.
+/// Longest wait. Nothing is checked after it: whoever wants something wakes the queue.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// How often, and how long in between, a device node is looked for that has just been made.
+/// Number of looks for a device node that has just been made, and the time between them.
 const TRIES: u32 = 100;
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
@@ -32,7 +32,7 @@ pub struct Queue {
     buffers: ManuallyDrop<MmapRaw>,
     buffer_bytes: usize,
     numbering: Numbering,
-    /// Of each tag, whether it has a request that is not completed.
+    /// True for each tag that has a request that is not completed.
     is_ours: Vec<bool>,
     /// Tags that still get requests.
     alive: usize,
@@ -96,7 +96,7 @@ impl Queue {
     /// completed is told to the kernel first.
     ///
     /// # Errors
-    /// What the kernel says: the queue is of no use any more.
+    /// The error of the kernel: the queue is of no use any more.
     pub fn wait(&mut self, came: &mut Vec<u16>) -> io::Result<()> {
         self.ring.enter(Some(LONGEST_WAIT))?;
         let Self { ring, is_ours, alive, failure, .. } = self;
@@ -117,13 +117,13 @@ impl Queue {
         }
     }
 
-    /// Whether the device was stopped: no request comes any more.
+    /// Returns true if the device was stopped: no request comes any more.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.alive == 0
     }
 
-    /// What the request of a tag asks.
+    /// Gives the request of a tag.
     ///
     /// # Panics
     /// If it has none.
@@ -160,7 +160,7 @@ impl Queue {
         self.push(Fetch::CommitAndNext, tag, result);
     }
 
-    /// What ends a [`Queue::wait`] early, or the next one, from any thread.
+    /// Gives a waker, which ends a [`Queue::wait`] early, or the next one, from any thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
         let wakes = self.wakes.clone();

@@ -400,8 +400,8 @@ fn memory_is_a_device_too() {
     assert!(do_one(&mut *device, IoOp::Write, 0, 512).is_err());
 }
 
-/// What a volume needs: bytes go both ways, long ones in several commands, to files and memory
-/// alike.
+/// Tests what a volume needs: bytes go both ways, long ones in several commands, to files and
+/// memory alike.
 #[test]
 fn a_device_opened_for_data_holds_what_it_was_given() {
     let folder = folder();

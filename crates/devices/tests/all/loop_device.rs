@@ -161,7 +161,7 @@ fn what_holds_something_is_written_only_if_told_twice() {
     }
 }
 
-/// Of each MiB all pieces are looked at, not the first alone.
+/// All pieces of each MiB are looked at, not the first alone.
 #[test]
 fn one_sector_of_data_within_a_mebibyte_is_found() {
     let folder = folder();

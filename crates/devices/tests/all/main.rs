@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod file;
+mod hard_disk;
 mod loop_device;
 mod nvme;
 mod support;

@@ -1,4 +1,4 @@
-//! What is damaged, one after the other.
+//! Cases of damage to a volume, one after the other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,12 +13,12 @@ use crate::Dice;
 
 /// A sector of most drives of today, whatever size they say.
 const PLACE_BYTES: u64 = 4096;
-/// Bytes of the largest device of which each sector is tried, and not 4 KiB alone.
+/// Bytes of the largest device of which each sector is tried alone, and not only 4 KiB at a time.
 const MOST_BY_SECTORS: u64 = 512 << 10;
 /// Draws of a byte for a flip, of which the first that is not 0 is taken.
 const DRAWS: usize = 4;
 
-/// What becomes of the device.
+/// Damage to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// These bytes cannot be read.
@@ -28,7 +28,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Does it.
+    /// Damages the device.
     pub(super) fn done_to(&self, device: &Damaged) {
         match self {
             Self::Sectors(ranges) => ranges.iter().for_each(|range| device.spoil(range)),
@@ -36,7 +36,7 @@ impl Damage {
         }
     }
 
-    /// A number that depends on it alone.
+    /// Gives a number that depends on the damage alone.
     pub(super) fn seed(&self) -> u64 {
         match self {
             Self::Sectors(ranges) => ranges.first().map_or(0, |range| range.start + 1),
@@ -85,7 +85,7 @@ impl FromStr for Damage {
     }
 }
 
-/// Which kind of damage.
+/// Kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
     /// 4 KiB cannot be read.
@@ -99,7 +99,7 @@ pub enum How {
 }
 
 impl How {
-    /// As it is written.
+    /// Gives the name of the kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,31 +111,31 @@ impl How {
     }
 }
 
-/// One damage, and what it hits.
+/// One damage, and the structures that it hits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Which kind.
+    /// Kind of damage.
     pub how: How,
-    /// What is damaged.
+    /// The damage.
     pub damage: Damage,
     /// Names of the structures that it hits, `layer: structure`, with ` + ` between them.
     pub hits: String,
     /// Copies of the structure of which there are fewest.
     pub copies: usize,
-    /// Whether it hits every copy of one of which there are several.
+    /// True if it hits every copy of a structure that has several.
     pub is_every_copy: bool,
 }
 
-/// Which cases are wanted.
+/// Choice of cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Each sector for itself, too, where it is shorter than 4 KiB.
+    /// True if each sector is damaged alone, too, where sectors are shorter than 4 KiB.
     pub with_sectors: bool,
-    /// Flips of each kind of structure.
+    /// Number of flips in each kind of structure.
     pub flips: usize,
 }
 
-/// Of each structure, `layer: name` and its number, where its copies are.
+/// Copies of each structure, by its layer, name and number.
 type Copies<'a> = BTreeMap<(usize, &'a str, u64), Vec<&'a Placed>>;
 
 struct Map<'a> {
@@ -152,7 +152,7 @@ impl<'a> Map<'a> {
         Self { placed, copies }
     }
 
-    /// The case of a damage that hits these bytes.
+    /// Gives the case of a damage that hits these bytes.
     fn case(&self, how: How, damage: Damage, bytes: &[Range<u64>]) -> Case {
         let is_hit = |one: &&Placed| {
             let region = &one.region.bytes;
@@ -188,8 +188,8 @@ fn name(one: &Placed) -> String {
     format!("{}: {}", one.layer, one.region.name)
 }
 
-/// All cases for a volume, of which these are the structures: each place in turn, flips at random,
-/// and every copy of each structure that has several.
+/// Gives all cases for a volume with these structures: each place in turn, flips at random, and
+/// every copy of each structure that has several.
 #[must_use]
 pub fn cases(made: &Made, placed: &[Placed], wanted: Wanted, seed: u64) -> Vec<Case> {
     let map = Map::new(placed);
@@ -230,7 +230,7 @@ pub fn cases(made: &Made, placed: &[Placed], wanted: Wanted, seed: u64) -> Vec<C
     cases
 }
 
-/// A byte of one of them, rather one that is not 0.
+/// Draws a byte of one of the regions: not 0, if a few draws find such a byte.
 fn draw(image: &[u8], regions: &[&Placed], dice: &mut Dice) -> u64 {
     let mut byte = 0;
     for _ in 0..DRAWS {

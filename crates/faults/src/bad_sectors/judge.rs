@@ -1,4 +1,4 @@
-//! What becomes of a volume that was damaged.
+//! Judgement of a volume that was damaged.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,33 +11,33 @@ use super::device::Damaged;
 use super::made::{Made, Open, Opened, State, filled, run};
 use crate::{Dice, Value};
 
-/// Bytes to whose multiples lost sectors are written: no page of a layer in a campaign is longer.
+/// Alignment of writes over lost sectors, in bytes: no page of a layer in a campaign is longer.
 const HEAL_BYTES: u64 = 8 << 10;
-/// Writes elsewhere, of so many bytes.
+/// Number of writes elsewhere, and bytes of each.
 const WRITES: usize = 8;
 const WRITE_BYTES: u64 = 4 << 10;
 
-/// What came of one case.
+/// Outcome of one case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Why it was not opened.
+    /// Error of opening the volume, if it was refused.
     pub refused: Option<String>,
     /// Bytes of the volume that cannot be read.
     pub lost_bytes: u64,
     /// Bytes that hold what they held earlier, and not what was durable.
     pub stale_bytes: u64,
-    /// Whether these are a fault.
+    /// True if the stale bytes are a fault.
     pub is_stale_wrong: bool,
-    /// Bytes that hold what was never written there.
+    /// Bytes that hold something that was never written there.
     pub wrong_bytes: u64,
-    /// The first of them; or a panic.
+    /// Description of the first wrong byte, or of a panic.
     pub wrong: Option<String>,
-    /// Why it cannot be used on as a volume should: written, flushed, closed, opened again.
+    /// Reason why the volume cannot be used on: written, flushed, closed and opened again.
     pub unusable: Option<String>,
 }
 
 impl Verdict {
-    /// What must not be.
+    /// Describes the fault, if there is one: wrong bytes, or stale bytes that are wrong.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let stale = || {
@@ -47,7 +47,7 @@ impl Verdict {
         self.wrong.clone().or_else(stale)
     }
 
-    /// Whether the damage cost nothing.
+    /// Returns true if the damage cost nothing.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.refused.is_none() && self.unusable.is_none() && self.lost_bytes + self.stale_bytes == 0
@@ -93,7 +93,7 @@ impl Made {
         verdict.unusable = used.err();
     }
 
-    /// What each sector holds; none where it cannot be read.
+    /// Reads each sector; gives none where it cannot be read.
     fn read_all(&self, opened: &mut dyn Opened, verdict: &mut Verdict) -> Vec<Option<Value>> {
         let Limits { capacity_bytes, sector_bytes, most_bytes } = self.limits;
         let sector_bytes = u64::from(sector_bytes);
@@ -127,8 +127,8 @@ impl Made {
         held
     }
 
-    /// What was lost, and a few places more, are written; the volume is closed and opened again,
-    /// and everything is there.
+    /// Writes what was lost, and a few places more; then closes the volume, opens it again and
+    /// checks that everything is there.
     fn use_on(
         &self,
         mut opened: Box<dyn Opened>,
@@ -169,7 +169,7 @@ impl Made {
         Ok(())
     }
 
-    /// First and last byte of each write.
+    /// Gives the first and the last byte of each write.
     fn places_to_write(&self, first: &[Option<Value>], seed: u64) -> Vec<(u64, u64)> {
         let Limits { capacity_bytes, sector_bytes, most_bytes } = self.limits;
         let size = u64::from(sector_bytes);
@@ -192,7 +192,7 @@ impl Made {
     }
 }
 
-/// What some bytes hold, sector by sector; none if they cannot be read.
+/// Reads the content of some bytes, sector by sector; none if they cannot be read.
 fn read(opened: &mut dyn Opened, at: u64, length: u64, sector_bytes: u64) -> Option<Vec<Value>> {
     let command = Command::new(0, IoOp::Read, at, length as u32);
     let data = run(opened.device(), command).ok()?;

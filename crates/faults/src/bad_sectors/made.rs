@@ -8,17 +8,17 @@ use units::{IoOp, Lifetime, Nanos};
 
 use super::cases::Damage;
 use super::device::Damaged;
-use crate::workload::{Act, Workload};
+use crate::workload::{Act, Shape, Workload};
 use crate::{Dice, Oracle, Subject, Value, Wrong};
 
 /// Commands of the host before the volume is closed or left.
 const ACTS: usize = 400;
 /// Times that the host writes and flushes at the end.
 const ROUNDS: usize = 6;
-/// Writes after that, of which no flush says that they are durable.
+/// Writes after the last flush, which are not known to be durable.
 const UNFLUSHED: usize = 3;
 
-/// How the volume was left.
+/// State in which the volume was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It was closed.
@@ -28,10 +28,10 @@ pub enum State {
 }
 
 impl State {
-    /// Both.
+    /// Both states.
     pub const ALL: [Self; 2] = [Self::Closed, Self::Unclean];
 
-    /// As it is written.
+    /// Gives the name of the state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,42 +43,33 @@ impl State {
 
 /// A volume that is open over a [`Damaged`] device.
 pub trait Opened {
-    /// What the host addresses.
+    /// Gives the device that the host addresses.
     fn device(&mut self) -> &mut dyn BlockDevice;
 
     /// Writes back all and makes it durable.
     ///
     /// # Errors
-    /// Why it cannot be closed.
+    /// The reason why it cannot be closed.
     fn close(self: Box<Self>) -> Result<(), String>;
 }
 
 /// Opens a volume on a device.
 ///
 /// # Errors
-/// Why it is refused.
+/// The reason why it is refused.
 pub type Open<'a> = dyn Fn(&Damaged) -> Result<Box<dyn Opened>, String> + 'a;
-
-/// How a volume is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
-    /// Bytes at the end of each sector that the host leaves zero.
-    pub tail_bytes: usize,
-    /// Whether writes carry a hint of their lifetime.
-    pub has_hints: bool,
-}
 
 /// A volume that holds something known.
 pub struct Made {
-    /// Of the device.
+    /// Limits of the device.
     pub(super) below: Limits,
-    /// Of the volume.
+    /// Limits of the volume.
     pub(super) limits: Limits,
     pub(super) shape: Shape,
     pub(super) state: State,
     pub(super) image: Vec<u8>,
     pub(super) oracle: Oracle,
-    /// Of each sector all that it ever held.
+    /// All values that each sector ever held.
     pub(super) history: Vec<Vec<Value>>,
     pub(super) next_write: u64,
 }
@@ -91,7 +82,7 @@ impl Opened for Running {
         &mut self.0
     }
 
-    /// As volumes are closed.
+    /// Drains the layers and flushes, as volumes are closed.
     fn close(mut self: Box<Self>) -> Result<(), String> {
         let drain = |driver: &mut Driver<_, _>| {
             driver.drain(&mut || true).map_err(|error| error.to_string())
@@ -106,7 +97,7 @@ impl Opened for Running {
     }
 }
 
-/// How the stack of a subject, which was formatted with the seed, is opened.
+/// Gives the function that opens a subject's stack, which was formatted with this seed.
 pub fn of_subject(
     subject: &Subject,
     seed: u64,
@@ -131,7 +122,7 @@ pub(super) fn run(device: &mut dyn BlockDevice, command: Command) -> Result<Data
     completed.swap_remove(0).reply.outcome
 }
 
-/// The bytes of a write.
+/// Gives the bytes of a write.
 pub(super) fn filled(value: Value, sectors: Range<usize>, size: usize, tail: usize) -> Vec<u8> {
     let mut bytes = vec![0; sectors.len() * size];
     for (sector, part) in sectors.zip(bytes.chunks_exact_mut(size)) {
@@ -154,7 +145,7 @@ impl Made {
         Self::of(&device, subject.shape(), state, seed, &of_subject(subject, seed))
     }
 
-    /// Writes to an empty volume.
+    /// Writes to an empty volume at random.
     ///
     /// # Errors
     /// [`Wrong`] if anything fails, or what is read is not what was written.
@@ -167,7 +158,9 @@ impl Made {
     ) -> Result<Self, Wrong> {
         let wrong = |reason: String| Wrong(format!("before anything is damaged: {reason}"));
         let mut opened = open(device).map_err(wrong)?;
-        let limits = opened.device().info().limits;
+        let info = opened.device().info().clone();
+        let (limits, zeroing_bytes) = (info.limits, info.zeroing_bytes);
+        let zeroing = zeroing_bytes.map(|bytes| (bytes / limits.sector_bytes) as usize);
         let sectors = (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize;
         let mut made = Self {
             below: device.limits(),
@@ -175,7 +168,7 @@ impl Made {
             shape,
             state,
             image: Vec::new(),
-            oracle: Oracle::new(&vec![Value::ZEROS; sectors]),
+            oracle: Oracle::new(&vec![Value::ZEROS; sectors]).zeroing(zeroing),
             history: vec![vec![Value::ZEROS]; sectors],
             next_write: 1,
         };
@@ -218,7 +211,7 @@ impl Made {
         Ok(())
     }
 
-    /// Time goes by in which nothing is asked.
+    /// Lets time pass without any command.
     fn pass(opened: &mut dyn Opened, time: Nanos) -> Result<(), Wrong> {
         let device = opened.device();
         let until = device.now() + time;
@@ -271,13 +264,13 @@ impl Made {
         self.oracle.done(0, &read)
     }
 
-    /// How it was left.
+    /// Gives the state in which the volume was left.
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// What lies on the device.
+    /// Gives the bytes on the device.
     #[must_use]
     pub fn image(&self) -> &[u8] {
         &self.image

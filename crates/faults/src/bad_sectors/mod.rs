@@ -1,4 +1,4 @@
-//! What one bad sector of a volume costs, structure by structure.
+//! Damage that one bad sector does to a volume, structure by structure.
 //!
 //! A small volume is made and written at random until everything in it has wrapped, was cleaned and
 //! was used; it is closed, or left as after a kill with all writes durable ([`Made`]). Then one
@@ -7,9 +7,9 @@
 //! closed and opened again ([`Made::try_case`]).
 //!
 //! # What is not asked
-//! After a kill, a structure in which a bit changed may look like one that a power cut tore: a
-//! version that was current before may be read then, which is counted for itself
-//! ([`Verdict::stale_bytes`]). Nobody takes a sector that cannot be read for a torn one.
+//! After a kill, a structure in which a bit changed may look like one that a power cut tore: then
+//! an older version may be read, which is counted separately ([`Verdict::stale_bytes`]). A sector
+//! that cannot be read is never taken for a torn one.
 
 mod cases;
 mod device;
@@ -19,14 +19,15 @@ mod table;
 
 use crate::{Subject, SubjectKind};
 
+pub use crate::workload::Shape;
 pub use cases::{Case, Damage, How, Wanted, cases};
 pub use device::Damaged;
 pub use judge::Verdict;
-pub use made::{Made, Open, Opened, Shape, State, of_subject};
+pub use made::{Made, Open, Opened, State, of_subject};
 pub use table::{Row, Table};
 
-/// Stacks as users have them, with pages of 4 KiB, so that no 4 KiB hold two structures: KiB of the
-/// device, and of a second one for a layer's area.
+/// Stacks as users have them, with pages of 4 KiB, so that no 4 KiB hold two structures; KiB of the
+/// device, and KiB of a second one for a layer's area.
 const WITH_DEFAULTS: &[(&str, u64, u64)] = &[
     ("stable_buffer(size=64Ki)", 512, 0),
     ("stable_buffer(size=64Ki)", 512, 128),

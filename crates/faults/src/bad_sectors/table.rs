@@ -6,28 +6,28 @@ use super::cases::{Case, How};
 use super::judge::Verdict;
 use super::made::State;
 
-/// What cases of one kind came to.
+/// Totals of the cases of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Copies of the structure.
     pub copies: usize,
-    /// How many cases.
+    /// Number of cases.
     pub cases: u64,
-    /// Of them, those that hit every copy of something.
+    /// Cases that hit every copy of a structure.
     pub every_copy: u64,
-    /// Volumes that opened.
+    /// Volumes that were opened.
     pub opened: u64,
-    /// Volumes that did not.
+    /// Volumes that were refused.
     pub refused: u64,
-    /// Of them, those of which a copy of everything was left that has copies.
+    /// Refused volumes of which a copy of everything was left that has copies.
     pub refused_with_copies: u64,
     /// Bytes that could not be read, of all volumes together.
     pub lost_bytes: u64,
-    /// Most of one volume.
+    /// Most bytes that could not be read of one volume.
     pub most_lost_bytes: u64,
-    /// Bytes that were as they had been earlier.
+    /// Bytes that held older content.
     pub stale_bytes: u64,
-    /// Bytes that were never written there.
+    /// Bytes that held something that was never written there.
     pub wrong_bytes: u64,
     /// Cases with a fault.
     pub faults: u64,
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// Rows by the kind of damage, how the volume was left, and what was hit.
+/// Rows by the kind of damage, the state of the volume, and the structures that were hit.
 #[derive(Clone, Debug, Default)]
 pub struct Table(pub BTreeMap<(How, &'static str, String), Row>);
 
@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    /// All rows of one kind together.
+    /// Gives the sum of all rows of one kind.
     #[must_use]
     pub fn sum(&self, how: How, state: State) -> Row {
         let mut sum = Row::default();

@@ -1,12 +1,12 @@
-//! How the life of a volume begins: it is made, perhaps not at the first attempt, and what it holds
-//! then is looked at.
+//! Beginning of a volume's life: it is made, perhaps not at the first attempt, and its content is
+//! checked.
 
 use block::Store;
 use layers::{Driver, Stack};
 
 use crate::{CrashDevices, Dice, Subject, Value, Wrong};
 
-/// The power goes while a volume is made: whatever is left is opened or refused, and can be
+/// Cuts the power while a volume is made: whatever is left must be opened or refused, and can be
 /// formatted.
 pub(super) fn cut_while_formatting(
     subject: &Subject,
@@ -22,8 +22,8 @@ pub(super) fn cut_while_formatting(
     let _ = subject.open(seed, device);
 }
 
-/// A volume that was just made holds zeros, or what the device holds in the same place: nothing
-/// that another volume kept elsewhere.
+/// Judges a volume that was just made: it must hold zeros, or what the device holds in the same
+/// place, and nothing that another volume kept elsewhere.
 pub(super) fn judge_new(
     subject: &Subject,
     device: &mut CrashDevices,
@@ -45,9 +45,9 @@ pub(super) fn judge_new(
     Ok(())
 }
 
-/// A layer that keeps its headers in the last bytes of pages wants those zero, and makes them so
-/// when a part of a page is written: what another volume left there has to be written over first.
-/// Whether there was any.
+/// Overwrites what another volume left at the ends of pages; returns true if there was any. A layer
+/// that keeps its headers there wants those bytes zero, and makes them so when a part of a page is
+/// written.
 pub(super) fn write_over_ends(
     subject: &Subject,
     stack: &mut Stack,

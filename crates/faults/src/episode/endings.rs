@@ -1,5 +1,5 @@
-//! How a link of an episode ends, and what is tried meanwhile as if it ended: the power goes, or
-//! the process is killed.
+//! End of a link of an episode: the power goes, or the process is killed. Both are also tried in
+//! the middle of a link, as if it ended there.
 
 use layers::Stack;
 
@@ -7,8 +7,8 @@ use super::{MOST_READS, Running, read_all};
 use crate::{CrashDevices, ErrorPlan, Wrong};
 
 impl Running<'_> {
-    /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for
-    /// good.
+    /// Tries what a power cut now would leave, and goes on as if nothing had happened; now and then
+    /// the cut is for good.
     pub(super) fn try_cut(&mut self) -> Result<(), Wrong> {
         if self.dice.chance(0.2 / self.options.operations as f64) {
             self.is_out = true;
@@ -54,7 +54,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Opens what a cut left; the power may go meanwhile, or commands fail, and then once more.
+    /// Opens what a cut left; tries again if the power goes or commands fail meanwhile.
     fn recover(&mut self, device: &mut CrashDevices) -> Result<Stack, Wrong> {
         for _ in 0..3 {
             self.tally.cuts += 1;
@@ -109,7 +109,7 @@ impl Running<'_> {
             .map_err(|error| Wrong(format!("cannot be recovered: {error}")))
     }
 
-    /// The power goes, the volume is recovered, and goes on from what is there.
+    /// Cuts the power, recovers the volume, and goes on from what is there.
     pub(super) fn cut_for_good(&mut self) -> Result<(), Wrong> {
         let (mut device, _) = self.take_parts();
         self.tally.errors += u64::from(device.has_failed() || self.has_failed_between());
@@ -133,13 +133,13 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Not after a fault: what a flush covers is another matter then, and no layer can tell by
-    /// reading.
+    /// Returns true if a kill may be tried: not after a fault, as a later flush does not cover then
+    /// what it should, and no layer can tell by reading.
     fn may_be_killed(&mut self) -> bool {
         self.options.with_kills && !self.has_failed()
     }
 
-    /// How a link ends.
+    /// Ends a link, by a kill or a power cut.
     pub(super) fn end_link(&mut self) -> Result<(), Wrong> {
         if self.may_be_killed() && self.dice.chance(0.4) {
             self.kill_for_good()?;
@@ -195,7 +195,7 @@ impl Running<'_> {
     }
 
     /// Opens what a killed process left in the device and its cache. It may be killed again
-    /// meanwhile; none if the power goes.
+    /// meanwhile; gives none if the power goes.
     fn reopen(&mut self, device: &mut CrashDevices) -> Result<Option<Stack>, Wrong> {
         let cannot = |error: layers::LayerError| Wrong(format!("cannot be opened: {error}"));
         if self.recovery_writes > 0 && self.dice.chance(0.5) {
@@ -214,7 +214,7 @@ impl Running<'_> {
         self.subject.open(self.seed, device).map(Some).map_err(cannot)
     }
 
-    /// The process is killed, and the volume goes on from what is in the device and its cache.
+    /// Kills the process; the volume goes on from what is in the device and its cache.
     fn kill_for_good(&mut self) -> Result<(), Wrong> {
         let (mut device, _) = self.take_parts();
         device.kill();

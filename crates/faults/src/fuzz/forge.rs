@@ -1,5 +1,5 @@
 //! Forged structures: a field is changed and the checksum mended, so that recovery gets past it.
-//! Of formats it knows no more than where checksums are: docs/formats/stable_buffer.md,
+//! It knows no more of the formats than where checksums are: docs/formats/stable_buffer.md,
 //! log_volume.md, replicas.md and checksums.md.
 
 use twox_hash::XxHash3_64;
@@ -9,7 +9,7 @@ use crate::Dice;
 /// Bytes of a slot's header in a stable buffer, and those that its checksum covers.
 const SLOT_HEADER: usize = 48;
 const SLOT_COVERED: usize = 40;
-/// Bytes of a header that have a checksum of their own, and where that is.
+/// Bytes of a slot's header that have a checksum of their own, and its place.
 const SLOT_OWN: std::ops::Range<usize> = 12..16;
 /// Bytes of its superblock that the checksum covers.
 const BUFFER_COVERED: usize = 56;
@@ -20,7 +20,7 @@ const LOG_SUPERBLOCK: usize = 64;
 /// Pages of the longest structure of a log.
 const MOST_PAGES: usize = 8;
 
-/// Something with a checksum.
+/// A structure with a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Structure {
     /// The checksum behind what it covers.
@@ -41,7 +41,7 @@ fn half(image: &[u8], at: usize) -> usize {
 }
 
 impl Structure {
-    /// Its bytes that are worth changing.
+    /// Gives the bytes that are worth changing.
     const fn fields(self) -> std::ops::Range<usize> {
         match self {
             Self::Behind { at, covered } => at..at + covered,
@@ -50,7 +50,7 @@ impl Structure {
         }
     }
 
-    /// Where its checksum is, and what it should be.
+    /// Gives the place of the checksum, and its right value.
     fn checksum(self, image: &[u8]) -> (usize, u64) {
         match self {
             Self::Behind { at, covered } => {
@@ -81,7 +81,7 @@ pub(super) struct Forge {
 }
 
 impl Forge {
-    /// Those that are sound.
+    /// Finds the structures that are sound.
     pub fn new(image: &[u8], sector_bytes: usize) -> Self {
         let mut structures = Vec::new();
         let (mut volume, mut log_page, mut slot_page, mut buffer) = (0, 0, 0, 0);
@@ -144,12 +144,12 @@ impl Forge {
         Self { structures }
     }
 
-    /// How many there are.
+    /// Gives the number of structures.
     pub const fn len(&self) -> usize {
         self.structures.len()
     }
 
-    /// Changes a field of one, and mends its checksum.
+    /// Changes a field of one structure, and mends its checksum.
     pub fn change(&self, image: &mut [u8], wild: &[u64], dice: &mut Dice) {
         if self.structures.is_empty() {
             return;

@@ -14,41 +14,41 @@ use crate::episode::MOST_READS;
 use crate::workload::{Act, Workload};
 use crate::{CrashDevice, Dice, Loss, Manners, Media, Subject, Value, Wrong};
 
-/// What a device held at several times of a volume's life, and what it held of another volume.
+/// Images of a device at several times of a volume's life, and one of another volume.
 #[derive(Clone, Debug)]
 pub struct Images {
     limits: Limits,
     seed: u64,
-    /// Of this volume, from the oldest on.
+    /// Images of this volume, from the oldest on.
     own: Vec<Vec<u8>>,
-    /// Of another.
+    /// Image of another volume.
     other: Vec<u8>,
-    /// What has a checksum in each of its own.
+    /// Structures with a checksum in each image of this volume.
     forges: Vec<Forge>,
 }
 
-/// A step of trying an image.
+/// Step of trying an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// It is about to be opened.
+    /// The image is about to be opened.
     Opening,
-    /// It was opened or refused.
+    /// The image was opened or refused.
     Opened,
 }
 
-/// What became of mutilated images.
+/// Counts of mutilated images, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes {
-    /// Images.
+    /// Images that were tried.
     pub tried: u64,
-    /// Those that were opened, and then read and written.
+    /// Images that were opened, and then read and written.
     pub opened: u64,
-    /// Those that were refused with an error.
+    /// Images that were refused with an error.
     pub refused: u64,
 }
 
 impl Images {
-    /// Volumes that were formatted and written.
+    /// Formats and writes the volumes.
     ///
     /// # Errors
     /// [`Wrong`] if that fails.
@@ -60,13 +60,13 @@ impl Images {
         Ok(Self { limits: subject.limits(), seed, own, other, forges })
     }
 
-    /// Structures with a checksum in the image that has most of them.
+    /// Gives the number of structures with a checksum in the image that has most of them.
     #[must_use]
     pub fn structures(&self) -> usize {
         self.forges.iter().map(Forge::len).max().unwrap_or(0)
     }
 
-    /// One of them, mutilated.
+    /// Gives one of the images, mutilated.
     #[must_use]
     pub fn mutilate(&self, dice: &mut Dice) -> Vec<u8> {
         let number = dice.below(self.own.len());
@@ -82,7 +82,7 @@ impl Images {
         image
     }
 
-    /// Numbers that are none.
+    /// Gives numbers that are likely to be wrong: limits of types and of the device.
     const fn wild(&self) -> [u64; 14] {
         let bytes = self.limits.capacity_bytes;
         [
@@ -106,7 +106,7 @@ impl Images {
     fn change(&self, image: &mut [u8], dice: &mut Dice) {
         let size = self.limits.sector_bytes as usize;
         let sectors = image.len() / size;
-        // What lies first is what is read first: half of the changes go there.
+        // The first structures are read first: half of the changes go there.
         let at = if dice.chance(0.5) { dice.below(sectors.min(16)) } else { dice.below(sectors) };
         let most = if dice.chance(0.5) { 1 } else { (sectors - at).min(64) };
         let count = 1 + dice.below(most);
@@ -149,8 +149,8 @@ impl Images {
         }
     }
 
-    /// Opens an image; where that goes, reads it all and writes on it. `told` hears when opening
-    /// begins and when it has ended, well or not.
+    /// Opens an image; if that succeeds, reads all of it and writes to it. `told` hears when
+    /// opening begins and when it has ended, well or not.
     ///
     /// # Errors
     /// [`Wrong`] if something panics, or more is read than makes sense.
@@ -180,8 +180,7 @@ impl Images {
             match opened {
                 Ok(mut stack) => {
                     outcomes.opened += 1;
-                    // What is forged may well fail to be read, or be full: it only has to do so
-                    // without a panic.
+                    // Reads of a forged volume may fail, and it may be full, but nothing may panic.
                     let mut driver = Driver::new(&mut device, &mut stack);
                     let _ = write_on(subject, &mut Store::new(&mut driver), dice, 60, 1 << 40);
                     Ok(())
@@ -203,7 +202,7 @@ impl Images {
     }
 }
 
-/// Images of a volume that is written on between them.
+/// Gives images of a volume that is written between them.
 fn grow(subject: &Subject, seed: u64, images: usize) -> Result<Vec<Vec<u8>>, Wrong> {
     let limits = subject.limits();
     let media = Media::new(
@@ -231,7 +230,7 @@ fn grow(subject: &Subject, seed: u64, images: usize) -> Result<Vec<Vec<u8>>, Wro
     Ok(grown)
 }
 
-/// Reads all, and then does something at random, one thing after the other.
+/// Reads all, and then does random things, one after the other.
 fn write_on(
     subject: &Subject,
     volume: &mut Store<'_>,

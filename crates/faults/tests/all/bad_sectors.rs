@@ -1,11 +1,11 @@
-//! The short form of `examples/bad_sectors.rs`: of the cases of each stack a few, each time others.
+//! The short form of `examples/bad_sectors.rs`: a few cases of each stack, others each time.
 
 use faults::Subject;
 use faults::bad_sectors::{
     Damage, Damaged, Made, Opened, Row, State, Table, Wanted, cases, of_subject, subjects,
 };
 
-/// Of so many cases one is tried.
+/// Number of cases of which one is tried.
 const OF: usize = 40;
 
 /// Tries the cases of a few stacks; a fault fails the test.
@@ -49,7 +49,7 @@ fn no_bad_sector_and_no_flipped_bit_gives_wrong_bytes() {
     }
 }
 
-/// What is lost can be written again, and is there when the volume is opened once more. Not where
+/// Lost bytes can be written again, and are there when the volume is opened once more. Not where
 /// one bad sector takes two copies that lie in neighbouring pages smaller than it, nor where the
 /// only slot of a buffer is bad, nor where a layer's own area lies in another's bad page.
 #[test]

@@ -1,6 +1,7 @@
 //! Bugs that were planted on purpose are found, and where there are none, none is found.
 
 use faults::{Bug, Options, Subject, campaign};
+use layers::HolesFlaw;
 
 /// Cuts within which each is found from this seed: what was measured, three times over.
 const SEED: u64 = 1;
@@ -16,6 +17,20 @@ fn every_planted_bug_is_found() {
         let found = campaign(&Subject::planted(bug), &options(), SEED, WITHIN, &mut |_, _| true);
         assert!(found.is_err(), "{bug:?} is not found by {WITHIN} cuts");
     }
+}
+
+/// Each order that `holes` keeps is one that would be missed.
+#[test]
+fn every_order_that_holes_leave_out_is_found() {
+    let flaws =
+        [HolesFlaw::ClearsEarly, HolesFlaw::ClearsLate, HolesFlaw::TrimsEarly, HolesFlaw::Shares];
+    for flaw in flaws {
+        let found = campaign(&Subject::holes(flaw), &options(), SEED, WITHIN, &mut |_, _| true);
+        assert!(found.is_err(), "{flaw:?} is not found by {WITHIN} cuts");
+    }
+    let honest = Subject::holes(HolesFlaw::None);
+    campaign(&honest, &options(), SEED, WITHIN, &mut |_, _| true)
+        .unwrap_or_else(|fault| panic!("the honest one: {}", fault.what));
 }
 
 /// A commit of a log whose area lies on another device: its pages are durable on the one, and the

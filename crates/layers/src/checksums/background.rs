@@ -1,6 +1,6 @@
-//! Passes while nothing else is to be done: over all pages, each of which is held against its
-//! checksum before anybody needs it; and over the pages of unsure regions, which get checksums that
-//! agree with them.
+//! Background passes, while there is nothing else to do: one over all pages, which checks each
+//! against its checksum before anybody needs it; and one over the pages of unsure regions, which
+//! makes their checksums agree with them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,28 +17,28 @@ use crate::{Actions, Command, Data, Failure, ScrubState};
 /// Longest read, in bytes.
 pub const READ_BYTES: u32 = 128 << 10;
 
-/// Pages that are looked at in one call, of which nothing is known: reading the table alone takes
+/// Pages without a known checksum that are passed over in one call: reading the table alone takes
 /// time.
 const MOST_SKIPPED: u64 = 1 << 20;
 
-/// The state of both.
+/// State of both passes.
 #[derive(Debug)]
 pub struct Background {
-    /// The page that a pass over all looks at next; none if there is none.
+    /// Next page of a pass over all pages; none if there is no pass.
     scrub: Option<u64>,
-    /// Unsure regions, and the page of the first that comes next.
+    /// Unsure regions, and the next page of the first of them.
     settle: VecDeque<u32>,
     at: u64,
-    /// A page of that region could not be read or written: it stays unsure.
+    /// True if a page of that region could not be read or written: it stays unsure.
     has_failed: bool,
     /// Pages that could not be read with others: each alone, and the number of the try.
     again: VecDeque<(Whose, u64, u32)>,
     is_reading: bool,
-    /// The number of the try of what is being read.
+    /// Number of the try of the read under way.
     tries: u32,
-    /// Nothing is done until the host writes again.
+    /// True if nothing is done until the host writes again.
     is_resting: bool,
-    /// It was asked to end once: it never reads as fast as it can.
+    /// True if it was asked to end once: then it never reads as fast as it can.
     is_slow: bool,
     unread: Unread,
     pace: Pace,
@@ -54,7 +54,7 @@ impl Background {
             again: VecDeque::new(),
             is_reading: false,
             tries: 1,
-            // Who opens a stack does not wait for it.
+            // Opening a stack does not wait for it.
             is_resting: true,
             is_slow: false,
             unread: Unread::default(),
@@ -62,7 +62,7 @@ impl Background {
         }
     }
 
-    /// A pass over all pages, and over those of regions that are unsure still.
+    /// Begins a pass over all pages, and one over those of regions that are still unsure.
     pub fn begin(&mut self, unsure: Vec<u32>, now: Nanos) {
         self.scrub = Some(0);
         self.doubt(unsure);
@@ -71,21 +71,21 @@ impl Background {
         self.pace.waits(now);
     }
 
-    /// Passes over all pages end where they are, and nothing is read until the host writes.
+    /// Ends passes over all pages where they are, and reads nothing until the host writes.
     pub fn rest(&mut self) {
         self.scrub = None;
         self.again.retain(|(whose, ..)| *whose == Whose::Settle);
         (self.is_resting, self.is_slow) = (true, true);
     }
 
-    /// Nothing is read any more.
+    /// Ends all passes for good.
     pub fn give_up(&mut self) {
         self.scrub = None;
         self.settle.clear();
         self.again.clear();
     }
 
-    /// The host writes: the layer is not about to be closed.
+    /// Notes that the host writes: the layer is not about to be closed.
     pub const fn goes_on(&mut self, now: Nanos) {
         if self.is_resting {
             self.is_resting = false;
@@ -93,13 +93,13 @@ impl Background {
         }
     }
 
-    /// These regions are unsure now, all of them, whatever was read or written of them before.
+    /// Makes these regions, and no others, unsure, whatever was read or written of them before.
     pub fn doubt(&mut self, regions: Vec<u32>) {
         (self.settle, self.at, self.has_failed) = (regions.into(), 0, false);
         self.again.retain(|(whose, ..)| *whose == Whose::Scrub);
     }
 
-    /// Pages that the last pass could not read.
+    /// Gives the pages that the last pass could not read.
     pub fn unread(&self) -> impl Iterator<Item = u64> {
         self.unread.pages()
     }
@@ -109,14 +109,14 @@ impl Background {
         !(self.is_resting || self.is_reading || is_done)
     }
 
-    /// When it goes on though the host leaves no time for it.
+    /// Gives the time when it goes on though the host leaves no time for it.
     pub fn wakes_at(&self) -> Option<Nanos> {
         self.has_work().then(|| self.pace.next())
     }
 }
 
 impl Checksums {
-    /// Its time has come, whatever else is under way.
+    /// Reads if the time for it has come, whatever else is under way.
     pub(super) fn background_wakes(&mut self, now: Nanos) {
         if self.background.wakes_at().is_some_and(|at| at <= now) {
             let bytes = self.add_background_read(now) * self.page_bytes();
@@ -127,13 +127,13 @@ impl Checksums {
         }
     }
 
-    /// Nothing else is to be done. Whether there is something to read.
+    /// Reads in idle time; returns true if there was something to read.
     pub(super) fn read_in_background(&mut self, now: Nanos) -> bool {
         let may_read = !self.background.is_slow && self.background.has_work();
         may_read && self.add_background_read(now) > 0
     }
 
-    /// Pages of the next read, if there is one.
+    /// Adds the next read, if there is one; returns its number of pages.
     fn add_background_read(&mut self, now: Nanos) -> u64 {
         let alone = self.background.again.pop_front();
         self.background.tries = alone.map_or(1, |(_, _, tries)| tries);
@@ -150,8 +150,8 @@ impl Checksums {
         count
     }
 
-    /// Pages side by side whose checksums are known, from the first one of them on, as many as are
-    /// read at a time.
+    /// Gives the first run of pages side by side whose checksums are known, no longer than one
+    /// read.
     fn known_run(&self, pages: Range<u64>) -> Option<Range<u64>> {
         let most = u64::from(READ_BYTES.min(self.below.most_bytes)) / self.page_bytes();
         let first = pages.clone().find(|&page| self.table.is_known(page))?;
@@ -198,9 +198,9 @@ impl Checksums {
         None
     }
 
-    /// Pages of an unsure region were read: what differs is written once more, as it may still
-    /// change if nobody says that it shall be what it is; all of them are if a flush failed. Zeros
-    /// are what trims leave.
+    /// Settles pages of an unsure region that were read: those that differ are written once more,
+    /// as they may still change on the device until they are; all of them are if a flush failed.
+    /// Pages of zeros count as trimmed.
     pub(super) fn settle(&mut self, key: u32, now: Nanos, actions: &mut Actions) {
         let size = self.page_bytes() as usize;
         let task = &mut self.tasks[key as usize];
@@ -239,7 +239,7 @@ impl Checksums {
         }
     }
 
-    /// Pages that differed were written once more.
+    /// Notes that pages that differed were written once more.
     pub(super) fn written_again(
         &mut self,
         key: u32,
@@ -265,13 +265,13 @@ impl Checksums {
         }
     }
 
-    /// Pages of a pass were read, or could not be.
+    /// Notes that pages of a pass were read, or could not be.
     pub(super) fn background_ended(&mut self, task: &Task) {
         self.background.is_reading = false;
         let Task { whose, pages, failure, sums, .. } = task;
         let (is_read, tries) = (!sums.is_empty(), self.background.tries);
         let is_alone = pages.end - pages.start == 1;
-        // With a pass that was given up meanwhile its tries end, too.
+        // The tries of a pass that was ended meanwhile end, too.
         let goes_on = *whose == Whose::Settle || !self.background.is_resting;
         let mut is_given_up = failure.is_some();
         if !is_read && (tries < TRIES || !is_alone) && goes_on && self.poison.is_none() {
@@ -290,7 +290,7 @@ impl Checksums {
         }
     }
 
-    /// How far a pass over all is.
+    /// Gives the progress of a pass over all pages.
     pub(super) fn scrub_state(&self) -> ScrubState {
         let pages = self.superblock.geometry.pages;
         let is_read = self.background.scrub.is_some() && self.background.is_reading;

@@ -1,4 +1,4 @@
-//! What lies on the device: the superblock, the marks and the blocks of checksums, byte by byte as
+//! Format on the device: the superblock, the marks and the blocks of checksums, byte by byte as
 //! `docs/formats/checksums.md` draws them.
 
 use bytes::{Buf, BufMut};
@@ -10,32 +10,32 @@ use crate::{LayerError, Limits};
 const SUPERBLOCK_MAGIC: [u8; 8] = *b"FWCHKSUM";
 const BLOCK_MAGIC: [u8; 8] = *b"FWCHKBLK";
 const MARKS_MAGIC: [u8; 8] = *b"FWCHKMRK";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Bytes of the superblock.
 const SUPERBLOCK_BYTES: usize = 56;
 /// Bytes before the checksums of a block, and before the bits of a sector of marks.
 const HEADER_BYTES: usize = 32;
 
-/// Where everything lies.
+/// Places of all structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes below.
     pub capacity_bytes: u64,
-    /// Of the device.
+    /// Bytes of a sector of the device.
     pub sector_bytes: u32,
     /// Bytes of a page.
     pub page_bytes: u32,
     /// Bytes of a block of checksums.
     pub block_bytes: u32,
-    /// Pages.
+    /// Number of pages.
     pub pages: u64,
 }
 
 impl Geometry {
-    /// The area at the end of what is below, with as many pages before it as there may be.
+    /// Places the area at the end of the device, with as many pages before it as fit.
     ///
     /// # Errors
-    /// [`LayerError::TooSmall`] if there is not one.
+    /// [`LayerError::TooSmall`] if not one page fits.
     pub fn at_end(limits: Limits, page_bytes: u32, block_bytes: u32) -> Result<Self, LayerError> {
         let Limits { capacity_bytes, sector_bytes, .. } = limits;
         let of = |pages| Self { capacity_bytes, sector_bytes, page_bytes, block_bytes, pages };
@@ -58,43 +58,43 @@ impl Geometry {
             + u64::from(self.sector_bytes)
     }
 
-    /// Bytes that can be addressed from above.
+    /// Gives the bytes that can be addressed from above.
     pub fn homes_bytes(&self) -> u64 {
         self.pages * u64::from(self.page_bytes)
     }
 
-    /// Checksums of a block: pages of a region.
+    /// Gives the checksums of a block, which are the pages of a region.
     pub const fn region_pages(&self) -> u64 {
         (self.block_bytes as u64 - HEADER_BYTES as u64) / 4
     }
 
-    /// Regions: blocks of checksums.
+    /// Gives the number of regions, which is that of blocks of checksums.
     pub const fn regions(&self) -> u64 {
         self.pages.div_ceil(self.region_pages())
     }
 
-    /// The pages of a region.
+    /// Gives the pages of a region.
     pub fn pages_of(&self, region: u32) -> std::ops::Range<u64> {
         let first = u64::from(region) * self.region_pages();
         first..(first + self.region_pages()).min(self.pages)
     }
 
-    /// Regions of a sector of marks, which has two bits for each.
+    /// Gives the regions of a sector of marks, which has two bits for each.
     pub const fn marks_of_sector(&self) -> u64 {
         (self.sector_bytes as u64 - HEADER_BYTES as u64) * 4
     }
 
-    /// Sectors of marks.
+    /// Gives the number of sectors of marks.
     pub const fn mark_sectors(&self) -> u64 {
         self.regions().div_ceil(self.marks_of_sector())
     }
 
-    /// First byte of the area: the superblock, which has a block to itself.
+    /// Gives the first byte of the area: the superblock, which has a block to itself.
     pub fn area_offset(&self) -> u64 {
         self.homes_bytes().next_multiple_of(u64::from(self.block_bytes))
     }
 
-    /// First byte of a sector of marks.
+    /// Gives the first byte of a sector of marks.
     pub fn marks_offset(&self, sector: u32) -> u64 {
         self.area_offset()
             + u64::from(self.block_bytes)
@@ -105,34 +105,43 @@ impl Geometry {
         self.marks_offset(self.mark_sectors() as u32).next_multiple_of(u64::from(self.block_bytes))
     }
 
-    /// First byte of a region's block of checksums.
+    /// Gives the first byte of a region's block of checksums.
     pub fn block_offset(&self, region: u32) -> u64 {
         self.blocks_offset() + u64::from(region) * u64::from(self.block_bytes)
     }
 
-    /// First byte of the superblock's copy.
+    /// Gives the first byte of the superblock's copy.
     pub const fn last_sector(&self) -> u64 {
         last_sector(self.capacity_bytes, self.sector_bytes)
     }
 }
 
-/// First byte of the last whole sector.
+/// Gives the first byte of the last whole sector.
 pub const fn last_sector(capacity_bytes: u64, sector_bytes: u32) -> u64 {
     let sector = sector_bytes as u64;
     (capacity_bytes / sector).saturating_sub(1) * sector
 }
 
-/// Whose table it is, and where.
+/// Reason why a sector is no superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoSuperblock {
+    /// The superblock is of an earlier version of the format.
+    Older(u16),
+    /// The sector holds no superblock, or a damaged one.
+    Other(String),
+}
+
+/// Superblock: identity of the table, and its places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Drawn when it was made.
+    /// Identity, drawn when the table was made.
     pub identity: u64,
-    /// Where everything lies.
+    /// Places of all structures.
     pub geometry: Geometry,
 }
 
 impl Superblock {
-    /// Its sector.
+    /// Writes the superblock into a sector.
     pub fn to_sector(self) -> Vec<u8> {
         let Geometry { capacity_bytes, sector_bytes, page_bytes, block_bytes, pages } =
             self.geometry;
@@ -153,26 +162,30 @@ impl Superblock {
         bytes
     }
 
-    /// What a sector says.
+    /// Reads the superblock from a sector.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub fn from_sector(bytes: &[u8], limits: Limits) -> Result<Self, String> {
+    /// [`NoSuperblock`] with the reason.
+    pub fn from_sector(bytes: &[u8], limits: Limits) -> Result<Self, NoSuperblock> {
+        let other = |reason: &str| Err(NoSuperblock::Other(reason.to_owned()));
         if bytes.iter().all(|&byte| byte == 0) {
-            return Err("there are zeros".to_owned());
+            return other("there are zeros");
         }
         let mut fields = &bytes[8..];
         let mut magic = [0; 8];
         fields.copy_to_slice(&mut magic);
         if magic != SUPERBLOCK_MAGIC {
-            return Err("something else is there".to_owned());
+            return other("something else is there");
         }
         let version = fields.get_u16_le();
-        if version != VERSION {
-            return Err(format!("its version is {version}, and {VERSION} is known here"));
-        }
         if !is_sealed(0, bytes) {
-            return Err("its checksum is another".to_owned());
+            return other("its checksum is another");
+        }
+        if version < VERSION {
+            return Err(NoSuperblock::Older(version));
+        }
+        if version > VERSION {
+            return other(&format!("its version is {version}, and {VERSION} is known here"));
         }
         fields.advance(2);
         let sector_bytes = fields.get_u32_le();
@@ -181,7 +194,7 @@ impl Superblock {
         let identity = fields.get_u64_le();
         let geometry = Geometry { capacity_bytes, sector_bytes, page_bytes, block_bytes, pages };
         if sector_bytes != limits.sector_bytes || capacity_bytes != limits.capacity_bytes {
-            return Err(format!(
+            return other(&format!(
                 "it is of a device of {capacity_bytes} bytes in sectors of {sector_bytes}, and \
                  this one has {} in sectors of {}",
                 limits.capacity_bytes, limits.sector_bytes
@@ -195,11 +208,12 @@ impl Superblock {
             && page_bytes.max(block_bytes) <= limits.most_bytes;
         match is_of_pages.then(|| Geometry::at_end(limits, page_bytes, block_bytes)) {
             Some(Ok(right)) if right == geometry => Ok(Self { identity, geometry }),
-            _ => Err("its fields do not go together".to_owned()),
+            _ => other("its fields do not go together"),
         }
     }
 
-    /// Seed of the checksums in a block: of another region's, or of another volume's, they differ.
+    /// Gives the seed of the checksums in a block: it differs from that of other regions and
+    /// volumes.
     pub const fn seed_of(&self, number: u64) -> u64 {
         self.identity ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
@@ -219,7 +233,7 @@ impl Superblock {
             && is_sealed(self.identity, bytes)
     }
 
-    /// The block of a region with these checksums.
+    /// Gives the block of a region with these checksums.
     pub fn to_block(self, region: u32, sums: &[u32]) -> Vec<u8> {
         let size = self.geometry.block_bytes as usize;
         let mut bytes = self.structure(BLOCK_MAGIC, region, size);
@@ -229,8 +243,8 @@ impl Superblock {
         bytes
     }
 
-    /// Puts the checksums of a block into `sums`, as far as that goes. Whether the block is one
-    /// that was written; one of zeros was not yet, and has no checksum.
+    /// Copies the checksums of a block into `sums`, as many as fit; returns true if the block is
+    /// valid. A block of zeros was not written yet, and has no checksum.
     pub fn take_block(&self, region: u32, bytes: &[u8], sums: &mut [u32]) -> bool {
         if bytes.iter().all(|&byte| byte == 0) {
             return true;
@@ -243,7 +257,7 @@ impl Superblock {
         is_right
     }
 
-    /// A sector of marks with these bits.
+    /// Gives a sector of marks with these bits.
     pub fn to_marks(self, sector: u32, bits: &[u8]) -> Vec<u8> {
         let size = self.geometry.sector_bytes as usize;
         let mut bytes = self.structure(MARKS_MAGIC, sector, size);
@@ -253,7 +267,7 @@ impl Superblock {
         bytes
     }
 
-    /// The bits of a sector of marks; none if it is not one that was written.
+    /// Gives the bits of a sector of marks; none if it was not written as one.
     pub fn marks<'a>(&self, sector: u32, bytes: &'a [u8]) -> Option<&'a [u8]> {
         self.is_structure(MARKS_MAGIC, sector, bytes).then(|| &bytes[HEADER_BYTES..])
     }
@@ -292,8 +306,13 @@ mod tests {
         let superblock = Superblock { identity: 77, geometry };
         let sector = superblock.to_sector();
         assert_eq!(Superblock::from_sector(&sector, limits(1 << 22)), Ok(superblock));
-        let other = Superblock::from_sector(&sector, limits(1 << 21)).unwrap_err();
+        let other = format!("{:?}", Superblock::from_sector(&sector, limits(1 << 21)));
         assert!(other.contains("and this one has 2097152"), "{other}");
+        let mut older = sector;
+        older[16] = 1;
+        seal(0, &mut older);
+        let older = Superblock::from_sector(&older, limits(1 << 22));
+        assert_eq!(older, Err(NoSuperblock::Older(1)));
         let mut sums = [0; 3];
         let block = superblock.to_block(5, &[1, 2, 3]);
         assert!(superblock.take_block(5, &block, &mut sums) && sums == [1, 2, 3]);

@@ -1,8 +1,9 @@
-//! Which regions are marked on the device, as pages of them may be written: without I/O.
+//! Marks of regions on the device whose pages may be written: without I/O.
 //!
-//! A region's mark is durable before a page of it is written, and says so before one is trimmed. It
-//! is taken away when the region's block of checksums is durable, together with all that was
-//! written before, and nothing was written since.
+//! A region's mark is durable before a page of it is written, and tells of trims before a page is
+//! trimmed. It is cleared when the region's block of checksums is durable, together with all that
+//! was written before, and nothing was written since. A region without a checksum needs no block:
+//! it is marked as void instead, so that a long trim costs bits.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use units::Nanos;
 
 use super::disk::{Geometry, Superblock};
 
-/// Regions whose marks are taken away together.
+/// Regions whose marks are cleared together.
 pub const BATCH: usize = 64;
 /// Most bytes in memory for a region: its state, and places in lists.
 pub const REGION_BYTES: u64 = size_of::<Region>() as u64 + 96;
@@ -21,59 +22,66 @@ enum State {
     /// Not marked: nothing is written to it.
     #[default]
     Clean,
-    /// Its mark is on the way.
+    /// Its mark is being written.
     Marking,
     /// Its mark is durable.
     Marked,
-    /// The same, and its block of checksums is on the way.
+    /// Its mark is durable, and its block of checksums is being written.
     Closing,
-    /// Its mark is being taken away.
+    /// Its mark is being cleared.
     Unmarking,
 }
 
-/// Whether a region's mark says that pages of it were trimmed: what those hold may change with each
-/// read, so that after a crash no page of it can be taken for what a checksum says.
+/// Note in a region's mark that pages of it were trimmed: their content may change with each read,
+/// so that after a crash no page of the region can be judged by its checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Trims {
     #[default]
     None,
-    /// That is on the way.
+    /// The note is being written.
     Marking,
     Marked,
 }
 
-/// A region that is marked, and whether pages of it were trimmed.
+/// A region that is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Its number.
+    /// Number of the region.
     pub region: u32,
-    /// Pages of it were trimmed, or are about to be.
+    /// True if pages of it were trimmed, or are about to be.
     pub has_trims: bool,
 }
 
 impl Mark {
-    /// Its two bits on the device: 1 marked, 2 with trims.
+    /// Gives its two bits on the device: 1 marked, 3 with trims.
     pub const fn bits(has_trims: bool) -> u8 {
         if has_trims { 3 } else { 1 }
     }
 }
 
+/// The two bits of a region that is not marked and whose pages have no checksums, whatever its
+/// block says.
+pub const VOID: u8 = 2;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     state: State,
     trims: Trims,
-    /// Its pages may differ from their checksums, as it was marked when it was opened, or as a
-    /// flush failed.
+    /// True if its pages may differ from their checksums: it was marked when the layer was opened,
+    /// or a flush failed.
     is_unsure: bool,
-    /// All its pages have to be written once more, whatever they hold.
+    /// True if all its pages have to be written once more, whatever they hold.
     is_rewritten: bool,
-    /// Its block could not be written: not before the next round.
+    /// True if its block could not be written: it is not tried before the next round.
     has_failed: bool,
-    /// It is in `queue` or `due`.
+    /// True if its block on the device is not valid for it: no page of it had a checksum when its
+    /// mark was cleared.
+    is_void: bool,
+    /// True if it is in `queue` or `due`.
     is_listed: bool,
     /// Writes that are under way or wait for its mark.
     writers: u32,
-    /// When it was last written.
+    /// Time of the last write.
     last: Nanos,
 }
 
@@ -83,45 +91,45 @@ struct MarkSector {
     bits: Vec<u8>,
     to_set: Vec<u32>,
     to_clear: Vec<u32>,
-    /// What the write that is under way sets and clears.
+    /// Marks that the write under way sets, and regions whose marks it clears.
     sent: Option<(Vec<Mark>, Vec<u32>)>,
 }
 
 /// A sector of marks to be written.
 #[derive(Debug)]
 pub struct MarkWrite {
-    /// Which.
+    /// Number of the sector.
     pub sector: u32,
-    /// Somebody waits until it is durable.
+    /// True if somebody waits until it is durable.
     pub is_fua: bool,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// See the module.
+/// State of all regions; see the module.
 #[derive(Debug)]
 pub struct Intent {
     superblock: Superblock,
     delay: Nanos,
     regions: Vec<Region>,
     sectors: Vec<MarkSector>,
-    /// Sectors of which something is to be set or cleared.
+    /// Sectors of marks that are to be changed.
     changed: Vec<u32>,
-    /// Tasks that wait for a region's mark, and whether they trim.
+    /// Tasks that wait for a region's mark, each with true if it trims.
     waiters: FxHashMap<u32, Vec<(u32, bool)>>,
     /// Regions that are marked and not unsure: each once, here or in `due`, or in a batch.
     queue: VecDeque<u32>,
-    /// Regions that nobody wrote to for long.
+    /// Regions that nobody has written to for long.
     due: VecDeque<u32>,
-    /// When to look for such.
+    /// Time of the next search for such regions.
     round: Option<Nanos>,
     marked: u64,
     unsure: u64,
 }
 
 impl Intent {
-    /// All regions clean, but those that are marked on the device.
-    pub fn new(superblock: Superblock, delay: Nanos, marked: &[Mark]) -> Self {
+    /// Makes all regions clean, except those that are marked on the device; `voids` are void.
+    pub fn new(superblock: Superblock, delay: Nanos, marked: &[Mark], voids: &[u32]) -> Self {
         let geometry = superblock.geometry;
         let bytes = geometry.marks_of_sector() as usize / 4;
         let sector = || MarkSector { bits: vec![0; bytes], ..MarkSector::default() };
@@ -148,6 +156,10 @@ impl Intent {
             };
             intent.put_bits(region);
         }
+        for &region in voids {
+            intent.regions[region as usize].is_void = true;
+            intent.put_bits(region);
+        }
         intent
     }
 
@@ -160,11 +172,12 @@ impl Intent {
         ((u64::from(region) / of_sector) as usize, (u64::from(region) % of_sector) as usize)
     }
 
-    /// Puts what a region is to be into the bits of its sector.
+    /// Puts the state of a region into the bits of its sector.
     fn put_bits(&mut self, region: u32) {
-        let Region { state, trims, .. } = self.regions[region as usize];
+        let Region { state, trims, is_void, .. } = self.regions[region as usize];
         let is_set = !matches!(state, State::Clean | State::Unmarking);
-        let value = if is_set { Mark::bits(trims != Trims::None) } else { 0 };
+        let unset = if is_void { VOID } else { 0 };
+        let value = if is_set { Mark::bits(trims != Trims::None) } else { unset };
         let (sector, place) = self.place(region);
         let (byte, shift) = (&mut self.sectors[sector].bits[place / 4], place % 4 * 2);
         let was_set = *byte >> shift & 1 == 1;
@@ -172,19 +185,19 @@ impl Intent {
         self.marked = self.marked + u64::from(is_set) - u64::from(was_set);
     }
 
-    /// Regions that are marked on the device, or about to be.
+    /// Gives the number of regions that are marked on the device, or about to be.
     pub const fn marked(&self) -> u64 {
         self.marked
     }
 
-    /// A task is about to write to a region, or to trim pages of it: whether it may at once. If
-    /// not, it waits for the mark.
+    /// Begins a write or trim of a task in a region; returns true if it may go on at once. If not,
+    /// it waits for the mark.
     pub fn begin_write(&mut self, region: u32, task: u32, trims: bool, now: Nanos) -> bool {
         let entry = &mut self.regions[region as usize];
         entry.writers += 1;
         entry.last = now;
         if entry.state == State::Closing {
-            // Its block will not have what comes now: it stays marked.
+            // Its block will not have the new checksums: it stays marked.
             entry.state = State::Marked;
         }
         if entry.state == State::Marked && (!trims || entry.trims == Trims::Marked) {
@@ -203,7 +216,7 @@ impl Intent {
         false
     }
 
-    /// A task that began to write to a region has ended.
+    /// Ends a write or trim of a task in a region.
     pub fn end_write(&mut self, region: u32, now: Nanos) {
         let entry = &mut self.regions[region as usize];
         entry.writers -= 1;
@@ -211,11 +224,16 @@ impl Intent {
     }
 
     fn mark(&mut self, region: u32) {
-        self.regions[region as usize].state = State::Marking;
+        let entry = &mut self.regions[region as usize];
+        entry.state = State::Marking;
+        if entry.is_void && entry.trims == Trims::None {
+            // After a crash its block would hold checksums from before the trim.
+            entry.trims = Trims::Marking;
+        }
         self.change(region, true);
     }
 
-    /// A mark is to be set or cleared.
+    /// Notes that a mark is to be set or cleared.
     fn change(&mut self, region: u32, sets: bool) {
         let (number, _) = self.place(region);
         let sector = &mut self.sectors[number];
@@ -226,7 +244,7 @@ impl Intent {
         list.push(region);
     }
 
-    /// A sector of marks that is to be written now.
+    /// Gives a sector of marks that is to be written now.
     pub fn next_write(&mut self) -> Option<MarkWrite> {
         let is_free = |sector: &u32| self.sectors[*sector as usize].sent.is_none();
         let place = self.changed.iter().position(is_free)?;
@@ -247,8 +265,8 @@ impl Intent {
         Some(MarkWrite { sector: number, is_fua, bytes })
     }
 
-    /// A sector of marks was written, or could not be. Tasks that waited for one of them, and
-    /// whether it is there now.
+    /// Notes that a sector of marks was written, or could not be. Gives the tasks that waited for
+    /// one of its marks, each with true if the mark is durable.
     pub fn written(&mut self, sector: u32, is_done: bool, now: Nanos) -> Vec<(u32, bool)> {
         let sent = self.sectors[sector as usize].sent.take();
         let (set, clear) = sent.expect("a write that was sent");
@@ -300,7 +318,8 @@ impl Intent {
         }
     }
 
-    /// It may be marked there: that costs no more than a look at its pages some day.
+    /// Notes that a mark could not be set. It may be set all the same: that costs only a look at
+    /// the region's pages some day.
     fn not_marked(&mut self, region: u32) {
         let entry = &mut self.regions[region as usize];
         if entry.state == State::Marking {
@@ -325,19 +344,20 @@ impl Intent {
         self.round = self.round.or(Some(now.saturating_add(self.delay)));
     }
 
-    /// When [`Intent::look`] is worth it.
+    /// Gives the time of the next [`Intent::look`].
     pub const fn wakes_at(&self) -> Option<Nanos> {
         self.round
     }
 
-    /// Regions whose blocks could not be written may be tried again at once.
+    /// Allows regions whose blocks could not be written to be tried again at once.
     pub fn forgive(&mut self) {
         for &region in &self.queue {
             self.regions[region as usize].has_failed = false;
         }
     }
 
-    /// Finds the regions that nobody wrote to for long; all to which nobody writes if `is_last`.
+    /// Finds the regions that nobody has written to for long; with `is_last`, all that nobody is
+    /// writing to.
     pub fn look(&mut self, now: Nanos, is_last: bool) {
         if !is_last && self.round.is_none_or(|round| round > now) {
             return;
@@ -355,7 +375,7 @@ impl Intent {
         self.round = (!self.queue.is_empty()).then_some(again);
     }
 
-    /// Regions whose blocks are to be written now, before their marks are taken away.
+    /// Gives the regions whose blocks are to be written now, before their marks are cleared.
     pub fn begin_batch(&mut self, now: Nanos) -> Vec<u32> {
         let mut batch = Vec::new();
         while batch.len() < BATCH
@@ -373,8 +393,9 @@ impl Intent {
         batch
     }
 
-    /// The blocks of a batch are durable, but for those that failed.
-    pub fn end_batch(&mut self, batch: Vec<u32>, failed: &[u32], now: Nanos) {
+    /// Ends a batch: its blocks are durable, except those that failed, and those of `voids`, which
+    /// need none.
+    pub fn end_batch(&mut self, batch: Vec<u32>, failed: &[u32], voids: &[u32], now: Nanos) {
         for region in batch {
             let has_failed = failed.contains(&region);
             let entry = &mut self.regions[region as usize];
@@ -383,6 +404,7 @@ impl Intent {
             }
             if entry.state == State::Closing && !has_failed {
                 entry.state = State::Unmarking;
+                entry.is_void = voids.contains(&region);
                 self.change(region, false);
             } else {
                 entry.state = State::Marked;
@@ -393,18 +415,19 @@ impl Intent {
         }
     }
 
-    /// Whether the block of a region on the device says what the table says.
+    /// Returns true if the region's block on the device agrees with the table.
     pub fn is_closed(&self, region: u32) -> bool {
         self.regions[region as usize].state == State::Clean
     }
 
-    /// Whether pages of a region may differ from their checksums.
+    /// Returns true if pages of a region may differ from their checksums.
     pub fn is_unsure(&self, region: u32) -> bool {
         self.regions[region as usize].is_unsure
     }
 
-    /// A flush failed: a device may have dropped what was written since the last good one, or drop
-    /// it some day, though it was replied to and can be read. Which regions may have such pages.
+    /// Notes that a flush failed: a device may have dropped what was written since the last good
+    /// one, or drop it some day, though it was replied to and can be read. Gives the regions that
+    /// may have such pages.
     pub fn doubt(&mut self) -> Vec<u32> {
         let mut doubted = Vec::new();
         for (region, entry) in (0..).zip(&mut self.regions) {
@@ -420,12 +443,12 @@ impl Intent {
         doubted
     }
 
-    /// Whether all pages of a region are to be written once more.
+    /// Returns true if all pages of a region are to be written once more.
     pub fn is_rewritten(&self, region: u32) -> bool {
         self.regions[region as usize].is_rewritten
     }
 
-    /// All pages of a region agree with their checksums now.
+    /// Notes that all pages of a region agree with their checksums.
     pub fn is_sure_now(&mut self, region: u32, now: Nanos) {
         self.unsure -= 1;
         let entry = &mut self.regions[region as usize];
@@ -433,12 +456,12 @@ impl Intent {
         self.enqueue(region, now);
     }
 
-    /// Regions that are unsure.
+    /// Gives the number of unsure regions.
     pub const fn unsure(&self) -> u64 {
         self.unsure
     }
 
-    /// Which those are.
+    /// Gives the unsure regions.
     pub fn unsure_regions(&self) -> impl Iterator<Item = u32> {
         (0..self.regions.len() as u32).filter(|&region| self.is_unsure(region))
     }

@@ -1,25 +1,28 @@
-//! The layer: what comes, and what becomes of regions that were written to.
+//! The layer: commands that come, and the closing of regions that were written to.
 
 use slab::Slab;
 use units::{IoOp, Nanos};
 
 use super::NAME;
 use super::background::Background;
-use super::counts::Counts;
+use super::counts::{COUNTERS, Counts};
 use super::disk::Superblock;
 use super::intent::{Intent, Mark};
 use super::locks::Locks;
 use super::settings::ChecksumSettings;
 use super::table::Table;
 use super::tasks::{Sent, Task, Whose};
+use crate::hash::UNKNOWN;
 use crate::scrub::places;
-use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, ScrubState, Signal};
+use crate::{Actions, Command, Counter, Data, Failure, Layer, Limits, Reply, ScrubState, Signal};
 
-/// Regions whose blocks are on their way, before their marks are taken away.
+/// Regions whose blocks are being written, before their marks are cleared.
 #[derive(Debug)]
 struct Closing {
     batch: Vec<u32>,
     failed: Vec<u32>,
+    /// Regions that need no block.
+    voids: Vec<u32>,
     /// Blocks that are being written.
     blocks: usize,
 }
@@ -36,23 +39,23 @@ pub struct Checksums {
     pub(super) background: Background,
     pub(super) counts: Counts,
     pub(super) poison: Option<Failure>,
-    /// Tasks that have their pages now.
+    /// Tasks that have got their pages.
     pub(super) granted: Vec<u32>,
     closing: Option<Closing>,
     is_draining: bool,
-    /// A trace without bytes is played.
+    /// True if a trace without bytes is played.
     is_absent: bool,
 }
 
 impl Checksums {
-    /// A layer over what has these limits, with what was found there.
+    /// Makes the layer over something with these limits, with the content that was found there.
     pub fn new(
         settings: &ChecksumSettings,
         superblock: Superblock,
         below: Limits,
-        (sums, marked, bad_blocks): (Vec<u32>, &[Mark], u64),
+        (sums, marked, voids, bad_blocks): (Vec<u32>, &[Mark], &[u32], u64),
     ) -> Self {
-        let intent = Intent::new(superblock, settings.delay, marked);
+        let intent = Intent::new(superblock, settings.delay, marked, voids);
         Self {
             superblock,
             below,
@@ -98,7 +101,7 @@ impl Checksums {
         self.send(sent, Command { is_fua, data, ..plain }, actions);
     }
 
-    /// Of a trim whole pages are trimmed: the rest of a page would have no checksum any more.
+    /// Trims whole pages only: the rest of a page would lose its checksum.
     fn trim(&mut self, command: Command, actions: &mut Actions) {
         let page = self.page_bytes();
         let (first, end) = (command.offset.div_ceil(page), command.end() / page);
@@ -138,12 +141,12 @@ impl Checksums {
         }
     }
 
-    /// Whether nobody wants anything, and nothing is under way.
+    /// Returns true if no command waits and nothing is under way.
     fn is_quiet(&self) -> bool {
         self.tasks.is_empty() && self.sent.is_empty() && self.poison.is_none() && !self.is_draining
     }
 
-    /// Writes the blocks of regions that nobody writes to any more.
+    /// Writes the blocks of regions that nobody is writing to any more.
     fn close_regions(&mut self, now: Nanos, actions: &mut Actions) {
         if self.closing.is_some() || self.poison.is_some() {
             return;
@@ -154,17 +157,31 @@ impl Checksums {
             self.is_draining &= !(self.tasks.is_empty() && self.sent.is_empty());
             return;
         }
+        let mut voids = Vec::new();
         for &region in &batch {
             let sums = self.table.of(self.superblock.geometry.pages_of(region));
+            if sums.iter().all(|&sum| sum == UNKNOWN) {
+                voids.push(region);
+                continue;
+            }
             let block = self.superblock.to_block(region, sums);
             let offset = self.superblock.geometry.block_offset(region);
             self.counts.block_writes += 1;
             self.send_own(Sent::Block(region), offset, (block, false), actions);
         }
-        self.closing = Some(Closing { blocks: batch.len(), batch, failed: Vec::new() });
+        let blocks = batch.len() - voids.len();
+        self.closing = Some(Closing { blocks, batch, failed: Vec::new(), voids });
+        if blocks == 0 {
+            self.flush_batch(actions);
+        }
     }
 
-    /// A block was written, or not: it is written again some time.
+    fn flush_batch(&mut self, actions: &mut Actions) {
+        self.counts.device_flushes += 1;
+        self.send(Sent::Flush, Command::new(0, IoOp::Flush, 0, 0), actions);
+    }
+
+    /// Notes the end of writing a block; one that failed is written again some time.
     fn block_ended(&mut self, region: u32, is_done: bool, actions: &mut Actions) {
         let closing = self.closing.as_mut().expect("a block is of a batch");
         closing.blocks -= 1;
@@ -172,15 +189,15 @@ impl Checksums {
             closing.failed.push(region);
         }
         if closing.blocks == 0 {
-            self.counts.flushes += 1;
-            self.send(Sent::Flush, Command::new(0, IoOp::Flush, 0, 0), actions);
+            self.flush_batch(actions);
         }
     }
 
-    /// The blocks are durable, and so is all that was written to their regions; or a device may
-    /// have dropped what was replied to.
+    /// Ends the flush of a batch: the blocks are durable, and so is all that was written to their
+    /// regions; or it failed, and the device may have dropped what it replied to.
     fn flushed(&mut self, outcome: Result<Data, Failure>, now: Nanos) {
-        let Closing { batch, mut failed, .. } = self.closing.take().expect("a batch was flushed");
+        let Closing { batch, mut failed, voids, .. } =
+            self.closing.take().expect("a batch was flushed");
         if let Err(cause) = outcome {
             failed.clone_from(&batch);
             let cause = cause.to_string().into();
@@ -188,7 +205,7 @@ impl Checksums {
             self.is_draining = false;
             self.background.give_up();
         }
-        self.intent.end_batch(batch, &failed, now);
+        self.intent.end_batch(batch, &failed, &voids, now);
     }
 
     fn marks_ended(
@@ -213,7 +230,7 @@ impl Checksums {
         }
     }
 
-    /// A task has ended: its pages are free.
+    /// Ends a task: its pages are free.
     pub(super) fn finish(&mut self, key: u32, data: Data, now: Nanos, actions: &mut Actions) {
         let mut task = self.tasks.remove(key as usize);
         for &region in &task.regions {
@@ -330,7 +347,20 @@ impl Layer for Checksums {
         places(bad.map(|number| number * page).collect(), page, most)
     }
 
+    fn counters(&self) -> &'static [Counter] {
+        COUNTERS
+    }
+
     fn count(&self, into: &mut Vec<u64>) {
-        self.counts.list(&self.intent, self.scrub_state(), into);
+        let scrub = self.scrub_state();
+        let levels = Counts {
+            marked_regions: self.intent.marked(),
+            unsure_regions: self.intent.unsure(),
+            bad_pages: scrub.bad_pages,
+            scrub_pages_left: scrub.pages_left,
+            unread_pages: scrub.unread_pages,
+            ..self.counts
+        };
+        levels.list(into);
     }
 }

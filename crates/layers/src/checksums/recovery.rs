@@ -1,9 +1,9 @@
-//! Making an empty table, and opening what is there.
+//! Making an empty table, and opening an existing one.
 
 use super::NAME;
 use super::commands::TRIES;
-use super::disk::{Geometry, Superblock, last_sector};
-use super::intent::Mark;
+use super::disk::{Geometry, NoSuperblock, Superblock, last_sector};
+use super::intent::{Mark, VOID};
 use super::layer::Checksums;
 use super::settings::ChecksumSettings;
 use crate::hash::{UNKNOWN, checksum};
@@ -11,8 +11,8 @@ use crate::{LayerError, Limits, Making, Opened, Store};
 
 /// Bytes that are read or written at a time.
 pub(super) const AT_A_TIME: u64 = 1 << 20;
-/// The checksum of a page of which the table said something that is lost: none fits, so that each
-/// page gets its own.
+/// Stand-in for the checksum of a page that was lost with its block: no page has it, so that each
+/// page differs and gets its own.
 const LOST: u32 = 1;
 
 /// Writes an empty table at the end of what is below.
@@ -22,9 +22,9 @@ const LOST: u32 = 1;
 pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
     let limits = store.limits();
     let geometry = ChecksumSettings::new(making, limits)?.geometry(limits)?;
-    // What was there decides, too: no two tables on a device have one identity.
+    // The identity depends on the old content, too: no two tables on a device have the same.
     let mut previous = vec![0; limits.sector_bytes as usize];
-    // What cannot be read will be written.
+    // A sector that cannot be read will be overwritten.
     let _ = store.read(geometry.last_sector(), &mut previous);
     let superblock = Superblock { identity: checksum(making.seed, &previous), geometry };
     let zeros = vec![0; AT_A_TIME as usize];
@@ -48,14 +48,14 @@ fn write_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(
     Ok(store.flush()?)
 }
 
-/// Opens the table that is below, whatever state it was left in.
+/// Opens the table that is below, in whatever state it was left.
 ///
 /// # Errors
 /// [`LayerError`].
 pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let limits = store.limits();
     let settings = ChecksumSettings::new(making, limits)?;
-    // What a process that was killed had written may still be volatile: what is found has to stay.
+    // Writes of a process that was killed may still be volatile: what is found has to stay.
     store.flush()?;
     let (superblock, are_as_they_should_be) = read_superblocks(&settings, limits, store)?;
     if !are_as_they_should_be {
@@ -64,21 +64,26 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let found = Found::read(&superblock, store)?;
     found.write_marks(&superblock, store)?;
     let bad = found.bad_structures;
-    Ok(Box::new(Checksums::new(&settings, superblock, limits, (found.sums, &found.marked, bad))))
+    Ok(Box::new(Checksums::new(
+        &settings,
+        superblock,
+        limits,
+        (found.sums, &found.marked, &found.voids, bad),
+    )))
 }
 
-/// What the superblock says, and whether both of its sectors say so.
+/// Reads the superblock; gives true with it if both of its sectors hold it.
 pub(super) fn read_superblocks(
     settings: &ChecksumSettings,
     limits: Limits,
     store: &mut Store<'_>,
 ) -> Result<(Superblock, bool), LayerError> {
     let offset = last_sector(limits.capacity_bytes, limits.sector_bytes);
-    // One that cannot be read is taken for one that is damaged: either copy is enough.
+    // A copy that cannot be read counts as damaged: either copy is enough.
     let mut last = vec![0; limits.sector_bytes as usize];
     let last_read = store.read(offset, &mut last);
     let at_end = Superblock::from_sector(&last, limits);
-    // The one at the end says where the other is, but if it was damaged the parameters do, too.
+    // The one at the end tells the place of the other; if it is damaged the parameters do, too.
     let begin = match &at_end {
         Ok(superblock) => superblock.geometry,
         Err(_) => settings.geometry(limits)?,
@@ -87,7 +92,8 @@ pub(super) fn read_superblocks(
     let first_read = store.read(begin.area_offset(), &mut first);
     let superblock = match (at_end, Superblock::from_sector(&first, limits)) {
         (Ok(one), _) | (Err(_), Ok(one)) => one,
-        (Err(reason), Err(_)) => {
+        (Err(NoSuperblock::Older(version)), _) => return Err(LayerError::older(NAME, version)),
+        (Err(NoSuperblock::Other(reason)), Err(_)) => {
             last_read.and(first_read)?;
             return Err(LayerError::NotFormatted { layer: NAME, offset, reason });
         }
@@ -106,11 +112,13 @@ pub(super) fn read_superblocks(
     Err(LayerError::Refused { layer: NAME, reason })
 }
 
-/// What the table says.
+/// Content of the table.
 pub(super) struct Found {
     pub sums: Vec<u32>,
     /// Regions that are marked, ascending.
     pub marked: Vec<Mark>,
+    /// Regions without a checksum, whatever their blocks say.
+    pub voids: Vec<u32>,
     /// Sectors of marks that have to be written.
     changed: Vec<u32>,
     /// Blocks and sectors of marks that were damaged.
@@ -118,17 +126,18 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Reads the marks and all blocks. A region of which either is damaged counts as marked: its
+    /// Reads the marks and all blocks. A region with a damaged mark or block counts as marked: its
     /// pages are looked at.
     pub fn read(superblock: &Superblock, store: &mut Store<'_>) -> Result<Self, LayerError> {
         let geometry = superblock.geometry;
         let mut found = Self {
             sums: vec![UNKNOWN; geometry.pages as usize],
             marked: Vec::new(),
+            voids: Vec::new(),
             changed: Vec::new(),
             bad_structures: 0,
         };
-        // Of each region, its two bits.
+        // Two bits of each region.
         let mut bits_of = vec![0_u8; geometry.regions() as usize];
         let mut bytes = vec![0; geometry.sector_bytes as usize];
         let of_sector = geometry.marks_of_sector() as usize;
@@ -141,7 +150,7 @@ impl Found {
             } else {
                 found.bad_structures += 1;
                 found.changed.push(sector);
-                // Whatever it said: that there were trims is the worst.
+                // The mark is lost: the worst that it may have said is that there were trims.
                 marks.fill(Mark::bits(true));
             }
         }
@@ -160,8 +169,11 @@ impl Found {
             }
         }
         let mark = |(region, bits): (u32, u8)| {
-            (bits > 0).then_some(Mark { region, has_trims: bits & 2 == 2 })
+            (bits & 1 == 1).then_some(Mark { region, has_trims: bits & 2 == 2 })
         };
+        let is_void = |&(_, bits): &(u32, u8)| bits == VOID;
+        found.voids =
+            (0..).zip(bits_of.iter().copied()).filter(is_void).map(|(region, _)| region).collect();
         found.marked = (0..).zip(bits_of).filter_map(mark).collect();
         Ok(found)
     }
@@ -172,11 +184,14 @@ impl Found {
         (region, mark): (u32, &mut u8),
         bytes: Option<&[u8]>,
     ) {
+        if *mark == VOID {
+            return;
+        }
         let geometry = superblock.geometry;
         let pages = geometry.pages_of(region);
         let sums = &mut self.sums[pages.start as usize..pages.end as usize];
         if bytes.is_some_and(|bytes| superblock.take_block(region, bytes, sums)) {
-            // Of a region that is marked a page of which nothing was known may have been written.
+            // In a marked region, pages without a checksum may have been written, too.
             if *mark > 0 {
                 sums.iter_mut().filter(|sum| **sum == UNKNOWN).for_each(|sum| *sum = LOST);
             }
@@ -212,10 +227,11 @@ impl Found {
         let of_sector = geometry.marks_of_sector();
         let mut bits = vec![0; of_sector as usize / 4];
         let first = u64::from(sector) * of_sector;
-        for mark in &self.marked {
-            let place = u64::from(mark.region).checked_sub(first);
+        let marks = self.marked.iter().map(|mark| (mark.region, Mark::bits(mark.has_trims)));
+        for (region, value) in marks.chain(self.voids.iter().map(|&region| (region, VOID))) {
+            let place = u64::from(region).checked_sub(first);
             if let Some(place) = place.filter(|place| *place < of_sector) {
-                bits[place as usize / 4] |= Mark::bits(mark.has_trims) << (place % 4 * 2);
+                bits[place as usize / 4] |= value << (place % 4 * 2);
             }
         }
         bits

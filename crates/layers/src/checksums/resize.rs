@@ -1,4 +1,4 @@
-//! Another size of what is below: pages stay where they are, and the table goes to the new end.
+//! Resizing of what is below: pages stay where they are, and the table moves to the new end.
 
 use super::disk::{Geometry, Superblock};
 use super::recovery::{AT_A_TIME, Found, read_superblocks};
@@ -6,10 +6,10 @@ use super::settings::ChecksumSettings;
 use crate::hash::UNKNOWN;
 use crate::{Change, Changes, LayerError, Limits, Making, Resizing};
 
-/// Bytes of blocks up to which all are written, whatever lies where; more are copied.
+/// Bytes of blocks up to which all are written, wherever they lie; more are copied.
 const PUT_BYTES: u64 = 512 << 10;
 
-/// What may be asked of the layer over what has these limits.
+/// Gives the limits that the layer offers over something with these limits.
 ///
 /// # Errors
 /// [`LayerError`] if the table does not fit.
@@ -18,8 +18,8 @@ pub fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, LayerError> 
     Ok(Limits { capacity_bytes: geometry.homes_bytes(), ..below })
 }
 
-/// The table with the checksums and marks of all pages that stay. Those that come have none, nor
-/// have those that the layers above want changed.
+/// Makes the table with the checksums and marks of all pages that stay. New pages have none, nor do
+/// those that the layers above want changed.
 ///
 /// # Errors
 /// [`LayerError`].
@@ -31,6 +31,7 @@ pub fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes {
     let geometry = Geometry::at_end(new, settings.page_bytes, settings.block_bytes)?;
     let after = Superblock { geometry, ..before };
     found.marked.retain(|mark| u64::from(mark.region) < geometry.regions());
+    found.voids.retain(|region| u64::from(*region) < geometry.regions());
     let sums = sums_after(&found, &geometry, &above);
 
     let mut changes = Vec::new();
@@ -66,7 +67,7 @@ pub fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes {
     Ok(changes)
 }
 
-/// The checksums of all pages then.
+/// Gives the checksums of all pages after the resize.
 fn sums_after(found: &Found, geometry: &Geometry, above: &[Change]) -> Vec<u32> {
     let mut sums = found.sums.clone();
     sums.resize(geometry.pages as usize, UNKNOWN);
@@ -83,7 +84,7 @@ fn sums_after(found: &Found, geometry: &Geometry, above: &[Change]) -> Vec<u32> 
     sums
 }
 
-/// Regions of which something is known.
+/// Gives the regions in which a checksum is known.
 fn known_regions(geometry: &Geometry, sums: &[u32]) -> impl Iterator<Item = u32> {
     (0..geometry.regions() as u32).filter(|&region| {
         let pages = geometry.pages_of(region);
@@ -91,7 +92,7 @@ fn known_regions(geometry: &Geometry, sums: &[u32]) -> impl Iterator<Item = u32>
     })
 }
 
-/// The blocks of these regions, ascending; those side by side together.
+/// Adds the blocks of these regions, ascending; neighbours as one change.
 fn put_blocks(after: &Superblock, sums: &[u32], regions: &[u32], changes: &mut Vec<Change>) {
     let geometry = after.geometry;
     let mut run: Option<(u64, Vec<u8>)> = None;
@@ -110,7 +111,7 @@ fn put_blocks(after: &Superblock, sums: &[u32], regions: &[u32], changes: &mut V
     changes.extend(run.map(|(at, data)| Change::Put { at, data }));
 }
 
-/// The blocks of regions that stay are copied, those of regions that come are zeros.
+/// Adds copies of the blocks of regions that stay, and zeros for those of new regions.
 fn copy_blocks(before: &Geometry, after: &Geometry, changes: &mut Vec<Change>) {
     let (from, to) = (before.block_offset(0), after.block_offset(0));
     let block = u64::from(after.block_bytes);

@@ -1,4 +1,4 @@
-//! The parameters of the layer, and what they take in memory.
+//! Parameters of the layer, and its memory.
 
 use registry::{Param, ParamKind};
 use units::Nanos;
@@ -35,22 +35,22 @@ pub const PARAMS: &[Param] = &[
     },
 ];
 
-/// What the parameters say.
+/// Settings of the layer, from its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct ChecksumSettings {
     /// Bytes of a page.
     pub page_bytes: u32,
     /// Bytes of a block of checksums.
     pub block_bytes: u32,
-    /// How long a region is marked after its last write.
+    /// Time for which a region stays marked after its last write, in nanoseconds.
     pub delay: Nanos,
 }
 
 impl ChecksumSettings {
-    /// What the parameters say over a device of these limits.
+    /// Reads the settings from the parameters, for a device of these limits.
     ///
     /// # Errors
-    /// [`LayerError::Refused`] for what does not go together or with the device.
+    /// [`LayerError::Refused`] if parameters exclude each other, or do not fit the device.
     pub fn new(making: &Making<'_>, limits: Limits) -> Result<Self, LayerError> {
         let refused = |reason| LayerError::Refused { layer: NAME, reason };
         let power = |name: &str| {
@@ -62,7 +62,7 @@ impl ChecksumSettings {
         };
         let (page_bytes, block) = (power("page")?, power("block")?);
         let Limits { sector_bytes, most_bytes, .. } = limits;
-        // A block is written as a whole, and whole sectors are.
+        // A block is written as a whole, and writes are of whole sectors.
         let block_bytes = block.max(sector_bytes);
         if !page_bytes.is_multiple_of(sector_bytes) {
             let reason =
@@ -81,7 +81,7 @@ impl ChecksumSettings {
         Ok(Self { page_bytes, block_bytes, delay })
     }
 
-    /// Where everything lies below.
+    /// Gives the places of all structures below.
     ///
     /// # Errors
     /// [`LayerError::TooSmall`] if no page is left.
@@ -90,7 +90,7 @@ impl ChecksumSettings {
     }
 }
 
-/// The most that the layer keeps in memory over what has these limits.
+/// Gives the most memory that the layer takes over something with these limits.
 ///
 /// # Errors
 /// [`LayerError`] if it does not fit there.

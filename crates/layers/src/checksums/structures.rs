@@ -1,10 +1,10 @@
-//! What lies where.
+//! Structures of the layer, with their places.
 
 use super::settings::ChecksumSettings;
 use crate::structures::Region;
 use crate::{LayerError, Limits, Making};
 
-/// Its regions below.
+/// Gives its regions below.
 ///
 /// # Errors
 /// [`LayerError`] if it does not fit there.

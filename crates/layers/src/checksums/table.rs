@@ -1,4 +1,4 @@
-//! The checksums of all pages, in memory, and which pages are known to be bad.
+//! Table of the checksums of all pages, in memory, and of pages that are known to be bad.
 
 use rustc_hash::FxHashSet;
 
@@ -9,10 +9,10 @@ use crate::hash::{UNKNOWN, checksum, folded};
 /// Stands for the checksum of a page that was written where a trace without bytes is played.
 pub const WITHOUT_BYTES: u32 = 1;
 
-/// By page.
+/// Checksums by page.
 #[derive(Debug)]
 pub struct Table {
-    /// Folded checksums; [`UNKNOWN`] where nobody says what a page holds.
+    /// Folded checksums; [`UNKNOWN`] where the content of a page is not known.
     sums: Vec<u32>,
     /// Pages of which a read found other bytes than were written.
     bad: FxHashSet<u64>,
@@ -23,12 +23,12 @@ impl Table {
         Self { sums, bad: FxHashSet::default() }
     }
 
-    /// The checksums of pages.
+    /// Gives the checksums of pages.
     pub fn of(&self, pages: std::ops::Range<u64>) -> &[u32] {
         &self.sums[pages.start as usize..pages.end as usize]
     }
 
-    /// A page was given these bytes, or may hold anything.
+    /// Sets the checksum of a page, or [`UNKNOWN`] if it may hold anything.
     pub fn set(&mut self, page: u64, sum: u32) {
         self.sums[page as usize] = sum;
         if !self.bad.is_empty() {
@@ -36,7 +36,7 @@ impl Table {
         }
     }
 
-    /// Pages may hold anything.
+    /// Notes that pages may hold anything.
     pub fn forget(&mut self, pages: std::ops::Range<u64>) {
         self.sums[pages.start as usize..pages.end as usize].fill(UNKNOWN);
         if !self.bad.is_empty() {
@@ -44,8 +44,8 @@ impl Table {
         }
     }
 
-    /// A write or trim failed: pages hold what they held, or what it left, sector by sector. One
-    /// that is bad stays so until it is written.
+    /// Notes that a write or trim failed: pages hold the old or the new content, sector by sector.
+    /// A page that is bad stays so until it is written.
     pub fn may_be_either(&mut self, pages: std::ops::Range<u64>) {
         for page in pages {
             if self.bad.is_empty() || !self.bad.contains(&page) {
@@ -54,30 +54,30 @@ impl Table {
         }
     }
 
-    /// Whether bytes of this checksum may be those that were written.
+    /// Returns true if bytes of this checksum may be those that were written.
     pub fn fits(&self, page: u64, found: u32) -> bool {
         let expected = self.sums[page as usize];
         expected == UNKNOWN || found == UNKNOWN || expected == found
     }
 
-    /// Whether it is known what a page holds.
+    /// Returns true if the checksum of a page is known.
     pub fn is_known(&self, page: u64) -> bool {
         self.sums[page as usize] != UNKNOWN
     }
 
-    /// A page does not hold what was written.
+    /// Notes that a page does not hold what was written.
     pub fn is_bad_now(&mut self, page: u64) {
         self.bad.insert(page);
     }
 
-    /// Pages that do not hold what was written, as far as that was noticed.
+    /// Gives the pages that are known not to hold what was written.
     pub fn bad(&self) -> &FxHashSet<u64> {
         &self.bad
     }
 }
 
-/// The checksums of pages from `first` on, with these bytes; [`UNKNOWN`] where a trace without
-/// bytes is played.
+/// Gives the checksums of pages from `first` on, with these bytes; [`UNKNOWN`] where a trace
+/// without bytes is played.
 pub fn sums_of(superblock: &Superblock, first: u64, pages: u64, data: &Data) -> Vec<u32> {
     let size = superblock.geometry.page_bytes as usize;
     let Some(bytes) = data.joined() else { return vec![UNKNOWN; pages as usize] };

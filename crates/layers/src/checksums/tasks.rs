@@ -1,4 +1,4 @@
-//! What is under way: commands of the host and of the layer's own, and what they wait for.
+//! Tasks under way: commands of the host and of the layer's own, and what they wait for.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use units::IoOp;
 use super::disk::Geometry;
 use crate::{Command, Data, Failure};
 
-/// Whose a task is.
+/// Origin of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// The host's.
+    /// A command of the host.
     Host,
-    /// Of a pass over all pages.
+    /// A read of a pass over all pages.
     Scrub,
-    /// Reads pages of an unsure region, and writes those that differ once more.
+    /// A read of pages of an unsure region, of which those that differ are written once more.
     Settle,
 }
 
@@ -26,29 +26,29 @@ pub struct Piece {
     pub data: Data,
 }
 
-/// Something that has pages for itself, or waits for them.
+/// A task that has its pages to itself, or waits for them.
 #[derive(Debug)]
 pub struct Task {
     pub whose: Whose,
-    /// What the host wants; of the layer's own what it reads.
+    /// Command of the host; for a task of the layer's own, its read.
     pub command: Command,
     /// Pages of which it touches a byte.
     pub pages: Range<u64>,
-    /// Replies and marks that it waits for.
+    /// Number of replies and marks that it waits for.
     pub waits: u32,
-    /// What was read, by place.
+    /// Data that were read, by place.
     pub parts: Vec<Data>,
-    /// What is to be written.
+    /// Writes to be sent below.
     pub pieces: Vec<Piece>,
-    /// The checksums of its pages once that is done.
+    /// Checksums of its pages once they are written.
     pub sums: Vec<u32>,
-    /// Regions to which it began to write.
+    /// Regions to which it has begun to write.
     pub regions: Vec<u32>,
     pub failure: Option<Failure>,
 }
 
 impl Task {
-    /// It waits for nothing yet.
+    /// Makes a task, which waits for nothing yet.
     pub fn new(whose: Whose, command: Command, geometry: &Geometry) -> Self {
         let page = u64::from(geometry.page_bytes);
         Self {
@@ -64,12 +64,12 @@ impl Task {
         }
     }
 
-    /// Whether others may read its pages meanwhile.
+    /// Returns true if others may read its pages meanwhile.
     pub fn is_shared(&self) -> bool {
         self.command.op == IoOp::Read && self.whose != Whose::Settle
     }
 
-    /// Pages of which it writes a part: the first, the last, both or none.
+    /// Gives the pages of which it writes a part: the first, the last, both or none.
     pub fn edges(&self, geometry: &Geometry) -> Vec<u64> {
         let page = u64::from(geometry.page_bytes);
         let is_cut = |offset: u64| !offset.is_multiple_of(page);
@@ -83,12 +83,12 @@ impl Task {
         edges
     }
 
-    /// It failed, for this reason if there was none before.
+    /// Notes a failure, unless there was one before.
     pub fn fails(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
     }
 
-    /// A command below failed, which may be of more than the host asked for.
+    /// Notes the failure of a command below, which may cover more than the host asked for.
     pub fn fails_below(&mut self, failure: Failure) {
         self.fails(match failure {
             Failure::Io { reason, .. } => self.command.failed(reason),
@@ -100,18 +100,18 @@ impl Task {
 /// A command of the layer's own, below.
 #[derive(Clone, Copy, Debug)]
 pub enum Sent {
-    /// Pages for a task, at this place of its parts.
+    /// Read of pages for a task, at this place of its parts.
     Read { task: u32, place: u32, first: u64, pages: u64, tries: u32 },
-    /// A write or trim of a task.
+    /// Write or trim of a task.
     Write { task: u32 },
-    /// Pages that differed.
+    /// Write of pages that differed.
     Again { task: u32, page: u64, count: u64 },
-    /// A flush of the host: its id.
+    /// Flush of the host, with its id.
     HostFlush(u32),
-    /// A sector of marks.
+    /// Write of a sector of marks.
     Marks(u32),
-    /// The block of a region.
+    /// Write of a region's block.
     Block(u32),
-    /// A flush of the layer's own.
+    /// Flush of the layer's own.
     Flush,
 }

@@ -1,4 +1,4 @@
-//! Pages that do not hold what was written, marks before writes, and what a crash leaves.
+//! Tests of pages that do not hold what was written, of marks before writes, and of crashes.
 
 use block::{BlockDevice as _, Immediate, Sparse};
 use units::{IoOp, Nanos};
@@ -24,7 +24,7 @@ struct Held {
     next_id: u32,
     /// All commands that went below.
     sent: Vec<(IoOp, u64, bool)>,
-    /// Of writes below at these bytes, what comes of them.
+    /// Bytes below at which writes fail.
     fails: Option<std::ops::Range<u64>>,
     has_failing_flush: bool,
 }
@@ -42,7 +42,7 @@ impl Held {
         Self { device, stack, now: 0, next_id: 0, sent, fails, has_failing_flush: false }
     }
 
-    /// The process was killed, and it is opened again.
+    /// Opens it again, as after its process was killed.
     fn open_again(&mut self) {
         self.stack = crate::open(TEXT, &Facts::default(), 2, &mut self.device).unwrap();
     }
@@ -108,7 +108,7 @@ impl Held {
         self.ask(Command::new(0, IoOp::Flush, 0, 0))
     }
 
-    /// Time passes, and all that becomes due is done.
+    /// Lets time pass, and does all that becomes due.
     fn rest(&mut self, time: Nanos) {
         let end = self.now + time;
         while let Some(at) = self.stack.wakes_at().filter(|at| *at <= end) {
@@ -120,7 +120,7 @@ impl Held {
         self.now = end;
     }
 
-    /// The host goes on, and all regions are looked at.
+    /// Lets the host go on, and all regions be looked at.
     fn settle(&mut self) {
         let last = self.stack.limits().capacity_bytes / PAGE - 1;
         self.ask(Command::new(0, IoOp::Trim, last * PAGE, PAGE as u32)).unwrap();
@@ -145,7 +145,7 @@ impl Held {
             Store::new(&mut self.device).read(at, &mut piece[..length]).unwrap();
             store.write(at, &piece[..length]).unwrap();
         }
-        // What lay behind the new end is still there while it is made.
+        // Bytes behind the new end are still there while the changes are made.
         let mut before = std::mem::replace(&mut self.device, Immediate::sparse(LIMITS));
         // Twice, as after a crash.
         for change in changes.iter().chain(&changes) {
@@ -179,7 +179,7 @@ impl Held {
         counts[entry.counters.iter().position(|counter| counter.name == name).unwrap()]
     }
 
-    /// Where the area begins, its sector of marks, and the first block.
+    /// Gives the places of the area, its sector of marks, and the first block.
     fn area(&self) -> [u64; 3] {
         let area = self.stack.limits().capacity_bytes.next_multiple_of(512);
         [area, area + 512, area + 1024]
@@ -202,7 +202,7 @@ fn a_page_that_rots_fails_alone_until_it_is_written() {
     assert_eq!(held.read(2).unwrap(), content(2, 1));
     let all = held.ask(Command::new(0, IoOp::Read, 0, 8 * PAGE as u32)).unwrap_err();
     assert!(all.reason().contains("page 3, at byte 3072"), "{all}");
-    // What is rotten gets no fresh checksum.
+    // A rotten page gets no new checksum.
     assert!(held.write_half(3, 2).is_err());
     assert!(is_bad(held.read(3)));
     assert_eq!((held.counted("bad_pages"), held.stack.layers()[0].bad_places(9).len()), (1, 1));
@@ -219,7 +219,7 @@ fn a_page_that_rots_while_nobody_looks_is_found_when_it_is_opened_again() {
     held.drain();
     assert_eq!(held.counted("marked_regions"), 0);
     held.flip(5 * PAGE);
-    // What was written there, to another page.
+    // The content of page 7, in the place of page 9.
     let mut bytes = vec![0; PAGE as usize];
     Store::new(&mut held.device).read(7 * PAGE, &mut bytes).unwrap();
     Store::new(&mut held.device).write(9 * PAGE, &bytes).unwrap();
@@ -347,7 +347,7 @@ fn a_mark_that_cannot_be_written_fails_the_write_and_nothing_else() {
     assert_eq!(held.read(1).unwrap(), content(1, 2));
 }
 
-/// What a layer above wrote when it was made counts as closed, not as a crash.
+/// Writes of a layer above while it is made count as closed, not as a crash.
 #[test]
 fn a_stack_that_was_just_made_has_no_unsure_pages() {
     let text = format!("stable_buffer(size=16Ki,page=1Ki)|{TEXT}");
@@ -411,7 +411,7 @@ fn a_flush_of_the_host_that_fails_makes_what_was_written_unsure() {
     held.has_failing_flush = false;
     held.settle();
     assert_eq!(held.read(4).unwrap(), content(4, 0));
-    // What it still gives is in no later flush, either.
+    // Pages that can still be read are written again, as no later flush covers them, either.
     assert!(held.sent.contains(&(IoOp::Write, 4 * PAGE, false)));
     assert!(held.sent.contains(&(IoOp::Write, 7 * PAGE, false)));
     assert_eq!((held.counted("unsure_regions"), held.counted("marked_regions")), (0, 0));
@@ -528,7 +528,7 @@ fn a_long_table_is_copied() {
     assert!(is_bad(held.read(77 * REGION)));
 }
 
-/// The same over the driver, with data that comes in pieces of any place and length.
+/// The same over the driver, with data that come in pieces of any place and length.
 #[test]
 fn a_driver_reads_and_writes_it_at_any_sector() {
     let mut device = Immediate::sparse(LIMITS);

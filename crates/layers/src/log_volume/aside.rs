@@ -29,7 +29,7 @@ fn lay(making: &Making<'_>, store: &mut Store<'_>, area: &Area) -> Result<(), La
     let held: &Recovered = area.contents().ok_or_else(|| {
         refused(
             "its tables are on its staging device: open it with that, or copy out what is left by \
-             `flashwright volume salvage`",
+             `flashwright volume info --salvage`",
         )
     })?;
     let old = &held.layout;

@@ -1,4 +1,4 @@
-//! What is below: commands that are under way there, and writes that wait until others have ended.
+//! Commands under way below, and writes that wait until others have ended.
 
 use std::collections::VecDeque;
 
@@ -10,30 +10,30 @@ use super::reading::HostRead;
 use super::scrub::ScrubRead;
 use crate::{Actions, Command, Data, Limits};
 
-/// What a command below is for.
+/// Purpose of a command below.
 #[derive(Debug)]
 pub(super) enum Op {
-    /// A part of what the host reads.
+    /// Read of a part for the host.
     Read(HostRead),
-    /// A page of which the host writes a part.
+    /// Read of a page of which the host writes a part.
     Fill { write: usize, lpn: u32, ppn: u32, expected: u32 },
-    /// Survivors of a victim, from this one on.
+    /// Read of survivors of a victim, from this one on.
     Move { number: usize, pages: usize, tries: u32 },
-    /// Pages of a pass over all of them.
+    /// Read of pages for a pass over all of them.
     Scrub(ScrubRead),
-    /// Pages of data.
+    /// Write of pages of data.
     Pages { run: FrontierRun, turn: u8 },
-    /// A trim of a segment that is durably empty.
+    /// Trim of a segment that is durably empty.
     Trim { segment: u32 },
-    /// Summaries or tables.
+    /// Write of summaries or tables.
     Own { turn: u8, is_table: bool },
-    /// A piece of a segment's footer.
+    /// Write of a piece of a segment's footer.
     Footer { turn: u8, segment: u32 },
-    /// A part of a root.
+    /// Write of a part of a root.
     Root,
-    /// The flush that ends a commit.
+    /// Flush that ends a commit.
     Flush,
-    /// The flush that ends a checkpoint.
+    /// Flush that ends a checkpoint.
     RootFlush,
 }
 
@@ -43,7 +43,7 @@ impl Op {
     }
 }
 
-/// The way to the device, on which only so many writes go at once.
+/// Connection to the device, on which only so many writes go at once.
 #[derive(Debug)]
 pub(super) struct Below {
     limits: Limits,
@@ -51,7 +51,7 @@ pub(super) struct Below {
     ops: Slab<Op>,
     waiting: VecDeque<Command>,
     writes: usize,
-    /// Pages of data that were never written, to be read from memory.
+    /// Pages of data whose write failed or was given up, to be read from memory.
     unwritten: Vec<FrontierRun>,
 }
 
@@ -67,23 +67,23 @@ impl Below {
         }
     }
 
-    /// What may be asked of it.
+    /// Gives the limits of what is below.
     pub const fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Whole pages that one command may have, at most `wanted`.
+    /// Gives the number of whole pages that one command may have, at most `wanted`.
     pub fn most_pages(&self, wanted: usize, page_bytes: u32) -> usize {
         wanted.min((self.limits.most_bytes / page_bytes) as usize)
     }
 
-    /// Sends a write, or lets it wait for others.
+    /// Sends a write, or holds it until others have ended.
     pub fn write(&mut self, op: Op, offset: u64, length: u32, data: Data, actions: &mut Actions) {
         let command = Command { data, ..Command::new(0, IoOp::Write, offset, length) };
         self.send_write(op, command, actions);
     }
 
-    /// The same of a whole command, but for its id.
+    /// Sends a write, or holds it, as a whole command without its id.
     pub fn send_write(&mut self, op: Op, command: Command, actions: &mut Actions) {
         let command = Command { id: self.ops.insert(op) as u32, ..command };
         if self.writes < self.most_writes {
@@ -94,26 +94,26 @@ impl Below {
         }
     }
 
-    /// Sends anything else.
+    /// Sends a command that is no write.
     pub fn send(&mut self, op: Op, io: IoOp, offset: u64, length: u32, actions: &mut Actions) {
         let id = self.ops.insert(op) as u32;
         actions.send(Command::new(id, io, offset, length));
     }
 
-    /// Whether more may be written without holding ever more in memory.
+    /// Returns true if another write may be sent without holding ever more in memory.
     #[inline]
     pub fn can_write(&self) -> bool {
         self.waiting.len() < self.most_writes
     }
 
-    /// A command has ended: what it was for.
+    /// Ends a command; gives its purpose.
     pub fn ended(&mut self, id: u32) -> Op {
         let op = self.ops.remove(id as usize);
         self.writes -= usize::from(op.is_write());
         op
     }
 
-    /// Sends writes that waited, as many as there is room for.
+    /// Sends writes that waited, as far as there is room.
     pub fn send_waiting(&mut self, actions: &mut Actions) {
         while self.writes < self.most_writes
             && let Some(command) = self.waiting.pop_front()
@@ -131,19 +131,19 @@ impl Below {
         }
     }
 
-    /// Pages whose write failed, or was given up, stay in memory.
+    /// Keeps pages in memory whose write failed, or was given up.
     pub fn keep_unwritten(&mut self, op: Op) {
         if let Op::Pages { run, .. } = op {
             self.unwritten.push(run);
         }
     }
 
-    /// Whether nothing is under way or waits.
+    /// Returns true if no command is under way or waits.
     pub fn is_quiet(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// Pages of data that are under way, wait, or were never written.
+    /// Gives the runs of pages of data that are under way, wait, or were never written.
     pub fn runs(&self) -> impl Iterator<Item = &FrontierRun> {
         self.ops
             .iter()

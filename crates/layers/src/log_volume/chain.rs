@@ -1,5 +1,5 @@
-//! Finding the summaries that lie in segments: page by page from where the root says, from each
-//! segment to the one that the summary in its last page names.
+//! Search for the summaries that lie in segments: page by page from the place that the root names,
+//! and from each segment to the one that the summary in its last page names.
 
 use super::NAME;
 use super::copies::{BY_SALVAGE, later_root};
@@ -8,38 +8,38 @@ use super::layout::{SUMMARY_COPIES, VolumeLayout};
 use super::recovery::Replay;
 use crate::{LayerError, Store};
 
-/// Pages that are read at once.
+/// Pages of one read.
 const AT_ONCE: usize = 64;
 
-/// What was found.
+/// Summaries that were found.
 #[derive(Debug)]
 pub(super) struct Chain {
-    /// Of all summaries that follow each other.
+    /// Entries of all summaries that follow each other.
     pub entries: Vec<Entry>,
-    /// Of each of them the last page of its copies, and how many entries there are up to its end.
+    /// Last page of the copies of each summary, and the number of entries up to its end.
     pub places: Vec<(u32, usize)>,
-    /// All entries before this one are durable.
+    /// Number of an entry: all before it are durable.
     pub durable: u64,
     next_summary: u64,
     next_entry: u64,
-    /// Durable by what summaries say of which one before is not there.
+    /// The same, as told by summaries behind one that is missing.
     beyond: u64,
-    /// The last page of the last segment may have held a summary, which would have said where the
-    /// log went on.
+    /// True if the last page of the last segment may have held a summary, which would have told
+    /// where the log went on.
     is_torn: bool,
-    /// A page behind the last summary that could not be read, and whether that before it could not
-    /// be read either: together they may be both copies of one.
+    /// Last page behind the last summary that could not be read. Two such pages side by side may be
+    /// both copies of one summary: then `failure` is set.
     unreadable: Option<u32>,
     failure: Option<LayerError>,
-    /// There are summaries that a later root began with.
+    /// True if there are summaries that follow a later root.
     has_newer: bool,
 }
 
-/// What a page turned out to be.
+/// Kind of a page that was read.
 enum Page {
     /// A summary of this life.
     Summary(SummaryHead, Vec<Entry>),
-    /// Nothing, or what is left of an earlier summary.
+    /// Nothing, or the rest of an earlier summary.
     Old,
     /// A summary of a later life, which a later root began.
     Newer,
@@ -47,7 +47,7 @@ enum Page {
     Other(Option<LayerError>),
 }
 
-/// Reads pages of a volume, and finds out what they are.
+/// Reader of pages of a volume, which finds out their kinds.
 struct Reader<'a, 'b> {
     layout: &'a VolumeLayout,
     volume: u64,
@@ -97,8 +97,8 @@ fn what_is(volume: u64, epoch: u64, bytes: &[u8]) -> Page {
 /// Reads the summaries since a root.
 ///
 /// # Errors
-/// [`LayerError`] if two neighbouring pages behind the last summary cannot be read: they may be
-/// one.
+/// [`LayerError`] if two neighbouring pages behind the last summary cannot be read: they may be its
+/// two copies.
 fn read_chain(
     layout: &VolumeLayout,
     volume: u64,
@@ -119,7 +119,7 @@ fn read_chain(
     };
     let mut reader = Reader::new(layout, volume, root.epoch, store);
     let mut at = (root.replay_at != NOWHERE).then_some(root.replay_at);
-    // Never more segments than there are: what is not ours may go in circles.
+    // No more segments than there are: foreign content may lead in circles.
     for _ in 0..layout.segments {
         let Some(first) = at.take() else { break };
         let segment = layout.segment_of(first);
@@ -138,7 +138,8 @@ fn read_chain(
                     if !is_copy {
                         chain.take(layout, ppn, head, entries);
                     }
-                    // Also behind one that is missing: later ones say what is durable.
+                    // A summary behind one that is missing is followed, too: later ones tell which
+                    // entries are durable.
                     if let Some(next) = head.next.filter(|&segment| segment < layout.segments) {
                         at = Some(next * layout.pages_per_segment);
                     }
@@ -177,11 +178,11 @@ impl Chain {
         let first = ppn - ppn % layout.pages_per_segment;
         let last = (first + u32::from(head.behind)).max(ppn + 1) - 1;
         self.places.push((last, self.entries.len()));
-        // What lies before it is no summary that comes later.
+        // No unreadable page before it can be a summary that comes later.
         (self.unreadable, self.failure) = (None, None);
     }
 
-    /// A page that is no summary could perhaps not be read.
+    /// Notes a page that is no summary, if it could not be read.
     fn could_not_read(&mut self, ppn: u32, failure: Option<LayerError>) {
         let Some(failure) = failure else { return };
         let are_neighbours = self.unreadable.is_some_and(|before| before + 1 == ppn);
@@ -191,8 +192,8 @@ impl Chain {
         self.unreadable = Some(ppn);
     }
 
-    /// Looks for later summaries in segments that nothing is mapped to: in one of them the log went
-    /// on, if it did and what would say where is not there.
+    /// Looks for later summaries in segments that nothing is mapped to: if the log went on, and the
+    /// summary that would tell where is missing, it went on in one of them.
     fn look_elsewhere(
         &mut self,
         layout: &VolumeLayout,
@@ -221,10 +222,10 @@ impl Chain {
         }
     }
 
-    /// Counts what later summaries say to be durable.
+    /// Takes the entries as durable that later summaries say are durable.
     ///
     /// # Errors
-    /// [`LayerError::Corrupt`] if something durable is not there.
+    /// [`LayerError::Corrupt`] if a durable entry is missing.
     fn believe(&mut self, layout: &VolumeLayout, root: &Root) -> Result<(), LayerError> {
         if self.has_newer {
             let offset = layout.root(root.number + 1, 0);
@@ -244,7 +245,7 @@ impl Chain {
 }
 
 impl Replay<'_> {
-    /// The summaries since the root, from segment to segment.
+    /// Reads the summaries since the root, from segment to segment.
     pub fn read_chain(&mut self, root: &Root, store: &mut Store<'_>) -> Result<Chain, LayerError> {
         let mut chain = read_chain(self.layout, self.volume, root, store)?;
         if chain.is_torn {
@@ -256,7 +257,7 @@ impl Replay<'_> {
         Ok(chain)
     }
 
-    /// Which segments hold something that is mapped when these entries are applied.
+    /// Gives, for each segment, true if something in it is mapped after these entries are applied.
     fn mapped_after(&self, entries: &[Entry]) -> Vec<bool> {
         let mut map = self.map.clone();
         for &entry in entries {
@@ -276,7 +277,8 @@ impl Replay<'_> {
         self.mapped_segments(&map)
     }
 
-    /// Which segments hold something that is mapped. A place that there is not is refused later.
+    /// Gives, for each segment, true if something in it is mapped. A place that does not exist is
+    /// refused later.
     fn mapped_segments(&self, map: &[u32]) -> Vec<bool> {
         let mut is_mapped = vec![false; self.segments.len()];
         for &ppn in map.iter().filter(|&&ppn| ppn < LOST) {
@@ -286,7 +288,7 @@ impl Replay<'_> {
         is_mapped
     }
 
-    /// A summary lies there, behind pages that are all taken: the log goes on behind it.
+    /// Notes that a summary lies there, behind pages that are all taken: the log goes on behind it.
     pub fn passes(&mut self, ppn: u32) {
         let segment = self.layout.segment_of(ppn);
         let kept = &mut self.segments[segment as usize];
@@ -297,8 +299,8 @@ impl Replay<'_> {
         }
     }
 
-    /// The segment in which the log goes on: that which was opened last and is not full, or one
-    /// that holds nothing. None if there is neither.
+    /// Gives the segment in which the log goes on: the one that was opened last and is not full, or
+    /// one that holds nothing. None if there is neither.
     pub fn open_log(&mut self) -> Option<u32> {
         let is_mapped = self.mapped_segments(&self.map);
         let all = 0..self.layout.segments;

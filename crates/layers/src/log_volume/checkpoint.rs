@@ -28,21 +28,21 @@ pub(super) const MOST_TO_READ: u64 = 256 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
-    /// Writes of tables that are not ended.
+    /// Writes of tables have not ended: their number.
     Tables(u32),
-    /// Waits for a commit after this one.
+    /// It waits for a commit after this one.
     Commit(u64),
-    /// Writes the root.
+    /// The root is to be written.
     Root,
-    /// Parts of the root that are not written.
+    /// Parts of the root have not been written: their number.
     RootParts(u32),
     Flush,
 }
 
-/// The state of checkpoints.
+/// State of checkpoints.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
-    /// The root that is durable; while a checkpoint goes on, what the next one will be.
+    /// The durable root; during a checkpoint, the next one.
     root: Root,
     phase: Phase,
     /// Pages of the tables that changed since they were written.
@@ -56,7 +56,7 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     pub fn new(layout: &VolumeLayout, settings: &VolumeSettings, root: Root) -> Self {
         let auto = (128 * u64::from(layout.tables) * u64::from(layout.page_bytes)).max(64 << 20);
-        // Recovery reads all that was written since.
+        // Recovery reads all that was written since the last checkpoint.
         let auto = if layout.form.in_segments { auto.min(MOST_TO_READ) } else { auto };
         Self {
             root,
@@ -84,20 +84,20 @@ impl Checkpoint {
         self.since_bytes += u64::from(bytes);
     }
 
-    /// One is wanted now, for the room that it makes. Whether it will begin, and was not asked for
-    /// before.
+    /// Asks for a checkpoint now, for the room that it makes. Returns true if one will begin, and
+    /// was not asked for before.
     pub fn hurry(&mut self) -> bool {
         let begins = self.phase == Phase::Idle && !self.is_urgent;
         self.is_urgent |= begins;
         begins
     }
 
-    /// Whether it waits for a commit.
+    /// Returns true if it waits for a commit.
     pub fn wants_commit(&self) -> bool {
         matches!(self.phase, Phase::Commit(_))
     }
 
-    /// A commit ended, of those that were begun the last.
+    /// Notes that a commit ended, the last one of those that were begun.
     pub fn committed(&mut self, begun: u64) {
         if let Phase::Commit(after) = self.phase
             && begun > after
@@ -120,7 +120,7 @@ impl Checkpoint {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Begins a checkpoint that is due, or goes on with the one that is under way. Whether
+    /// Begins a checkpoint that is due, or goes on with the one that is under way. Returns true if
     /// something was done.
     pub fn go_on_with_checkpoint(&mut self, actions: &mut Actions) -> bool {
         match self.checkpoint.phase {
@@ -142,7 +142,7 @@ impl<P: Placement> LogVolume<P> {
             }
             Phase::RootParts(0) => {
                 self.checkpoint.phase = Phase::Flush;
-                self.counted.flushes += 1;
+                self.counts.flushes += 1;
                 self.below.send(Op::RootFlush, IoOp::Flush, 0, 0, actions);
                 true
             }
@@ -151,7 +151,7 @@ impl<P: Placement> LogVolume<P> {
     }
 
     fn begin_checkpoint(&mut self, actions: &mut Actions) {
-        // The summaries before it may be written over when it has ended.
+        // The summaries before it may be overwritten when it has ended.
         self.write_footers(actions);
         let (replay_from, replay_index) = self.log.replay_from();
         let clock = self.ftl.device().clock;
@@ -198,7 +198,7 @@ impl<P: Placement> LogVolume<P> {
                 self.below.write(op, at, length, data.clone(), actions);
                 outstanding += 1;
             }
-            self.counted.checkpoint_pages += COPIES * u64::from(pages);
+            self.counts.checkpoint_pages += COPIES * u64::from(pages);
         }
         let are_written = outstanding == 0 && self.checkpoint.to_write.is_empty();
         self.checkpoint.phase =
@@ -239,7 +239,7 @@ impl<P: Placement> LogVolume<P> {
         let (number, page) = (self.checkpoint.root.number, self.layout.page_bytes);
         let most = (self.below.limits().most_bytes / page * page) as usize;
         let mut parts = 0;
-        // A copy may rot, and without the root the one before would be taken for the newest.
+        // A copy may rot, and without the root the one before it would be taken for the newest.
         for copy in 0..COPIES {
             let at = self.layout.root(number, copy);
             for from in (0..self.layout.root_bytes()).step_by(most) {
@@ -249,14 +249,14 @@ impl<P: Placement> LogVolume<P> {
                 parts += 1;
             }
         }
-        self.counted.checkpoint_pages += COPIES * u64::from(self.layout.root_pages);
+        self.counts.checkpoint_pages += COPIES * u64::from(self.layout.root_pages);
         self.checkpoint.phase = Phase::RootParts(parts);
     }
 
-    /// The root is durable.
+    /// Ends a checkpoint: its root is durable.
     pub fn checkpoint_ended(&mut self) {
         self.checkpoint.phase = Phase::Idle;
-        self.counted.checkpoints += 1;
+        self.counts.checkpoints += 1;
         for segment in self.log.checkpointed(&self.checkpoint.root) {
             self.segments.release_summary(segment);
         }

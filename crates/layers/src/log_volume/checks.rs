@@ -1,5 +1,5 @@
-//! What is known of the bytes of each logical page: their checksum, or that they are lost. Whatever
-//! is read from the device is held against it, so that rot is found and never gets a fresh
+//! Checks of the bytes of logical pages: the checksum of each, and the pages that are lost. All
+//! that is read from the device is compared with it, so that rot is found and never gets a new
 //! checksum.
 
 use placement::Placement;
@@ -13,12 +13,12 @@ use super::volume::LogVolume;
 use crate::hash::{UNKNOWN, checksum, folded};
 use crate::{Actions, Data, Failure};
 
-/// By logical page.
+/// Checksums by logical page.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     /// Folded checksums, [`UNKNOWN`] where there is none; empty if none are kept.
     kept: Vec<u32>,
-    /// Pages whose bytes are gone: they could not be read, or were not those that were written.
+    /// Pages that are lost: they could not be read, or did not hold what was written.
     lost: FxHashSet<u32>,
 }
 
@@ -27,19 +27,19 @@ impl Checks {
         Self { kept, lost }
     }
 
-    /// Whether pages have checksums: then whole pages are read.
+    /// Returns true if pages have checksums: then whole pages are read.
     #[inline]
     pub const fn are_kept(&self) -> bool {
         !self.kept.is_empty()
     }
 
-    /// The folded checksum of a page, or [`UNKNOWN`].
+    /// Gives the folded checksum of a page, or [`UNKNOWN`].
     #[inline]
     pub fn of(&self, lpn: u32) -> u32 {
         self.kept.get(lpn as usize).copied().unwrap_or(UNKNOWN)
     }
 
-    /// A page was given these bytes: whatever it was before, it is not lost now.
+    /// Sets the checksum of a page that was written: it is not lost any more.
     #[inline]
     pub fn set(&mut self, lpn: u32, check: u32) {
         if let Some(kept) = self.kept.get_mut(lpn as usize) {
@@ -50,7 +50,7 @@ impl Checks {
         }
     }
 
-    /// Forgets what is known of a page. Whether it was lost.
+    /// Forgets what is known of a page. Returns true if it was lost.
     pub fn forget(&mut self, lpn: u32) -> bool {
         if let Some(kept) = self.kept.get_mut(lpn as usize) {
             *kept = UNKNOWN;
@@ -63,23 +63,23 @@ impl Checks {
         !self.lost.is_empty() && self.lost.contains(&lpn)
     }
 
-    /// Pages that are lost.
+    /// Gives the number of lost pages.
     pub fn lost(&self) -> u64 {
         self.lost.len() as u64
     }
 
-    /// Which those are.
+    /// Gives the lost pages.
     pub fn lost_pages(&self) -> impl Iterator<Item = u32> {
         self.lost.iter().copied()
     }
 }
 
-/// Whether bytes of this folded checksum may be those that were written.
+/// Returns true if bytes of this folded checksum may be those that were written.
 pub(super) const fn fits(expected: u32, found: u32) -> bool {
     expected == UNKNOWN || found == UNKNOWN || expected == found
 }
 
-/// Why a page that holds other bytes than were written is not given.
+/// Gives the failure of reading a page that does not hold what was written.
 pub(super) fn unfit(
     layout: &VolumeLayout,
     lpn: u32,
@@ -95,7 +95,7 @@ pub(super) fn unfit(
     failed_page(layout, lpn, reason)
 }
 
-/// Why a page that is lost is not given.
+/// Gives the failure of reading a lost page.
 pub(super) fn lost(layout: &VolumeLayout, lpn: u32) -> Failure {
     let reason = format!(
         "page {lpn} is lost: when it was to be moved it could not be read, or held other bytes \
@@ -114,7 +114,7 @@ fn failed_page(layout: &VolumeLayout, lpn: u32, reason: String) -> Failure {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// The checksum of a page's bytes; 0 where a trace without bytes is played.
+    /// Gives the checksum of a page's bytes; 0 where a trace without bytes is played.
     pub fn checksum_of(&self, data: &Data) -> u64 {
         match data {
             Data::Absent => 0,
@@ -123,7 +123,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// The folded checksum of bytes that were read; [`UNKNOWN`] if nothing is held against it.
+    /// Gives the folded checksum of bytes that were read; [`UNKNOWN`] if nothing is compared with
+    /// it.
     pub fn folded_of(&self, data: &Data, expected: u32) -> u32 {
         if expected == UNKNOWN || data.is_absent() {
             UNKNOWN
@@ -132,8 +133,7 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// The page's bytes are gone: it holds no place any more, and reads of it fail until it is
-    /// written or trimmed.
+    /// Loses a page: it has no place any more, and reads of it fail until it is written or trimmed.
     pub fn lose(&mut self, lpn: Lpn, ppn: u32, actions: &mut Actions) {
         self.ftl.trim(lpn);
         self.outdate_fills(lpn);
@@ -141,7 +141,7 @@ impl<P: Placement> LogVolume<P> {
         self.checks.forget(lpn.0);
         self.checks.lost.insert(lpn.0);
         self.checkpoint.page_changed(&self.layout, lpn.0);
-        // Without a way the summary below has none either, and says so.
+        // If the log cannot go on, the summary below cannot either, and says so.
         self.make_way(Whose::Own, actions);
         self.log.push(Entry::Lost { lpn: lpn.0, ppn });
         self.seal_if_long(actions);

@@ -1,6 +1,6 @@
 //! Cleaning: the valid pages of a victim are read and written elsewhere, a few at a time, paced
-//! with what the host writes. A segment that was emptied is free only when all that emptied it is
-//! known to be durable.
+//! with the host's writes. An emptied segment becomes free only when all that emptied it is known
+//! to be durable.
 
 use std::collections::VecDeque;
 
@@ -21,12 +21,12 @@ use crate::{Actions, Data, Limits};
 const READ_BYTES: u32 = 128 << 10;
 /// Reads under way.
 const OUTSTANDING: u32 = 8;
-/// Bytes of survivors on their way.
+/// Most bytes of survivors under way.
 pub(super) const MOST_HELD_BYTES: u64 = 2 * READ_BYTES as u64 * OUTSTANDING as u64;
 /// Times that a read is tried.
 pub(super) const TRIES: u32 = 3;
 
-/// The state of cleaning.
+/// State of cleaning.
 #[derive(Debug)]
 pub(super) struct Cleaner {
     cleaning: Cleaning,
@@ -34,19 +34,20 @@ pub(super) struct Cleaner {
     reads: u32,
     /// Survivors that are to be read again, each alone, and the number of the try.
     again: VecDeque<(usize, u32)>,
-    /// Emptied segments, and the number of the entry before which lies all that emptied them.
+    /// Emptied segments, each with the number of an entry: all that emptied the segment is before
+    /// it.
     emptied: VecDeque<(EraseBlockId, u64)>,
-    /// Segments that are trimmed below, and free as soon as that has ended.
+    /// Number of segments that are being trimmed below, and are free when that has ended.
     trimming: usize,
     /// Free segments beyond the reserve below which cleaning begins.
     headroom: usize,
-    /// The same while nothing is to be done.
+    /// The same in idle time.
     idle_headroom: usize,
     /// Pages that may be moved now.
     credit: u32,
-    /// Pages that may be moved for each that the host writes.
+    /// Pages that may be moved for each page that the host writes.
     price: u32,
-    /// In pages.
+    /// Longest read, in pages.
     longest_read: usize,
 }
 
@@ -74,18 +75,18 @@ impl Cleaner {
         }
     }
 
-    /// The host wrote a page.
+    /// Adds to the credit for a page that the host wrote.
     #[inline]
     pub fn paid(&mut self) {
         self.credit = (self.credit + self.price).min(4096);
     }
 
-    /// Segments that are emptied and not free.
+    /// Gives the number of segments that are emptied and not free.
     fn coming(&self) -> usize {
         self.emptied.len() + self.trimming
     }
 
-    /// Segments that are emptied and not free, or being emptied.
+    /// Gives the number of segments that are emptied and not free, or being emptied.
     pub fn held(&self) -> usize {
         self.coming() + usize::from(self.is_cleaning())
     }
@@ -96,7 +97,7 @@ impl Cleaner {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Frees what is durably empty, and empties more. Whether something was done.
+    /// Frees segments that are durably empty, and empties more. Returns true if something was done.
     pub fn clean(&mut self, actions: &mut Actions) -> bool {
         let mut went_on = self.free_emptied(actions);
         loop {
@@ -117,8 +118,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Segments may be written to again if everything that emptied them is known to be durable, and
-    /// nobody reads there.
+    /// Frees segments if all that emptied them is known to be durable, and nobody reads there.
+    /// Returns true if there were any.
     fn free_emptied(&mut self, actions: &mut Actions) -> bool {
         let before = self.cleaner.emptied.len();
         if self.cleaner.emptied.front().is_none_or(|&(_, entry)| entry > self.log.known_durable) {
@@ -136,8 +137,8 @@ impl<P: Placement> LogVolume<P> {
         self.cleaner.emptied.len() < before
     }
 
-    /// A segment may be written to again; if it is trimmed below, when that has ended: of a trim
-    /// and a write that are under way together either may be the last.
+    /// Frees a segment; one that is trimmed below, when that has ended: of a trim and a write that
+    /// are under way together either may be the last.
     fn free(&mut self, segment: EraseBlockId, actions: &mut Actions) {
         if !self.settings.trims {
             self.ftl.reclaim(segment, 0);
@@ -149,15 +150,15 @@ impl<P: Placement> LogVolume<P> {
         self.below.send(Op::Trim { segment: segment.0 }, IoOp::Trim, offset, length, actions);
     }
 
-    /// A trim has ended. If it failed that is no harm: what is there is not needed, whatever it is.
+    /// Ends a trim. A failure does no harm: the bytes there are not needed.
     pub fn trimmed(&mut self, segment: u32, is_good: bool) {
         self.cleaner.trimming -= 1;
-        self.counted.segment_trims += 1;
-        self.counted.failed_trims += u64::from(!is_good);
+        self.counts.segment_trims += 1;
+        self.counts.failed_trims += u64::from(!is_good);
         self.ftl.reclaim(EraseBlockId(segment), 0);
     }
 
-    /// Whether a commit would free segments that are missing, or that were emptied ahead.
+    /// Returns true if a commit would free segments that are missing, or that were emptied ahead.
     pub fn wants_segments(&self) -> bool {
         self.wants_to_free()
             && self
@@ -167,14 +168,14 @@ impl<P: Placement> LogVolume<P> {
                 .is_some_and(|&(_, entry)| entry > self.log.known_durable)
     }
 
-    /// Whether segments are missing, or are emptied ahead.
+    /// Returns true if segments are missing, or are emptied ahead.
     pub fn wants_to_free(&self) -> bool {
         let few = self.ftl.free_blocks(0) + self.cleaner.trimming
             <= self.ftl.reserve() + self.cleaner.headroom / 2;
         few || self.activity.is_resting() && !self.cleaner.is_cleaning()
     }
 
-    /// Emptied segments of which it is known that all that emptied them is durable.
+    /// Gives the emptied segments of which it is known that all that emptied them is durable.
     pub fn emptied_and_known(&self) -> impl Iterator<Item = u32> + '_ {
         let known = |&(segment, entry): &(EraseBlockId, u64)| {
             (entry <= self.log.known_durable).then_some(segment.0)
@@ -182,7 +183,7 @@ impl<P: Placement> LogVolume<P> {
         self.cleaner.emptied.iter().filter_map(known)
     }
 
-    /// Whether cleaning is due, and can gain something.
+    /// Returns true if cleaning is due, and can gain something.
     fn should_begin(&self) -> bool {
         self.is_short_of(if self.activity.is_resting() {
             self.cleaner.idle_headroom
@@ -191,22 +192,22 @@ impl<P: Placement> LogVolume<P> {
         })
     }
 
-    /// Whether cleaning while nothing is to be done would have something to do: a segment to empty,
-    /// or one to free.
+    /// Returns true if cleaning in idle time would have something to do: a segment to empty, or one
+    /// to free.
     pub fn should_clean_ahead(&self) -> bool {
         self.cleaner.is_cleaning()
             || !self.cleaner.emptied.is_empty()
             || self.is_short_of(self.cleaner.idle_headroom)
     }
 
-    /// Whether there are no more free segments beyond the reserve than these, and cleaning can gain
-    /// something.
+    /// Returns true if no more free segments than these are left beyond the reserve, and cleaning
+    /// can gain something.
     fn is_short_of(&self, headroom: usize) -> bool {
         let ahead = self.ftl.free_blocks(0) + self.cleaner.coming();
         if ahead > self.ftl.reserve() + headroom {
             return false;
         }
-        // Without a free segment only what was emptied can help; after a power cut there may be
+        // Without a free segment only emptied ones can help; after a power cut there may be
         // neither.
         if self.ftl.free_blocks(0) == 0 && self.cleaner.coming() > 0 {
             return false;
@@ -217,11 +218,10 @@ impl<P: Placement> LogVolume<P> {
         used.saturating_sub(open) * pages >= u64::from(self.host.mapped()) + pages
     }
 
-    /// Chooses a victim. Whether there is one.
+    /// Chooses a victim. Returns true if there is one.
     fn begin_cleaning(&mut self, actions: &mut Actions) -> bool {
-        // Where nothing is free, there is as much room at the frontiers as the segment has valid
-        // pages whose cleaning was cut short: recovery goes on in each stream where it found the
-        // last page.
+        // If nothing is free, the frontiers have room for all valid pages of the segment whose
+        // cleaning was cut short: recovery goes on in each stream where it found the last page.
         let has_free = self.ftl.free_blocks(0) > 0;
         while has_free && let Some(stream) = self.ftl.stream_to_close(0) {
             self.send_run(stream, actions);
@@ -247,7 +247,7 @@ impl<P: Placement> LogVolume<P> {
             return false;
         }
         self.cleaner.price = valid / (all - valid).max(1) + 1;
-        self.counted.idle_cleanings += u64::from(self.activity.is_resting());
+        self.counts.idle_cleanings += u64::from(self.activity.is_resting());
         true
     }
 
@@ -255,7 +255,7 @@ impl<P: Placement> LogVolume<P> {
         let victim = self.cleaner.cleaning.end();
         self.ftl.hold(victim);
         self.cleaner.emptied.push_back((victim, self.log.next));
-        self.counted.cleanings += 1;
+        self.counts.cleanings += 1;
     }
 
     /// Moves the next pages, as many as are paid for; all if the host has no room.
@@ -304,7 +304,7 @@ impl<P: Placement> LogVolume<P> {
     }
 
     /// Reads survivors again that could not be read or did not have their checksum, as far as there
-    /// is room. Whether there were any.
+    /// is room. Returns true if there were any.
     fn read_again(&mut self, actions: &mut Actions) -> bool {
         let before = self.cleaner.again.len();
         while self.cleaner.reads < OUTSTANDING
@@ -318,7 +318,7 @@ impl<P: Placement> LogVolume<P> {
         self.cleaner.again.len() < before
     }
 
-    /// Survivors were read: those that are still valid get a new place.
+    /// Takes survivors that were read: those that are still valid get a new place.
     pub fn moved(
         &mut self,
         number: usize,
@@ -337,15 +337,15 @@ impl<P: Placement> LogVolume<P> {
         self.send_touched(actions);
     }
 
-    /// A survivor that is still valid gets a new place, if it is what was written: it keeps its
-    /// checksum, and never gets one of other bytes.
+    /// Moves a survivor that is still valid, if it has its checksum, which it keeps: other bytes
+    /// never get a new one.
     fn relocate(&mut self, number: usize, tries: u32, data: &Data, actions: &mut Actions) {
         let Survivor { lpn, from, .. } = self.cleaner.cleaning.survivor(number);
         let mut check = 0;
         if !data.is_absent() && self.ftl.is_valid(from) {
             check = self.checksum_of(data);
             if !fits(self.checks.of(lpn.0), folded(check)) {
-                self.counted.bad_reads += 1;
+                self.counts.bad_reads += 1;
                 self.not_readable(number, tries, actions);
                 return;
             }
@@ -355,19 +355,20 @@ impl<P: Placement> LogVolume<P> {
             return;
         }
         let Some(Ppn(ppn)) = self.cleaner.cleaning.relocate(number, &mut self.ftl) else { return };
-        self.counted.relocated_pages += 1;
+        self.counts.relocated_pages += 1;
         self.note(lpn, ppn, check, true, actions);
         self.gather(ppn, data.clone(), None, actions);
     }
 
-    /// Survivors could not be read.
+    /// Notes that survivors could not be read.
     pub fn not_moved(&mut self, number: usize, pages: usize, tries: u32, actions: &mut Actions) {
         self.log.keep_promise(2 * pages);
         self.cleaner.reads -= 1;
         (number..number + pages).for_each(|number| self.not_readable(number, tries, actions));
     }
 
-    /// A survivor cannot stay where it is for ever, so it is tried again; at last it is lost.
+    /// Tries again a survivor that could not be read, as it cannot stay for ever; in the end it is
+    /// lost.
     fn not_readable(&mut self, number: usize, tries: u32, actions: &mut Actions) {
         let Survivor { lpn, from, .. } = self.cleaner.cleaning.survivor(number);
         let is_valid = self.ftl.is_valid(from);

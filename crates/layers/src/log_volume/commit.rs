@@ -1,10 +1,10 @@
-//! What was changed since the last checkpoint, and how it becomes durable.
+//! Changes since the last checkpoint, and the commits that make them durable.
 //!
 //! Each change is an entry of the log. Entries go into summaries, which are written when a commit
 //! needs them, or when there are many. A commit makes all entries durable that were made before it
-//! began: it waits until their pages and summaries are written, and flushes what is below. Both are
-//! written at once, in any order: a page that is told of and was not written in time is known by
-//! its checksum.
+//! began: it waits until their pages and summaries are written, and flushes what is below. Pages
+//! and summaries are written at once, in any order: a page that a summary names and that was not
+//! written in time fails its checksum.
 
 use std::collections::VecDeque;
 
@@ -22,38 +22,38 @@ use crate::{Actions, Data};
 const AT_ONCE: usize = 16;
 /// Entries after which a commit comes of itself, so that recovery never has more pages to check.
 pub(super) const MOST_VOLATILE: u64 = 1 << 16;
-/// Summaries that there is always room for: those of commits that only tell what is durable.
+/// Summaries for which there is always room: those of commits that only tell what is durable.
 const SPARE_SUMMARIES: usize = 2;
 
-/// The entries.
+/// Entries of the log.
 #[derive(Debug)]
 pub(super) struct Log {
-    /// Not in a summary yet.
+    /// Entries that are in no summary yet.
     entries: Vec<Entry>,
-    /// The number of the next entry.
+    /// Number of the next entry.
     pub next: u64,
-    /// The number behind the last entry that the host caused.
+    /// Number behind the last entry that the host caused.
     of_host: u64,
-    /// The number behind the last entry that a flush makes durable: all but what cleaning moved,
-    /// which still lies where it was.
+    /// Number behind the last entry that a flush makes durable: not those of pages that cleaning
+    /// moved, which still lie in their old places, too.
     to_flush: u64,
-    /// All entries before this one are durable.
+    /// Number of an entry: all before it are durable.
     pub durable: u64,
-    /// All entries before this one are known to be durable whatever happens: a summary or root that
-    /// says so is durable itself. A segment that they emptied may be written to again; recovery
-    /// will not look for what was there.
+    /// Number of an entry: all before it are known to be durable whatever happens, as a summary or
+    /// root that says so is durable itself. A segment that they emptied may be written to again;
+    /// recovery will not look for its old content.
     pub known_durable: u64,
-    /// What the last summary says of that.
+    /// Value of `durable` in the last summary.
     said: u64,
     next_summary: u64,
-    /// The first summary that is still needed.
+    /// Number of the first summary that is still needed.
     oldest_summary: u64,
     epoch: u64,
     per_summary: usize,
     ring: usize,
-    /// Summaries for entries of pages that are being read: there will be room for them.
+    /// Summaries for entries of pages that are being read: room is kept for them.
     promised: usize,
-    /// The segments of the summaries that are needed, where they lie in segments.
+    /// Segments of the summaries that are needed, where they lie in segments.
     in_segments: VecDeque<u32>,
 }
 
@@ -91,28 +91,28 @@ impl Log {
         }
     }
 
-    /// Whether all entries are durable.
+    /// Returns true if all entries are durable.
     pub fn is_durable(&self) -> bool {
         self.next == self.durable
     }
 
-    /// Whether all entries are durable that a flush has to make so.
+    /// Returns true if all entries are durable that a flush has to make so.
     pub fn is_flushed(&self) -> bool {
         self.to_flush <= self.durable
     }
 
-    /// Whether all entries that the host caused are durable.
+    /// Returns true if all entries that the host caused are durable.
     pub fn holds_nothing_of_the_host(&self) -> bool {
         self.of_host <= self.durable
     }
 
-    /// Whether it is also durably said that they are: recovery takes them unseen, so that it never
-    /// mistakes rot for a write that a power cut took.
+    /// Returns true if all entries that the host caused are known to be durable: recovery takes
+    /// them unseen, so that it never mistakes rot for a write that a power cut took.
     pub fn is_known_of_the_host(&self) -> bool {
         self.of_host <= self.known_durable
     }
 
-    /// Whether there are so many entries that they are written.
+    /// Returns true if there are so many entries that they are written.
     #[inline]
     fn is_long(&self) -> bool {
         self.entries.len() >= AT_ONCE.min(self.ring / 8) * self.per_summary
@@ -122,7 +122,7 @@ impl Log {
         (self.next_summary - self.oldest_summary) as usize
     }
 
-    /// Whether a checkpoint should make room.
+    /// Returns true if a checkpoint should make room.
     #[inline]
     pub fn is_half_full(&self) -> bool {
         self.used() > self.ring / 2
@@ -144,13 +144,14 @@ impl Log {
         self.promised -= entries.div_ceil(self.per_summary);
     }
 
-    /// Where replaying would begin if all that was made so far were in a checkpoint: the next
-    /// summary, and the number of its first entry.
+    /// Gives the place where replaying would begin if all changes so far were in a checkpoint: the
+    /// next summary, and the number of its first entry.
     pub fn replay_from(&self) -> (u64, u64) {
         (self.next_summary, self.next - self.entries.len() as u64)
     }
 
-    /// A checkpoint is durable: the segments of summaries that are needed no more, one for each.
+    /// Notes that a checkpoint is durable. Gives the segments of summaries that are not needed any
+    /// more, one for each summary.
     pub fn checkpointed(&mut self, root: &Root) -> impl Iterator<Item = u32> + use<'_> {
         let gone = (root.replay_from - self.oldest_summary) as usize;
         self.oldest_summary = root.replay_from;
@@ -158,7 +159,8 @@ impl Log {
         self.in_segments.drain(..gone.min(self.in_segments.len()))
     }
 
-    /// Whether the entries are to be written before there is another one: a summary holds no more.
+    /// Returns true if the entries have to be written before there is another one: a summary holds
+    /// no more.
     #[inline]
     pub fn fills_summary(&self) -> bool {
         self.entries.len() + 2 > self.per_summary
@@ -186,13 +188,13 @@ impl Log {
         (head, entries)
     }
 
-    /// Whether there are entries that are in no summary.
+    /// Returns true if there are entries that are in no summary.
     pub fn has_entries(&self) -> bool {
         !self.entries.is_empty()
     }
 }
 
-/// Who waits for a commit.
+/// Command that waits for a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiter {
     /// A flush of the host.
@@ -213,21 +215,21 @@ enum Phase {
 #[derive(Debug, Default)]
 pub(super) struct Commit {
     phase: Phase,
-    /// Entries before this one are durable when it ends.
+    /// Number of an entry: all before it are durable when the commit ends.
     covers: u64,
-    /// What the summaries that it makes durable say of durable entries.
+    /// Value of `durable` in the summaries that it makes durable.
     says: u64,
-    /// How many were begun.
+    /// Number of commits that were begun.
     pub begun: u64,
     waiters: VecDeque<(u64, Waiter)>,
-    /// Writes that are not ended: those that the commit waits for are counted apart from later
-    /// ones.
+    /// Turn of new writes: writes that have not ended are counted by turn, so that those that the
+    /// commit waits for are told from later ones.
     turn: u8,
     writes: [u32; 2],
 }
 
 impl Commit {
-    /// Another write is on its way: its turn.
+    /// Counts a write that is sent; gives its turn.
     pub fn count_write(&mut self) -> u8 {
         self.writes[usize::from(self.turn)] += 1;
         self.turn
@@ -237,17 +239,17 @@ impl Commit {
         self.writes[usize::from(turn)] -= 1;
     }
 
-    /// Someone wants all entries before this one durable.
+    /// Lets someone wait until all entries before this one are durable.
     pub fn wait_for(&mut self, entry: u64, waiter: Waiter) {
         self.waiters.push_back((entry, waiter));
     }
 
-    /// Whether somebody waits for one.
+    /// Returns true if somebody waits for a commit.
     pub fn is_awaited(&self) -> bool {
         !self.waiters.is_empty()
     }
 
-    /// The flushes that wait.
+    /// Takes all waiters, and gives the flushes among them.
     pub fn flushes(&mut self) -> Vec<u32> {
         self.waiters
             .drain(..)
@@ -257,13 +259,14 @@ impl Commit {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Whether there is room for so many more entries. If not, a checkpoint is due or under way.
+    /// Returns true if there is room for so many more entries. If not, a checkpoint is due or under
+    /// way.
     #[inline]
     pub fn can_log(&self, entries: usize) -> bool {
         self.log.has_room_for(entries) && self.has_way(Whose::Own)
     }
 
-    /// Writes the entries into summaries; with `even_if_empty`, one that only tells what is
+    /// Writes the entries into summaries; with `even_if_empty`, at least one, which tells what is
     /// durable.
     fn seal_all(&mut self, even_if_empty: bool, actions: &mut Actions) {
         let entries = std::mem::take(&mut self.log.entries);
@@ -282,7 +285,7 @@ impl<P: Placement> LogVolume<P> {
                 let (at, length) = (self.layout.summary(number, copy), (now * page) as u32);
                 self.below.write(op, at, length, data.clone(), actions);
             }
-            self.counted.summary_pages += COPIES * now as u64;
+            self.counts.summary_pages += COPIES * now as u64;
             self.log.next_summary += now as u64;
             sealed += now;
         }
@@ -298,7 +301,7 @@ impl<P: Placement> LogVolume<P> {
         );
     }
 
-    /// The bytes of some summaries.
+    /// Gives the bytes of some summaries.
     fn summaries(&self, entries: &[Entry], sealed: usize, now: usize) -> Data {
         let page = self.layout.page_bytes as usize;
         let (per, first) = (self.log.per_summary, self.log.next - entries.len() as u64);
@@ -330,12 +333,12 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Begins a commit that someone waits for, or goes on with the one that is under way. Whether
-    /// something was done.
+    /// Begins a commit that someone waits for, or goes on with the one that is under way. Returns
+    /// true if something was done.
     pub fn go_on_with_commit(&mut self, actions: &mut Actions) -> bool {
         match self.commit.phase {
             Phase::Idle => {
-                // Before it comes to rest it says that all is durable.
+                // Before the volume comes to rest, a last summary tells that all is durable.
                 let is_last_word = self.activity.is_draining()
                     && self.log.holds_nothing_of_the_host()
                     && !self.log.is_known_of_the_host();
@@ -346,8 +349,8 @@ impl<P: Placement> LogVolume<P> {
                     || self.activity.is_draining()
                         && !self.host.waits_for_room()
                         && !self.log.holds_nothing_of_the_host();
-                // Where the summary that tells what is durable has no room, the root of a
-                // checkpoint tells as much.
+                // Where there is no room for the summary that tells what is durable, the root of a
+                // checkpoint tells it.
                 let has_room = self.log.has_room_for(0);
                 let hurries = is_for_space && !has_room && self.checkpoint.hurry();
                 let begins = is_asked_for || is_for_space && has_room;
@@ -358,7 +361,7 @@ impl<P: Placement> LogVolume<P> {
             }
             Phase::Writing if self.commit.writes[usize::from(self.commit.turn ^ 1)] == 0 => {
                 self.commit.phase = Phase::Flushing;
-                self.counted.flushes += 1;
+                self.counts.flushes += 1;
                 self.below.send(Op::Flush, IoOp::Flush, 0, 0, actions);
                 true
             }
@@ -369,7 +372,7 @@ impl<P: Placement> LogVolume<P> {
     fn begin_commit(&mut self, is_for_space: bool, actions: &mut Actions) {
         let is_for_host = self.activity.is_draining() || !self.commit.waiters.is_empty();
         if self.activity.is_draining() {
-            // What is closed says in its segments all that lies there.
+            // A closed volume has complete footers in all segments.
             self.write_footers(actions);
         }
         let tells_anew = is_for_space && self.log.durable > self.log.said;
@@ -392,8 +395,8 @@ impl<P: Placement> LogVolume<P> {
         self.commit.phase = Phase::Writing;
     }
 
-    /// Fills a gathered write up to its alignment with pages that hold nothing. Not where that
-    /// would take room that cleaning needs.
+    /// Fills a gathered write up to its alignment with empty pages, except where that would take
+    /// room that cleaning needs.
     fn pad(&mut self, stream: StreamId, actions: &mut Actions) {
         while self.gathered.holds_any(stream)
             && self.ftl.free_blocks(0) >= self.ftl.reserve()
@@ -401,12 +404,12 @@ impl<P: Placement> LogVolume<P> {
         {
             let ppn = self.ftl.place_dead(stream, 0).0;
             debug_assert_eq!(self.ftl.stream_of(EraseBlockId(self.layout.segment_of(ppn))), stream);
-            self.counted.padding_pages += 1;
+            self.counts.padding_pages += 1;
             self.gather(ppn, self.zeros(u64::from(self.layout.page_bytes)), None, actions);
         }
     }
 
-    /// The flush of a commit came back.
+    /// Ends a commit, as its flush came back.
     pub fn commit_ended(&mut self, actions: &mut Actions) {
         self.commit.phase = Phase::Idle;
         self.log.durable = self.commit.covers;

@@ -1,5 +1,5 @@
-//! What lies twice: superblock, roots, tables. Both copies are written, and either is read where the
-//! other is bad. Beside them the footers, of which one is enough.
+//! Structures that have two copies: superblock, roots, tables. Both copies are written, and either
+//! is read where the other is bad. Beside them the footers, of which one is enough.
 
 use super::NAME;
 use super::disk::{NoSuperblock, Root, SUPERBLOCK_BYTES, Segment, Superblock, make_table};
@@ -9,15 +9,15 @@ use super::recovery::AT_ONCE;
 use super::settings::VolumeSettings;
 use crate::{Failure, LayerError, Store};
 
-/// Entries of footers that are made at once.
+/// Most entries of footers that are made at once.
 pub(super) const MOST_ENTRIES: usize = 1 << 16;
-/// What those do who cannot open it.
-pub(super) const BY_SALVAGE: &str = "`flashwright volume salvage` copies out what is left";
+/// Remedy if a volume cannot be opened.
+pub(super) const BY_SALVAGE: &str = "`flashwright volume info --salvage` copies out what is left";
 
-/// Reads what may be unreadable. Whether it could be read.
+/// Reads a place that may be unreadable. Returns true if it could be read.
 ///
 /// # Errors
-/// Any other failure than that of one place.
+/// Any failure except that of a bad place.
 pub(super) fn try_read(
     store: &mut Store<'_>,
     offset: u64,
@@ -30,7 +30,8 @@ pub(super) fn try_read(
     }
 }
 
-/// The same, with zeros for what could not be read: which is no structure, nor any data.
+/// Reads a place that may be unreadable; gives zeros for it then, which are no structure and no
+/// data.
 pub(super) fn read_or_zeros(
     store: &mut Store<'_>,
     offset: u64,
@@ -42,10 +43,11 @@ pub(super) fn read_or_zeros(
     Ok(())
 }
 
-/// The superblock, and whether both copies say so. The parameters say where the second is.
+/// Reads the superblock; gives true with it if both copies hold it. The parameters tell where the
+/// second is.
 ///
 /// # Errors
-/// [`LayerError::NotFormatted`] if neither is there.
+/// [`LayerError::NotFormatted`] if there is no copy.
 pub(super) fn read_superblock(
     settings: &VolumeSettings,
     store: &mut Store<'_>,
@@ -91,8 +93,8 @@ pub(super) fn read_superblock(
     }
 }
 
-/// Writes the footers of segments as the map has them, for one who goes on with other epochs:
-/// pages that nothing is mapped to are not in them.
+/// Writes the footers of segments by the map, for a volume that goes on with other epochs: pages
+/// that nothing is mapped to are not in them.
 pub(super) fn write_footers(
     layout: &VolumeLayout,
     volume: u64,
@@ -200,7 +202,7 @@ pub(super) fn newest_root(
                 newest = Some(root);
             }
         }
-        // No power cut does that: the newest may have been there.
+        // No power cut makes both copies unreadable: the newest root may have been there.
         if unreadable == COPIES {
             return Err(corrupt(slot, "neither copy of a root can be read"));
         }
@@ -208,7 +210,7 @@ pub(super) fn newest_root(
     newest.ok_or_else(|| corrupt(0, "no root of either copy is whole"))
 }
 
-/// Why a root is not taken though it is whole.
+/// Gives the reason why a root is not taken though it is whole.
 pub(super) fn later_root(root: &Root) -> String {
     format!("the root after number {} is whole in neither copy; {BY_SALVAGE}", root.number)
 }

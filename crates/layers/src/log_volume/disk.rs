@@ -20,23 +20,23 @@ const SUMMARY_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGSUM");
 const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGTAB");
 pub(super) const VERSION: u16 = 3;
 
-/// A logical page that lies nowhere.
+/// Place of a logical page that holds nothing.
 pub(super) const NOWHERE: u32 = u32::MAX;
-/// A logical page whose bytes are gone.
+/// Place of a logical page that is lost.
 pub(super) const LOST: u32 = u32::MAX - 1;
-/// In which form a volume was made.
+/// Form of a volume, chosen when it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {
-    /// Entries of the map hold checksums.
+    /// True if entries of the map hold checksums.
     pub keeps_checksums: bool,
-    /// Summaries lie in the segments, each behind its pages; there is no ring.
+    /// True if summaries lie in the segments, each behind its pages; then there is no ring.
     pub in_segments: bool,
 }
 
 impl Form {
     const CHECKSUMS: u16 = 1;
     const IN_SEGMENTS: u16 = 2;
-    /// The volume's area lies on another device than its segments.
+    /// Flag: the volume's area lies on another device than its segments.
     const ASIDE: u16 = 4;
 
     fn flags(self) -> u16 {
@@ -54,45 +54,45 @@ impl Form {
         })
     }
 
-    /// Bytes of a root before the areas of the tables.
+    /// Gives the bytes of a root before the areas of the tables.
     pub const fn root_header_bytes(self) -> usize {
         ROOT_HEADER_BYTES + if self.in_segments { 8 } else { 0 }
     }
 
-    /// Bytes of an entry of the map.
+    /// Gives the bytes of an entry of the map.
     pub const fn map_entry_bytes(self) -> usize {
         if self.keeps_checksums { 8 } else { 4 }
     }
 }
 
-/// What a volume was made with: all else follows from it.
+/// Sizes with which a volume was made: all else follows from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub page_bytes: u32,
-    /// All pages of a segment, those of its footer included.
+    /// Pages of a segment, those of its footer included.
     pub segment_pages: u32,
     pub segments: u32,
     pub logical_pages: u32,
     pub ring_pages: u32,
     pub form: Form,
-    /// Where the segments begin, if everything else lies on another device; else they follow it.
+    /// First byte of the segments, if all else lies on another device; if none, they follow it.
     pub segments_at: Option<u64>,
 }
 
-/// What does not change while the volume keeps its size and its devices.
+/// Superblock: all that does not change while the volume keeps its size and its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Superblock {
     pub volume: u64,
     pub sizes: Sizes,
-    /// The first epoch in which physical pages had the numbers that they have now: what a salvage
-    /// finds of earlier ones names other places.
+    /// First epoch in which physical pages had their present numbers: structures of earlier ones
+    /// name other places.
     pub since: u64,
 }
 
-/// Why bytes are no superblock.
+/// Reason why bytes are no superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoSuperblock {
-    /// An earlier program made it, in this version of the format.
+    /// The superblock was made by an earlier program, in this version of the format.
     Older(u16),
     Other(String),
 }
@@ -115,7 +115,7 @@ impl Superblock {
         seal(0, &mut to[..SUPERBLOCK_BYTES]);
     }
 
-    /// What is there, or why it is no superblock.
+    /// Reads a superblock, or gives the reason why it is none.
     pub fn decode(from: &[u8]) -> Result<Self, NoSuperblock> {
         let other = |reason: String| Err(NoSuperblock::Other(reason));
         let bytes = &from[..SUPERBLOCK_BYTES];
@@ -155,26 +155,25 @@ impl Superblock {
     }
 }
 
-/// The head of a checkpoint.
+/// Head of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Root {
-    /// Grows by one with each root.
+    /// Number, which grows by one with each root.
     pub number: u64,
-    /// Grows by one each time that the volume is opened.
+    /// Number of the opening of the volume, which grows by one each time.
     pub epoch: u64,
-    /// All entries before this one are durable.
+    /// Number of an entry: all before it are durable.
     pub durable: u64,
-    /// The first summary that has to be replayed.
+    /// Number of the first summary that has to be replayed.
     pub replay_from: u64,
-    /// The number of its first entry.
+    /// Number of its first entry.
     pub replay_index: u64,
-    /// Host page writes up to there.
+    /// Number of pages that the host had written.
     pub clock: u64,
-    /// Where summaries lie in segments: the physical page from which on that summary is looked for,
-    /// or [`NOWHERE`] if none was written since.
+    /// Physical page from which on that summary is looked for, where summaries lie in segments; or
+    /// [`NOWHERE`] if none was written since.
     pub replay_at: u32,
-    /// Of each page of the tables, the area in which its present version lies; 0 if it was never
-    /// written.
+    /// Area of the present version of each page of the tables; 0 if it was never written.
     pub areas: Vec<u8>,
 }
 
@@ -198,7 +197,7 @@ impl Root {
         seal(volume, to);
     }
 
-    /// None if there is no valid root.
+    /// Reads a root; none if it is not valid.
     pub fn decode(form: Form, volume: u64, tables: u32, from: &[u8]) -> Option<Self> {
         let mut at = &from[8..];
         if at.get_u64_le() != ROOT_MAGIC || at.get_u64_le() != volume || !is_sealed(volume, from) {
@@ -209,7 +208,7 @@ impl Root {
         let replay_at = if form.in_segments { at.get_u64_le() as u32 } else { NOWHERE };
         let areas: Vec<u8> =
             (0..tables as usize).map(|index| at[index / 4] >> (index % 4 * 2) & 3).collect();
-        // So large that nothing grows beyond what fits.
+        // No number is so large that sums of them could overflow.
         let is_sound = [number, epoch, durable, replay_from, replay_index, clock]
             .iter()
             .all(|&field| field < 1 << 62);
@@ -226,12 +225,12 @@ impl Root {
     }
 }
 
-/// One change, in the order in which they were made.
+/// One change; entries keep the order of the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// A logical page was written to a physical one.
     Placed { lpn: u32, ppn: u32, is_relocated: bool, check: u64 },
-    /// Logical pages hold nothing any more.
+    /// Logical pages were trimmed.
     Trimmed { lpn: u32, pages: u64 },
     /// A logical page, which lay at a physical one, is lost.
     Lost { lpn: u32, ppn: u32 },
@@ -281,19 +280,19 @@ impl Entry {
     }
 }
 
-/// The head of a summary.
+/// Head of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SummaryHead {
     pub epoch: u64,
-    /// Grows by one with each summary; tells the place in the ring.
+    /// Number, which grows by one with each summary; it gives the place in the ring.
     pub number: u64,
-    /// The number of the first entry.
+    /// Number of the first entry.
     pub first: u64,
-    /// All entries before this one were durable when the summary was made.
+    /// Number of an entry: all before it were durable when the summary was made.
     pub durable: u64,
-    /// The segment in which the next summary lies, if this one is in the last pages of its own.
+    /// Segment of the next summary, if this one is in the last pages of its own.
     pub next: Option<u32>,
-    /// Of a summary in a segment: the page of that which follows its last copy. Else 0.
+    /// Page behind the last copy of a summary in a segment; else 0.
     pub behind: u16,
 }
 
@@ -311,7 +310,7 @@ pub(super) fn encode_summary(volume: u64, head: SummaryHead, entries: &[Entry], 
     seal(volume, to);
 }
 
-/// None if there is no valid summary.
+/// Reads a summary; none if it is not valid.
 pub(super) fn decode_summary(
     volume: u64,
     from: &[u8],
@@ -333,19 +332,19 @@ pub(super) fn decode_summary(
     Some(head)
 }
 
-/// What is kept of a segment.
+/// Record of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// The number of the entry with which it was opened.
+    /// Number of the entry with which it was opened.
     pub opened: u64,
-    /// The clock then.
+    /// Clock when it was opened.
     pub opened_at: u32,
     pub stream: u16,
-    /// Pages written since.
+    /// Pages written since then.
     pub filled: u16,
 }
 
-/// A page of the tables: its head, and then what `fill` puts there.
+/// Gives a page of the tables: its head, and then what `fill` writes.
 pub(super) fn encode_table(
     volume: u64,
     number: u64,
@@ -364,7 +363,7 @@ pub(super) fn encode_table(
     seal(volume, to);
 }
 
-/// The contents of a page of the tables; none if it is not the one that is looked for.
+/// Gives the content of a page of the tables; none if it is another page.
 pub(super) fn decode_table(volume: u64, newest: u64, index: u32, from: &[u8]) -> Option<&[u8]> {
     let mut at = &from[8..];
     let is_this = at.get_u64_le() == TABLE_MAGIC
@@ -392,8 +391,8 @@ impl Segment {
     }
 }
 
-/// The page `index` of the tables of a map and segments, made by asking for each: the place of a
-/// logical page, and its folded checksum.
+/// Makes page `index` of the tables, from the segments and from `map`, which gives the place of a
+/// logical page and its folded checksum.
 pub(super) fn make_table(
     layout: &VolumeLayout,
     volume: u64,

@@ -1,9 +1,9 @@
-//! Footers: what lies in a segment, in its last pages. Nothing that goes on needs them. They are
-//! for the day on which the map is gone: [`super::salvage`] makes another one of them.
+//! Footers: a list of a segment's pages, in its last pages. Normal operation does not need them.
+//! They are for the case that the map is lost: [`super::salvage`] makes a new one from them.
 //!
 //! A footer is written behind the last page of its segment. That of a segment which is still open
-//! is written at each checkpoint, over the one before, as the summaries that name its pages are
-//! needed no more then, and may be written over.
+//! is written at each checkpoint, over the one before, as the summaries that name its pages are not
+//! needed any more then, and may be overwritten.
 
 use bytes::{Buf, BufMut};
 use placement::Placement;
@@ -20,25 +20,26 @@ const MAGIC: u64 = u64::from_le_bytes(*b"FWLOGFOT");
 pub(super) const FOOTER_HEADER_BYTES: u32 = 64;
 pub(super) const FOOTER_ENTRY_BYTES: u32 = 14;
 
-/// Pages of the footer of a segment that has so many pages in all.
+/// Gives the pages of the footer of a segment with so many pages in all.
 pub(super) const fn footer_pages(page_bytes: u32, segment_pages: u32) -> u32 {
     segment_pages.div_ceil(entries_per_page(page_bytes) + 1)
 }
 
-/// Entries in a page of a footer.
+/// Gives the entries in a page of a footer.
 pub(super) const fn entries_per_page(page_bytes: u32) -> u32 {
     (page_bytes - FOOTER_HEADER_BYTES) / FOOTER_ENTRY_BYTES
 }
 
-/// What a footer says of one page.
+/// Entry of a footer for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FooterEntry {
-    /// [`NOWHERE`] for padding, or what nobody needed when the volume was opened.
+    /// Logical page; [`NOWHERE`] for padding, and for pages that were not needed when the volume
+    /// was opened.
     pub lpn: u32,
-    /// The folded checksum.
+    /// Folded checksum.
     pub check: u32,
-    /// The number of the entry of the log that placed it: of two pages with one LPN, that with the
-    /// greater number is the newer. Below 2^48, of which no device lives to see the end.
+    /// Number of the entry of the log that placed it: of two pages with one LPN, the one with the
+    /// greater number is newer. Below 2^48, which no device lives to reach.
     pub number: u64,
 }
 
@@ -46,17 +47,17 @@ impl FooterEntry {
     pub const NONE: Self = Self { lpn: NOWHERE, check: UNKNOWN, number: 0 };
 }
 
-/// The head of a page of a footer.
+/// Head of a page of a footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FooterHead {
-    /// In which it was written.
+    /// Epoch in which it was written.
     pub epoch: u64,
-    /// The number of the first entry of that epoch. What earlier ones say of entries from there on
-    /// was never durable.
+    /// Number of the first entry of that epoch. Entries from there on in footers of earlier epochs
+    /// were never durable.
     pub began: u64,
-    /// The number of the entry with which the segment was opened.
+    /// Number of the entry with which the segment was opened.
     pub opened: u64,
-    /// Which of the footer's pages it is.
+    /// Index of the page in its footer.
     pub index: u32,
 }
 
@@ -78,8 +79,8 @@ pub(super) fn encode_footer(volume: u64, head: FooterHead, entries: &[FooterEntr
     seal(volume, to);
 }
 
-/// The identity of the volume that a page of a footer is of; none if it is no such page. For those
-/// who know of no superblock.
+/// Gives the identity of the volume of a footer's page; none if it is no such page. It is for a
+/// reader without a superblock.
 pub(super) fn identity_of_footer(from: &[u8]) -> Option<u64> {
     let mut at = &from[8..];
     let is_footer = at.get_u64_le() == MAGIC;
@@ -87,7 +88,7 @@ pub(super) fn identity_of_footer(from: &[u8]) -> Option<u64> {
     (is_footer && is_sealed(volume, from)).then_some(volume)
 }
 
-/// None if there is no valid page of a footer.
+/// Reads a page of a footer; none if it is not valid.
 pub(super) fn decode_footer(volume: u64, from: &[u8]) -> Option<(FooterHead, Vec<FooterEntry>)> {
     if identity_of_footer(from)? != volume {
         return None;
@@ -105,7 +106,7 @@ pub(super) fn decode_footer(volume: u64, from: &[u8]) -> Option<(FooterHead, Vec
     Some((FooterHead { epoch, began, opened, index }, entries))
 }
 
-/// All pages of a footer, one after the other.
+/// Gives all pages of a footer, one after the other.
 pub(super) fn footer_bytes(
     page_bytes: u32,
     volume: u64,
@@ -128,7 +129,7 @@ struct Open {
     segment: u32,
     opened: u64,
     entries: Vec<FooterEntry>,
-    /// Its footer on the device, or on its way there, does not say all of this.
+    /// True if its footer on the device, or on its way there, is not complete.
     has_changed: bool,
 }
 
@@ -139,22 +140,22 @@ struct Piece {
     offset: u64,
     length: u32,
     data: Data,
-    /// Of the commit that waits for it.
+    /// Turn of the commit that waits for it.
     turn: u8,
 }
 
-/// What the footers of open segments will say, by stream; empty if summaries lie in segments, as
-/// they say as much.
+/// Contents of the footers of open segments, by stream; empty if summaries lie in segments, as they
+/// tell the same.
 #[derive(Debug, Default)]
 pub(super) struct Footers {
     open: Vec<Open>,
-    /// The segments of pieces that are on their way.
+    /// Segments of pieces that are on their way.
     writing: Vec<u32>,
-    /// Pieces that wait until an earlier version of the same footer is on the device: of two
-    /// writes to one place that are under way together either may be the last.
+    /// Pieces that wait until an earlier version of the same footer is on the device: of two writes
+    /// to one place that are under way together either may be the last.
     late: Vec<Piece>,
     pages_per_segment: usize,
-    /// Of this life: its number, and that of its first entry.
+    /// Epoch, followed by the number of its first entry.
     epoch: u64,
     began: u64,
 }
@@ -171,7 +172,7 @@ impl Footers {
             || self.late.iter().any(|piece| piece.segment == segment)
     }
 
-    /// A stream goes on in a segment, in which these pages lie.
+    /// Goes on in a segment of a stream, in which these pages lie.
     pub fn goes_on(
         &mut self,
         stream: StreamId,
@@ -179,7 +180,7 @@ impl Footers {
         opened: u64,
         entries: Vec<FooterEntry>,
     ) {
-        // Recovery has written what there was.
+        // Recovery has written the footer as it was.
         self.open[stream.index()] = Open { segment, opened, entries, has_changed: false };
     }
 
@@ -201,31 +202,31 @@ impl Footers {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Keeps for its footer what a page holds, before the log has its entry; at the first page of
-    /// a segment, after the log has that of the segment.
+    /// Notes a page for its footer, before the log has its entry; the first page of a segment,
+    /// after the log has the segment's entry.
     pub fn keep_for_footer(&mut self, lpn: u32, ppn: u32, check: u32) {
         let stream = self.stream_of(ppn);
         let place = ppn % self.layout.pages_per_segment;
         self.footers.add(stream, place, FooterEntry { lpn, check, number: self.log.next });
     }
 
-    /// A stream begins to write to a segment. If that before was closed early its footer is
-    /// written now.
+    /// Begins the footer of a segment that a stream begins to write to. If the one before was
+    /// closed early its footer is written now.
     pub fn begin_footer(&mut self, segment: u32, opened: u64, actions: &mut Actions) {
         let stream = self.ftl.stream_of(EraseBlockId(segment));
         self.write_footer(stream, actions);
         self.footers.begin(stream, segment, opened);
     }
 
-    /// Writes the footers of all open segments that do not say all.
+    /// Writes the footers of all open segments that are not complete on the device.
     pub fn write_footers(&mut self, actions: &mut Actions) {
         for stream in 0..self.footers.open.len() as u32 {
             self.write_footer(StreamId(stream), actions);
         }
     }
 
-    /// Writes the footer of the segment that a stream writes to, unless that on the device says
-    /// all.
+    /// Writes the footer of the segment that a stream writes to, unless it is complete on the
+    /// device.
     pub fn write_footer(&mut self, stream: StreamId, actions: &mut Actions) {
         let Some((segment, footer)) = self.take_footer(stream) else { return };
         let at = self.layout.footer(segment);
@@ -254,7 +255,7 @@ impl<P: Placement> LogVolume<P> {
         self.below.write(Op::Footer { turn, segment }, offset, length, data, actions);
     }
 
-    /// A piece of a footer is on the device: a later version of it may follow.
+    /// Notes that a piece of a footer is on the device: a later version of it may follow.
     pub fn footer_ended(&mut self, turn: u8, segment: u32, actions: &mut Actions) {
         self.commit.ended(turn);
         let ended = self.footers.writing.iter().position(|&one| one == segment);
@@ -269,8 +270,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// The footer of the segment that a stream writes to, if it can go with the segment's last
-    /// pages in one write.
+    /// Gives the footer of the segment that a stream writes to, if it can go with the segment's
+    /// last pages in one write.
     pub fn footer_behind(&mut self, stream: StreamId, run_bytes: u32) -> Option<Data> {
         let segment = self.footers.open.get(stream.index())?.segment;
         let footer_bytes = self.layout.footer_pages() * self.layout.page_bytes;
@@ -281,13 +282,13 @@ impl<P: Placement> LogVolume<P> {
         self.take_footer(stream).map(|(_, footer)| footer)
     }
 
-    /// The footer of the segment that a stream writes to, for one who writes it now; none if that
-    /// on the device says all.
+    /// Takes the footer of the segment that a stream writes to, to be written now; none if it is
+    /// complete on the device.
     fn take_footer(&mut self, stream: StreamId) -> Option<(u32, Data)> {
         let Footers { open, epoch, began, .. } = &mut self.footers;
         let open = open.get_mut(stream.index()).filter(|open| open.has_changed)?;
         open.has_changed = false;
-        self.counted.footer_pages += u64::from(self.layout.footer_pages());
+        self.counts.footer_pages += u64::from(self.layout.footer_pages());
         if self.is_absent {
             return Some((open.segment, Data::Absent));
         }
@@ -297,8 +298,8 @@ impl<P: Placement> LogVolume<P> {
     }
 }
 
-/// What footers of some segments say of the pages that are mapped to them, in the order of the
-/// segments: of pages of before it is enough to know that they are older than what comes.
+/// Gives the footers' entries of the pages that are mapped to some segments, in the order of the
+/// segments. All get the same number: it is enough to know that they are older than new pages.
 pub(super) fn entries_of_mapped(
     layout: &VolumeLayout,
     segments: &[u32],

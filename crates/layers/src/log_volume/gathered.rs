@@ -15,8 +15,8 @@ pub(super) struct FrontierRun {
     first: u32,
     pages: u32,
     data: Data,
-    /// The write of the host that pages here are of, which is replied to when they are written, and
-    /// how many: others are padding, a summary, or moved.
+    /// The host's write of which there are pages here, and their number: it is replied to when they
+    /// are written. Other pages are padding, a summary, or moved.
     write: Option<usize>,
     of_host: u32,
 }
@@ -26,12 +26,12 @@ impl FrontierRun {
         self.first
     }
 
-    /// The write of the host that waits for pages here, and for how many.
+    /// Gives the host's write that waits for pages here, and their number.
     pub fn of_host(&self) -> Option<(usize, u32)> {
         self.write.map(|write| (write, self.of_host))
     }
 
-    /// The bytes of a page, if it is one of these.
+    /// Gives the bytes of a page, if it is one of these.
     fn page(&self, ppn: u32, page_bytes: u32) -> Option<Data> {
         let page = page_bytes as usize;
         let place = ppn.checked_sub(self.first).filter(|&place| place < self.pages)? as usize;
@@ -45,7 +45,7 @@ pub(super) struct Gathered {
     runs: Vec<FrontierRun>,
     /// Streams with gathered pages that the present step began or added to.
     touched: Vec<u16>,
-    /// What writes are aligned to, in bytes; without, a step sends what it gathered.
+    /// Alignment of writes, in bytes; without it, each step sends what it gathered.
     align_bytes: Option<u32>,
     most_bytes: u32,
 }
@@ -60,7 +60,7 @@ impl Gathered {
         self.runs.len()
     }
 
-    /// All pages that wait here.
+    /// Gives the number of pages that wait here.
     pub fn pages(&self) -> u64 {
         self.runs.iter().map(|run| u64::from(run.pages)).sum()
     }
@@ -69,8 +69,8 @@ impl Gathered {
         self.runs[stream.index()].pages > 0
     }
 
-    /// Puts a page behind those of its stream. Whether it is the first of a run, and whether the
-    /// run is whole now.
+    /// Adds a page behind those of its stream. Gives two flags: it is the first of a run, and the
+    /// run is complete.
     fn add(
         &mut self,
         layout: &VolumeLayout,
@@ -118,8 +118,8 @@ impl<P: Placement> LogVolume<P> {
         self.ftl.stream_of(EraseBlockId(self.layout.segment_of(ppn)))
     }
 
-    /// Puts a page behind those that are gathered for its stream, and sends them if that makes them
-    /// whole.
+    /// Adds a page behind those that are gathered for its stream, and sends them if the run is
+    /// complete.
     pub fn gather(&mut self, ppn: u32, data: Data, write: Option<usize>, actions: &mut Actions) {
         let stream = self.stream_of(ppn);
         let (is_first, is_whole) = self.gathered.add(&self.layout, stream, ppn, data, write);
@@ -131,7 +131,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Sends what is gathered for a stream; behind the last page of a segment, its footer with it.
+    /// Sends the pages that are gathered for a stream; behind the last page of a segment, its
+    /// footer with it.
     pub fn send_run(&mut self, stream: StreamId, actions: &mut Actions) {
         let Some(run) = self.gathered.take(stream) else { return };
         let offset = self.layout.page(run.first);
@@ -155,7 +156,7 @@ impl<P: Placement> LogVolume<P> {
         self.below.send_write(Op::Pages { run, turn }, command, actions);
     }
 
-    /// Ends a step: what it gathered is sent, unless writes are aligned. Then it waits for more.
+    /// Ends a step: sends what it gathered, unless writes are aligned. Then they wait for more.
     pub fn send_touched(&mut self, actions: &mut Actions) {
         if self.gathered.align_bytes.is_none() {
             while let Some(stream) = self.gathered.touched.pop() {
@@ -165,7 +166,8 @@ impl<P: Placement> LogVolume<P> {
         self.gathered.touched.clear();
     }
 
-    /// The bytes of a page that is gathered, or on its way: it cannot be read from the device yet.
+    /// Gives the bytes of a page that is gathered, or on its way: it cannot be read from the device
+    /// yet.
     pub fn in_memory(&self, ppn: u32) -> Option<Data> {
         if self.segments.is_on_device(self.layout.segment_of(ppn)) {
             return None;

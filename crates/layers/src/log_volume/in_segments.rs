@@ -1,21 +1,21 @@
 //! Summaries in the segments: each behind its pages, in the one log that there is then. All that a
-//! commit writes follows what was written before, which is what a card wants that can write to one
+//! commit writes follows what was written before, which suits a card that can write to only one
 //! place at a time.
 //!
 //! # The chain
 //! Each summary lies in two pages side by side, the same in both, so that one bad sector takes
-//! none. The last two pages of a segment are kept for a summary, which says in which segment the
-//! log goes on. So recovery finds all from the first on, which the root names ([`super::chain`]).
-//! A segment is opened as soon as these pages are placed, and the frontier always has at least two
-//! left. Where a summary would leave one, it lies in three.
+//! none. The last two pages of a segment are kept for a summary, which names the segment in which
+//! the log goes on. So recovery finds all from the first on, which the root names
+//! ([`super::chain`]). A segment is opened as soon as these pages are placed, and the frontier
+//! always has at least two pages left. Where a summary would leave one, it lies in three.
 //!
 //! # Room
-//! A summary takes a page that holds nothing from the moment on that the next checkpoint is
-//! durable; until then its segment is not written to again. Cleaning a segment writes its pages,
-//! the summaries of these, those of the commits that make them durable and known to be so,
-//! and perhaps that of a checkpoint's commit. The layout sees to it that a segment has that much to
-//! spare on average ([`super::layout`]), and where no more than the reserve is free that with the
-//! fewest pages is cleaned, whatever the policy would choose.
+//! A summary takes a page that holds nothing once the next checkpoint is durable; until then its
+//! segment is not written to again. Cleaning a segment writes its pages, the summaries of these,
+//! those of the commits that make them durable and known to be so, and perhaps that of a
+//! checkpoint's commit. The layout makes sure that a segment has that much to spare on average
+//! ([`super::layout`]). If no more than the reserve is free, the segment with the fewest pages is
+//! cleaned, whatever the policy would choose.
 
 use placement::Placement;
 use units::StreamId;
@@ -28,24 +28,24 @@ use crate::{Actions, Data};
 /// The one stream.
 const LOG: StreamId = StreamId(0);
 
-/// Who wants a page.
+/// User of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// The host, for which the reserve is not there.
+    /// The host, which may not use the reserve.
     Hosts,
     /// Cleaning, and summaries.
     Own,
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Whether only the pages of the log's segment are left that are kept for a summary.
+    /// Returns true if the log's segment has only the pages left that are kept for a summary.
     #[inline]
     pub fn is_at_last_page(&self) -> bool {
         self.layout.form.in_segments
             && self.ftl.frontier(LOG, 0).is_none_or(|(_, left)| left <= SUMMARY_COPIES)
     }
 
-    /// Whether the log can go on to another segment if it has to.
+    /// Returns true if the log can go on to another segment if it has to.
     #[inline]
     pub fn has_way(&self, whose: Whose) -> bool {
         let kept = match whose {
@@ -55,14 +55,14 @@ impl<P: Placement> LogVolume<P> {
         !self.is_at_last_page() || self.ftl.free_blocks(0) > kept
     }
 
-    /// Before a page is placed: writes the summaries that belong before it. Whether there is a
-    /// place for the page.
+    /// Makes room for a page, which is placed next: writes the summaries that belong before it.
+    /// Returns true if there is a place for the page.
     #[inline]
     pub fn make_way(&mut self, whose: Whose, actions: &mut Actions) -> bool {
         if !self.layout.form.in_segments {
             return true;
         }
-        // The summary of many entries may itself take the pages before the last.
+        // The summary of many entries may itself take the pages before the last ones.
         while self.log.fills_summary() || self.is_at_last_page() {
             if !self.has_way(whose) || self.poison.is_some() {
                 return false;
@@ -93,7 +93,7 @@ impl<P: Placement> LogVolume<P> {
         let next = if copies == left { self.open_next() } else { None };
         let (head, entries) = self.log.take_for_summary(segment, next, behind);
         self.segments.hold_summary(segment);
-        self.counted.summary_pages += u64::from(copies);
+        self.counts.summary_pages += u64::from(copies);
         let data = if self.is_absent {
             Data::Absent
         } else {
@@ -117,14 +117,14 @@ impl<P: Placement> LogVolume<P> {
         Some(segment)
     }
 
-    /// Whether segments that were emptied wait for nothing but a checkpoint, while few are free.
+    /// Returns true if emptied segments wait only for a checkpoint, while few are free.
     pub fn wants_checkpoint(&self) -> bool {
         self.layout.form.in_segments
             && self.wants_to_free()
             && self.emptied_and_known().any(|segment| self.segments.holds_summary(segment))
     }
 
-    /// Where the log goes on: the first page that the next summary may lie in.
+    /// Gives the end of the log: the first page in which the next summary may lie.
     pub fn end_of_log(&self) -> Option<u32> {
         self.ftl.frontier(LOG, 0).map(|(ppn, _)| ppn.0)
     }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::{Command, Facts, Layer, Limits};
 
-    /// A volume whose log is open in its first segment.
+    /// Makes a volume whose log is open in its first segment.
     fn volume() -> LogVolume<NoPlacement> {
         let text = "log_volume(page=1Ki,segment=32Ki,over_provisioning=60%,summaries=segments)";
         let args = super::super::ENTRY.info.accept(&Spec::parse(text).unwrap()).unwrap();
@@ -161,7 +161,7 @@ mod tests {
         LogVolume::new(recovered, settings, below, ftl)
     }
 
-    /// What a flush sends below, after this entry.
+    /// Gives the number of commands that a flush sends below, after this entry.
     fn sent_after(entry: Entry) -> usize {
         let (mut volume, mut actions) = (volume(), Actions::default());
         volume.log.push(entry);
@@ -170,8 +170,8 @@ mod tests {
         actions.down.len()
     }
 
-    /// A volume with one page that holds something, all but one of the entries of a summary, and
-    /// nothing left in its segment but the page for that.
+    /// Makes a volume with one page that holds something, all but one of the entries of a summary,
+    /// and nothing left in its segment but the page for that.
     fn nearly_full() -> LogVolume<NoPlacement> {
         let mut volume = volume();
         let write = Command::write(0, 0, Data::zeros(1024));
@@ -186,8 +186,8 @@ mod tests {
         volume
     }
 
-    /// The summary in the last page of a segment tells of the next one, too: once there was no room
-    /// for that.
+    /// The summary in the last page of a segment tells of the next one, too. Regression: there was
+    /// no room for that.
     #[test]
     fn a_trim_and_a_page_that_is_lost_leave_room_for_what_a_summary_says_of_the_next_segment() {
         let (mut volume, mut actions) = (nearly_full(), Actions::default());

@@ -1,4 +1,4 @@
-//! What the host asks: reads, writes of any whole sectors, trims.
+//! Commands of the host: reads, writes of any whole sectors, trims.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -31,11 +31,11 @@ struct HostWrite {
     data: Data,
     is_fua: bool,
     lifetime: Lifetime,
-    /// The next page to be placed.
+    /// Next page to be placed.
     next: u32,
-    /// Pages that have no place yet.
+    /// Number of pages that have no place yet.
     unplaced: u32,
-    /// Pages that are not on the device yet.
+    /// Number of pages that are not on the device yet.
     unwritten: u32,
     failure: Option<Failure>,
 }
@@ -64,29 +64,29 @@ impl HostWrite {
     }
 }
 
-/// A page as it was read, of which a part will be written.
+/// A page of which a part will be written, as it was read.
 #[derive(Debug)]
 struct Fill {
     write: usize,
     lpn: u32,
-    /// Where it was read.
+    /// Physical page from which it was read.
     ppn: u32,
     data: Data,
 }
 
-/// What the host asked for and was not replied to, but for flushes, which wait for commits.
+/// Commands of the host that were not replied to, except flushes, which wait for commits.
 #[derive(Debug, Default)]
 pub(super) struct Host {
-    /// Commands in the order in which they came, as far as they wait for room.
+    /// Commands that wait for room, in the order in which they came.
     tasks: VecDeque<Task>,
     writes: Slab<HostWrite>,
     /// Pages whose rest was read, so that a part of them can be written.
     fills: VecDeque<Fill>,
     pub reads: Gather,
-    /// The stream that was chosen for the page that waits for room.
+    /// Stream that was chosen for the page that waits for room.
     chosen: Option<(Lpn, StreamId)>,
     last_stream: StreamId,
-    /// Logical pages that hold something.
+    /// Number of logical pages that hold something.
     mapped: u32,
 }
 
@@ -108,32 +108,32 @@ impl Host {
         });
     }
 
-    /// Whether commands wait for room.
+    /// Returns true if commands wait for room.
     pub fn waits_for_room(&self) -> bool {
         !self.tasks.is_empty()
     }
 
-    /// Whether all writes and trims were replied to.
+    /// Returns true if all writes and trims were replied to.
     pub fn is_quiet(&self) -> bool {
         self.writes.is_empty() && self.tasks.is_empty()
     }
 
-    /// Logical pages that hold something.
+    /// Gives the number of logical pages that hold something.
     pub const fn mapped(&self) -> u32 {
         self.mapped
     }
 
-    /// The stream that the host wrote to last.
+    /// Gives the stream that the host wrote to last.
     pub const fn last_stream(&self) -> StreamId {
         self.last_stream
     }
 
-    /// So many logical pages hold nothing any more.
+    /// Notes that so many logical pages hold nothing any more.
     pub fn unmapped(&mut self, pages: u32) {
         self.mapped -= pages;
     }
 
-    /// Tells all writes and trims that they failed. Reads under way go on.
+    /// Fails all writes and trims. Reads under way go on.
     pub fn fail(&mut self, failure: &Failure, actions: &mut Actions) {
         for (_, write) in std::mem::take(&mut self.writes) {
             actions.reply(write.id, Err(failure.clone()));
@@ -147,7 +147,7 @@ impl Host {
     }
 }
 
-/// What a page holds beside the part that the host writes.
+/// Rest of a page beside the part that the host writes.
 enum Rest {
     Here(Data),
     /// At a physical page.
@@ -156,12 +156,12 @@ enum Rest {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Zeros, unless a trace without bytes is played.
+    /// Gives zeros, or no bytes where a trace without bytes is played.
     pub fn zeros(&self, length: u64) -> Data {
         if self.is_absent { Data::Absent } else { Data::zeros(length as usize) }
     }
 
-    /// Takes in what there is room for. Whether anything was.
+    /// Takes in commands for which there is room. Returns true if there were any.
     pub fn take_in(&mut self, actions: &mut Actions) -> bool {
         let mut went_on = false;
         while !self.host.fills.is_empty() && self.fill(actions) {
@@ -184,10 +184,10 @@ impl<P: Placement> LogVolume<P> {
         went_on
     }
 
-    /// Whether the host has room for a page of a write: the stream that it goes to. What was chosen
-    /// for a page that had to wait stays chosen.
+    /// Returns true if there is room for a page of a write, and chooses the stream that it goes to.
+    /// The choice for a page that had to wait stays.
     fn room_for(&mut self, lpn: Lpn, write: usize, actions: &mut Actions) -> bool {
-        // What is cheap to ask comes first; policies count how often they are asked.
+        // Cheap checks come first; policies count how often they are asked.
         if !self.below.can_write()
             || !self.can_log(2)
             || self.ftl.free_blocks(0) < self.ftl.reserve()
@@ -209,20 +209,20 @@ impl<P: Placement> LogVolume<P> {
         self.ftl.make_room(stream, 0)
     }
 
-    /// Puts a page at the frontier of the stream that was chosen for it.
+    /// Places a page at the frontier of the stream that was chosen for it.
     fn place(&mut self, lpn: Lpn, data: Data, write: usize, actions: &mut Actions) {
         let (_, stream) = self.host.chosen.take().expect("a stream was chosen");
         self.host.mapped += u32::from(self.ftl.lookup(lpn).is_none());
         let ppn = self.ftl.place_for_host(lpn, stream, 0).0;
         self.outdate_fills(lpn);
-        self.counted.host_pages += 1;
+        self.counts.host_pages += 1;
         let is_hinted = self.host.writes[write].lifetime != Lifetime::NotSet;
-        self.counted.hinted_pages += u64::from(is_hinted);
+        self.counts.hinted_pages += u64::from(is_hinted);
         self.cleaner.paid();
         let check = self.checksum_of(&data);
         self.note(lpn, ppn, check, false, actions);
         let waits = self.settings.align_bytes.is_none() && !self.host.writes[write].is_fua;
-        // A run is of one write of the host, which is told when it is written.
+        // A run has pages of one write of the host at most, which hears when they are written.
         self.gather(ppn, data, waits.then_some(write), actions);
         let kept = &mut self.host.writes[write];
         kept.unplaced -= 1;
@@ -236,7 +236,7 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// What was read of this page to be completed is of the past now, even if its next version
+    /// Marks reads of this page that were to complete it as outdated, even if its next version
     /// comes to lie in the same place.
     pub fn outdate_fills(&mut self, lpn: Lpn) {
         for fill in self.host.fills.iter_mut().filter(|fill| fill.lpn == lpn.0) {
@@ -244,7 +244,7 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Tells the log of a page, whose bytes have this checksum, and of its segment.
+    /// Logs a page, whose bytes have this checksum, and its segment.
     pub fn note(
         &mut self,
         lpn: Lpn,
@@ -256,7 +256,7 @@ impl<P: Placement> LogVolume<P> {
         let pages = self.layout.pages_per_segment;
         let segment = ppn / pages;
         let in_segments = self.layout.form.in_segments;
-        // There the entry was made when the segment before was full.
+        // With summaries in segments, the entry was made when the segment before was full.
         if ppn.is_multiple_of(pages) && !in_segments {
             let device = self.ftl.device();
             let stream = device.blocks[segment as usize].stream;
@@ -280,8 +280,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Places as many pages of a write as there is room for. Whether all are placed or read for
-    /// that.
+    /// Places as many pages of a write as there is room for. Returns true if all are placed, or
+    /// read to be completed.
     fn take_write(&mut self, slot: usize, actions: &mut Actions) -> bool {
         let page = u64::from(self.layout.page_bytes);
         let end = self.host.writes[slot].end(self.layout.page_bytes);
@@ -320,7 +320,7 @@ impl<P: Placement> LogVolume<P> {
         is_done
     }
 
-    /// What a write says of a page.
+    /// Gives the bytes of a write for a page.
     fn part_of(&self, slot: usize, lpn: u32, within: &Range<u64>) -> Data {
         let write = &self.host.writes[slot];
         let from = (u64::from(lpn) * u64::from(self.layout.page_bytes) + within.start
@@ -329,11 +329,11 @@ impl<P: Placement> LogVolume<P> {
     }
 
     fn patched(&mut self, base: &Data, at: u64, part: &Data) -> Data {
-        self.counted.patched_pages += 1;
+        self.counts.patched_pages += 1;
         if self.is_absent { Data::Absent } else { base.patched(at as usize, part) }
     }
 
-    /// What a page holds, if that is in memory; or where it has to be read.
+    /// Gives the content of a page, if that is in memory; or the place where it has to be read.
     fn rest_of(&self, lpn: Lpn) -> Rest {
         match self.ftl.lookup(lpn) {
             None if self.checks.is_lost(lpn.0) => Rest::Lost,
@@ -354,7 +354,7 @@ impl<P: Placement> LogVolume<P> {
         );
     }
 
-    /// The rest of a page came, if it could be read.
+    /// Takes the rest of a page, if it could be read.
     pub fn fill_ended(
         &mut self,
         (write, lpn, ppn, expected): (usize, u32, u32, u32),
@@ -368,12 +368,12 @@ impl<P: Placement> LogVolume<P> {
                 if fits(expected, found) {
                     self.host.fills.push_back(Fill { write, lpn, ppn, data });
                 } else if self.ftl.lookup(Lpn(lpn)).is_none_or(|now| now.0 != ppn) {
-                    // What is bad is of the past: what the page holds now is what is wanted.
-                    self.counted.bad_reads += 1;
+                    // A bad old version does not matter: the present content of the page is wanted.
+                    self.counts.bad_reads += 1;
                     let past = Fill { write, lpn, ppn: u32::MAX, data: Data::Absent };
                     self.host.fills.push_back(past);
                 } else {
-                    self.counted.bad_reads += 1;
+                    self.counts.bad_reads += 1;
                     let failure = unfit(&self.layout, lpn, ppn, expected, found);
                     self.fail_page(write, failure, actions);
                 }
@@ -382,7 +382,7 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// A page of a write is not written.
+    /// Fails a page of a write.
     fn fail_page(&mut self, write: usize, failure: Failure, actions: &mut Actions) {
         let kept = &mut self.host.writes[write];
         kept.failure = Some(failure);
@@ -392,7 +392,7 @@ impl<P: Placement> LogVolume<P> {
     }
 
     /// Writes a part of a page whose rest was read, if there is room. If the page has changed
-    /// meanwhile, it is read again: so that what others wrote beside it stays.
+    /// meanwhile, it is read again, so that other writes to it are kept.
     fn fill(&mut self, actions: &mut Actions) -> bool {
         let Some(&Fill { write, lpn, ppn, .. }) = self.host.fills.front() else { return false };
         let base = match self.ftl.lookup(Lpn(lpn)) {
@@ -423,7 +423,7 @@ impl<P: Placement> LogVolume<P> {
         true
     }
 
-    /// Pages of a write are on the device.
+    /// Notes that pages of a write are on the device.
     pub fn written(&mut self, write: usize, pages: u32, actions: &mut Actions) {
         self.host.writes[write].unwritten -= pages;
         self.reply_if_done(write, actions);
@@ -441,13 +441,13 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// The end of a write.
+    /// Ends a write, with a reply.
     pub fn reply_to(&mut self, write: usize, actions: &mut Actions) {
         let write = self.host.writes.remove(write);
         actions.reply(write.id, write.failure.map_or(Ok(Data::Absent), Err));
     }
 
-    /// Forgets whole pages. Of parts of pages nothing is forgotten, which a trim allows.
+    /// Trims whole pages. Parts of pages are left, as the contract of a trim allows.
     fn take_trim(&mut self, id: u32, bytes: Range<u64>, actions: &mut Actions) -> bool {
         let has_room = self.can_log(1)
             && (!self.layout.form.in_segments
@@ -473,7 +473,7 @@ impl<P: Placement> LogVolume<P> {
         }
         if forgotten + found > 0 {
             self.host.unmapped(forgotten);
-            self.counted.trimmed_pages += u64::from(forgotten);
+            self.counts.trimmed_pages += u64::from(forgotten);
             self.log.push(Entry::Trimmed {
                 lpn: pages.start,
                 pages: u64::from(pages.end - pages.start),
@@ -521,8 +521,8 @@ mod tests {
         volume.submit(Command { data, ..Command::new(1, IoOp::Write, offset, length) }, 0, actions);
     }
 
-    /// The next versions of page 0 take the places that come, and segments that hold no more of it
-    /// are written to again.
+    /// Writes page 0 until it comes to lie in this place; segments that hold no more of it are
+    /// written to again.
     fn wander_to(volume: &mut LogVolume<NoPlacement>, place: u32) {
         let mut full = None;
         for _ in 0..10_000 {
@@ -541,8 +541,8 @@ mod tests {
         panic!("page 0 does not come to lie at {place} again");
     }
 
-    /// A part of a page waits for room with the rest that was read; meanwhile the page is trimmed
-    /// and written, and its newest version comes to lie where that was read.
+    /// A part of a page waits for room, and the rest of the page was read; meanwhile the page is
+    /// trimmed and written, and its newest version comes to lie where the rest was read.
     #[test]
     fn the_rest_of_a_page_is_read_again_if_it_was_written_meanwhile_even_to_the_same_place() {
         let (mut volume, mut actions) = (volume(), Actions::default());
@@ -553,7 +553,7 @@ mod tests {
         write(&mut volume, 0, 512, &mut actions);
         let read = actions.down.pop().unwrap();
         assert_eq!((read.op, read.length), (IoOp::Read, PAGE));
-        // No room for it.
+        // There is no room for it.
         volume.log.promise(1 << 20);
         volume.replied(
             Reply { id: read.id, outcome: Ok(Data::zeros(PAGE as usize)) },

@@ -1,4 +1,4 @@
-//! What lies where on the device.
+//! Layout: places of all structures on the device.
 
 use std::ops::Range;
 
@@ -12,35 +12,35 @@ use super::footer::footer_pages;
 use super::settings::VolumeSettings;
 use crate::{LayerError, Limits};
 
-/// Page numbers have the highest bit for other purposes, and a few values there are words.
+/// The highest bit of a page number has other uses, and a few of the highest values are special.
 const MOST_PAGES: u64 = (1 << 31) - 16;
 const MOST_SEGMENT_PAGES: u64 = 32_768;
-/// Two of data, and one for the footer.
+/// Two pages of data, and one of the footer.
 const LEAST_SEGMENT_PAGES: u64 = 3;
-/// Where summaries lie in segments: fewer pages would hold little else.
+/// Least pages of a segment with summaries in it: fewer would hold little else.
 const LEAST_PAGES_WITH_SUMMARIES: u32 = 16;
-/// Segments that hold none of what the host is promised there: the one that is written to, that
-/// which it turns to next, and one for what cleaning moves.
+/// Segments without data of the host there: the one that is written to, the one that comes next,
+/// and one for pages that cleaning moves.
 const SEGMENTS_TO_TURN: u32 = 3;
-/// Pages of a segment that are spare on average there: what cleaning one writes beside its pages,
-/// which are summaries of those, of commits and of a checkpoint.
+/// Least spare pages of a segment there, on average: cleaning one writes that many beside its
+/// pages, for summaries of those, of commits and of a checkpoint.
 const LEAST_SPARE_PAGES: f64 = 10.0;
-/// Everything but the segments is there so often, each time as a whole.
+/// Number of copies of everything but the segments, each as a whole.
 pub(super) const COPIES: u64 = 2;
-/// No sector of this size, the largest that drives have, holds parts of both.
+/// Alignment of copies, in bytes: no sector, at most this large on drives, holds parts of both.
 const SECTOR_BYTES: u64 = 4096;
 /// Pages of a summary in a segment: itself and a copy behind it.
 pub(super) const SUMMARY_COPIES: u32 = 2;
 
-/// The sizes in a superblock, and what follows from them. Offsets are in bytes from the
-/// start of the device, or of the first of both.
+/// Sizes in a superblock, and all that follows from them. Offsets are in bytes from the start of
+/// the device, or of the first of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VolumeLayout {
     pub page_bytes: u32,
     /// All pages of a segment.
     pub segment_pages: u32,
-    /// Those of them that pages of data or summaries are placed in; its footer takes the others.
-    /// Physical pages are numbered without footers.
+    /// Pages of a segment for data and summaries; its footer takes the others. Physical pages are
+    /// numbered without footers.
     pub pages_per_segment: u32,
     pub segments: u32,
     pub logical_pages: u32,
@@ -51,14 +51,14 @@ pub(super) struct VolumeLayout {
     pub root_pages: u32,
     /// Pages of tables that hold the map.
     pub map_tables: u32,
-    /// All pages of tables: after those of the map come those of the segments. Each has room for
+    /// Number of pages of tables: those of the map, then those of the segments. Each has room for
     /// two versions.
     pub tables: u32,
-    /// Where the superblock lies, and all but the segments behind it.
+    /// First byte of the superblock, behind which all but the segments lies.
     own_at: u64,
-    /// From one copy of all that to the next.
+    /// Bytes from one copy of all that to the next.
     copy_bytes: u64,
-    /// Where the segments begin, if that is not behind all else.
+    /// First byte of the segments, if they are not behind all else.
     segments_at: Option<u64>,
     roots_at: u64,
     tables_at: u64,
@@ -67,8 +67,8 @@ pub(super) struct VolumeLayout {
 }
 
 impl VolumeLayout {
-    /// What follows from the sizes, with the superblock at this byte. All are above 0 and within
-    /// their limits.
+    /// Computes the layout from the sizes, with the superblock at this byte. All sizes are above 0
+    /// and within their limits.
     pub fn of(sizes: Sizes, own_at: u64) -> Self {
         let Sizes {
             page_bytes,
@@ -121,7 +121,7 @@ impl VolumeLayout {
         }
     }
 
-    /// The sizes that it follows from.
+    /// Gives the sizes from which it follows.
     pub const fn sizes(&self) -> Sizes {
         let Self {
             page_bytes,
@@ -136,8 +136,8 @@ impl VolumeLayout {
         Sizes { page_bytes, segment_pages, segments, logical_pages, ring_pages, form, segments_at }
     }
 
-    /// The largest volume that a device holds. With another device for all but the segments these
-    /// lie where they would without, so that the rest may come back.
+    /// Plans the largest volume that a device holds. With another device for all but the segments
+    /// these lie where they would without it, so that the rest may come back.
     pub fn plan(settings: &VolumeSettings, below: Limits) -> Result<Self, LayerError> {
         let page = u64::from(settings.page_bytes);
         let device_bytes = settings.aside.unwrap_or(below.capacity_bytes);
@@ -155,7 +155,7 @@ impl VolumeLayout {
             Self::check_spare(settings, segment_pages)?;
         }
         let footer = footer_pages(settings.page_bytes, segment_pages);
-        // What the tables take depends on how many segments are left.
+        // The bytes of the tables depend on the number of segments that are left.
         for segments in (2..=all as u32).rev() {
             let physical = match form.in_segments {
                 false => f64::from(segments) * f64::from(segment_pages - footer),
@@ -194,7 +194,7 @@ impl VolumeLayout {
         })
     }
 
-    /// Whether pages and segments of these sizes are possible.
+    /// Checks that pages and segments of these sizes are possible.
     fn check_sizes(
         settings: &VolumeSettings,
         below: Limits,
@@ -228,7 +228,7 @@ impl VolumeLayout {
         Ok(())
     }
 
-    /// Whether what lies on another device than the segments fits there.
+    /// Checks that all that lies on another device than the segments fits there.
     pub fn check_aside(&self, below: Limits) -> Result<(), LayerError> {
         if self.segments_at.is_none() {
             return Ok(());
@@ -252,7 +252,7 @@ impl VolumeLayout {
         Ok(())
     }
 
-    /// Whether cleaning a segment gains more pages than its summaries take.
+    /// Checks that cleaning a segment gains more pages than its summaries take.
     pub fn check_spare(settings: &VolumeSettings, pages: u32) -> Result<(), LayerError> {
         let op = settings.over_provisioning;
         let spare = f64::from(data_pages(settings.page_bytes, pages)) * op / (1.0 + op);
@@ -267,7 +267,7 @@ impl VolumeLayout {
         Err(LayerError::Refused { layer: NAME, reason })
     }
 
-    /// Pages of a segment that may hold data, on average: all, but for summaries in it.
+    /// Gives the pages of a segment that may hold data, on average: all but those of summaries.
     pub fn data_pages_per_segment(&self) -> u32 {
         if self.form.in_segments {
             data_pages(self.page_bytes, self.segment_pages)
@@ -276,12 +276,12 @@ impl VolumeLayout {
         }
     }
 
-    /// Segments that can be spared at the most, beside those whose pages the host is promised.
+    /// Gives the most segments that can be spared, beside those whose pages the host is promised.
     pub fn spare_segments(&self) -> u32 {
         self.segments - self.logical_pages.div_ceil(self.data_pages_per_segment())
     }
 
-    /// Whether sizes that were read from a device make sense there.
+    /// Returns true if sizes that were read from a device make sense there.
     pub fn is_sound(sizes: Sizes, below: Limits, aside: Option<u64>) -> bool {
         let Sizes {
             page_bytes,
@@ -332,69 +332,69 @@ impl VolumeLayout {
         self.segment(self.segments)
     }
 
-    /// Where all but the segments ends.
+    /// Gives the end of all but the segments.
     fn own_end(&self) -> u64 {
         self.own_at + COPIES * self.copy_bytes
     }
 
-    /// Where a copy of the superblock lies.
+    /// Gives the first byte of a copy of the superblock.
     pub const fn superblock(&self, copy: u64) -> u64 {
         self.own_at + copy * self.copy_bytes
     }
 
-    /// Where a segment begins.
+    /// Gives the first byte of a segment.
     pub fn segment(&self, segment: u32) -> u64 {
         self.data_at + u64::from(segment) * self.segment_bytes()
     }
 
-    /// Bytes of a segment, with its footer.
+    /// Gives the bytes of a segment, with its footer.
     pub fn segment_bytes(&self) -> u64 {
         u64::from(self.segment_pages) * u64::from(self.page_bytes)
     }
 
-    /// Pages of a segment's footer.
+    /// Gives the pages of a segment's footer.
     pub const fn footer_pages(&self) -> u32 {
         self.segment_pages - self.pages_per_segment
     }
 
-    /// Where a segment's footer begins.
+    /// Gives the first byte of a segment's footer.
     pub fn footer(&self, segment: u32) -> u64 {
         self.segment(segment) + u64::from(self.pages_per_segment) * u64::from(self.page_bytes)
     }
 
-    /// The segment of a physical page.
+    /// Gives the segment of a physical page.
     #[inline]
     pub const fn segment_of(&self, ppn: u32) -> u32 {
         ppn / self.pages_per_segment
     }
 
-    /// The pages of the volume that these bytes touch.
+    /// Gives the pages of the volume that these bytes touch.
     pub fn pages_of(&self, bytes: &Range<u64>) -> Range<u32> {
         let page = u64::from(self.page_bytes);
         (bytes.start / page) as u32..bytes.end.div_ceil(page) as u32
     }
 
-    /// The part of a page that these bytes cover, counted within the page.
+    /// Gives the part of a page that these bytes cover, counted within the page.
     pub fn within(&self, bytes: &Range<u64>, lpn: u32) -> Range<u64> {
         let page = u64::from(self.page_bytes);
         let start = u64::from(lpn) * page;
         bytes.start.max(start) - start..bytes.end.min(start + page) - start
     }
 
-    /// Where a physical page lies.
+    /// Gives the first byte of a physical page.
     #[inline]
     pub fn page(&self, ppn: u32) -> u64 {
         let place = ppn % self.pages_per_segment;
         self.segment(self.segment_of(ppn)) + u64::from(place) * u64::from(self.page_bytes)
     }
 
-    /// Whether the second of two physical pages lies right behind the first.
+    /// Returns true if the second of two physical pages lies right behind the first.
     #[inline]
     pub const fn are_neighbours(&self, ppn: u32, next: u32) -> bool {
         next == ppn + 1 && !next.is_multiple_of(self.pages_per_segment)
     }
 
-    /// Where a copy of the root of this number lies.
+    /// Gives the first byte of a copy of the root of this number.
     pub fn root(&self, number: u64, copy: u64) -> u64 {
         self.roots_at + copy * self.copy_bytes + number % 2 * self.root_bytes() as u64
     }
@@ -403,7 +403,7 @@ impl VolumeLayout {
         (self.root_pages * self.page_bytes) as usize
     }
 
-    /// Where a copy of a page of the tables lies, in the first (1) or second (2) area.
+    /// Gives the first byte of a copy of a page of the tables, in the first (1) or second (2) area.
     pub fn table(&self, index: u32, area: u8, copy: u64) -> u64 {
         self.tables_at
             + copy * self.copy_bytes
@@ -411,14 +411,14 @@ impl VolumeLayout {
                 * u64::from(self.page_bytes)
     }
 
-    /// Where a copy of the summary of this number lies.
+    /// Gives the first byte of a copy of the summary of this number.
     pub fn summary(&self, number: u64, copy: u64) -> u64 {
         self.ring_at
             + copy * self.copy_bytes
             + (number % u64::from(self.ring_pages)) * u64::from(self.page_bytes)
     }
 
-    /// Entries in a summary.
+    /// Gives the entries in a summary.
     pub fn entries_per_summary(&self) -> usize {
         per_page(self.page_bytes, SUMMARY_HEADER_BYTES, SUMMARY_ENTRY_BYTES) as usize
     }
@@ -431,13 +431,13 @@ impl VolumeLayout {
         per_page(self.page_bytes, TABLE_HEADER_BYTES, SEGMENT_ENTRY_BYTES)
     }
 
-    /// The logical pages in a page of the tables of the map.
+    /// Gives the logical pages in a page of the tables of the map.
     pub fn lpns_of(&self, table: u32) -> Range<u32> {
         let per = self.lpns_per_table();
         table * per..((table + 1) * per).min(self.logical_pages)
     }
 
-    /// The segments in a page of the tables of the segments.
+    /// Gives the segments in a page of the tables of the segments.
     pub fn segments_of(&self, table: u32) -> Range<u32> {
         let per = self.segments_per_table();
         let place = table - self.map_tables;
@@ -445,7 +445,8 @@ impl VolumeLayout {
     }
 }
 
-/// The last pages of each segment hold a summary, and one follows the pages of each full one.
+/// Gives the pages of a segment for data, where the last pages of each segment hold a summary, and
+/// one follows the pages of each full one.
 fn data_pages(page_bytes: u32, segment_pages: u32) -> u32 {
     let per = per_page(page_bytes, SUMMARY_HEADER_BYTES, SUMMARY_ENTRY_BYTES) - 2;
     segment_pages.saturating_sub(SUMMARY_COPIES * (1 + segment_pages.div_ceil(per)))

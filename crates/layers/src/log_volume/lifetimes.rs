@@ -1,4 +1,4 @@
-//! A log for each lifetime that the host may expect of what it writes (`hints=yes`).
+//! Logs by lifetime, where the host gives hints of it (`hints=yes`).
 
 use placement::{Device, Placement, Previous, Survivors};
 use units::{Lifetime, Lpn, StreamId};
@@ -41,7 +41,7 @@ impl Placement for ByLifetime {
     }
 }
 
-/// How long what lies in a log is expected to live.
+/// Gives the expected lifetime of the pages in a log.
 pub(super) fn lifetime_of<P: Placement>(stream: StreamId) -> Lifetime {
     let lifetime = P::HAS_HANDLES.then(|| Lifetime::of_handle(stream.0 as u8));
     lifetime.flatten().unwrap_or_default()

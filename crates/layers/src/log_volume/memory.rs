@@ -1,4 +1,4 @@
-//! What it keeps in memory.
+//! Memory of a volume.
 
 use ftl::table_bytes;
 use placement::{Context, Placement, PlacementVisitor, find_placement};
@@ -13,20 +13,20 @@ use super::{checkpoint, cleaning, copies, recovery, resize, visit_logs};
 use crate::memory::{Memory, SMALL_BYTES, Sized};
 use crate::{LayerError, Limits, Making};
 
-/// Of the map, or of the checksums: an entry a logical page.
+/// Bytes of an entry for each logical page: of the map, or of the checksums.
 const ENTRY_BYTES: u64 = 4;
-/// What the indexes of victim policies have for each segment, at most.
+/// Most bytes that the indexes of victim policies take for each segment.
 const VICTIM_BYTES: u64 = 64;
-/// The same for each count of valid pages that a segment may have.
+/// Most bytes that they take for each count of valid pages that a segment may have.
 const COUNT_BYTES: u64 = 32;
-/// Most bytes in a write of gathered pages that nothing aligns.
+/// Most bytes in a write of gathered pages without an alignment.
 const RUN_BYTES: u64 = 1 << 20;
 
-/// Logical pages of the largest volume that a policy with a state of each page is made for, to ask
-/// it something.
+/// Logical pages of the largest volume for which a policy with a state of each page is made, only
+/// to ask it for its streams.
 const MOST_ASKED: u32 = 1 << 20;
 
-/// How many streams a policy has.
+/// Visitor that asks a policy for its number of streams.
 struct Streams;
 
 impl PlacementVisitor for Streams {
@@ -37,14 +37,14 @@ impl PlacementVisitor for Streams {
     }
 }
 
-/// Streams of a volume's policy, which is made for a moment.
+/// Gives the number of streams of a volume's policy, which is made only for that.
 fn streams(
     settings: &VolumeSettings,
     geometry: Geometry,
     of_policy: u64,
     seed: u64,
 ) -> Result<u64, LayerError> {
-    // With a state of each page they are as many as the parameters say, whatever the size.
+    // The streams of a policy with a state of each page depend on the parameters, not on the size.
     let parts = if of_policy == 0 { 1 } else { geometry.logical_pages.div_ceil(MOST_ASKED) };
     let part = Geometry {
         logical_pages: geometry.logical_pages / parts,
@@ -55,7 +55,7 @@ fn streams(
     streams.map(|streams| streams as u64).map_err(|error| resize::refused(error.to_string()))
 }
 
-/// The most that a volume keeps in memory over what has these limits.
+/// Gives the most memory that a volume takes over something with these limits.
 ///
 /// # Errors
 /// [`LayerError`] if it does not fit there, or its policies do not.
@@ -71,7 +71,7 @@ pub(super) fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerE
     };
     let checks = if settings.keeps_checksums { logical * ENTRY_BYTES } else { 0 };
     let streams = streams(&settings, geometry, of_policy, making.seed)?;
-    // Numbers of commands and reads, and what holds a segment.
+    // Numbers of commands and reads, and the record of each segment.
     let of_segment = (size_of::<Segment>() + size_of::<(u16, u32, u32)>()) as u64 + VICTIM_BYTES;
     let counts = streams * u64::from(layout.pages_per_segment + 1) * COUNT_BYTES;
     let roots = u64::from(layout.tables) * 8;
@@ -84,13 +84,15 @@ pub(super) fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerE
         + roots
         + footers
         + SMALL_BYTES;
-    // A list that grows is twice as long for a while.
+    // A list that grows takes twice its length for a while.
     let entries = 2 * MOST_VOLATILE * size_of::<Entry>() as u64;
     let run = settings.align_bytes.map_or(0, u64::from).max(RUN_BYTES.min(below.most_bytes.into()));
     let held_bytes = entries + (streams + 1) * run + cleaning::MOST_HELD_BYTES;
-    // Its own map is there beside that of the FTL, and what the segments are made of beside them.
+    // The map of recovery exists beside that of the FTL, and the records of the segments twice,
+    // too.
     let page = u64::from(layout.page_bytes);
-    // Entries that no commit had made durable, or in segments all since the checkpoint.
+    // Entries that no commit had made durable; with summaries in segments, all since the
+    // checkpoint.
     let replayed = match layout.form.in_segments {
         false => 3 * entries,
         true => checkpoint::MOST_TO_READ / page * 3 * size_of::<Entry>() as u64,

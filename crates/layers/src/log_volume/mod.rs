@@ -49,6 +49,7 @@ mod checks;
 mod cleaning;
 mod commit;
 mod copies;
+mod counts;
 mod disk;
 mod footer;
 mod gathered;
@@ -81,53 +82,9 @@ use self::lifetimes::ByLifetime;
 use self::recovery::Recovered;
 use self::settings::{PARAMS, VolumeSettings};
 use self::volume::LogVolume;
-use crate::{Addresses, Counter, Entry, Layer, LayerError, Limits, Making, Opened, Store};
+use crate::{Addresses, Entry, Layer, LayerError, Limits, Making, Opened, Store};
 
 const NAME: &str = "log_volume";
-
-/// What it counts.
-pub(super) const COUNTERS: &[Counter] = &[
-    Counter::sum("host_pages", "pages written for the host"),
-    Counter::sum("patched_pages", "of them, those of which the host wrote a part"),
-    Counter::sum("relocated_pages", "pages moved by cleaning"),
-    Counter::sum("padding_pages", "pages without data that filled aligned writes"),
-    Counter::sum("summary_pages", "pages of summaries"),
-    Counter::sum("checkpoint_pages", "pages of tables and roots"),
-    Counter::sum("flushes", "flushes sent below"),
-    Counter::sum("checkpoints", "checkpoints of the map"),
-    Counter::sum("cleanings", "segments that cleaning emptied"),
-    Counter::sum("trimmed_pages", "pages with data that the host trimmed"),
-    Counter::sum("unmapped_reads", "pages read that hold nothing, without a read below"),
-    Counter::sum(
-        "lost_pages",
-        "pages written before the volume was opened, not flushed, and not found",
-    ),
-    Counter::level("segments_free", "segments that can be written to"),
-    Counter::level(
-        "segments_held",
-        "segments that are being emptied, or are empty and not yet free",
-    ),
-    Counter::level("gathered_pages", "pages that wait in memory for an aligned write"),
-    Counter::sum("idle_cleanings", "of the cleanings, those begun while nothing was to be done"),
-    Counter::sum("segment_trims", "freed segments that were trimmed below"),
-    Counter::sum("failed_trims", "of them, those whose trim failed, on which nothing depends"),
-    Counter::sum("bad_reads", "pages that were read and did not have their checksum"),
-    Counter::level(
-        "bad_pages",
-        "pages that are lost: reads of them fail until they are written or trimmed",
-    ),
-    Counter::sum("scrubbed_pages", "pages that were read in passes over all of them"),
-    Counter::level("scrub_pages_left", "pages that a pass has still to look at"),
-    Counter::level("unread_pages", "pages that the last pass could not read"),
-    Counter::sum(
-        "footer_pages",
-        "pages at the ends of segments that say what lies in them, for a salvage",
-    ),
-    Counter::sum(
-        "hinted_pages",
-        "of the host's pages, those written with a hint of their lifetime",
-    ),
-];
 
 /// The layer.
 pub(super) static ENTRY: Entry = Entry {
@@ -139,7 +96,7 @@ pub(super) static ENTRY: Entry = Entry {
         source: "SCHEDULER 6.3; MULTILOG; Rosenblum & Ousterhout, TOCS 1992",
         params: PARAMS,
     },
-    counters: COUNTERS,
+    counters: counts::COUNTERS,
     addresses: Addresses::Moved,
     aside: Some(&aside::ASIDE),
     format,

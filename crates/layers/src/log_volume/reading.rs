@@ -1,5 +1,5 @@
-//! What the host reads: from memory what is not on the device yet, zeros where nothing is, and all
-//! else below, where whole pages are read and held against their checksums.
+//! Reads of the host: from memory if the page is not on the device yet, zeros if it holds nothing,
+//! and else from below, where whole pages are read and compared with their checksums.
 
 use placement::Placement;
 use units::{IoOp, Lpn};
@@ -16,16 +16,16 @@ pub(super) struct HostRead {
     lpn: u32,
     ppn: u32,
     pages: u32,
-    /// What the host wants of them, in bytes.
+    /// Part of them that the host wants, in bytes.
     from: u32,
     length: u32,
     expected: Expected,
 }
 
-/// Checksums as they were when the read was sent: the map may change meanwhile.
+/// Checksums at the time when the read was sent: the map may change meanwhile.
 #[derive(Debug)]
 enum Expected {
-    /// Of a single page, or unknown.
+    /// Checksum of a single page, or unknown.
     One(u32),
     Many(Box<[u32]>),
 }
@@ -39,7 +39,7 @@ impl Expected {
     }
 }
 
-/// A piece of what the host reads.
+/// A piece of a host's read.
 enum Piece {
     Here(Data),
     Lost(u32),
@@ -47,7 +47,7 @@ enum Piece {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// A read of the host.
+    /// Takes a read of the host.
     pub fn read(&mut self, command: &Command, actions: &mut Actions) {
         let pieces = self.pieces_of(command);
         let parent = self.host.reads.begin(command.id, pieces.len() as u32);
@@ -83,7 +83,7 @@ impl<P: Placement> LogVolume<P> {
                 pieces.push(if self.checks.is_lost(lpn) {
                     Piece::Lost(lpn)
                 } else {
-                    self.counted.unmapped_reads += 1;
+                    self.counts.unmapped_reads += 1;
                     Piece::Here(self.zeros(u64::from(more)))
                 });
                 continue;
@@ -93,7 +93,7 @@ impl<P: Placement> LogVolume<P> {
                 continue;
             }
             match pieces.last_mut() {
-                // Not beyond the segment, for which the read is counted.
+                // The run ends at the segment, for which the read is counted.
                 Some(Piece::Below { ppn: first, pages, length, .. })
                     if *first + *pages == ppn.0
                         && self.layout.segment_of(*first) == self.layout.segment_of(ppn.0)
@@ -126,7 +126,7 @@ impl<P: Placement> LogVolume<P> {
         self.below.send(Op::Read(read), IoOp::Read, offset, length, actions);
     }
 
-    /// A read of the host, or a part of it, has ended.
+    /// Ends a read of the host, or a part of it.
     pub fn read_ended(
         &mut self,
         read: &HostRead,
@@ -138,7 +138,8 @@ impl<P: Placement> LogVolume<P> {
         self.host.reads.ended(read.part, outcome, actions);
     }
 
-    /// What the host wants of pages that were read, if all of them are what was written.
+    /// Gives the bytes that the host wants of pages that were read, if all of these have their
+    /// checksums.
     fn fitting(&mut self, read: &HostRead, data: Data) -> Result<Data, Failure> {
         if !self.checks.are_kept() {
             return Ok(data);
@@ -150,10 +151,10 @@ impl<P: Placement> LogVolume<P> {
             let found = self.folded_of(&data.slice(at..at + page), expected);
             if !fits(expected, found) {
                 if let Some(poison) = &self.poison {
-                    // Lost below with what a failed flush should have kept, or rot.
+                    // The page was lost below by a failed flush, or has rotted.
                     return Err(poison.clone());
                 }
-                self.counted.bad_reads += 1;
+                self.counts.bad_reads += 1;
                 let (lpn, ppn) = (read.lpn + number, read.ppn + number);
                 return Err(unfit(&self.layout, lpn, ppn, expected, found));
             }

@@ -1,5 +1,4 @@
-//! Making a volume, and finding again what one holds: the newest checkpoint, and what the summaries
-//! since then tell.
+//! Making a volume, and recovering one: from the newest checkpoint, and the summaries since then.
 
 use bytes::Buf;
 use ftl::BlockRemains;
@@ -17,30 +16,30 @@ use super::settings::VolumeSettings;
 use crate::hash::{UNKNOWN, checksum, folded};
 use crate::{LayerError, Store};
 
-/// Pages that are read or written at once.
+/// Pages of one read or write.
 pub(super) const AT_ONCE: usize = 64;
 
 /// All that is known of a volume that was opened.
 pub(super) struct Recovered {
     pub layout: VolumeLayout,
     pub volume: u64,
-    /// The epoch from which on physical pages have their numbers.
+    /// First epoch in which physical pages had their present numbers.
     pub since: u64,
     /// The root that opens this life; it is durable.
     pub root: Root,
     pub map: Vec<u32>,
     pub checks: Checks,
     pub segments: Vec<Segment>,
-    /// Host page writes.
+    /// Number of pages that the host had written.
     pub clock: u64,
-    /// Where summaries lie in segments: the one in which the log goes on.
+    /// Segment in which the log goes on, where summaries lie in segments.
     pub open: Option<u32>,
-    /// Pages that summaries tell of, and that are not there.
+    /// Number of pages in summaries that were not found.
     pub lost_pages: u64,
 }
 
 impl Recovered {
-    /// A volume that holds nothing.
+    /// Makes a volume that holds nothing.
     pub fn empty(layout: VolumeLayout) -> Self {
         let root = Root {
             number: 1,
@@ -71,7 +70,7 @@ impl Recovered {
         }
     }
 
-    /// What tables say of a logical page.
+    /// Gives the place of a logical page as the tables store it.
     pub fn place_of(&self, lpn: u32) -> u32 {
         if self.checks.is_lost(lpn) { LOST } else { self.map[lpn as usize] }
     }
@@ -94,8 +93,8 @@ pub(super) fn format(
     seed: u64,
     store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
-    // What was there goes into the identity, so that no volume is taken for an earlier one in its
-    // place.
+    // The old content goes into the identity, so that no volume is taken for an earlier one in the
+    // same place.
     let mut remains = vec![0; (2 * layout.root_pages as usize + 1) * layout.page_bytes as usize];
     read_or_zeros(store, layout.superblock(0), &mut remains)?;
     let volume = checksum(seed, &remains);
@@ -131,15 +130,15 @@ pub(super) fn format(
     write_superblock(layout, volume, 0, store)
 }
 
-/// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid,
-/// footers, which no recovery reads, a superblock that one copy of was bad, and, where segments are
-/// trimmed, pages that hold just that: so a power cut leaves what is found again.
+/// Opens the volume that is there. It writes only a new checkpoint beside the valid one, footers,
+/// which no recovery reads, a superblock of which a copy was bad, and, where segments are trimmed,
+/// pages with the content that they have: so a power cut leaves what is found again.
 pub(super) fn recover(
     settings: &VolumeSettings,
     store: &mut Store<'_>,
 ) -> Result<Recovered, LayerError> {
-    // What a process that was killed had written may still be volatile, and what is written below
-    // is beside what is read here.
+    // Writes of a process that was killed may still be volatile, and the writes below depend on
+    // what is read here.
     store.flush()?;
     let (Superblock { volume, sizes, since }, are_both_good) = read_superblock(settings, store)?;
     let layout = VolumeLayout::of(sizes, settings.aside.unwrap_or(0));
@@ -211,17 +210,17 @@ fn check_of(checks: &[u32], lpn: u32) -> u32 {
     checks.get(lpn as usize).copied().unwrap_or(UNKNOWN)
 }
 
-/// What is where an entry says that a page lies.
+/// Result of looking at the place where an entry says that a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Looked {
     Good,
-    /// Not what was written: a power cut took that.
+    /// Other content than was written: a power cut took the write.
     Other,
-    /// No power cut does that.
+    /// The place cannot be read, which no power cut causes.
     Unreadable,
 }
 
-/// The state at a checkpoint, and what is made of it entry by entry.
+/// State at a checkpoint, and after the entries that were replayed.
 pub(super) struct Replay<'a> {
     pub(super) layout: &'a VolumeLayout,
     pub(super) volume: u64,
@@ -233,17 +232,17 @@ pub(super) struct Replay<'a> {
     lost: u64,
     /// Pages of the tables that differ from those of the checkpoint, or have a bad copy.
     changed: Vec<bool>,
-    /// Segments that entries tell of.
+    /// Segments that are named by entries.
     is_touched: Vec<bool>,
-    /// Those whose footer was durable if they were full.
+    /// Segments whose footer is durable, if they are full.
     pub(super) is_sure: Vec<bool>,
     pub(super) next_summary: u64,
     pub(super) next_entry: u64,
-    /// Streams in which a page was not found: none that was written there later is taken, so that
-    /// the stream goes on at that place. A page that was burnt there would be missing when the
-    /// volume is as full as it may be.
+    /// Streams in which a page was not found: no later page of the stream is taken, so that it goes
+    /// on at that place. A page left unused there would be missing when the volume is as full as it
+    /// may be.
     pub(super) stopped: Vec<bool>,
-    /// Pages that were not flushed and are there are written once more.
+    /// True if pages that were not flushed and were found are written once more.
     rewrites: bool,
 }
 
@@ -276,7 +275,8 @@ impl<'a> Replay<'a> {
                     if decode_table(volume, root.number, index, bytes).is_some() {
                         break;
                     }
-                    // One bad page of a longer read, or a bad copy: both are written again.
+                    // One page of a longer read is bad, or a copy is: both copies are written
+                    // again.
                     changed[index as usize] = true;
                     read_or_zeros(store, layout.table(index, area(index), copy), bytes)?;
                 }
@@ -343,9 +343,9 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Segments whose footers may not say what lies in them: such as are not full, and such as
-    /// were filled by what no commit is known to have made durable, which would have had the
-    /// footer with it.
+    /// Gives the segments whose footers may not be complete: those that are not full, and those
+    /// whose last pages no commit is known to have made durable, with which it would have written
+    /// the footer.
     fn without_footers(&self) -> Vec<u32> {
         let pages = self.layout.pages_per_segment;
         (0..self.layout.segments)
@@ -357,11 +357,12 @@ impl<'a> Replay<'a> {
             .collect()
     }
 
-    /// Which pages hold what their entries say.
+    /// Checks the pages that entries name: if they hold what was written.
     ///
-    /// A trimmed sector may give what it held before at one read, and zeros at the next. If that is
-    /// what the page is to hold, because the same page lay there once, it may seem to be there, and
-    /// be gone when it is read. So where segments are trimmed it is written once more.
+    /// A trimmed sector may give its old content at one read, and zeros at the next. If the old
+    /// content is the one that is looked for, because the same page lay there once, it may be
+    /// found, and be gone when it is read later. So where segments are trimmed it is written once
+    /// more.
     pub(super) fn check_pages(
         &self,
         entries: &[Entry],
@@ -383,8 +384,7 @@ impl<'a> Replay<'a> {
         placed.sort_unstable_by_key(|&(_, ppn, _)| ppn);
         let mut bytes = vec![0; AT_ONCE * page];
         let mut has_written = false;
-        // The same page may be told of twice only by what is not ours; then each is read for
-        // itself.
+        // Only foreign content can name the same page twice; then each is read alone.
         let run_of =
             |a: &(usize, u32, u64), b: &(usize, u32, u64)| self.layout.are_neighbours(a.1, b.1);
         for run in placed.chunk_by(run_of).flat_map(|run| run.chunks(AT_ONCE)) {
@@ -442,10 +442,10 @@ impl<'a> Replay<'a> {
                 kept.filled = kept.filled.max(place as u16 + 1);
                 self.changes_segment(segment);
                 match looked {
-                    // It may have been acknowledged, and what follows it, too.
+                    // It may have been acknowledged, and so may the pages behind it.
                     Looked::Unreadable if !is_relocated => self.maps(lpn, LOST, UNKNOWN),
-                    // What was moved still lies where it was: that is not written to before it is
-                    // known that this is durable.
+                    // A page that cleaning moved still lies in its old place: that is not
+                    // overwritten before it is known that the move is durable.
                     Looked::Unreadable => {}
                     Looked::Good | Looked::Other => self.maps(lpn, ppn, folded(check)),
                 }
@@ -461,7 +461,7 @@ impl<'a> Replay<'a> {
                 if lpn >= self.layout.logical_pages {
                     return Err(corrupt("a page"));
                 }
-                // If a power cut took the version that is lost, the one before is there.
+                // If a power cut took the version that is lost, the one before it is there.
                 if self.map[lpn as usize] == ppn {
                     self.maps(lpn, LOST, UNKNOWN);
                 }

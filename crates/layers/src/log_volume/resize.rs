@@ -1,10 +1,10 @@
-//! Another size of what is below. The volume keeps its pages where they are, as far as the new one
-//! has segments there; all others are copied to where nothing lies, and new tables are written
-//! over what the new size has room for.
+//! Resizing of what is below. The volume keeps its pages in place, as far as the new one has
+//! segments there; all others are copied to unused places, and new tables are written for as much
+//! as the new size holds.
 //!
-//! Nothing that the volume as it is looks at is written to: pages go to places that hold nothing,
-//! and so does what the new structures will be. Copying those to the beginning of the device, over
-//! the old ones, is left to whoever resizes ([`Change::Copy`]).
+//! Nothing that the volume uses at present is overwritten: pages go to unused places, and so do the
+//! new structures. Copying those to the beginning of the device, over the old ones, is left to the
+//! caller ([`Change::Copy`]).
 
 mod packing;
 
@@ -25,14 +25,14 @@ use crate::{Change, Changes, LayerError, Limits, Making, Resizing, Store};
 
 use packing::{Held, Packing};
 
-/// Pages that are read or written at once.
+/// Pages of one read or write.
 const AT_ONCE: usize = 64;
 
 pub(super) fn refused(reason: impl Into<String>) -> LayerError {
     LayerError::Refused { layer: NAME, reason: reason.into() }
 }
 
-/// What may be asked of a volume over what has these limits.
+/// Gives the limits that a volume offers over something with these limits.
 ///
 /// # Errors
 /// [`LayerError`] if it does not fit.
@@ -50,11 +50,11 @@ pub(super) fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, Layer
     Ok(Limits { capacity_bytes: u64::from(layout.logical_pages) * page, ..below })
 }
 
-/// Copies what cannot stay, writes what the structures will be to where nothing lies, and says
-/// where that belongs.
+/// Copies pages that cannot stay, writes the new structures to unused places, and gives the changes
+/// that put them in place.
 ///
 /// # Errors
-/// [`LayerError`]: above all if it is too full, or a page that has to move cannot be read.
+/// [`LayerError`]: in particular if it is too full, or a page that has to move cannot be read.
 pub(super) fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes {
     let Resizing { below, old, new, is_in_place, above } = resizing;
     if !is_in_place {
@@ -78,12 +78,13 @@ pub(super) fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes
     let packing = resize.pack(free)?;
     let new_volume = resize.move_pages(&packing)?;
     let changes = resize.write_structures(&new_volume, &packing)?;
-    // It is certain that it can be opened before anything is overwritten.
+    // Nothing is overwritten before it is certain that the volume can be opened.
     make(new_volume, &settings, making.seed, new)?;
     Ok(changes)
 }
 
-/// Segments that have to hold nothing: the FTL's reserve, and a frontier for each stream.
+/// Gives the number of segments that have to be empty: the FTL's reserve, and a frontier for each
+/// stream.
 fn needed_segments(
     settings: &VolumeSettings,
     layout: VolumeLayout,
@@ -108,7 +109,7 @@ struct Resize<'a, 'b> {
     below: &'a mut Store<'b>,
     old: Recovered,
     layout: VolumeLayout,
-    /// Logical pages that the layers above want changed; without bytes they hold nothing.
+    /// Logical pages that the layers above want changed; none for a page that shall hold nothing.
     written: BTreeMap<u32, Option<Vec<u8>>>,
 }
 
@@ -159,7 +160,7 @@ impl Resize<'_, '_> {
         Ok(bytes)
     }
 
-    /// Reads pages that lie side by side, and holds each against its checksum.
+    /// Reads pages that lie side by side, and compares each with its checksum.
     fn read_pages(&mut self, pages: &[(u32, u32)], to: &mut [u8]) -> Result<(), LayerError> {
         let offset = self.old.layout.page(pages[0].1);
         self.below.read(offset, to)?;
@@ -193,8 +194,8 @@ impl Resize<'_, '_> {
         })
     }
 
-    /// Pages of structures that may have to be written, at the most: superblock, root, tables that
-    /// may hold something. Both copies are made of one.
+    /// Gives the most pages of structures that may have to be written: superblock, root, tables
+    /// that may hold something. Both copies are made from one.
     fn most_structures(&self, more: usize) -> usize {
         let layout = &self.layout;
         let mapped = (0..layout.map_tables)
@@ -309,7 +310,7 @@ impl Resize<'_, '_> {
         Ok(())
     }
 
-    /// What the tables say of segments of the old volume if they go on.
+    /// Gives the records of the old volume's segments for the new tables.
     fn segments_that_go_on(&self, packing: &Packing) -> Vec<Segment> {
         let pages = self.layout.pages_per_segment;
         let opened_at = self.old.clock as u32;
@@ -338,7 +339,7 @@ impl Resize<'_, '_> {
         Ok(())
     }
 
-    /// Writes what the structures will be to pages that hold nothing, and says where they belong.
+    /// Writes the new structures to unused pages, and gives the changes that put them in place.
     fn write_structures(&mut self, new: &Recovered, packing: &Packing) -> Changes {
         let (layout, page) = (&self.layout, self.layout.page_bytes as usize);
         let is_written = |table: &u32| match *table < layout.map_tables {
@@ -355,11 +356,11 @@ impl Resize<'_, '_> {
         let sizes = layout.sizes();
         Superblock { volume: new.volume, sizes, since: new.since }.encode(&mut superblock);
 
-        // Where the first copy of each page belongs, and what it holds.
+        // Place and content of the first copy of each page.
         let mut heads = vec![(layout.superblock(0), superblock)];
         let at = layout.root(root.number, 0);
         heads.extend((at..).step_by(page).zip(root_bytes.chunks(page).map(<[u8]>::to_vec)));
-        // What another life has left there must not be taken for a newer root.
+        // The rest of another life there must not be taken for a newer root.
         let zero = |copy| Change::Zero {
             at: layout.root(root.number + 1, copy),
             bytes: layout.root_bytes() as u64,
@@ -402,7 +403,7 @@ impl Resize<'_, '_> {
     }
 }
 
-/// One more page that is copied, with those before it if they lie side by side.
+/// Adds a page that is copied, joined with those before it if they lie side by side.
 fn copy(changes: &mut Vec<Change>, from: u64, to: u64, bytes: u64) {
     if let Some(Change::Copy { from: first, to: there, bytes: before }) = changes.last_mut()
         && (*first + *before, *there + *before) == (from, to)

@@ -1,4 +1,4 @@
-//! Replaying the ring of summaries from where a root says.
+//! Replay of the ring of summaries from the place that a root names.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ const MOST_MISSING: u32 = 16;
 
 impl Replay<'_> {
     /// Replays the summaries of the ring as they are read. An entry is kept until a summary says
-    /// that it is durable, so that there are never more than a commit makes so.
+    /// that it is durable, so that there are never more than one commit covers.
     pub fn replay_ring(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
         let mut kept = VecDeque::new();
         let mut entries = Vec::new();
@@ -59,10 +59,10 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The summary of this number, if either copy of it is whole. It adds its entries.
+    /// Reads the summary of this number, if either copy of it is good, and adds its entries.
     ///
     /// # Errors
-    /// [`LayerError::Corrupt`] if neither copy can be read. No power cut does that: it may have
+    /// [`LayerError::Corrupt`] if neither copy can be read. No power cut causes that: it may have
     /// been the last one, and older versions would come back without it.
     fn read_summary(
         &self,
@@ -92,12 +92,12 @@ impl Replay<'_> {
         Err(LayerError::Corrupt { layer: NAME, offset, reason })
     }
 
-    /// What later summaries say to be durable, of which the first is not there: either a power cut
-    /// took that, or it was durable and is not what was written.
+    /// Gives the number of durable entries by summaries behind the first one that is missing:
+    /// either a power cut took that one, or it was durable and is damaged.
     ///
     /// # Errors
-    /// [`LayerError::Corrupt`] if a summary is there that only a later root has made room for: that
-    /// root is whole in neither copy, and this one would bring back the past.
+    /// [`LayerError::Corrupt`] if there is a summary for which only a later root has made room:
+    /// that root is good in neither copy, and this one would bring back the past.
     fn said_beyond(&self, root: &Root, store: &mut Store<'_>) -> Result<u64, LayerError> {
         let mut bytes = vec![0; self.layout.page_bytes as usize];
         let (mut durable, mut missing) = (0, 0);
@@ -128,7 +128,7 @@ impl Replay<'_> {
         Ok(durable)
     }
 
-    /// Applies the entries before the one by the number `durable`; the first has the number
+    /// Applies the entries before the one with the number `durable`; the first one has the number
     /// `first`.
     fn apply_durable(
         &mut self,

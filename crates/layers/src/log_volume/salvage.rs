@@ -1,14 +1,14 @@
-//! Another map for a volume whose own is gone: of what lies in the segments, by their footers, or
-//! by the summaries in them; of the ring of summaries; and of those tables that can be read.
+//! Making a new map for a volume whose own is lost: from the segments, by their footers or the
+//! summaries in them; from the ring of summaries; and from those tables that can be read.
 //!
-//! Of all that says where a logical page lies, what was said last counts. Entries of the log are
-//! numbered, and a table counts as said at the checkpoint that it was written for. What speaks of a
-//! segment as it was before it was opened for the last time is of the past. So is what an epoch
-//! said behind the place at which the next one went on: a power cut took that.
+//! Of all sources for the place of a logical page, the newest counts. Entries of the log are
+//! numbered, and a table is as new as the checkpoint for which it was written. Sources about a
+//! segment from before it was opened for the last time are outdated. So are entries of an epoch
+//! behind the place at which the next one went on: a power cut took those.
 //!
 //! Trims are in no footer. A page that was trimmed before the oldest summary that is left may come
-//! back with what it held, if the tables are gone and that was not written over. Whatever is
-//! found, nothing is read without its checksum.
+//! back with its old content, if the tables are lost and that was not overwritten. Nothing that is
+//! found is read without its checksum.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +25,11 @@ use super::{NAME, checks::Checks};
 use crate::hash::{UNKNOWN, folded};
 use crate::{LayerError, Store};
 
-/// Pages that are read at once.
+/// Pages of one read.
 const AT_ONCE: u32 = 64;
 
-/// Makes what a recovery would have found, as far as it is there, and says in lines what is not.
-/// Nothing is written.
+/// Makes what a recovery would have found, as far as it is there, and adds lines on what is
+/// missing. Nothing is written.
 ///
 /// # Errors
 /// [`LayerError`] if nothing at all is left of a volume, or the device does not answer.
@@ -53,8 +53,8 @@ pub(super) fn salvage(
     Ok(found.into_recovered(layout, volume, since))
 }
 
-/// The layout and the identity: of a superblock, or else by the parameters and what the first
-/// footer or summary says that is found.
+/// Finds the layout and the identity: from a superblock, or else from the parameters and the first
+/// footer or summary that is found.
 fn identify(
     settings: &VolumeSettings,
     store: &mut Store<'_>,
@@ -76,7 +76,7 @@ fn identify(
     let layout = VolumeLayout::plan(settings, store.limits())?;
     let mut bytes = vec![0; layout.page_bytes as usize];
     for segment in 0..layout.segments {
-        // Where there are no footers, summaries lie at the end, too.
+        // Where there are no footers, summaries lie at the end of a segment, too.
         let at = layout.segment(segment + 1)
             - u64::from(layout.footer_pages().max(1)) * u64::from(layout.page_bytes);
         read_or_zeros(store, at, &mut bytes)?;
@@ -93,14 +93,14 @@ fn identity_of_summary(bytes: &[u8]) -> Option<u64> {
     decode_summary(volume, bytes, &mut Vec::new()).map(|_| volume)
 }
 
-/// Something that says where pages lie.
+/// A source for the places of pages.
 #[derive(Clone, Copy)]
 enum Said<'a> {
     Footer { segment: u32, head: FooterHead, entries: &'a [FooterEntry] },
     Summary { head: SummaryHead, entries: &'a [Entry] },
 }
 
-/// Reads all that says where pages lie, but for the tables.
+/// Reader of all sources for the places of pages, except the tables.
 struct Scan<'a, 'b> {
     layout: &'a VolumeLayout,
     volume: u64,
@@ -108,7 +108,7 @@ struct Scan<'a, 'b> {
     store: &'a mut Store<'b>,
     /// Pages of footers, of summaries or perhaps of them, that could not be read.
     unreadable: u64,
-    /// Segments that say nothing.
+    /// Segments without a source.
     silent: u64,
 }
 
@@ -201,9 +201,9 @@ impl Scan<'_, '_> {
     }
 }
 
-/// When each epoch began, and each segment was opened for the last time.
+/// Beginnings of the epochs, and the last openings of the segments.
 struct Ages {
-    /// The number of the first entry of each epoch, or the lowest that was seen.
+    /// Number of the first entry of each epoch, or the lowest that was seen.
     began: BTreeMap<u64, u64>,
     opened: Vec<u64>,
     newest: u64,
@@ -242,23 +242,23 @@ impl Ages {
         }
     }
 
-    /// Whether what an epoch said of this entry still holds: no later epoch began before it.
+    /// Returns true if this entry of an epoch is still valid: no later epoch began before it.
     fn holds(&self, epoch: u64, number: u64) -> bool {
         self.began.range(epoch + 1..).all(|(_, &began)| number < began)
     }
 }
 
-/// What is known of a logical page.
+/// Newest knowledge of a logical page.
 #[derive(Clone, Copy)]
 struct Known {
-    /// When it was said: twice the number of the entry, and one more; of a table twice the number
-    /// of the first entry that it need not have.
+    /// Age: for an entry of the log, twice its number and one more; for a table, twice the number
+    /// of the first entry that it may lack.
     at: u64,
     ppn: u32,
     check: u32,
 }
 
-/// The map that comes about.
+/// State of making the map.
 struct Found {
     ages: Ages,
     pages: Vec<Known>,
@@ -276,7 +276,7 @@ impl Found {
         }
     }
 
-    /// A page was placed, if that is still so.
+    /// Notes that a page was placed, if that is still valid.
     fn placed(
         &mut self,
         layout: &VolumeLayout,
@@ -371,7 +371,7 @@ impl Found {
     }
 
     fn into_recovered(mut self, layout: VolumeLayout, volume: u64, since: u64) -> Recovered {
-        // Of two that claim one place, the older is of the past: the segment was written to again.
+        // Of two that claim one place, the older is outdated: the segment was written to again.
         let physical = layout.segments * layout.pages_per_segment;
         let mut owners = vec![NOWHERE; physical as usize];
         for lpn in 0..layout.logical_pages {

@@ -1,5 +1,5 @@
-//! A pass over all mapped pages while nothing else is to be done: each is read and held against its
-//! checksum, before anybody needs it.
+//! A pass over all mapped pages in idle time: each is read and compared with its checksum, before
+//! anybody needs it.
 
 use std::collections::VecDeque;
 
@@ -18,15 +18,15 @@ const OUTSTANDING: u32 = 2;
 /// Longest read of neighbouring pages, in bytes.
 const READ_BYTES: u32 = 128 << 10;
 
-/// The state of a pass.
+/// State of a pass.
 #[derive(Debug, Default)]
 pub(super) struct Scrub {
-    /// The logical page that comes next; none if there is no pass.
+    /// Next logical page; none if there is no pass.
     next: Option<u32>,
     reads: u32,
-    /// Pages that are to be read again, each alone, where they lay, and the number of the try.
+    /// Pages that are to be read again, each alone: the page, its place, and the number of the try.
     again: VecDeque<(u32, u32, u32)>,
-    /// Pages that are being read.
+    /// Number of pages that are being read.
     reading: u32,
     is_given_up: bool,
     unread: Unread,
@@ -34,7 +34,7 @@ pub(super) struct Scrub {
 }
 
 impl Scrub {
-    /// A pass over all pages; one that goes on begins again.
+    /// Begins a pass over all pages; one under way begins again.
     pub fn begin(&mut self, now: Nanos) {
         self.next = Some(0);
         self.is_given_up = false;
@@ -42,14 +42,14 @@ impl Scrub {
         self.pace.waits(now);
     }
 
-    /// No more reads are sent.
+    /// Ends the pass: no more reads are sent.
     pub fn give_up(&mut self) {
         self.next = None;
         self.again.clear();
         self.is_given_up = true;
     }
 
-    /// When it goes on though the host leaves no time for it.
+    /// Gives the time when it goes on though the host leaves no time for it.
     pub fn wakes_at(&self) -> Option<Nanos> {
         let waits = self.reads == 0 && (self.next.is_some() || !self.again.is_empty());
         waits.then(|| self.pace.next())
@@ -66,7 +66,8 @@ pub(super) struct ScrubRead {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Sends reads of a pass as long as nobody else wants anything. Whether there were any.
+    /// Sends reads of a pass as long as there is nothing else to do. Returns true if there were
+    /// any.
     pub fn scrub_on(&mut self, actions: &mut Actions) -> bool {
         let mut went_on = false;
         while self.scrub.reads < OUTSTANDING
@@ -90,7 +91,7 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Sends a read, if there is one, and room in the log for what it may find: its bytes.
+    /// Sends a read, if there is one, and room in the log for what it may find; gives its bytes.
     fn read_of_scrub(&mut self, actions: &mut Actions) -> Option<u32> {
         if !self.can_log(2) {
             return None;
@@ -98,7 +99,7 @@ impl<P: Placement> LogVolume<P> {
         let read = self.next_to_scrub()?;
         self.scrub.reads += 1;
         self.scrub.reading += read.pages;
-        // A page of it that is lost takes an entry.
+        // Each lost page takes an entry.
         self.log.promise(read.pages as usize);
         self.segments.pin(self.layout.segment_of(read.ppn));
         let (at, length) = (self.layout.page(read.ppn), read.pages * self.layout.page_bytes);
@@ -106,21 +107,21 @@ impl<P: Placement> LogVolume<P> {
         Some(length)
     }
 
-    /// How far a pass is.
+    /// Gives the progress of a pass.
     pub fn scrub_state(&self) -> ScrubState {
         let pages = self.layout.logical_pages;
         let ahead = self.scrub.next.map_or(0, |next| pages - next);
         let again = self.scrub.again.len() as u64;
         ScrubState {
             pages_left: u64::from(ahead) + u64::from(self.scrub.reading) + again,
-            pages_read: self.counted.scrubbed_pages,
+            pages_read: self.counts.scrubbed_pages,
             page_bytes: self.layout.page_bytes,
             bad_pages: self.checks.lost(),
             unread_pages: self.scrub.unread.count(),
         }
     }
 
-    /// Where pages are lost, or could not be read.
+    /// Gives the places that are lost, or could not be read.
     pub fn bad_places_of_scrub(&self, most: usize) -> Vec<(u64, u64)> {
         let page = u64::from(self.layout.page_bytes);
         let pages = self.checks.lost_pages().map(u64::from).chain(self.scrub.unread.pages());
@@ -155,14 +156,14 @@ impl<P: Placement> LogVolume<P> {
         None
     }
 
-    /// Where a page lies, if it is not in memory.
+    /// Gives the place of a page, if it is not in memory.
     fn on_device(&self, lpn: u32) -> Option<u32> {
         let ppn = self.ftl.lookup(Lpn(lpn))?.0;
         self.in_memory(ppn).is_none().then_some(ppn)
     }
 
-    /// Pages of a pass were read, or could not be. Those that were written or moved meanwhile are
-    /// nobody's concern any more.
+    /// Takes pages of a pass that were read, or could not be. Those that were written or moved
+    /// meanwhile do not matter any more.
     pub fn scrubbed(
         &mut self,
         read: ScrubRead,
@@ -186,19 +187,20 @@ impl<P: Placement> LogVolume<P> {
                 fits(expected, self.folded_of(&data.slice(at..at + page), expected))
             });
             if is_good {
-                self.counted.scrubbed_pages += 1;
+                self.counts.scrubbed_pages += 1;
                 continue;
             }
-            self.counted.bad_reads += u64::from(outcome.is_ok());
+            self.counts.bad_reads += u64::from(outcome.is_ok());
             if self.scrub.is_given_up {
-                // Once is too little to take it for lost.
+                // One failed read is not enough to lose a page.
             } else if tries < TRIES {
                 self.scrub.again.push_back((lpn, ppn, tries + 1));
             } else if outcome.is_ok() {
-                self.counted.scrubbed_pages += 1;
+                self.counts.scrubbed_pages += 1;
                 self.lose(Lpn(lpn), ppn, actions);
             } else {
-                // A device that cannot be reached for a while must not cost what it still holds.
+                // A device that cannot be reached for a while must not cost the pages that it still
+                // holds.
                 self.scrub.unread.add(u64::from(lpn));
             }
         }

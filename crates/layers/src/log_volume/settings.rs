@@ -1,4 +1,4 @@
-//! What can be set.
+//! Settings of the layer.
 
 use registry::{Args, Param, ParamKind, Spec, SpecError, parse_bytes};
 
@@ -9,7 +9,7 @@ use super::layout::VolumeLayout;
 use crate::time::parse_time;
 use crate::{Facts, LayerError};
 
-/// What the registry knows of the parameters.
+/// Parameters in the registry.
 pub(super) const PARAMS: &[Param] = &[
     Param {
         name: "page",
@@ -33,9 +33,9 @@ pub(super) const PARAMS: &[Param] = &[
     Param {
         name: "placement",
         kind: ParamKind::Text,
-        // What it was measured against is in docs/layers.md: those that learn how often pages are
-        // written begin anew whenever the volume is opened, and each stream is another place that
-        // a cheap drive has to write to.
+        // docs/layers.md shows the measurements: policies that learn how often pages are written
+        // begin anew whenever the volume is opened, and each stream is another place that a cheap
+        // drive has to write to.
         default: "none",
         help: "placement policy: which stream a page goes to; none: all go to one",
     },
@@ -128,24 +128,24 @@ pub(super) const PARAMS: &[Param] = &[
     },
 ];
 
-/// The parameters, read.
+/// Settings, from the parameters.
 #[derive(Clone, Debug)]
 pub(super) struct VolumeSettings {
     pub page_bytes: u32,
     pub segment_bytes: u64,
     pub over_provisioning: f64,
     pub placement: Spec,
-    /// None: that of the placement policy's authors.
+    /// Victim policy; none for the one of the placement policy's authors.
     pub victim: Option<Spec>,
-    /// None: not gathered.
+    /// Alignment of writes; none if they are not gathered.
     pub align_bytes: Option<u32>,
     pub pads: bool,
-    /// None: by the size of the map.
+    /// Bytes between checkpoints; none for a value by the size of the map.
     pub checkpoint_every_bytes: Option<u64>,
-    /// None: by the size of the device.
+    /// Pages of the ring; none for a value by the size of the device.
     pub summary_pages: Option<u32>,
     pub are_summaries_in_segments: bool,
-    /// None: not while idle.
+    /// Time without commands after which cleaning begins; none for no cleaning in idle time.
     pub idle_after: Option<Nanos>,
     pub idle_free: f64,
     pub trims: bool,
@@ -153,7 +153,8 @@ pub(super) struct VolumeSettings {
     pub outstanding: usize,
     pub is_filled: bool,
     pub takes_hints: bool,
-    /// Where a second device begins, on which all but the segments lies; none if there is none.
+    /// First byte of a second device, on which all but the segments lies; none if there is no such
+    /// device.
     pub aside: Option<u64>,
 }
 
@@ -206,7 +207,7 @@ impl VolumeSettings {
             } else {
                 Some(Spec::parse(args.text("victim"))?)
             },
-            // A part of a page cannot be aligned.
+            // Part of a page cannot be aligned.
             align_bytes: align_bytes.map(|bytes| bytes.next_multiple_of(page_bytes)),
             pads: args.text("pad") == "yes",
             checkpoint_every_bytes: auto("checkpoint_every", 1, u64::MAX)?,
@@ -237,11 +238,11 @@ impl VolumeSettings {
     }
 }
 
-/// The spec with the form that a new volume gets, where that hangs on what is known of the device:
-/// it stays as it is when its area goes to another device, or comes back.
+/// Gives the spec with the variant that a new volume gets, where that depends on facts of the
+/// device: it is kept when the area moves to another device, or comes back.
 ///
 /// # Errors
-/// [`LayerError`] for parameters that are wrong.
+/// [`LayerError`] if parameters are wrong.
 pub(super) fn settled(spec: &Spec, args: &Args, facts: &Facts) -> Result<Spec, LayerError> {
     let mut settled = spec.clone();
     if args.text("summaries") == "auto" && facts.are_turns_dear() {
@@ -287,7 +288,7 @@ mod tests {
         (settings.are_summaries_in_segments, settled(&spec, &args, facts).unwrap().to_string())
     }
 
-    /// An SD card of class 4 takes 707 ms for a write of streams that take turns, 1.5 in order.
+    /// An SD card of class 4 takes 707 ms for a write when streams take turns, and 1.5 ms in order.
     #[test]
     fn summaries_lie_in_segments_where_turns_are_dear() {
         let card = facts(707e6);
@@ -301,7 +302,7 @@ mod tests {
         }
     }
 
-    /// Where a form is not possible, it is not chosen either.
+    /// A variant that is not possible is not chosen.
     #[test]
     fn summaries_lie_in_a_ring_where_segments_cannot_hold_them() {
         let card = facts(707e6);

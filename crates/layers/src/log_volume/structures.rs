@@ -1,5 +1,5 @@
-//! What lies where. Summaries in the segments lie wherever a commit ended; that in the last pages
-//! of each segment alone has a place of its own.
+//! Structures of the volume, with their places. Summaries in the segments lie wherever a commit
+//! ended; only those in the last pages of each segment have a fixed place.
 
 use super::disk::SUPERBLOCK_BYTES;
 use super::layout::{COPIES, SUMMARY_COPIES, VolumeLayout};
@@ -7,7 +7,7 @@ use super::settings::VolumeSettings;
 use crate::structures::Region;
 use crate::{LayerError, Limits, Making};
 
-/// Its regions below.
+/// Gives its regions below.
 ///
 /// # Errors
 /// [`LayerError`] if it does not fit there.

@@ -1,4 +1,4 @@
-//! The volume in use: what it keeps, and how commands, replies and signals come in.
+//! The volume in use: its parts, and its commands, replies and signals.
 
 use ftl::PageMapped;
 use placement::{AnyVictim, Placement};
@@ -10,6 +10,7 @@ use super::checkpoint::Checkpoint;
 use super::checks::Checks;
 use super::cleaning::Cleaner;
 use super::commit::{Commit, Log};
+use super::counts::{COUNTERS, Counts};
 use super::disk::{Root, Segment};
 use super::footer::{Footers, entries_of_mapped};
 use super::gathered::Gathered;
@@ -19,54 +20,32 @@ use super::recovery::Recovered;
 use super::scrub::Scrub;
 use super::segments::Segments;
 use super::settings::VolumeSettings;
-use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, ScrubState, Signal};
+use crate::{
+    Actions, Command, Counter, Data, Extent, Failure, Layer, Limits, Reply, ScrubState, Signal,
+};
 
-/// What was counted, in the order of [`super::COUNTERS`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counted {
-    pub host_pages: u64,
-    pub patched_pages: u64,
-    pub relocated_pages: u64,
-    pub padding_pages: u64,
-    pub summary_pages: u64,
-    pub checkpoint_pages: u64,
-    pub flushes: u64,
-    pub checkpoints: u64,
-    pub cleanings: u64,
-    pub unmapped_reads: u64,
-    pub trimmed_pages: u64,
-    pub lost_pages: u64,
-    pub idle_cleanings: u64,
-    pub segment_trims: u64,
-    pub failed_trims: u64,
-    pub bad_reads: u64,
-    pub scrubbed_pages: u64,
-    pub hinted_pages: u64,
-    pub footer_pages: u64,
-}
-
-/// When something came, and what the volume does of its own then.
+/// Times of activity, and the idle work that follows from them.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
-    /// When something last came, from above or below.
+    /// Time of the last event, from above or below.
     last_heard: Nanos,
     is_resting: bool,
     is_draining: bool,
 }
 
 impl Activity {
-    /// Whether all is to be made durable that the host wrote before its next write.
+    /// Returns true while all is to be made durable that the host wrote before its next write.
     pub const fn is_draining(&self) -> bool {
         self.is_draining
     }
 
-    /// Whether nothing has come from above for so long that it cleans ahead.
+    /// Returns true if nothing has come from above for so long that it cleans ahead.
     pub const fn is_resting(&self) -> bool {
         self.is_resting
     }
 }
 
-/// What is known of the segments in which the streams go on.
+/// Makes the footers of the segments in which the streams go on.
 fn footers_of_open<P: Placement>(
     layout: &VolumeLayout,
     root: &Root,
@@ -93,10 +72,10 @@ fn footers_of_open<P: Placement>(
     footers
 }
 
-/// A log-structured volume with a placement policy: its parts, each of which keeps what is its own.
+/// A log-structured volume with a placement policy: its parts, each of which has its own state.
 pub(super) struct LogVolume<P> {
     pub layout: VolumeLayout,
-    /// The identity, which all checksums begin with.
+    /// Identity, which is the seed of all checksums.
     pub volume: u64,
     pub settings: VolumeSettings,
     pub ftl: PageMapped<P, AnyVictim>,
@@ -112,10 +91,10 @@ pub(super) struct LogVolume<P> {
     pub cleaner: Cleaner,
     pub scrub: Scrub,
     pub activity: Activity,
-    /// Whether a trace without bytes is played.
+    /// True if a trace without bytes is played.
     pub is_absent: bool,
     pub poison: Option<Failure>,
-    pub counted: Counted,
+    pub counts: Counts,
 }
 
 impl<P: Placement> LogVolume<P> {
@@ -143,7 +122,7 @@ impl<P: Placement> LogVolume<P> {
             activity: Activity::default(),
             is_absent: false,
             poison: None,
-            counted: Counted { lost_pages, ..Counted::default() },
+            counts: Counts { lost_pages, ..Counts::default() },
             layout,
             volume,
             settings,
@@ -165,20 +144,20 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// When it begins to clean ahead, if nothing comes until then.
+    /// Gives the time when it begins to clean ahead, if nothing comes until then.
     fn rests_at(&self) -> Option<Nanos> {
         let idle_after = self.settings.idle_after?;
         let may_rest = !self.activity.is_resting && self.is_quiet() && self.should_clean_ahead();
         may_rest.then(|| self.activity.last_heard.saturating_add(idle_after))
     }
 
-    /// Whether nothing is under way, above or below.
+    /// Returns true if nothing is under way, above or below.
     fn is_quiet(&self) -> bool {
         self.below.is_quiet() && self.host.is_quiet()
     }
 
-    /// Something that was acknowledged may be lost: nothing more is written, and all that waits for
-    /// that is told so.
+    /// Poisons the volume, as something acknowledged may be lost: nothing more is written, and all
+    /// commands that wait for writes fail.
     pub fn poison(&mut self, cause: &str, actions: &mut Actions) {
         let failure = Failure::Poisoned { layer: NAME, cause: cause.into() };
         self.host.fail(&failure, actions);
@@ -190,7 +169,7 @@ impl<P: Placement> LogVolume<P> {
         self.poison = Some(failure);
     }
 
-    /// What became of a command.
+    /// Handles the end of a command.
     fn end(&mut self, op: Op, outcome: Result<Data, Failure>, actions: &mut Actions) {
         match (op, outcome) {
             (Op::Read(read), outcome) => self.read_ended(&read, outcome, actions),
@@ -246,7 +225,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         command.check(self.limits());
         (self.activity.last_heard, self.activity.is_resting) = (now, false);
-        // A read is safe by its checksum, whatever became of what was written.
+        // A read is safe by its checksum, whatever happened to writes.
         let is_safe = command.op == IoOp::Read && self.checks.are_kept();
         if let Some(failure) = self.poison.as_ref().filter(|_| !is_safe) {
             actions.reply(command.id, Err(failure.clone()));
@@ -266,7 +245,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             }
             IoOp::Flush => {
                 // Where a commit takes a page of the log, a host that flushes again and again must
-                // not use up what cleaning needs.
+                // not use up the pages that cleaning needs.
                 let is_flushed = self.layout.form.in_segments && self.log.is_flushed();
                 if is_flushed || self.log.is_durable() {
                     actions.reply(command.id, Ok(Data::Absent));
@@ -335,39 +314,41 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     }
 
     fn is_idle(&self) -> bool {
-        // What cleaning moved after the host's last page is no harm if it is lost: it still lies
-        // where it was.
+        // Pages that cleaning moved after the host's last page may be lost: they still lie in their
+        // old places.
         self.is_quiet() && (self.poison.is_some() || self.log.is_known_of_the_host())
     }
 
+    fn zeroing_bytes(&self) -> Option<u32> {
+        Some(self.layout.page_bytes)
+    }
+
+    fn extent(&self, offset: u64, length: u64) -> Extent {
+        let page = u64::from(self.layout.page_bytes);
+        let is_hole = |lpn: u64| {
+            self.ftl.lookup(units::Lpn(lpn as u32)).is_none() && !self.checks.is_lost(lpn as u32)
+        };
+        let (first, end) = (offset / page, (offset + length).div_ceil(page));
+        let is_first = is_hole(first);
+        let behind = (first + 1..end).find(|&lpn| is_hole(lpn) != is_first).unwrap_or(end);
+        Extent { length: (behind * page).min(offset + length) - offset, is_hole: is_first }
+    }
+
+    fn counters(&self) -> &'static [Counter] {
+        COUNTERS
+    }
+
     fn count(&self, into: &mut Vec<u64>) {
-        let counted = &self.counted;
-        into.extend([
-            counted.host_pages,
-            counted.patched_pages,
-            counted.relocated_pages,
-            counted.padding_pages,
-            counted.summary_pages,
-            counted.checkpoint_pages,
-            counted.flushes,
-            counted.checkpoints,
-            counted.cleanings,
-            counted.trimmed_pages,
-            counted.unmapped_reads,
-            counted.lost_pages,
-            self.ftl.free_blocks(0) as u64,
-            self.cleaner.held() as u64,
-            self.gathered.pages(),
-            counted.idle_cleanings,
-            counted.segment_trims,
-            counted.failed_trims,
-            counted.bad_reads,
-            self.checks.lost(),
-            counted.scrubbed_pages,
-            self.scrub_state().pages_left,
-            self.scrub_state().unread_pages,
-            counted.footer_pages,
-            counted.hinted_pages,
-        ]);
+        let scrub = self.scrub_state();
+        let levels = Counts {
+            segments_free: self.ftl.free_blocks(0) as u64,
+            segments_held: self.cleaner.held() as u64,
+            gathered_pages: self.gathered.pages(),
+            bad_pages: self.checks.lost(),
+            scrub_pages_left: scrub.pages_left,
+            unread_pages: scrub.unread_pages,
+            ..self.counts
+        };
+        levels.list(into);
     }
 }

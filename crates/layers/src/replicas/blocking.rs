@@ -1,10 +1,10 @@
-//! How often accesses to a place are blocked.
+//! Blocking probability of accesses to a place.
 
 use rustc_hash::FxHashMap;
 
 use crate::memory::hash_map_bytes;
 
-/// Places whose counters come together.
+/// Number of places whose counters are allocated together.
 const CHUNK: u64 = 512;
 
 type Counters = Box<[(u16, u16)]>;
@@ -12,15 +12,15 @@ type Counters = Box<[(u16, u16)]>;
 /// Accesses to places, and those of them that were blocked.
 ///
 /// REPLICATION 4.1: the blocking probability is "#Blocked / #Total", over the accesses so far. Each
-/// place takes 4 bytes, of chunks that were accessed; at 65,535 accesses both are halved, so that
-/// what is long past counts for less.
+/// place takes 4 bytes, in chunks that were accessed; at 65,535 accesses both counters are halved,
+/// so that old accesses count less.
 #[derive(Debug, Default)]
 pub struct Blocking {
     chunks: FxHashMap<u64, Counters>,
 }
 
 impl Blocking {
-    /// Most bytes that it takes, with so many places.
+    /// Gives the most bytes that it takes, with so many places.
     pub const fn most_bytes(places: u64) -> u64 {
         let chunks = places.div_ceil(CHUNK);
         chunks * CHUNK * size_of::<(u16, u16)>() as u64
@@ -35,7 +35,7 @@ impl Blocking {
         &mut chunk[(place % CHUNK) as usize]
     }
 
-    /// It is accessed.
+    /// Counts an access.
     pub fn accessed(&mut self, place: u64) {
         let (blocked, all) = self.at(place);
         if *all == u16::MAX {
@@ -45,7 +45,7 @@ impl Blocking {
         *all += 1;
     }
 
-    /// An access that was counted is blocked.
+    /// Counts an access as blocked that was counted before.
     pub fn blocked(&mut self, place: u64) {
         let (blocked, all) = self.at(place);
         *blocked = (*blocked + 1).min(*all);
@@ -55,26 +55,30 @@ impl Blocking {
         self.chunks.get(&(place / CHUNK)).map_or((0, 0), |chunk| chunk[(place % CHUNK) as usize])
     }
 
-    /// Blocked accesses of all; 0 without any.
+    /// Gives the share of blocked accesses; 0 without any.
     pub fn probability(&self, place: u64) -> f64 {
         let (blocked, all) = self.counts(place);
         if blocked == 0 { 0.0 } else { f64::from(blocked) / f64::from(all) }
     }
 
-    /// The same before the last access, which was blocked.
-    pub fn before(&self, place: u64) -> f64 {
+    /// Returns true if the probability before the last access, which was blocked, is above a
+    /// threshold, or the threshold is 0. Of fewer accesses than one is the threshold's share of it
+    /// is not known, and then it is not: REPLICATION 4.2.1 does not say.
+    pub fn was_above(&self, place: u64, threshold: f64) -> bool {
         let (blocked, all) = self.counts(place);
-        if blocked <= 1 { 0.0 } else { f64::from(blocked - 1) / f64::from(all - 1) }
+        let (blocked, all) = (blocked.saturating_sub(1), all.saturating_sub(1));
+        threshold == 0.0
+            || f64::from(all) * threshold >= 1.0 && f64::from(blocked) > threshold * f64::from(all)
     }
 
-    /// Another page lies there.
+    /// Forgets the counters of a place, as another page lies there.
     pub fn forget(&mut self, place: u64) {
         if let Some(chunk) = self.chunks.get_mut(&(place / CHUNK)) {
             chunk[(place % CHUNK) as usize] = (0, 0);
         }
     }
 
-    /// Memory, in bytes.
+    /// Gives its memory, in bytes.
     pub fn bytes(&self) -> u64 {
         const ENTRY: u64 = CHUNK * size_of::<(u16, u16)>() as u64 + 24;
         self.chunks.len() as u64 * ENTRY
@@ -95,7 +99,8 @@ mod tests {
             }
         }
         assert_eq!((blocking.probability(1), blocking.probability(1 << 40)), (0.0, 0.25));
-        assert_eq!(blocking.before(1 << 40), 9.0 / 39.0);
+        let above = |threshold| blocking.was_above(1 << 40, threshold);
+        assert_eq!([0.0, 0.05, 0.23, 0.24].map(above), [true, true, true, false]);
         assert!(blocking.bytes() < 3000, "one chunk");
         (0..200_000).for_each(|_| blocking.accessed(1 << 40));
         assert!(blocking.probability(1 << 40) < 1e-3);

@@ -1,4 +1,4 @@
-//! What lies on the device beside pages: two superblocks. `docs/formats/replicas.md` draws them.
+//! Format on the device: two superblocks beside the pages. `docs/formats/replicas.md` draws them.
 
 use bytes::{Buf, BufMut};
 use twox_hash::XxHash3_64;
@@ -13,23 +13,18 @@ const VERSION: u16 = 1;
 /// Bytes that the checksum covers; it comes behind them.
 const COVERED: usize = 88;
 
-/// What a superblock says.
+/// Superblock of the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
     pub geometry: Geometry,
-    /// Drawn when the volume was made.
+    /// Identity, drawn when the volume was made.
     pub identity: u64,
-    /// Of two superblocks of one volume the one with the greater number is the newer.
-    pub sequence: u64,
-    /// Time of a write that nothing blocks, as it was measured, in nanoseconds; 0 if it is not
-    /// known.
-    pub write_ns: u64,
 }
 
 impl Superblock {
-    /// One sector.
+    /// Writes the superblock into a sector.
     pub fn to_sector(self) -> Vec<u8> {
-        let Self { geometry, identity, sequence, write_ns } = self;
+        let Self { geometry, identity } = self;
         let mut sector = Vec::with_capacity(geometry.sector_bytes as usize);
         sector.put_slice(&MAGIC);
         sector.put_u16_le(VERSION);
@@ -42,8 +37,6 @@ impl Superblock {
         sector.put_u64_le(geometry.partition_bytes);
         sector.put_u64_le(geometry.home_bytes);
         sector.put_u64_le(identity);
-        sector.put_u64_le(sequence);
-        sector.put_u64_le(write_ns);
         sector.resize(COVERED, 0);
         let checksum = XxHash3_64::oneshot(&sector);
         sector.put_u64_le(checksum);
@@ -51,10 +44,10 @@ impl Superblock {
         sector
     }
 
-    /// What a sector says.
+    /// Reads the superblock from a sector.
     ///
     /// # Errors
-    /// Why it is no superblock of a volume on this device.
+    /// The reason why it is no superblock of a volume on this device.
     fn from_sector(sector: &[u8], limits: Limits) -> Result<Self, String> {
         let (covered, mut after) = sector.split_at(COVERED);
         let mut from = covered;
@@ -91,8 +84,7 @@ impl Superblock {
             home_bytes,
             device_bytes,
         };
-        let [identity, sequence, write_ns] = [(); 3].map(|()| from.get_u64_le());
-        Ok(Self { geometry, identity, sequence, write_ns })
+        Ok(Self { geometry, identity: from.get_u64_le() })
     }
 }
 
@@ -103,12 +95,12 @@ impl Superblock {
 pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
     let settings = ReplicaSettings::read(making.args)?;
     let geometry = settings.geometry(store.limits())?;
-    // What was there decides, too: no two volumes on a device have one identity.
+    // The identity depends on the old content, too: no two volumes on a device have the same.
     let mut previous = vec![0; geometry.sector_bytes as usize];
-    // What cannot be read will be written.
+    // A sector that cannot be read will be overwritten.
     let _ = store.read(0, &mut previous);
     let identity = XxHash3_64::oneshot_with_seed(making.seed, &previous);
-    write(&Superblock { geometry, identity, sequence: 1, write_ns: 0 }, store)
+    write(&Superblock { geometry, identity }, store)
 }
 
 fn write(superblock: &Superblock, store: &mut Store<'_>) -> Result<(), LayerError> {
@@ -118,7 +110,7 @@ fn write(superblock: &Superblock, store: &mut Store<'_>) -> Result<(), LayerErro
     Ok(store.flush()?)
 }
 
-/// Opens the volume, whatever state it was left in: every page holds what its home holds.
+/// Opens the volume, in whatever state it was left: every page has the content of its home.
 ///
 /// # Errors
 /// [`LayerError`].
@@ -126,7 +118,7 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let settings = ReplicaSettings::read(making.args)?;
     let limits = store.limits();
     let expected = settings.geometry(limits)?;
-    // One that cannot be read is taken for one that is damaged: either copy is enough.
+    // A copy that cannot be read counts as damaged: either copy is enough.
     let [(first, first_read), (second, second_read)] =
         [0, expected.second_superblock()].map(|offset| {
             let mut sector = vec![0; limits.sector_bytes as usize];
@@ -135,9 +127,6 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
         });
     let superblock =
         match (Superblock::from_sector(&first, limits), Superblock::from_sector(&second, limits)) {
-            (Ok(one), Ok(other)) if one.identity == other.identity => {
-                if other.sequence > one.sequence { other } else { one }
-            }
             (Ok(one), _) | (Err(_), Ok(one)) => one,
             (Err(reason), Err(_)) => {
                 first_read.and(second_read)?;
@@ -154,7 +143,7 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     if first != sector || second != sector {
         write(&superblock, store)?;
     }
-    let layer = super::layer::Replicas::new(settings, superblock, limits, making.seed);
+    let layer = super::layer::Replicas::new(settings, superblock.geometry, limits, making.seed);
     Ok(Box::new(layer))
 }
 
@@ -180,7 +169,7 @@ mod tests {
     #[test]
     fn a_superblock_is_read_as_it_was_written_and_not_if_a_bit_differs() {
         let geometry = Geometry::new(LIMITS, 4, 4096, 0.1).unwrap();
-        let superblock = Superblock { geometry, identity: 77, sequence: 3, write_ns: 12 };
+        let superblock = Superblock { geometry, identity: 77 };
         let sector = superblock.to_sector();
         assert_eq!(sector.len(), 512);
         assert_eq!(Superblock::from_sector(&sector, LIMITS), Ok(superblock));

@@ -1,4 +1,4 @@
-//! Commands of the layer's own that are under way below, and when they count as blocked.
+//! Commands of the layer's own that are under way below, and the times when they count as blocked.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,18 +21,18 @@ pub struct PartOfPage {
 pub struct HomeWrite {
     pub first: u64,
     pub pages: u64,
-    /// The version of the first page; those of the others follow.
+    /// Version of the first page; those of the others follow.
     pub version: u64,
-    /// Those of which it writes a part: the first, the last.
+    /// Parts of pages that it writes: of the first, the last.
     pub parts: Vec<PartOfPage>,
-    /// Whether its pages may be written to slots, if it is blocked: its time counts.
+    /// True if its pages may be written to slots when it is blocked: then its time counts.
     pub may_hop: bool,
 }
 
-/// What a command is.
+/// Purpose of a command.
 #[derive(Debug)]
 pub enum Own {
-    /// Of what was asked for.
+    /// Read for an ask.
     Read {
         ask: u32,
         place: Place,
@@ -43,16 +43,12 @@ pub enum Own {
         slot: u32,
         version: u64,
     },
-    /// Its key among the trims.
+    /// Trim, with its key among the trims.
     Trim(u32),
-    /// For these flushes of the host, and when it was sent.
+    /// Flush for these flushes of the host, and the stamp of its sending.
     Flush {
         ids: Vec<u32>,
         stamp: u64,
-    },
-    /// A superblock, the second or the first.
-    Note {
-        is_second: bool,
     },
 }
 
@@ -60,16 +56,20 @@ pub enum Own {
 #[derive(Debug)]
 pub struct Flight {
     pub own: Own,
-    /// Where it went; none for what concerns no partition.
+    /// Partition that it concerns; none if it concerns no single one.
     pub partition: Option<u32>,
     pub sent_at: Nanos,
-    /// When it counts as blocked.
+    /// Commands outstanding when it was sent, itself among them.
+    pub depth: u32,
+    /// True if its time is that of an access to pages.
+    pub is_timed: bool,
+    /// Time from which on it counts as blocked.
     pub deadline: Option<Nanos>,
     pub is_blocked: bool,
     serial: u64,
 }
 
-/// All that are under way.
+/// All commands under way.
 #[derive(Debug, Default)]
 pub struct Flights {
     flights: Slab<Flight>,
@@ -79,23 +79,34 @@ pub struct Flights {
 }
 
 impl Flights {
-    /// A command begins: its id.
+    /// Begins a command; gives its id.
     pub fn begin(
         &mut self,
         own: Own,
         partition: Option<u32>,
         sent_at: Nanos,
+        is_timed: bool,
         deadline: Option<Nanos>,
     ) -> u32 {
         self.serial += 1;
         let serial = self.serial;
-        let flight = Flight { own, partition, sent_at, deadline, is_blocked: false, serial };
+        let depth = self.len() + 1;
+        let flight = Flight {
+            own,
+            partition,
+            sent_at,
+            depth,
+            is_timed,
+            deadline,
+            is_blocked: false,
+            serial,
+        };
         let id = self.flights.insert(flight) as u32;
         self.deadlines.extend(deadline.map(|at| Reverse((at, serial, id))));
         id
     }
 
-    /// It has ended.
+    /// Ends a command.
     pub fn end(&mut self, id: u32) -> Flight {
         let flight = self.flights.remove(id as usize);
         self.drop_ended();
@@ -110,16 +121,21 @@ impl Flights {
         self.flights.iter().map(|(_, flight)| flight)
     }
 
+    /// Gives the number of commands under way.
+    pub fn len(&self) -> u32 {
+        self.flights.len() as u32
+    }
+
     pub fn is_empty(&self) -> bool {
         self.flights.is_empty()
     }
 
-    /// The next deadline of a command that is under way.
+    /// Gives the next deadline of a command under way.
     pub fn next_deadline(&self) -> Option<Nanos> {
         self.deadlines.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// A command whose deadline has passed: it is blocked from now on.
+    /// Gives a command whose deadline has passed: it is blocked from now on.
     pub fn pop_blocked(&mut self, now: Nanos) -> Option<u32> {
         let &Reverse((at, _, id)) = self.deadlines.peek()?;
         if at > now {
@@ -152,9 +168,8 @@ mod tests {
     #[test]
     fn only_what_is_under_way_becomes_blocked_and_once() {
         let mut flights = Flights::default();
-        let begin = |flights: &mut Flights, deadline| {
-            flights.begin(Own::Note { is_second: true }, None, 0, deadline)
-        };
+        let begin =
+            |flights: &mut Flights, deadline| flights.begin(Own::Trim(0), None, 0, true, deadline);
         let first = begin(&mut flights, Some(10));
         let second = begin(&mut flights, Some(20));
         flights.end(first);

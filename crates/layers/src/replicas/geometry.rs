@@ -1,19 +1,19 @@
-//! Where pages and their replicas lie: equal partitions of what is below, which stand for chips.
+//! Places of pages and their replicas: equal partitions of what is below, which stand for chips.
 
 use super::NAME;
 use crate::{LayerError, Limits};
 
-/// Greatest unit to which everything is aligned, so that what is aligned above is so below.
+/// Greatest unit of alignment, so that aligned addresses above are aligned below.
 const GREATEST_UNIT: u64 = 1 << 20;
-/// Minimum number of units of a partition: rounding to them takes little of it.
+/// Minimum number of units of a partition: rounding to units takes little of it.
 const UNITS: u64 = 64;
 
 /// A place of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Its own, in its home partition.
+    /// Home of the page, in its home partition.
     Home,
-    /// In the replication space: a slot.
+    /// Slot in the replication space.
     Slot(u32),
 }
 
@@ -27,17 +27,17 @@ pub struct Geometry {
     pub sector_bytes: u32,
     pub page_bytes: u32,
     pub partitions: u32,
-    /// Before the first partition: superblocks in its first and its last sector.
+    /// Bytes before the first partition: superblocks in its first and its last sector.
     pub head_bytes: u64,
     pub partition_bytes: u64,
-    /// Of each partition, for pages at home; slots come behind.
+    /// Bytes of each partition for homes of pages; slots come behind.
     pub home_bytes: u64,
-    /// Of what is below.
+    /// Bytes of the device below.
     pub device_bytes: u64,
 }
 
 impl Geometry {
-    /// Divides what has these limits. `budget` is the replication space's share of it.
+    /// Divides a device of these limits. `budget` is the replication space's share of it.
     ///
     /// # Errors
     /// [`LayerError::TooSmall`], or [`LayerError::Refused`] if a page does not fit the sectors or
@@ -105,12 +105,12 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// Bytes of the host.
+    /// Gives the bytes of the host.
     pub const fn host_bytes(&self) -> u64 {
         self.home_bytes * self.partitions as u64
     }
 
-    /// Slots of each partition.
+    /// Gives the slots of each partition.
     pub const fn slots_each(&self) -> u32 {
         ((self.partition_bytes - self.home_bytes) / self.page_bytes as u64) as u32
     }
@@ -119,27 +119,27 @@ impl Geometry {
         (self.partition_bytes - self.home_bytes) / self.page_bytes as u64 * self.partitions as u64
     }
 
-    /// The partition in which a byte of the host is at home.
+    /// Gives the home partition of a byte of the host.
     pub const fn home_partition(&self, byte: u64) -> u32 {
         (byte / self.home_bytes) as u32
     }
 
-    /// Where it is at home.
+    /// Gives the place of a byte's home.
     pub const fn home_offset(&self, byte: u64) -> u64 {
         self.head_bytes + byte / self.home_bytes * self.partition_bytes + byte % self.home_bytes
     }
 
-    /// How many bytes from one of the host on lie side by side at home.
+    /// Gives the number of bytes of the host from this one on whose homes lie side by side.
     pub const fn beside(&self, byte: u64) -> u64 {
         self.home_bytes - byte % self.home_bytes
     }
 
-    /// The partition of a slot.
+    /// Gives the partition of a slot.
     pub const fn slot_partition(&self, slot: u32) -> u32 {
         slot / self.slots_each()
     }
 
-    /// Where a slot is.
+    /// Gives the first byte of a slot.
     pub const fn slot_offset(&self, slot: u32) -> u64 {
         self.head_bytes
             + self.slot_partition(slot) as u64 * self.partition_bytes
@@ -147,22 +147,22 @@ impl Geometry {
             + (slot % self.slots_each()) as u64 * self.page_bytes as u64
     }
 
-    /// Where the second superblock is.
+    /// Gives the first byte of the second superblock.
     pub const fn second_superblock(&self) -> u64 {
         self.head_bytes - self.sector_bytes as u64
     }
 
-    /// The first byte of a page, for the host.
+    /// Gives the first byte of a page, for the host.
     pub const fn page_start(&self, page: u64) -> u64 {
         page * self.page_bytes as u64
     }
 
-    /// The page of a byte of the host.
+    /// Gives the page of a byte of the host.
     pub const fn page_of(&self, byte: u64) -> u64 {
         byte / self.page_bytes as u64
     }
 
-    /// The partition of a place of a page.
+    /// Gives the partition of a place of a page.
     pub const fn partition(&self, page: u64, place: Place) -> u32 {
         match place {
             Place::Home => self.home_partition(self.page_start(page)),
@@ -170,7 +170,7 @@ impl Geometry {
         }
     }
 
-    /// Where a byte of the host is, if its page is read from or written to a place.
+    /// Gives the place of a byte of the host whose page is read from or written to a place.
     pub const fn offset(&self, byte: u64, place: Place) -> u64 {
         match place {
             Place::Home => self.home_offset(byte),

@@ -1,4 +1,4 @@
-//! Which pages have replicas, and which give them up: LRU and PBLRU.
+//! Choice of the pages that have replicas, and of those that give them up: LRU and PBLRU.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::memory::hash_map_bytes;
 const RECENCY: usize = 0;
 const PRIORITY: usize = 1;
 
-/// How a page with replicas stands in the queue.
+/// Position of a page with replicas in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     slots: u32,
@@ -22,26 +22,26 @@ struct Group {
 /// divided into the recency region and behind it the priority region. The mark of algorithm 3 is
 /// the region.
 ///
-/// The recency region holds up to a share of the room; what it cannot hold goes to the priority
-/// region, and comes back when it is blocked again. Under PBLRU the page of least blocking
-/// probability in the priority region is evicted, of equal ones the one used longest ago; under LRU
-/// always that one.
+/// The recency region holds up to a share of the room; pages beyond that go to the priority region,
+/// and come back when they are blocked again. Under PBLRU the page of least blocking probability in
+/// the priority region is evicted, and of equal ones the least recently used; under LRU always the
+/// latter.
 #[derive(Debug)]
 pub struct Groups {
     by_probability: bool,
     most_recent: u64,
     pages: FxHashMap<u64, Group>,
-    /// The recency region, by use.
+    /// Pages of the recency region, by use.
     recent: BTreeMap<u64, u64>,
-    /// The priority region: by rank, then by use.
+    /// Pages of the priority region: by rank, then by use.
     ranked: BTreeSet<(u32, u64, u64)>,
-    /// Slots of each region.
+    /// Number of slots of each region.
     slots: [u64; 2],
     uses: u64,
 }
 
 impl Groups {
-    /// For this number of slots, of which the recency region holds a share.
+    /// Makes the groups for this number of slots, of which the recency region holds a share.
     pub fn new(by_probability: bool, slots: u64, recency: f64) -> Self {
         Self {
             by_probability,
@@ -54,7 +54,8 @@ impl Groups {
         }
     }
 
-    /// Most bytes that it takes, with so many slots. Nodes of a tree are half full at least.
+    /// Gives the most bytes that it takes, with so many slots. Nodes of a tree are half full at
+    /// least.
     pub const fn most_bytes(slots: u64) -> u64 {
         hash_map_bytes(slots, size_of::<(u64, Group)>())
             + slots * 2 * (size_of::<(u32, u64, u64)>() + 8) as u64
@@ -72,7 +73,7 @@ impl Groups {
         self.pages.contains_key(&page)
     }
 
-    /// A page got a replica. `AddRG`: one that had none comes to the head of the queue.
+    /// Notes that a page got a replica. `AddRG`: one that had none comes to the head of the queue.
     pub fn add(&mut self, page: u64, probability: impl Fn(u64) -> f64) {
         if let Some(group) = self.pages.get_mut(&page) {
             group.slots += 1;
@@ -83,7 +84,7 @@ impl Groups {
         self.demote(probability);
     }
 
-    /// A page lost one of its replicas.
+    /// Notes that a page lost one of its replicas.
     pub fn lost(&mut self, page: u64) {
         let Some(group) = self.pages.get_mut(&page) else { return };
         group.slots -= 1;
@@ -94,7 +95,7 @@ impl Groups {
         }
     }
 
-    /// A page with replicas was blocked again: it comes to the head.
+    /// Notes that a page with replicas was blocked again: it comes to the head.
     pub fn touch(&mut self, page: u64, probability: impl Fn(u64) -> f64) {
         let Some(slots) = self.pages.get(&page).map(|group| group.slots) else { return };
         self.leave(page);
@@ -102,9 +103,9 @@ impl Groups {
         self.demote(probability);
     }
 
-    /// The page to evict: the first in the order of the policy that may go, of the first sixteen.
-    /// One that may not go is being written or read: there are few, and a replica that finds no
-    /// room is only not made.
+    /// Chooses the page to evict: the first in the order of the policy that may go, of the first
+    /// sixteen. One that may not go is being written or read: there are few of those, and a replica
+    /// without room is simply not made.
     pub fn victim(&self, may_go: impl Fn(u64) -> bool) -> Option<u64> {
         const TRIES: usize = 16;
         let ranked = self.ranked.iter().map(|&(_, _, page)| page);
@@ -119,7 +120,7 @@ impl Groups {
         self.slots[RECENCY] += u64::from(slots);
     }
 
-    /// Takes it out of its region.
+    /// Takes a page out of its region.
     fn leave(&mut self, page: u64) {
         let Some(&Group { slots, region, rank, stamp }) = self.pages.get(&page) else { return };
         self.slots[region] -= u64::from(slots);
@@ -130,7 +131,7 @@ impl Groups {
         }
     }
 
-    /// What the recency region cannot hold goes to the priority region.
+    /// Moves pages that the recency region cannot hold to the priority region.
     fn demote(&mut self, probability: impl Fn(u64) -> f64) {
         while self.slots[RECENCY] > self.most_recent {
             let Some((stamp, page)) = self.recent.pop_first() else { break };
@@ -144,7 +145,7 @@ impl Groups {
         }
     }
 
-    /// Memory, in bytes: entries of the map, and of the trees at two thirds full.
+    /// Gives its memory, in bytes: entries of the map, and of the trees at two thirds full.
     pub fn bytes(&self) -> u64 {
         const MAP: u64 = (size_of::<(u64, Group)>() + 1) as u64 * 8 / 7;
         const RECENT: u64 = size_of::<(u64, u64)>() as u64 * 3 / 2;

@@ -1,4 +1,4 @@
-//! The layer: what comes, what ends, and what time brings.
+//! The layer: its commands, their ends, and its deadlines.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,26 +9,24 @@ use units::{IoOp, Nanos};
 use super::NAME;
 use super::blocking::Blocking;
 use super::counts::{COUNTERS, Counts};
-use super::disk::Superblock;
 use super::flights::{Flight, Flights, HomeWrite, Own};
 use super::geometry::{Geometry, Place};
 use super::groups::Groups;
 use super::pages::Page;
-use super::patience::Patience;
+use super::patience::{Kind, Patience};
 use super::reads::Ask;
 use super::settings::ReplicaSettings;
 use super::space::Space;
 use super::trims::Trim;
-use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, Reply, Signal};
+use crate::{Actions, Command, Counter, Data, Failure, Gather, Layer, Limits, Reply};
 
-/// Classes of pages whose last change is remembered.
+/// Number of classes of pages whose last change is remembered.
 const CHANGES: usize = 4096;
 
 /// See the module's description.
 pub struct Replicas {
     pub(super) settings: ReplicaSettings,
     pub(super) geometry: Geometry,
-    superblock: Superblock,
     limits: Limits,
     pub(super) patience: Patience,
     /// Pages that are being written or have replicas.
@@ -43,44 +41,37 @@ pub struct Replicas {
     pub(super) trims: Slab<Trim>,
     /// Writes that wait for a trim.
     pub(super) held: VecDeque<Command>,
-    /// Flushes of the host that wait for homes, and when they came.
+    /// Flushes of the host that wait for homes, each with the stamp of its arrival.
     flushes: VecDeque<(u32, u64)>,
-    /// Pages that are acknowledged and not yet at home, by when the first of that was.
+    /// Pages that are acknowledged and not yet at home, by the stamp of the first acknowledged
+    /// write.
     pub(super) behind: BTreeMap<u64, u64>,
-    /// Of each class of pages: when a write or trim of one came last.
+    /// Stamp of the last write or trim that came to each class of pages.
     changes: Box<[u64]>,
-    /// Of each class of pages: when a write to home or a trim of one ended last.
+    /// Stamp of the last end of a write to home, or of a trim, in each class of pages.
     ended: Box<[u64]>,
-    /// Homes hold durably what ended there up to then.
+    /// Stamp up to which homes are durable: they hold durably what ended there before.
     durable: u64,
-    /// Grows with all that has to be put in order.
+    /// Last stamp; stamps grow with all events whose order matters.
     pub(super) stamp: u64,
-    /// The version that was given last.
+    /// Last version that was given.
     pub(super) version: u64,
-    /// The host writes without bytes, so that notes have none either.
-    pub(super) is_without_bytes: bool,
     pub(super) poisoned: Option<Failure>,
-    /// What is read may be older than what was acknowledged, unless it is known to be durable.
+    /// True if reads may give older content than was acknowledged, unless it is known to be
+    /// durable.
     pub(super) is_below_unsafe: bool,
     pub(super) counts: Counts,
 }
 
 impl Replicas {
-    /// Over what was formatted or recovered; nothing is replicated.
-    pub fn new(
-        settings: ReplicaSettings,
-        superblock: Superblock,
-        below: Limits,
-        seed: u64,
-    ) -> Self {
-        let geometry = superblock.geometry;
+    /// Makes the layer over a volume that was formatted or recovered; nothing is replicated.
+    pub fn new(settings: ReplicaSettings, geometry: Geometry, below: Limits, seed: u64) -> Self {
         let slots = u64::from(geometry.slots_each()) * u64::from(geometry.partitions);
         Self {
-            patience: Patience::new(settings.patience, superblock.write_ns),
+            patience: Patience::new(settings.patience),
             groups: Groups::new(settings.by_probability, slots, settings.recency),
             settings,
             geometry,
-            superblock,
             limits: Limits { capacity_bytes: geometry.host_bytes(), ..below },
             pages: FxHashMap::default(),
             space: Space::new(geometry, seed),
@@ -98,31 +89,30 @@ impl Replicas {
             durable: 0,
             stamp: 0,
             version: 0,
-            is_without_bytes: false,
             poisoned: None,
             is_below_unsafe: false,
             counts: Counts::default(),
         }
     }
 
-    /// The next number in the order of things.
+    /// Gives the next stamp.
     pub(super) const fn next_stamp(&mut self) -> u64 {
         self.stamp += 1;
         self.stamp
     }
 
-    /// Pages that a command concerns.
+    /// Gives the pages that a command touches.
     pub(super) const fn pages_of(&self, offset: u64, end: u64) -> std::ops::Range<u64> {
         self.geometry.page_of(offset)..self.geometry.page_of(end - 1) + 1
     }
 
-    /// A write or trim of a page comes, or a trim has ended.
+    /// Notes that a write or trim of a page comes, or that a trim has ended.
     pub(super) fn changes(&mut self, page: u64) {
         let stamp = self.next_stamp();
         self.changes[page as usize % CHANGES] = stamp;
     }
 
-    /// The same of many pages.
+    /// Notes the same for many pages.
     pub(super) fn changes_all(&mut self, pages: std::ops::Range<u64>) {
         if pages.end - pages.start >= CHANGES as u64 {
             let stamp = self.next_stamp();
@@ -132,12 +122,13 @@ impl Replicas {
         }
     }
 
-    /// Whether no write or trim of a page has come since then; it may say no without reason.
+    /// Returns true if no write or trim of a page has come since then; it may be false without
+    /// reason.
     pub(super) fn is_unchanged(&self, page: u64, since: u64) -> bool {
         self.changes[page as usize % CHANGES] <= since
     }
 
-    /// A write of pages to home, or a trim of them, has ended.
+    /// Notes that a write of pages to home, or a trim of them, has ended.
     pub(super) fn ends_at_home(&mut self, pages: std::ops::Range<u64>) {
         let stamp = self.next_stamp();
         if pages.end - pages.start >= CHANGES as u64 {
@@ -147,8 +138,8 @@ impl Replicas {
         }
     }
 
-    /// Whether homes hold these bytes as they were written last, and a flush has covered that; it
-    /// may say no without reason.
+    /// Returns true if homes hold the newest version of these bytes, and a flush has covered it; it
+    /// may be false without reason.
     pub(super) fn is_durable(&self, start: u64, end: u64) -> bool {
         !self.is_trimming(start, end)
             && self.pages_of(start, end).all(|page| {
@@ -169,16 +160,18 @@ impl Replicas {
         let page = self.geometry.page_of(command.offset);
         let partition = self.geometry.partition(page, place);
         command.offset = self.geometry.offset(command.offset, place);
-        let deadline = self.patience.get().filter(|_| is_timed).map(|patience| now + patience);
+        let kind = if command.op == IoOp::Read { Kind::Read } else { Kind::Write };
+        let patience = self.patience.get(kind, self.flights.len() + 1).filter(|_| is_timed);
+        let deadline = patience.map(|patience| now + patience);
         self.space.sent(partition, now);
         if let Place::Slot(slot) = place {
             self.space.begins(slot);
         }
-        command.id = self.flights.begin(own, Some(partition), now, deadline);
+        command.id = self.flights.begin(own, Some(partition), now, is_timed, deadline);
         actions.send(command);
     }
 
-    /// Sends something that concerns no partition.
+    /// Sends a command that concerns no partition.
     pub(super) fn send(
         &mut self,
         own: Own,
@@ -186,12 +179,12 @@ impl Replicas {
         now: Nanos,
         actions: &mut Actions,
     ) {
-        command.id = self.flights.begin(own, None, now, None);
+        command.id = self.flights.begin(own, None, now, false, None);
         actions.send(command);
     }
 
-    /// Blocking probability of a page with its replicas: the sum over its places (REPLICATION
-    /// 4.2.1).
+    /// Gives the blocking probability of a page with its replicas: the sum over its places
+    /// (REPLICATION 4.2.1).
     fn probability(
         page: u64,
         pages: &FxHashMap<u64, Page>,
@@ -204,7 +197,8 @@ impl Replicas {
         at_home.probability(page) + slots
     }
 
-    /// `AddRG` (algorithm 3): the page comes to the head of the queue with one more replica.
+    /// Carries out `AddRG` (algorithm 3): the page comes to the head of the queue with one more
+    /// replica.
     pub(super) fn add_to_group(&mut self, page: u64) {
         let Self { pages, at_home, in_slots, groups, .. } = self;
         let probability = |page| Self::probability(page, pages, at_home, in_slots);
@@ -212,13 +206,13 @@ impl Replicas {
         groups.add(page, probability);
     }
 
-    /// Algorithm 3: a page with replicas that is blocked comes to the head.
+    /// Carries out algorithm 3: a page with replicas that is blocked comes to the head.
     pub(super) fn touch_group(&mut self, page: u64) {
         let Self { pages, at_home, in_slots, groups, .. } = self;
         groups.touch(page, |page| Self::probability(page, pages, at_home, in_slots));
     }
 
-    /// Slots that no page has any more.
+    /// Frees slots that no page has any more.
     pub(super) fn give_up_slots(&mut self, page: u64, slots: &[u32]) {
         for &slot in slots {
             self.groups.lost(page);
@@ -226,9 +220,9 @@ impl Replicas {
         }
     }
 
-    /// A slot for a replica of a page, in a partition that has none; the policy makes room.
+    /// Takes a slot for a replica of a page, in a partition that has none; the policy makes room.
     pub(super) fn take_slot(&mut self, number: u64) -> Option<u32> {
-        /// Pages that give up their replicas for one: they may lie where it must not.
+        /// Most pages that give up their replicas for one: they may lie where it must not.
         const EVICTED: usize = 4;
         let mut taken = vec![self.geometry.partition(number, Place::Home)];
         if let Some(page) = self.pages.get(&number) {
@@ -257,7 +251,7 @@ impl Replicas {
         self.space.take(&taken).inspect(|&slot| self.in_slots.forget(u64::from(slot)))
     }
 
-    /// A page that is quiet loses its replicas: how many.
+    /// Drops the replicas of a page that is quiet; gives their number.
     pub(super) fn drop_replicas(&mut self, number: u64) -> u64 {
         let Some(page) = self.pages.get_mut(&number) else { return 0 };
         let slots: Vec<u32> = page.replicas.drain(..).map(|replica| replica.slot).collect();
@@ -268,7 +262,7 @@ impl Replicas {
         slots.len() as u64
     }
 
-    /// Nothing but reads is taken any more.
+    /// Poisons the layer: only reads are taken any more.
     pub(super) fn poison(&mut self, failure: &Failure, actions: &mut Actions) {
         let poison = self.poisoned.get_or_insert_with(|| Failure::Poisoned {
             layer: NAME,
@@ -312,7 +306,7 @@ impl Replicas {
             Ok(_) => {}
             Err(failure) => {
                 self.is_below_unsafe |= failure.may_have_dropped_writes();
-                // What this one did not make durable, a later one that ended well did not either.
+                // A later flush that ended well did not make durable what this one failed to.
                 self.durable = if self.durable < stamp { self.durable } else { 0 };
                 self.poison(failure, actions);
             }
@@ -320,31 +314,7 @@ impl Replicas {
         ids.iter().for_each(|&id| actions.reply(id, outcome.clone()));
     }
 
-    /// Notes in the superblocks how long a write takes, if that is new: first in the second one, so
-    /// that one of them is sound at any time. Nothing depends on it.
-    fn note(&mut self, now: Nanos, actions: &mut Actions) {
-        let Some(write_ns) = self.patience.write_ns() else { return };
-        let is_new = write_ns.abs_diff(self.superblock.write_ns) > self.superblock.write_ns / 8;
-        if is_new && self.settings.patience.is_none() && self.poisoned.is_none() {
-            self.superblock.write_ns = write_ns;
-            self.superblock.sequence += 1;
-            self.write_note(true, now, actions);
-        }
-    }
-
-    fn write_note(&mut self, is_second: bool, now: Nanos, actions: &mut Actions) {
-        let data = if self.is_without_bytes {
-            Data::Absent
-        } else {
-            Data::Whole(self.superblock.to_sector().into())
-        };
-        let offset = if is_second { self.geometry.second_superblock() } else { 0 };
-        let length = self.geometry.sector_bytes;
-        let command = Command { data, ..Command::new(0, IoOp::Write, offset, length) };
-        self.send(Own::Note { is_second }, command, now, actions);
-    }
-
-    /// A command is blocked: it is counted, of the places that it concerns.
+    /// Counts a blocked command, for the places that it concerns.
     fn is_blocked(&mut self, id: u32) {
         let Some(flight) = self.flights.get(id) else { return };
         match flight.own {
@@ -360,11 +330,11 @@ impl Replicas {
                 self.counts.blocked_writes += 1;
                 self.in_slots.blocked(u64::from(slot));
             }
-            Own::Trim(_) | Own::Flush { .. } | Own::Note { .. } => {}
+            Own::Trim(_) | Own::Flush { .. } => {}
         }
     }
 
-    /// What was blocked is asked of, or written to, the next place.
+    /// Sends a blocked read or write to the next place, too.
     fn go_elsewhere(&mut self, id: u32, now: Nanos, actions: &mut Actions) {
         let Some(flight) = self.flights.get(id) else { return };
         match &flight.own {
@@ -376,7 +346,7 @@ impl Replicas {
                     self.hop(first + index, version + index, now, actions);
                 }
             }
-            Own::HomeWrite(_) | Own::Trim(_) | Own::Flush { .. } | Own::Note { .. } => {}
+            Own::HomeWrite(_) | Own::Trim(_) | Own::Flush { .. } => {}
         }
     }
 }
@@ -416,17 +386,18 @@ impl Layer for Replicas {
         if is_late {
             self.is_blocked(id);
         }
-        let Flight { own, partition, sent_at, .. } = self.flights.end(id);
+        let Flight { own, partition, sent_at, depth, is_timed, .. } = self.flights.end(id);
         if let Some(partition) = partition {
             self.space.ended(partition, now);
+        }
+        if is_timed && outcome.is_ok() {
+            let kind = if matches!(own, Own::Read { .. }) { Kind::Read } else { Kind::Write };
+            self.patience.took(kind, depth, now - sent_at);
         }
         match own {
             Own::Read { ask, place } => self.read_ended(ask, place, outcome, now, actions),
             Own::HomeWrite(write) => {
                 self.ends_at_home(write.first..write.first + write.pages);
-                if outcome.is_ok() && write.may_hop {
-                    self.patience.took(now - sent_at);
-                }
                 self.home_ended(&write, outcome.err().as_ref(), now, actions);
             }
             Own::SlotWrite { page, slot, version } => {
@@ -434,10 +405,6 @@ impl Layer for Replicas {
             }
             Own::Trim(trim) => self.trimmed(trim, outcome, now, actions),
             Own::Flush { ids, stamp } => self.flushed((&ids, stamp), &outcome, actions),
-            Own::Note { is_second: true } if outcome.is_ok() => {
-                self.write_note(false, now, actions);
-            }
-            Own::Note { .. } => {}
         }
         self.send_trims(now, actions);
     }
@@ -453,12 +420,6 @@ impl Layer for Replicas {
         }
     }
 
-    fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
-        if signal == Signal::Drain {
-            self.note(now, actions);
-        }
-    }
-
     fn is_idle(&self) -> bool {
         self.flights.is_empty()
             && self.flushes.is_empty()
@@ -466,19 +427,23 @@ impl Layer for Replicas {
             && self.held.is_empty()
     }
 
+    fn counters(&self) -> &'static [Counter] {
+        COUNTERS
+    }
+
     fn count(&self, into: &mut Vec<u64>) {
-        let begin = into.len();
-        self.counts.list(into);
         let pages = Page::PLACE_BYTES * self.pages.capacity() as u64;
         let changes = ((self.changes.len() + self.ended.len()) * size_of::<u64>()) as u64;
         let maps = self.groups.bytes() + self.space.bytes();
-        into.extend([
-            self.groups.slots(),
-            self.groups.len(),
-            self.behind.len() as u64,
-            self.patience.get().unwrap_or(0),
-            pages + changes + maps + self.at_home.bytes() + self.in_slots.bytes(),
-        ]);
-        debug_assert_eq!(into.len() - begin, COUNTERS.len());
+        let levels = Counts {
+            replicas: self.groups.slots(),
+            replicated_pages: self.groups.len(),
+            behind_pages: self.behind.len() as u64,
+            read_patience_ns: self.patience.longest(Kind::Read),
+            write_patience_ns: self.patience.longest(Kind::Write),
+            map_bytes: pages + changes + maps + self.at_home.bytes() + self.in_slots.bytes(),
+            ..self.counts
+        };
+        levels.list(into);
     }
 }

@@ -1,4 +1,4 @@
-//! What it keeps in memory.
+//! Memory of the layer.
 
 use super::blocking::Blocking;
 use super::groups::Groups;
@@ -8,7 +8,7 @@ use super::space::Space;
 use crate::memory::{Memory, SMALL_BYTES, Sized, hash_map_bytes};
 use crate::{LayerError, Limits, Making};
 
-/// The most that the layer keeps in memory over what has these limits, when all pages were
+/// Gives the most memory that the layer takes over something with these limits, when all pages were
 /// accessed and all slots are used.
 ///
 /// # Errors

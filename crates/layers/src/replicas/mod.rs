@@ -1,34 +1,35 @@
-//! Dynamic page replication on a real device: no request waits for a chip that works for itself if
-//! another can answer (He, Yu & Zhou, REPLICATION 4 and 5.1).
+//! Dynamic page replication on a real device: no request waits for a busy chip if another can
+//! answer (He, Yu & Zhou, REPLICATION 4 and 5.1).
 //!
 //! The device below is divided into equal partitions that stand for its chips. A page is at home in
 //! one of them; slots in others hold replicas. A read that is not answered within the patience D is
-//! asked of the next replica, too (RRead, [`reads`]); a write is written to a slot in a partition
+//! sent to the next replica, too (RRead, [`reads`]); a write is sent to a slot in a partition
 //! chosen at random, too (RWrite, [`writes`]). The first that ends completes the request. An update
-//! makes all other replicas void. Which pages keep replicas is decided by PBLRU ([`groups`]).
+//! invalidates all other replicas. PBLRU decides which pages keep replicas ([`groups`]).
 //!
 //! # Durability
 //! - A write is acknowledged when the first of its places has it. It is volatile until a flush.
-//! - *Homes hold the truth.* A write to home is under way, or comes next, for whatever was
-//!   acknowledged with a slot alone. A FLUSH waits for these, then flushes what is below, and then
-//!   is replied to. So the map of replicas is never needed again: it is in memory alone, and
-//!   recovery reads two superblocks ([`disk`]).
+//! - *Homes are authoritative.* For all that was acknowledged with a slot alone, a write to home is
+//!   under way, or comes next. A FLUSH waits for these, then flushes what is below, and then is
+//!   replied to. So the map of replicas is never needed again: it is in memory alone, and recovery
+//!   reads two superblocks ([`disk`]).
 //! - A write with FUA goes to home alone, with FUA.
-//! - A trim waits until homes hold all that came before, drops the replicas, and goes below; writes
+//! - A trim waits until homes hold all earlier writes, drops the replicas, and goes below; writes
 //!   to its pages that come meanwhile wait for it.
-//! - A write to a slot that fails costs that replica. A write to home that fails is that write's
-//!   failure, unless a slot has it, or gets it: then it is tried once more. If that fails, and it
-//!   was acknowledged, the layer is poisoned; so it is by a flush below that fails.
-//! - Poisoned, it goes on reading. What could not be written at home is read from its slot. After a
-//!   flush that failed, and not because what is below is poisoned, nothing is sure but what homes
-//!   held when the last good flush was sent: of other pages reads fail (`layer.rs`).
+//! - A failed write to a slot costs that replica. A failed write to home fails the write of the
+//!   host, unless a slot has it, or gets it: then it is tried once more. If that fails, and the
+//!   write was acknowledged, the layer is poisoned; so it is by a flush below that fails.
+//! - When it is poisoned, it goes on reading. Pages that could not be written at home are read from
+//!   their slots. After a flush that failed for another reason than a poisoned layer below, only
+//!   those pages are certain that homes held when the last good flush was sent: reads of others
+//!   fail (`layer.rs`).
 //!
 //! # What is seen when
-//! Each sector is an atomic register: what one read saw, no later read has something older than
+//! Each sector is an atomic register: no read sees an older version than an earlier read saw
 //! ([`pages`] says why).
 //!
-//! What lies on the device is drawn in `docs/formats/replicas.md`; differences from the paper are
-//! in `docs/layers.md`.
+//! `docs/formats/replicas.md` draws the format on the device; `docs/layers.md` lists differences
+//! from the paper.
 
 mod blocking;
 mod counts;
@@ -78,7 +79,7 @@ pub static ENTRY: Entry = Entry {
     settled: None,
 };
 
-/// With another size of the device all partitions have another one, too.
+/// Gives the error of a resize: all partitions would change their size, too.
 fn not_resized() -> LayerError {
     let reason = "it cannot be resized, as nearly every page would have to move: make a new volume \
                   of the wanted size, and copy the contents to it";

@@ -10,7 +10,7 @@ use super::layer::Replicas;
 use super::pages::Replica;
 use crate::{Actions, Command, Data, Failure, Gather, ParentPart};
 
-/// How much the blocking probabilities of two places may differ and count as the same (REPLICATION
+/// Difference up to which the blocking probabilities of two places count as the same (REPLICATION
 /// 4.1).
 const SIMILAR: f64 = 0.05;
 
@@ -20,7 +20,7 @@ pub struct Ask {
     part: ParentPart,
     first: u64,
     pages: u64,
-    /// Bytes of the host.
+    /// First byte of the host, and the byte behind the last.
     start: u64,
     end: u64,
     /// Places that were asked, in this order.
@@ -28,14 +28,14 @@ pub struct Ask {
     under_way: u32,
     is_answered: bool,
     is_blocked: bool,
-    /// Whether its pages count as pages: a long read is a transfer in sequence.
+    /// True if its pages count as pages: a long read is a sequential transfer.
     is_counted: bool,
-    /// When it was asked, if nothing was being written then.
+    /// Stamp of its beginning, if nothing was being written then.
     clean_since: Option<u64>,
 }
 
 impl Ask {
-    /// Whether it waits for a page.
+    /// Returns true if it waits for a page.
     pub const fn concerns(&self, page: u64) -> bool {
         !self.is_answered && self.first <= page && page < self.first + self.pages
     }
@@ -45,7 +45,7 @@ impl Replicas {
     pub(super) fn read(&mut self, command: &Command, now: Nanos, actions: &mut Actions) {
         let pages = self.pages_of(command.offset, command.end());
         let is_long = pages.end - pages.start > self.settings.run_pages;
-        // What lies side by side at home is one piece; a page with replicas is one of its own.
+        // Pages side by side at home are one piece; each page with replicas is a piece of its own.
         let mut pieces: Vec<(u64, u64, bool)> = Vec::new();
         for page in pages {
             let start = command.offset.max(self.geometry.page_start(page));
@@ -90,7 +90,7 @@ impl Replicas {
         }
     }
 
-    /// What time it is, if nothing of it is being written.
+    /// Gives the present stamp, if nothing of these bytes is being written.
     fn clean_since(&self, start: u64, end: u64, is_long: bool) -> Option<u64> {
         let is_clean = !is_long
             && !self.is_trimming(start, end)
@@ -117,7 +117,7 @@ impl Replicas {
         self.send_to((Own::Read { ask: key, place }, is_counted), place, command, now, actions);
     }
 
-    /// Asks the place of a page that is blocked least, of those not asked: whether there is one.
+    /// Asks the least blocked place of a page among those not asked. Returns true if there was one.
     fn ask_next(&mut self, key: u32, now: Nanos, actions: &mut Actions) -> bool {
         let ask = &self.asks[key as usize];
         let place = match self.pages.get(&ask.first) {
@@ -133,8 +133,8 @@ impl Replicas {
         place.is_some()
     }
 
-    /// The place with the lower blocking probability; of similar ones that whose partition is used
-    /// less.
+    /// Gives the place with the lower blocking probability; of similar ones the one whose partition
+    /// is used less.
     fn better(&self, page: u64, one: Place, other: Place, now: Nanos) -> Place {
         let probability = |place| match place {
             Place::Home => self.at_home.probability(page),
@@ -150,7 +150,7 @@ impl Replicas {
         if order == Ordering::Less { other } else { one }
     }
 
-    /// A read has waited for longer than the patience.
+    /// Notes that a read has waited for longer than the patience.
     pub(super) fn read_is_blocked(&mut self, key: u32, place: Place) {
         let ask = &mut self.asks[key as usize];
         ask.is_blocked = true;
@@ -162,7 +162,7 @@ impl Replicas {
         (first..first + pages).for_each(|page| self.touch_group(page));
     }
 
-    /// The next replica is asked, too.
+    /// Asks the next replica, too.
     pub(super) fn ask_another(&mut self, key: u32, now: Nanos, actions: &mut Actions) {
         let ask = &self.asks[key as usize];
         if !ask.is_answered && ask.pages == 1 && self.poisoned.is_none() {
@@ -189,9 +189,9 @@ impl Replicas {
             match outcome {
                 Ok(data) => {
                     ask.is_answered = true;
-                    let (places, pages) = (ask.asked.len().min(3), ask.pages);
+                    let (places, pages) = (ask.asked.len(), ask.pages);
                     if ask.is_counted {
-                        self.counts.reads[places - 1] += pages;
+                        self.counts.read(places, pages);
                     }
                     if place == Place::Home && self.asks[key as usize].is_blocked {
                         self.replicate_what_was_read(key, &data, now, actions);
@@ -224,8 +224,8 @@ impl Replicas {
         }
     }
 
-    /// What a read has brought, unless it may be older than what was written: a flush that failed
-    /// may have dropped that while the read was under way.
+    /// Gives the outcome of a read, unless its data may be older than what was written: a failed
+    /// flush may have dropped a write while the read was under way.
     fn as_far_as_safe(
         &self,
         key: u32,
@@ -242,7 +242,7 @@ impl Replicas {
         outcome.and(Err(poison.clone()))
     }
 
-    /// Pages may wait for that, to be written at home.
+    /// Notes that a read at home has ended: pages may wait for it, to be written at home.
     fn home_was_read(&mut self, pages: std::ops::Range<u64>, now: Nanos, actions: &mut Actions) {
         for number in pages {
             if self.pages.get(&number).is_some_and(|page| page.waits_for_reads) {
@@ -251,7 +251,7 @@ impl Replicas {
         }
     }
 
-    /// A replica that cannot be read is dropped, if there is another place.
+    /// Drops a replica that cannot be read, if there is another place.
     fn read_failed(&mut self, number: u64, place: Place) {
         let Place::Slot(slot) = place else { return };
         self.counts.failed_replicas += 1;
@@ -268,8 +268,8 @@ impl Replicas {
         self.give_up_slots(number, &[slot]);
     }
 
-    /// Algorithm 3: pages of a blocked read that were blocked often before, and have no replica,
-    /// get one, of what was read. It has to be what they still hold.
+    /// Carries out algorithm 3: pages of a blocked read that were blocked often before, and have no
+    /// replica, get one with the bytes that were read, if they have not changed since.
     fn replicate_what_was_read(
         &mut self,
         key: u32,
@@ -284,7 +284,7 @@ impl Replicas {
                 (self.geometry.page_start(number), self.geometry.page_start(number + 1));
             let is_wanted = start <= from
                 && to <= end
-                && self.at_home.before(number) > self.settings.read_threshold
+                && self.at_home.was_above(number, self.settings.read_threshold)
                 && !self.groups.contains(number)
                 && self.is_unchanged(number, since)
                 && self.pages.get(&number).is_none_or(super::pages::Page::is_quiet);

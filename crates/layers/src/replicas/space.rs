@@ -1,4 +1,4 @@
-//! The replication space: which slots are free, and how busy the partitions are.
+//! The replication space: free slots, and the use of the partitions.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -8,26 +8,26 @@ use units::Nanos;
 use super::geometry::Geometry;
 use crate::memory::hash_map_bytes;
 
-/// Over which time a partition's use is looked at.
+/// Window in which a partition's use is measured, in nanoseconds.
 const WINDOW: Nanos = 1_000_000_000;
 
-/// A slot that is used.
+/// A slot in use.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// Commands below that read or write it.
+    /// Number of commands below that read or write it.
     under_way: u32,
-    /// No page has it any more: it is free when nothing is under way.
+    /// True if no page has it any more: it is free when nothing is under way.
     is_given_up: bool,
-    /// A write of it failed: it is not used again.
+    /// True if a write of it failed: it is not used again.
     is_bad: bool,
 }
 
-/// What the layer has under way in a partition.
+/// Commands of the layer under way in a partition.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     under_way: u32,
     since: Nanos,
-    /// Time with anything under way, in this window and the one before.
+    /// Time with any command under way, in this window and the one before, in nanoseconds.
     busy: [Nanos; 2],
     window: u64,
 }
@@ -58,11 +58,11 @@ impl Traffic {
     }
 }
 
-/// Slots and partitions.
+/// State of slots and partitions.
 #[derive(Debug)]
 pub struct Space {
     geometry: Geometry,
-    /// Of each partition: slots given back, and the first that was never used.
+    /// Free slots of each partition: those given back, and the first that was never used.
     free: Vec<(Vec<u32>, u32)>,
     used: FxHashMap<u32, Slot>,
     traffic: Vec<Traffic>,
@@ -83,7 +83,8 @@ impl Space {
         }
     }
 
-    /// Most bytes that it takes with N slots. A list that grows is twice as long for a while.
+    /// Gives the most bytes that it takes with N slots. A list that grows takes twice its length
+    /// for a while.
     pub const fn most_bytes(slots: u64) -> u64 {
         hash_map_bytes(slots, size_of::<(u32, Slot)>()) + slots * 2 * size_of::<u32>() as u64
     }
@@ -93,8 +94,8 @@ impl Space {
         !given_back.is_empty() || *unused < self.geometry.slots_each()
     }
 
-    /// A free slot in a partition chosen at random of those not named: of those in which the layer
-    /// has nothing under way, if there are such, so that the replica disturbs nobody.
+    /// Takes a free slot in a partition chosen at random, but none of `but`: one in which the layer
+    /// has nothing under way, if possible, so that the replica delays nothing.
     pub fn take(&mut self, but: &[u32]) -> Option<u32> {
         let mut candidates = std::mem::take(&mut self.candidates);
         let rests = |partition: &u32| self.traffic[*partition as usize].under_way == 0;
@@ -121,14 +122,14 @@ impl Space {
         Some(slot)
     }
 
-    /// A command that reads or writes it begins.
+    /// Notes that a command begins to read or write a slot.
     pub fn begins(&mut self, slot: u32) {
         if let Some(slot) = self.used.get_mut(&slot) {
             slot.under_way += 1;
         }
     }
 
-    /// It has ended.
+    /// Notes that such a command has ended.
     pub fn ends(&mut self, slot: u32) {
         if let Some(slot) = self.used.get_mut(&slot) {
             slot.under_way -= 1;
@@ -136,7 +137,7 @@ impl Space {
         self.free_if_done(slot);
     }
 
-    /// No page has it any more.
+    /// Notes that no page has a slot any more.
     pub fn give_up(&mut self, slot: u32) {
         if let Some(slot) = self.used.get_mut(&slot) {
             slot.is_given_up = true;
@@ -144,14 +145,14 @@ impl Space {
         self.free_if_done(slot);
     }
 
-    /// A write of it failed.
+    /// Notes that a write of a slot failed.
     pub fn is_bad(&mut self, slot: u32) {
         if let Some(slot) = self.used.get_mut(&slot) {
             slot.is_bad = true;
         }
     }
 
-    /// Whether a command that reads or writes it is under way.
+    /// Returns true if a command that reads or writes it is under way.
     pub fn is_under_way(&self, slot: u32) -> bool {
         self.used.get(&slot).is_some_and(|slot| slot.under_way > 0)
     }
@@ -164,18 +165,18 @@ impl Space {
         }
     }
 
-    /// A command goes to a partition.
+    /// Notes that a command is sent to a partition.
     pub fn sent(&mut self, partition: u32, now: Nanos) {
         self.traffic[partition as usize].begins(now);
     }
 
-    /// It has ended.
+    /// Notes that such a command has ended.
     pub fn ended(&mut self, partition: u32, now: Nanos) {
         self.traffic[partition as usize].ends(now);
     }
 
-    /// How much a partition is used by the layer: commands under way there, and the time in which
-    /// there were any, over a second or two.
+    /// Gives the use of a partition by the layer: the number of commands under way there, and the
+    /// time in which there were any, over a second or two.
     pub fn utilization(&self, partition: u32, now: Nanos) -> (u32, Nanos) {
         let mut traffic = self.traffic[partition as usize];
         traffic.turn(now);
@@ -183,7 +184,7 @@ impl Space {
         (traffic.under_way, traffic.busy[0] + traffic.busy[1] + going_on)
     }
 
-    /// Memory, in bytes.
+    /// Gives its memory, in bytes.
     pub fn bytes(&self) -> u64 {
         const USED: usize = (size_of::<(u32, Slot)>() + 1) * 8 / 7;
         let free: usize = self.free.iter().map(|(slots, _)| 4 * slots.len()).sum();

@@ -32,7 +32,7 @@ impl Replicas {
         self.send_trims(now, actions);
     }
 
-    /// Whether a trim of any of these pages has not ended.
+    /// Returns true if a trim of any of these pages has not ended.
     pub(super) fn is_trimming(&self, start: u64, end: u64) -> bool {
         let pages = self.pages_of(start, end);
         self.trims.iter().any(|(_, trim)| {
@@ -41,7 +41,7 @@ impl Replicas {
         })
     }
 
-    /// Sends the trims of pages whose homes hold all that came.
+    /// Sends the trims of pages whose homes hold all earlier writes.
     pub(super) fn send_trims(&mut self, now: Nanos, actions: &mut Actions) {
         if self.trims.iter().all(|(_, trim)| trim.is_sent) {
             return;
@@ -91,7 +91,7 @@ impl Replicas {
         }
     }
 
-    /// The layer is poisoned.
+    /// Fails the trims that wait, as the layer is poisoned.
     pub(super) fn fail_waiting_trims(&mut self, poison: &Failure, actions: &mut Actions) {
         let Self { trims, gather, .. } = self;
         trims.retain(|_, trim| {

@@ -24,7 +24,7 @@ struct PageWrite {
     version: u64,
     part: ParentPart,
     is_fua: bool,
-    /// Whether the command may be written to slots.
+    /// True if it may be written to slots.
     may_hop: bool,
 }
 
@@ -35,7 +35,6 @@ impl Replicas {
             self.held.push_back(command);
             return;
         }
-        self.is_without_bytes |= command.data.is_absent();
         let pages = self.pages_of(command.offset, command.end());
         let count = pages.end - pages.start;
         let is_long = count > self.settings.run_pages;
@@ -59,7 +58,7 @@ impl Replicas {
             if self.arrive(&one, data) {
                 self.add_to_run(&mut run, &one, &command, now, actions);
             } else {
-                // Home is busy with what came before: another place is written at once.
+                // Home is busy with an earlier write: another place is written at once.
                 self.send_run(run.take(), &command, now, actions);
                 self.hop(page, one.version, now, actions);
             }
@@ -67,7 +66,7 @@ impl Replicas {
         self.send_run(run, &command, now, actions);
     }
 
-    /// A write of a page comes: whether it goes to home at once.
+    /// Takes a write of a page; returns true if it goes to home at once.
     fn arrive(&mut self, one: &PageWrite, data: Data) -> bool {
         let &PageWrite { page: number, start, end, version, part, is_fua, may_hop } = one;
         self.changes(number);
@@ -76,7 +75,7 @@ impl Replicas {
         let bytes = if end - start == u64::from(self.geometry.page_bytes) {
             Some(data)
         } else {
-            // A part of what is in memory makes a whole page of it.
+            // A part completes to a whole page if the rest is in memory.
             page.data.as_ref().map(|whole| whole.patched((start - page_start) as usize, &data))
         };
         let is_whole = bytes.is_some();
@@ -153,7 +152,7 @@ impl Replicas {
         now: Nanos,
         actions: &mut Actions,
     ) {
-        // A write with FUA, of a part of a page or of many takes its time without being blocked.
+        // A write with FUA, of a part of a page or of many pages takes long without being blocked.
         let is_timed = write.may_hop;
         if is_timed {
             (write.first..write.first + write.pages).for_each(|page| self.at_home.accessed(page));
@@ -161,8 +160,8 @@ impl Replicas {
         self.send_to((Own::HomeWrite(write), is_timed), Place::Home, command, now, actions);
     }
 
-    /// The newest version of a page, whose write has not ended and which is of this number, is
-    /// written to one more place, if it may be.
+    /// Writes the newest version of a page to one more place, if it may be, it has this number, and
+    /// its write has not ended.
     pub(super) fn hop(&mut self, number: u64, version: u64, now: Nanos, actions: &mut Actions) {
         let Some(page) = self.pages.get(&number) else { return };
         let is_wanted = page.newest == version && page.current < version && page.may_hop;
@@ -207,7 +206,7 @@ impl Replicas {
         self.send_to((own, true), Place::Slot(slot), command, now, actions);
     }
 
-    /// A write to a slot has ended.
+    /// Handles the end of a write to a slot.
     pub(super) fn slot_ended(
         &mut self,
         (number, version): (u64, u64),
@@ -240,7 +239,7 @@ impl Replicas {
         self.space.ends(slot);
     }
 
-    /// A write to home has ended.
+    /// Handles the end of a write to home.
     pub(super) fn home_ended(
         &mut self,
         write: &HomeWrite,
@@ -277,9 +276,10 @@ impl Replicas {
         }
     }
 
-    /// A whole page could not be written at home. Where a slot holds it, or may, or something newer
-    /// came, it is tried once more. Otherwise it is lost, and its writer gets an error; if it
-    /// was acknowledged, nothing is written any more, and the page is read where it is.
+    /// Handles the failure of a whole page's write to home. Where a slot holds it, or may, or a
+    /// newer version came, it is tried once more. Otherwise it is lost, and its writer gets an
+    /// error; if it was acknowledged, nothing is written any more, and the page is read where it
+    /// is.
     fn home_failed(
         &mut self,
         number: u64,
@@ -310,7 +310,8 @@ impl Replicas {
         given_up
     }
 
-    /// Something has changed of a page: what is done is replied to, and home gets what it has not.
+    /// Goes on with a page that has changed: writes that are done are replied to, and home gets the
+    /// newest version.
     pub(super) fn go_on(&mut self, number: u64, now: Nanos, actions: &mut Actions) {
         let Some(page) = self.pages.get_mut(&number) else { return };
         for part in page.take_done() {
@@ -319,12 +320,12 @@ impl Replicas {
                 page.behind.push((part.version, self.stamp));
             }
             if part.may_hop {
-                self.counts.writes[usize::from(part.places.clamp(1, 3)) - 1] += 1;
+                self.counts.wrote(usize::from(part.places));
             }
             self.gather.ended(part.part, Ok(Data::Absent), actions);
         }
         if !page.is_home_busy() && page.data.is_none() && page.home != page.newest {
-            // Only parts of a page were written since, and the last of them failed.
+            // Only parts of a page were written since, and the last of these writes failed.
             let given_up = page.settle();
             debug_assert!(given_up.is_empty(), "an update made replicas void");
         }

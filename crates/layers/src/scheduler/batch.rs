@@ -1,4 +1,4 @@
-//! The batch: what was held when the window closed, on its way down.
+//! The batch: writes that were held when the window closed, and are being written out.
 
 use units::{Lifetime, Nanos};
 
@@ -6,7 +6,7 @@ use super::cuts::Cuts;
 use super::held::Held;
 use crate::Data;
 
-/// Parts of which what is held is loaded together, ahead of their turn.
+/// Number of parts whose writes are loaded together into the cache, ahead of their turn.
 const AHEAD: usize = 16;
 
 /// Sectors of a held write that are to be written.
@@ -14,29 +14,29 @@ const AHEAD: usize = 16;
 pub struct HeldPart {
     /// First sector.
     pub start: u64,
-    /// The one behind the last.
+    /// Sector behind the last.
     pub end: u64,
-    /// Sectors that are not written yet, nor void.
+    /// Number of sectors that are not written yet, nor void.
     pub left: u32,
-    /// The write.
+    /// Record of the write.
     pub record: u32,
 }
 
-/// One command of the batch: a part, some of one, or several that lie side by side.
+/// A command of the batch: a part, some of one, or several that lie side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchCommand {
     /// First sector.
     pub start: u64,
-    /// The one behind the last.
+    /// Sector behind the last.
     pub end: u64,
-    /// First part of which it is.
+    /// Index of the first part in it.
     first: u32,
-    /// Last one.
+    /// Index of the last part in it.
     last: u32,
 }
 
 impl BatchCommand {
-    /// Whether it shares sectors with a range.
+    /// Returns true if it shares sectors with a range.
     pub const fn overlaps(&self, start: u64, end: u64) -> bool {
         self.start < end && start < self.end
     }
@@ -45,45 +45,45 @@ impl BatchCommand {
 /// A window that was closed and is being written out, in order.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Whether there is one.
+    /// True if a batch is being written.
     pub is_running: bool,
-    /// When it began.
+    /// Time when it began.
     pub began: Nanos,
     /// Number of the last command that it covers.
     pub sealed: u64,
     /// Commands below that were not replied to.
     pub outstanding: Vec<BatchCommand>,
-    /// What is to be written.
+    /// Parts to be written.
     pub parts: Vec<HeldPart>,
-    /// The part that comes next, and the first of its sectors that does; 0 is its first.
+    /// Index of the next part, followed by the next sector of it; 0 for its first.
     next: usize,
     at: u64,
-    /// Parts before this one have been loaded ahead.
+    /// Index of a part: those before it have been loaded ahead.
     loaded: usize,
     joins: bool,
     most_sectors: u64,
 }
 
 impl Batch {
-    /// None; where it `joins`, commands of up to so many sectors are made of what lies side by
-    /// side.
+    /// Makes an empty batch. Where it `joins`, parts that lie side by side become commands of up to
+    /// so many sectors.
     pub fn new(joins: bool, most_sectors: u64) -> Self {
         Self { joins, most_sectors, ..Self::default() }
     }
 
-    /// It begins: the parts have been filled in.
+    /// Begins a batch, whose parts have been filled in.
     pub fn begin(&mut self, sealed: u64, now: Nanos) {
         (self.is_running, self.began, self.sealed, self.next, self.at, self.loaded) =
             (true, now, sealed, 0, 0, 0);
     }
 
-    /// Whether nothing is left to be sent or waited for.
+    /// Returns true if nothing is left to be sent or waited for.
     pub const fn is_done(&self) -> bool {
         self.next == self.parts.len() && self.outstanding.is_empty()
     }
 
-    /// The next command, not yet taken. What newer commands went past is left out on the way;
-    /// `void` counts its sectors.
+    /// Gives the next command, without taking it. Sectors that newer commands have overwritten are
+    /// left out; `void` counts them.
     pub fn peek(&mut self, held: &mut Held, cuts: &Cuts, void: &mut u64) -> Option<BatchCommand> {
         if self.next >= self.loaded {
             self.loaded = (self.next + AHEAD).min(self.parts.len());
@@ -133,7 +133,7 @@ impl Batch {
         }
     }
 
-    /// The command is sent.
+    /// Notes that the command is sent.
     pub fn take(&mut self, piece: BatchCommand) {
         (self.next, self.at) = (piece.last as usize, piece.end);
         if self.parts[self.next].end == piece.end {
@@ -142,12 +142,13 @@ impl Batch {
         self.outstanding.push(piece);
     }
 
-    /// How long what it writes is expected to live: what differs in that is not joined.
+    /// Gives the lifetime hint of the bytes that it writes: parts with different hints are not
+    /// joined.
     pub fn lifetime(&self, piece: BatchCommand, held: &Held) -> Lifetime {
         held.lifetime(self.parts[piece.first as usize].record)
     }
 
-    /// What it writes.
+    /// Gives the bytes that it writes.
     pub fn data(&self, piece: BatchCommand, held: &Held) -> Data {
         let mut data = Data::Absent;
         for part in &self.parts[piece.first as usize..=piece.last as usize] {
@@ -160,7 +161,7 @@ impl Batch {
         data
     }
 
-    /// It is written below: what it held is read there from now on.
+    /// Notes that the command is written below: its sectors are read there from now on.
     pub fn written(&mut self, piece: BatchCommand, held: &mut Held) {
         self.outstanding.retain(|other| *other != piece);
         for number in piece.first as usize..=piece.last as usize {

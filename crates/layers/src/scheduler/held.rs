@@ -1,4 +1,4 @@
-//! What is held in memory: the writes, and for each sector the newest of them.
+//! Writes that are held in memory, and for each sector the newest of them.
 
 use std::num::NonZeroU32;
 
@@ -11,26 +11,26 @@ use super::estimate::Estimate;
 use super::records::{Record, Records};
 use crate::Data;
 
-/// No value.
+/// Stand-in for no value.
 const NONE: u32 = u32::MAX;
 /// Sectors of a block, which is the unit in which the newest writes are found.
 const BLOCK: u64 = 8;
-/// A block's sectors are of several writes, or not all held: the rest of its value is its slot.
-/// Otherwise it is the write that they are all of.
+/// Bit of a block's value: its sectors are of several writes, or not all held, and the rest of the
+/// value is its slot. Without it the value is the write of all sectors.
 const MIXED: u32 = 1 << 31;
-/// Blocks whose entries are loaded together, ahead of their turn.
+/// Number of blocks whose entries are loaded together, ahead of their turn.
 const AHEAD: usize = 16;
 
-/// In which order merged writes are written out.
+/// Order in which merged writes are written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// By address.
     Ascending,
-    /// In the place of the first write of what was merged or lies side by side.
+    /// In the place of the first write among those that are merged or joined.
     Arrival,
 }
 
-/// The newest writes of a block's sectors, where they are not all of one.
+/// Newest writes of a block's sectors, where they are not all of one write.
 type BlockWrites = [u32; BLOCK as usize];
 
 /// Sectors in a row that are in one held write, or in none.
@@ -38,9 +38,9 @@ type BlockWrites = [u32; BLOCK as usize];
 pub struct SectorRun {
     /// First sector.
     pub start: u64,
-    /// The one behind the last.
+    /// Sector behind the last.
     pub end: u64,
-    /// Where they are held.
+    /// Record of the write; none if they are not held.
     pub record: Option<u32>,
 }
 
@@ -49,39 +49,39 @@ pub struct SectorRun {
 #[derive(Debug)]
 pub struct Held {
     records: Records,
-    /// What they carry, at the same places; nothing where a trace without data is played.
+    /// Bytes of the writes, at the same places; empty where a trace without data is played.
     data: Vec<Data>,
-    /// How long it is expected to live, at the same places as far as somebody said.
+    /// Lifetime hints of the writes, at the same places; shorter if the rest has none.
     lifetimes: Vec<Lifetime>,
-    /// Estimates the time of writing one out, where that is limited.
+    /// Estimate of the time of writing one out, where that is limited.
     estimate: Option<Estimate>,
-    /// Each block of which something is held.
+    /// Values of all blocks of which any sector is held.
     blocks: FxHashMap<u64, u32>,
     slots: Slab<BlockWrites>,
-    /// Blocks of the window, where writes are merged: some more than once, and some of which
+    /// Blocks of the window, where writes are merged: some are listed more than once, and of some
     /// nothing is held any more.
     listed: Vec<u64>,
-    /// How many of these there may be.
+    /// Number of superfluous entries that this list may have.
     stale: usize,
-    /// Writes of the window in their order, where they are not.
+    /// Writes of the window in their order, where they are not merged.
     window: Vec<HeldPart>,
     order: Option<Order>,
-    /// Merged writes that lie side by side come out together.
+    /// True if merged writes that lie side by side are written together.
     joins: bool,
     sector_bytes: usize,
     /// Number of the last command before the window.
     sealed: u64,
-    /// Estimated time of writing out the window.
+    /// Estimated time of writing out the window, in nanoseconds.
     cost_ns: u64,
     sectors: u64,
     merged_sectors: u64,
-    /// For putting a batch in order.
+    /// Memory for ordering a batch.
     scratch: Vec<HeldPart>,
 }
 
 impl Held {
-    /// Nothing. Where writes are merged, older ones are dropped when newer ones come within a
-    /// window, and come out in an order; what lies side by side comes together if it `joins`.
+    /// Makes an empty store. With an `order`, newer writes of a window replace older ones, and are
+    /// written out in that order; those that lie side by side are written together if it `joins`.
     pub fn new(
         order: Option<Order>,
         joins: bool,
@@ -109,27 +109,28 @@ impl Held {
         }
     }
 
-    /// Sectors whose bytes are in memory.
+    /// Gives the number of sectors in memory.
     pub const fn sectors(&self) -> u64 {
         self.sectors
     }
 
-    /// Sectors that were merged with newer ones of the same window, since the beginning.
+    /// Gives the number of sectors that were merged with newer ones of the same window, since the
+    /// beginning.
     pub const fn merged_sectors(&self) -> u64 {
         self.merged_sectors
     }
 
-    /// Estimated time of writing out the window, in nanoseconds: each write for itself.
+    /// Gives the estimated time of writing out the window, in nanoseconds: the sum over its writes.
     pub const fn cost_ns(&self) -> u64 {
         self.cost_ns
     }
 
-    /// Whether the window has taken nothing.
+    /// Returns true if the window has taken nothing.
     pub fn is_window_empty(&self) -> bool {
         self.listed.is_empty() && self.window.is_empty()
     }
 
-    /// Number of a held write among all commands.
+    /// Gives the number of a held write among all commands.
     pub fn number(&self, record: u32) -> u64 {
         self.records[record].number
     }
@@ -206,13 +207,13 @@ impl Held {
         }
     }
 
-    /// What is held of a block: a record, or with [`MIXED`] a slot.
+    /// Gives the value of a block: a record, or with [`MIXED`] a slot.
     #[inline]
     fn value(&self, block: u64) -> u32 {
         self.blocks.get(&block).copied().unwrap_or(NONE)
     }
 
-    /// The newest writes of the sectors of a block with this value.
+    /// Gives the newest writes of the sectors of a block with this value.
     fn newest(&self, value: u32) -> [u32; BLOCK as usize] {
         match value {
             _ if value & MIXED == 0 => [value; BLOCK as usize],
@@ -221,7 +222,7 @@ impl Held {
         }
     }
 
-    /// Whether a block with this value holds something of the window, and so is in its list.
+    /// Returns true if a block with this value holds a write of the window, and so is in its list.
     fn is_in_window(&self, value: u32) -> bool {
         let is_new = |record: u32| self.records[record].number > self.sealed;
         match value {
@@ -241,7 +242,7 @@ impl Held {
         }
     }
 
-    /// Notes how long a write is expected to live. While nobody says so, nothing is noted.
+    /// Notes the lifetime hint of a write. While no write has one, nothing is noted.
     fn expect(&mut self, record: u32, lifetime: Lifetime) {
         let place = record as usize;
         if lifetime != Lifetime::NotSet && self.lifetimes.len() <= place {
@@ -252,7 +253,7 @@ impl Held {
         }
     }
 
-    /// How long a held write is expected to live.
+    /// Gives the lifetime hint of a held write.
     #[inline]
     pub fn lifetime(&self, record: u32) -> Lifetime {
         self.lifetimes.get(record as usize).copied().unwrap_or_default()
@@ -274,7 +275,7 @@ impl Held {
         self.release(older, sectors);
     }
 
-    /// So many uses of a write have ended.
+    /// Notes that so many uses of a write have ended.
     pub fn release(&mut self, record: u32, uses: u32) {
         let found = &mut self.records[record];
         found.uses -= uses;
@@ -291,7 +292,7 @@ impl Held {
         }
     }
 
-    /// Where sectors are: runs in ascending order.
+    /// Finds the writes of sectors: runs in ascending order.
     pub fn find(&self, start: u64, end: u64, runs: &mut Vec<SectorRun>) {
         runs.clear();
         if self.blocks.is_empty() {
@@ -312,7 +313,7 @@ impl Held {
         }
     }
 
-    /// The bytes of sectors of a held write; absent if it came without.
+    /// Gives the bytes of sectors of a held write; absent if it came without.
     pub fn data(&self, record: u32, start: u64, end: u64) -> Data {
         let Some(data) = self.data.get(record as usize) else { return Data::Absent };
         let Record { start: first, sectors, .. } = self.records[record];
@@ -323,19 +324,19 @@ impl Held {
         data.slice(byte(start)..byte(end))
     }
 
-    /// These sectors of a write are on the device: from now on they are read there, unless there is
-    /// a newer write.
+    /// Notes that sectors of a write are on the device, where they are read from now on, unless
+    /// there is a newer write.
     pub fn written(&mut self, record: u32, start: u64, end: u64) {
         self.clear_where(start, end, |_, newest| newest == record);
     }
 
-    /// A command of this number went past what is held, and older writes are void. Tells how many
-    /// sectors of the window were dropped, and whether anything was held of these sectors.
+    /// Drops older writes of these sectors, as a command of this number bypassed them. Gives the
+    /// number of sectors dropped from the window, and true if any of these sectors was held.
     pub fn pass(&mut self, start: u64, end: u64, number: u64) -> (u64, bool) {
         if end - start <= BLOCK * self.blocks.len() as u64 {
             return self.clear_where(start, end, |older, _| older.number < number);
         }
-        // A trim of more than is held.
+        // A trim that is longer than all held blocks.
         let ranges =
             self.records.iter().map(|record| (record.start.max(start), record.end().min(end)));
         let ranges: Vec<(u64, u64)> = ranges.filter(|(from, to)| from < to).collect();
@@ -402,7 +403,7 @@ impl Held {
         (cleared, is_held)
     }
 
-    /// Sets what is held of a block, of which something was.
+    /// Sets the newest writes of a block of which some sector was held.
     fn hold(&mut self, block: u64, newest: [u32; BLOCK as usize]) {
         let value = self.value(block);
         if newest == [NONE; BLOCK as usize] {
@@ -418,14 +419,14 @@ impl Held {
         }
     }
 
-    /// Releases what was held and is no more.
+    /// Releases writes that are not held any more.
     fn release_all(&mut self, before: &[u32; BLOCK as usize], after: &[u32; BLOCK as usize]) {
         for (older, _) in before.iter().zip(after).filter(|(older, newer)| older != newer) {
             self.release(*older, 1);
         }
     }
 
-    /// Puts the list of the window right: each block once, of which something is held.
+    /// Cleans the list of the window: each block once, if any of its sectors is held.
     fn forget_stale(&mut self) {
         self.stale = 0;
         let mut listed = std::mem::take(&mut self.listed);
@@ -435,9 +436,8 @@ impl Held {
         self.listed = listed;
     }
 
-    /// Closes the window after command `number`, and gives its writes in the order in which they
-    /// are to be written: as they came, or merged and in the order that is set. No batch is being
-    /// written.
+    /// Closes the window after command `number`, and gives its writes in the order of writing: as
+    /// they came, or merged and in the order that is set. No batch may be under way.
     pub fn seal(&mut self, number: u64, parts: &mut Vec<HeldPart>) {
         parts.clear();
         self.sealed = number;
@@ -477,7 +477,7 @@ impl Held {
         }
     }
 
-    /// Puts sectors of a write behind the batch.
+    /// Adds sectors of a write to the end of the batch.
     #[inline]
     fn seal_run(&mut self, start: u64, sectors: u32, record: u32, parts: &mut Vec<HeldPart>) {
         match parts.last_mut() {
@@ -497,8 +497,8 @@ impl Held {
         }
     }
 
-    /// Loads the entries of blocks, and what they name. The loads of each kind do not depend on
-    /// each other, so their misses of the cache overlap. (A prefetch without unsafe code.)
+    /// Loads the entries of blocks, and the records that they name. The loads of each kind do not
+    /// depend on each other, so that their cache misses overlap. (A prefetch without unsafe code.)
     fn load(&self, blocks: &[u64]) {
         let mut sum = 0;
         let mut values = [NONE; AHEAD];
@@ -511,7 +511,7 @@ impl Held {
         std::hint::black_box(sum);
     }
 
-    /// The same for parts of a batch that come next.
+    /// Loads the records of the next parts of a batch.
     pub fn load_parts(&self, parts: &[HeldPart]) {
         let mut sum = 0;
         for part in parts {
@@ -521,7 +521,8 @@ impl Held {
         std::hint::black_box(sum);
     }
 
-    /// Parts that are joined stay together, at the place of the first write among them.
+    /// Orders parts by arrival. Those that are joined stay together, at the place of the first
+    /// write among them.
     fn order_by_arrival(&mut self, parts: &mut Vec<HeldPart>) {
         let mut rows: Vec<(u64, &[HeldPart])> = parts
             .chunk_by(|one, next| self.joins && one.end == next.start)
@@ -536,12 +537,12 @@ impl Held {
     }
 }
 
-/// How many at the beginning are the same.
+/// Gives the number of equal values at the beginning.
 fn run_length(newest: &[u32]) -> usize {
     newest.iter().take_while(|other| **other == newest[0]).count()
 }
 
-/// The places in a block that a range of sectors covers.
+/// Gives the places in a block that a range of sectors covers.
 const fn within(block: u64, start: u64, end: u64) -> (usize, usize) {
     let first = block * BLOCK;
     let from = start.saturating_sub(first);
@@ -553,7 +554,7 @@ const fn within(block: u64, start: u64, end: u64) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    /// A window that nothing closes, as nothing is held.
+    /// Makes a window that no limit closes, with nothing in it.
     #[test]
     fn blocks_that_differ_only_above_their_numbers_lower_half_are_told_apart() {
         let mut held = Held::new(Some(Order::Ascending), true, None, 512);
@@ -584,7 +585,7 @@ mod tests {
         let mut held = Held::new(Some(Order::Ascending), true, None, 512);
         held.put(0, 8, 1, (Lifetime::NotSet, Data::Absent));
         for round in 1..100_000_u64 {
-            // Different blocks and the same one, whole and in part.
+            // Different blocks and the same one, as a whole and in part.
             for (start, end) in [(round * 8, round * 8 + 8), (8, 12)] {
                 held.put(start, (end - start) as u32, round * 2, (Lifetime::NotSet, Data::Absent));
                 held.pass(start, end, round * 2 + 1);

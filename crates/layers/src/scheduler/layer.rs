@@ -1,4 +1,4 @@
-//! The scheduler as a layer: what comes, what goes below, and who waits for what.
+//! The scheduler as a layer: its commands, and what they wait for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,27 +8,30 @@ use units::{IoOp, Lifetime, Nanos};
 
 use super::INFO;
 use super::batch::{Batch, BatchCommand};
+use super::counts::{COUNTERS, Counts, Reason};
 use super::cuts::Cuts;
 use super::held::{Held, SectorRun};
 use super::methods::{SchedulerSettings, WindowEnd};
-use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, ParentPart, Reply, Signal};
+use crate::{
+    Actions, Command, Counter, Data, Failure, Gather, Layer, Limits, ParentPart, Reply, Signal,
+};
 
 /// A command of the layer's own, below.
 #[derive(Debug)]
 enum Own {
-    /// A read from above as it is: its id.
+    /// A read from above as it is, with its id.
     Read(u32),
     /// A part of a read.
     ReadPart(ParentPart),
-    /// Of the batch.
+    /// A command of the batch.
     BatchCommand(BatchCommand),
-    /// A write with FUA or a trim: its key among those.
+    /// A write with FUA or a trim, with its key among those.
     Passing(u32),
     /// A flush for these flushes from above.
     Flush(Vec<u32>),
 }
 
-/// A write with FUA, or a trim: it goes past what is held.
+/// A write with FUA, or a trim: it bypasses the held writes.
 #[derive(Debug)]
 struct Passing {
     id: u32,
@@ -36,44 +39,16 @@ struct Passing {
     start: u64,
     end: u64,
     number: u64,
-    /// Not sent yet: a write of the batch to the same sectors is on its way.
+    /// The command, if it was not sent yet: a write of the batch to the same sectors is under way.
     waiting: Option<Command>,
 }
 
-/// A flush that waits until all that it covers is written below.
+/// A flush that waits until all earlier writes are written below.
 #[derive(Debug)]
 struct Flushing {
     id: u32,
     /// Number of the last command before it.
     covers: u64,
-}
-
-/// Why a window closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
-    Checkpoint,
-    Flush,
-    Buffer,
-    FlushTime,
-    Drain,
-    Age,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    taken_writes: u64,
-    taken_bytes: u64,
-    void_sectors: u64,
-    fua_writes: u64,
-    written_commands: u64,
-    written_bytes: u64,
-    batches: [u64; 6],
-    waits: u64,
-    memory_reads: u64,
-    memory_read_bytes: u64,
-    batch_estimated_ns: u64,
-    batch_ns: u64,
-    held_most_sectors: u64,
 }
 
 /// See the module's description.
@@ -94,24 +69,26 @@ pub struct Scheduler {
     runs: Vec<SectorRun>,
     /// Number of the last command.
     number: u64,
-    /// All up to this number is written below.
+    /// Number of a command: all up to it are written below.
     written: u64,
     /// Estimated time of the batch, in nanoseconds.
     estimated_ns: Nanos,
-    /// The window is to be closed when the batch ends.
+    /// Reason why the window is to be closed when the batch ends, if it is.
     wanted: Option<Reason>,
-    /// When the first write of the window came.
+    /// Time when the first write of the window came.
     oldest: Option<Nanos>,
-    /// Writes that wait and are to be written out as soon as they are taken.
+    /// Number of writes that wait and are to be written out as soon as they are taken.
     draining: usize,
     poisoned: Option<Failure>,
-    /// What is read below may be older than what was acknowledged.
+    /// True if reads below may give older content than was acknowledged.
     is_below_unsafe: bool,
     counts: Counts,
+    void_sectors: u64,
+    held_most_sectors: u64,
 }
 
 impl Scheduler {
-    /// Holds nothing.
+    /// Makes a scheduler that holds nothing.
     pub fn new(settings: SchedulerSettings, limits: Limits) -> Self {
         let shift = limits.sector_bytes.trailing_zeros();
         Self {
@@ -141,6 +118,8 @@ impl Scheduler {
             poisoned: None,
             is_below_unsafe: false,
             counts: Counts::default(),
+            void_sectors: 0,
+            held_most_sectors: 0,
         }
     }
 
@@ -148,8 +127,8 @@ impl Scheduler {
         (command.offset >> self.shift, command.end() >> self.shift)
     }
 
-    /// Sends a command of the layer's own below. What it is made of comes here in pieces: copying a
-    /// command right after one of its fields was set costs more than all else here.
+    /// Sends a command of the layer's own below. The fields come as arguments: copying a command
+    /// right after one of its fields was set costs more than all the rest here.
     fn send_range(
         &mut self,
         own: Own,
@@ -217,7 +196,7 @@ impl Scheduler {
         self.runs = runs;
     }
 
-    /// Whether there is room for a write, and if not, which limit it is.
+    /// Checks that there is room for a write; gives the limit that is reached if not.
     fn room(&self, length: u32) -> Result<(), Reason> {
         let sectors = self.held.sectors();
         if sectors > 0
@@ -236,19 +215,19 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Defers a write: it is acknowledged, and in memory.
+    /// Defers a write: it is acknowledged, and held in memory.
     fn defer(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         let (start, end) = self.sectors(&command);
         self.oldest = self.oldest.or(Some(now));
         self.number += 1;
         self.counts.taken_writes += 1;
         self.counts.taken_bytes += u64::from(command.length);
-        // First, while the processor has nothing to wait for: it copies the reply, and would have
-        // to wait for what `put` writes.
+        // The reply comes first, while the processor has nothing to wait for: it copies the reply,
+        // and would have to wait for the writes of `put`.
         actions.reply(command.id, Ok(Data::Absent));
         let written = (command.lifetime, command.data);
         self.held.put(start, (end - start) as u32, self.number, written);
-        self.counts.held_most_sectors = self.counts.held_most_sectors.max(self.held.sectors());
+        self.held_most_sectors = self.held_most_sectors.max(self.held.sectors());
     }
 
     fn write(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
@@ -257,12 +236,12 @@ impl Scheduler {
         }
         self.waiting.push_back(command);
         self.run(now, actions);
-        // What was acknowledged at once after all did not wait.
+        // A write that is acknowledged at once after all did not wait.
         self.counts.waits += u64::from(!self.waiting.is_empty());
     }
 
     /// Sends a write with FUA or a trim below, as soon as no write of the batch to the same sectors
-    /// is on its way.
+    /// is under way.
     fn pass(&mut self, command: Command, actions: &mut Actions) {
         let (start, end) = self.sectors(&command);
         self.number += 1;
@@ -276,7 +255,7 @@ impl Scheduler {
         }
     }
 
-    /// A write of the batch has ended: what waited for it is sent.
+    /// Sends the commands that waited for a write of the batch, which has ended.
     fn pass_waiting(&mut self, actions: &mut Actions) {
         let mut freed = Vec::new();
         for (key, passing) in &mut self.passing {
@@ -303,14 +282,14 @@ impl Scheduler {
         actions: &mut Actions,
     ) {
         let Passing { id, op, start, end, number, .. } = self.passing.remove(key as usize);
-        // A flush that waits may cover what would be dropped, and a trim does not make anything
-        // durable in its place.
+        // A flush that waits may cover the writes that would be dropped, and a trim does not make
+        // anything durable in their place.
         let is_newest = op == IoOp::Write || self.flushing.is_empty();
         if outcome.is_ok() && is_newest {
             let (dropped, is_held) = self.held.pass(start, end, number);
-            // What is in a list is counted when its turn comes.
+            // Sectors in a list are counted when their turn comes.
             if self.settings.merging.is_some() {
-                self.counts.void_sectors += dropped;
+                self.void_sectors += dropped;
             }
             if is_held && (self.batch.is_running || self.settings.merging.is_none()) {
                 self.cuts.add(start, end, number);
@@ -360,7 +339,7 @@ impl Scheduler {
         self.flush_what_is_written(actions);
     }
 
-    /// Defers what waits, as far as there is room.
+    /// Defers writes that wait, as far as there is room.
     fn admit(&mut self, now: Nanos, actions: &mut Actions) {
         while self.waiting.front().is_some_and(|command| self.room(command.length).is_ok()) {
             let Some(command) = self.waiting.pop_front() else { break };
@@ -382,14 +361,15 @@ impl Scheduler {
         self.batch.begin(self.number, now);
         self.wanted = (self.draining > 0).then_some(Reason::Drain);
         (self.estimated_ns, self.oldest) = (0, None);
-        self.counts.batches[reason as usize] += u64::from(!self.batch.parts.is_empty());
+        if !self.batch.parts.is_empty() {
+            self.counts.closed(reason);
+        }
     }
 
-    /// Sends what of the batch may be on its way now.
+    /// Sends commands of the batch, as many as may be under way.
     fn write_out(&mut self, actions: &mut Actions) {
         while self.batch.is_running && self.batch.outstanding.len() < self.settings.depth {
-            let Some(piece) =
-                self.batch.peek(&mut self.held, &self.cuts, &mut self.counts.void_sectors)
+            let Some(piece) = self.batch.peek(&mut self.held, &self.cuts, &mut self.void_sectors)
             else {
                 break;
             };
@@ -435,7 +415,7 @@ impl Scheduler {
         }
     }
 
-    /// Something that was acknowledged may be lost. What is held stays, to be read.
+    /// Poisons the layer, as something acknowledged may be lost. Held writes stay, to be read.
     fn poison(&mut self, cause: &Failure, actions: &mut Actions) {
         if self.poisoned.is_some() {
             return;
@@ -486,8 +466,8 @@ impl Layer for Scheduler {
         if let (Own::Flush(_), Err(failure)) = (&own, &reply.outcome) {
             self.is_below_unsafe |= failure.may_have_dropped_writes();
         }
-        // Below, what a failed flush was to make durable may be gone: neither what is read now nor
-        // another flush can be relied on.
+        // A failed flush may have lost writes below: neither reads from there nor another flush can
+        // be relied on.
         let outcome = match (&self.poisoned, &own) {
             (Some(failure), Own::Flush(_)) => reply.outcome.and(Err(failure.clone())),
             (Some(failure), Own::Read(_) | Own::ReadPart(_)) if self.is_below_unsafe => {
@@ -555,27 +535,19 @@ impl Layer for Scheduler {
             && self.flushing.is_empty()
     }
 
+    fn counters(&self) -> &'static [Counter] {
+        COUNTERS
+    }
+
     fn count(&self, into: &mut Vec<u64>) {
-        let counts = &self.counts;
         let bytes = |sectors: u64| sectors << self.shift;
-        into.extend([
-            counts.taken_writes,
-            counts.taken_bytes,
-            bytes(self.held.merged_sectors()),
-            bytes(counts.void_sectors),
-            counts.fua_writes,
-            counts.written_commands,
-            counts.written_bytes,
-        ]);
-        into.extend(counts.batches);
-        into.extend([
-            counts.waits,
-            counts.memory_reads,
-            counts.memory_read_bytes,
-            counts.batch_estimated_ns,
-            counts.batch_ns,
-            bytes(self.held.sectors()),
-            bytes(counts.held_most_sectors),
-        ]);
+        let levels = Counts {
+            coalesced_bytes: bytes(self.held.merged_sectors()),
+            void_bytes: bytes(self.void_sectors),
+            held_bytes: bytes(self.held.sectors()),
+            held_bytes_most: bytes(self.held_most_sectors),
+            ..self.counts
+        };
+        levels.list(into);
     }
 }

@@ -1,4 +1,4 @@
-//! What of the scheduler's techniques is combined (SCHEDULER table 7.2), and its limits.
+//! Methods: the scheduler's techniques that are combined (SCHEDULER table 7.2), and its limits.
 
 use registry::{Args, Spec, SpecError, parse_bytes};
 use units::Nanos;
@@ -6,11 +6,11 @@ use units::Nanos;
 use super::INFO;
 use super::estimate::Estimate;
 use super::held::Order;
-use crate::registered::Making;
+use crate::Making;
 use crate::time::parse_time;
 use crate::{Facts, LayerError};
 
-/// Which techniques. Deferring is the base of all.
+/// Techniques in use. Deferring is the base of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Methods {
     is_direct: bool,
@@ -19,10 +19,10 @@ struct Methods {
     aligns: bool,
 }
 
-/// The layers that a scheduler stands for.
+/// Layers that a scheduler stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expansion {
-    /// None: requests go on as they come.
+    /// No layer: requests go on as they come.
     Direct,
     /// The scheduler alone.
     Alone,
@@ -30,35 +30,35 @@ pub enum Expansion {
     Over(Spec),
 }
 
-/// What a scheduler is told.
+/// Settings of a scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedulerSettings {
-    /// If overlapping writes of a window are merged: in which order they are written out.
+    /// Order in which writes are written out, if overlapping ones of a window are merged.
     pub merging: Option<Order>,
-    /// Merged writes that lie side by side become one command.
+    /// True if merged writes that lie side by side become one command.
     pub joins: bool,
-    /// What closes the window.
+    /// Event that closes the window.
     pub window: WindowEnd,
-    /// Most bytes held; none if any number may be.
+    /// Most bytes held; none for no limit.
     pub buffer_bytes: Option<u64>,
-    /// Longest estimated time of writing out a window.
+    /// Longest estimated time of writing out a window, in nanoseconds.
     pub flush_time: Option<Nanos>,
-    /// Longest time that a write is held before its window is closed.
+    /// Longest time that a write is held before its window is closed, in nanoseconds.
     pub age: Option<Nanos>,
-    /// Time of a write.
+    /// Estimate of the time of a write.
     pub estimate: Estimate,
-    /// Writes of a batch that are outstanding together.
+    /// Most writes of a batch under way.
     pub depth: usize,
 }
 
-/// What closes the window beside FLUSH and the limits.
+/// Event that closes the window beside FLUSH and the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowEnd {
     /// The end of a checkpoint.
     CheckpointEnd,
-    /// The beginning of one.
+    /// The beginning of a checkpoint.
     CheckpointBegin,
-    /// Nothing.
+    /// No other event.
     Flush,
 }
 
@@ -106,10 +106,10 @@ impl Methods {
     }
 }
 
-/// Which layers a scheduler with these parameters stands for.
+/// Gives the layers that a scheduler with these parameters stands for.
 ///
 /// # Errors
-/// [`SpecError`] if they make no sense.
+/// [`SpecError`] if the parameters make no sense.
 pub fn expand(args: &Args) -> Result<Expansion, SpecError> {
     let methods = Methods::parse(args.text("methods"))?;
     let log = args.text("log");
@@ -141,11 +141,10 @@ pub fn expand(args: &Args) -> Result<Expansion, SpecError> {
     Ok(Expansion::Over(spec))
 }
 
-/// Settings from parameters, and from what is known of the device.
+/// Reads the settings from the parameters, and from the device's facts.
 ///
 /// # Errors
-/// [`LayerError`] for values that cannot be read, and for a limit of time without anything to
-/// estimate by.
+/// [`LayerError`] for values that cannot be read, and for a limit of time without an estimate.
 pub fn settings(making: &Making<'_>) -> Result<SchedulerSettings, LayerError> {
     let args = making.args;
     let methods = Methods::parse(args.text("methods"))?;

@@ -23,6 +23,7 @@
 //! Converting and aligning (section 6.3.1) are done by `log_volume` below: [`expand`].
 
 mod batch;
+mod counts;
 mod cuts;
 mod estimate;
 mod held;
@@ -35,15 +36,15 @@ mod tests;
 use registry::{Info, Param, ParamKind};
 
 use crate::memory::{Memory, SMALL_BYTES, Sized};
-use crate::registered::{Counter, Entry, Making, Opened};
 use crate::{Addresses, LayerError, Limits, Store};
+use crate::{Entry, Making, Opened};
 
 pub use methods::{Expansion, expand};
 
 /// In the registry.
 pub static ENTRY: Entry = Entry {
     info: INFO,
-    counters: COUNTERS,
+    counters: counts::COUNTERS,
     addresses: Addresses::Kept,
     aside: None,
     format: |making, below| open(making, below).map(|_| ()),
@@ -136,39 +137,6 @@ const INFO: Info = Info {
         },
     ],
 };
-
-const COUNTERS: &[Counter] = &[
-    Counter::sum("taken_writes", "writes that were deferred"),
-    Counter::sum("taken_bytes", "bytes of them"),
-    Counter::sum(
-        "coalesced_bytes",
-        "bytes that were overwritten within their window and never written below",
-    ),
-    Counter::sum(
-        "void_bytes",
-        "bytes that were not written below because a write with FUA or a trim came past them",
-    ),
-    Counter::sum("fua_writes", "writes with FUA, which are not deferred"),
-    Counter::sum("written_commands", "writes of batches that were sent below"),
-    Counter::sum("written_bytes", "bytes of them"),
-    Counter::sum("batches_checkpoint", "windows that a checkpoint closed"),
-    Counter::sum("batches_flush", "windows that a FLUSH closed"),
-    Counter::sum("batches_buffer", "windows that the limit of bytes closed"),
-    Counter::sum("batches_flush_time", "windows that the limit of time closed"),
-    Counter::sum("batches_drain", "windows that were closed because all was to be written out"),
-    Counter::sum("batches_age", "windows that the age of their oldest write closed"),
-    Counter::sum("waits", "writes that waited for room"),
-    Counter::sum("memory_reads", "reads of which at least a part came from memory"),
-    Counter::sum("memory_read_bytes", "bytes that were read from memory"),
-    Counter::sum(
-        "batch_estimated_ns",
-        "estimated time of writing out the batches that have ended; 0 where nothing is known of \
-         the device",
-    ),
-    Counter::sum("batch_ns", "real time of the same"),
-    Counter::level("held_bytes", "bytes in memory now"),
-    Counter::level("held_bytes_most", "most bytes that were in memory at any time"),
-];
 
 /// Beside its bytes, each sector may be a write of its own: a record, an entry of the index, and a
 /// place in the window and in the batch, in lists that are twice as long while they grow.

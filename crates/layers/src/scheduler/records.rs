@@ -1,33 +1,33 @@
-//! The writes that are held, each under a number of its own.
+//! Records of the writes that are held, each under a number of its own.
 
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
-/// One write that is held, in half a line of the cache.
+/// A write that is held, in half a cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     /// First sector.
     pub start: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: NonZeroU32,
-    /// Sectors of which it is the newest, and parts of a batch that are of it: it is dropped with
-    /// the last.
+    /// Number of sectors of which it is the newest write, and of its parts in a batch: it is
+    /// dropped with the last.
     pub uses: u32,
-    /// Its number among all commands.
+    /// Number of the write among all commands.
     pub number: u64,
     /// Number of the first write of the window that it is merged with, or its own.
     pub first: u64,
 }
 
 impl Record {
-    /// The sector behind its last.
+    /// Gives the sector behind its last.
     pub const fn end(&self) -> u64 {
         self.start + self.sectors.get() as u64
     }
 }
 
-/// The held writes in a flat array. It is filled in order again whenever nothing is held: taking up
-/// a write then waits for no memory, however many were held.
+/// Held writes in a flat array. It is filled in order again whenever nothing is held: adding a
+/// write then waits for no memory, however many were held.
 #[derive(Debug, Default)]
 pub struct Records {
     all: Vec<Record>,
@@ -35,7 +35,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Takes one up, and gives its place.
+    /// Adds a write, and gives its place.
     #[inline]
     pub fn insert(&mut self, record: Record) -> u32 {
         if let Some(place) = self.free.pop() {
@@ -46,7 +46,7 @@ impl Records {
         (self.all.len() - 1) as u32
     }
 
-    /// Drops one, which has no uses any more.
+    /// Removes a write, which has no uses any more.
     #[inline]
     pub fn remove(&mut self, place: u32) {
         self.free.push(place);
@@ -56,18 +56,19 @@ impl Records {
         }
     }
 
-    /// All that are held.
+    /// Gives all that are held.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         self.all.iter().filter(|record| record.uses > 0)
     }
 
-    /// Loads one, so that it is in the cache. Any value: use it, or the load is left out.
+    /// Loads a record into the cache. The value is arbitrary, but must be used, or the load is
+    /// optimized away.
     #[inline]
     pub fn touch(&self, place: u32) -> u32 {
         self.all.get(place as usize).map_or(0, |record| record.uses)
     }
 
-    /// Whether nothing is held.
+    /// Returns true if nothing is held.
     #[cfg(test)]
     pub const fn is_empty(&self) -> bool {
         self.all.is_empty()

@@ -1,4 +1,4 @@
-//! What is known of the bytes in the slots: their checksums, and which of them are bad.
+//! Checks of the bytes in the slots: their checksums, and the slots that are bad.
 
 use rustc_hash::FxHashSet;
 use units::IoOp;
@@ -10,15 +10,15 @@ use crate::{Actions, Data, Failure};
 /// No checksum: a trace without bytes is played.
 const UNKNOWN: u64 = 0;
 
-/// By slot.
+/// Checks by slot.
 #[derive(Debug)]
 pub struct Checks {
     /// Checksums of the pages, as headers cover them.
     pages: Vec<u64>,
-    /// Sequence numbers of what they were written with.
+    /// Sequence numbers with which the slots were written.
     sequences: Vec<u64>,
-    /// Slots that do not hold what was written, or cannot be read, of pages that have nothing
-    /// newer.
+    /// Slots that do not hold what was written, or cannot be read, and whose pages have no newer
+    /// version.
     bad: FxHashSet<u32>,
 }
 
@@ -28,44 +28,44 @@ impl Checks {
         Self { pages, sequences, bad: FxHashSet::default() }
     }
 
-    /// A slot is about to be written with a page of this checksum and sequence number, or was found
-    /// with one.
+    /// Notes that a slot is about to be written with a page of this checksum and sequence number,
+    /// or was found with them.
     pub fn set(&mut self, slot: u32, page: u64, sequence: u64) {
         self.pages[slot as usize] = page;
         self.sequences[slot as usize] = sequence;
     }
 
-    /// The sequence number of what a slot was written with.
+    /// Gives the sequence number with which a slot was written.
     pub fn sequence(&self, slot: u32) -> u64 {
         self.sequences[slot as usize]
     }
 
-    /// A slot does not hold what was written, and its page is nowhere else.
+    /// Notes that a slot is bad, and its page is nowhere else.
     pub fn is_bad_now(&mut self, slot: u32) {
         self.bad.insert(slot);
     }
 
-    /// Whether it is known not to.
+    /// Returns true if a slot is known to be bad.
     pub fn is_bad(&self, slot: u32) -> bool {
         !self.bad.is_empty() && self.bad.contains(&slot)
     }
 
-    /// The page of a slot was written again.
+    /// Notes that the page of a bad slot was written again.
     pub fn replaced(&mut self, slot: u32) {
         self.bad.remove(&slot);
     }
 
-    /// Pages that are bad.
+    /// Gives the number of bad pages.
     pub fn bad(&self) -> u32 {
         self.bad.len() as u32
     }
 
-    /// Which slots those are in.
+    /// Gives the slots of bad pages.
     pub fn bad_slots(&self) -> impl Iterator<Item = u32> {
         self.bad.iter().copied()
     }
 
-    /// Whether a page is what a slot was written with.
+    /// Returns true if a slot was written with this page, by its checksum.
     fn fits(&self, geometry: &Geometry, slot: u32, page: &Data) -> bool {
         let expected = self.pages[slot as usize];
         expected == UNKNOWN || page.is_absent() || geometry.page_checksum(page) == expected
@@ -73,8 +73,9 @@ impl Checks {
 }
 
 impl StableBuffer {
-    /// What a slot holds of its page is not what was written, or it could not be read. Where it is
-    /// not, the slot says so from now on: recovery would take it for one that a power cut tore.
+    /// Notes that a slot does not hold the page that was written, or could not be read. If it is
+    /// rotten it gets a mark that says so: otherwise recovery would take it for one that a power
+    /// cut tore.
     pub(super) fn is_bad_now(&mut self, slot: u32, is_rotten: bool, actions: &mut Actions) {
         self.checks.is_bad_now(slot);
         if is_rotten {
@@ -82,7 +83,7 @@ impl StableBuffer {
         }
     }
 
-    /// The page in what was read of a whole slot, if it is what was written there.
+    /// Gives the page from the bytes of a whole slot, if it has its checksum.
     ///
     /// # Errors
     /// [`Failure::Io`], which is counted.
@@ -95,7 +96,7 @@ impl StableBuffer {
         Err(self.bad_page(slot))
     }
 
-    /// Why a page is not given.
+    /// Gives the failure of reading a bad page.
     pub(super) fn bad_page(&self, slot: u32) -> Failure {
         let number = self.table.number_in(slot);
         let (offset, page) = (self.superblock.geometry.slot_offset(slot), self.page_bytes());
@@ -111,8 +112,8 @@ impl StableBuffer {
         }
     }
 
-    /// All slots are taken, and none can be freed: bad pages stay where they are until they are
-    /// written, and for that a slot is missing, too.
+    /// Fails writes that wait, as all slots are taken and none can be freed: bad pages stay where
+    /// they are until they are written, and for that a slot is missing, too.
     pub(super) fn fail_pending(&mut self, actions: &mut Actions) {
         let reason: std::sync::Arc<str> = format!(
             "no slot can be freed: {} of {} do not hold what was written",

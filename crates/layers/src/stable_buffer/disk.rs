@@ -1,4 +1,4 @@
-//! Where everything lies on the device, and the superblock, byte by byte as
+//! Places of all structures on the device, and the superblock, byte by byte as
 //! `docs/formats/stable_buffer.md` draws it.
 
 use bytes::{Buf, BufMut};
@@ -9,49 +9,49 @@ use super::slot::LAST_SEQUENCE;
 use crate::{LayerError, Limits};
 
 const SUPERBLOCK_MAGIC: [u8; 8] = *b"FWSTBUF\0";
-/// Of all that lies in the area.
+/// Version of all structures in the area.
 const VERSION: u16 = 4;
-/// Versions of which volumes were made, and which are known no more.
+/// Older versions of the format, which are not supported any more.
 const OLDER: std::ops::Range<u16> = 1..VERSION;
-/// Bits of what a superblock says: the area lies on a device of its own.
+/// Flag of the superblock: the area lies on a device of its own.
 const ASIDE: u64 = 1;
-/// No slot is needed, and none was written to since that was said.
+/// Flag: no slot is needed, and none was written to since that was noted.
 const CLOSED: u64 = 2;
 /// Bytes of the superblock that its checksum covers.
 const COVERED: usize = 56;
 
-/// Where a slot's headers are.
+/// Places of a slot's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderPlace {
-    /// In a sector of its own before the page, and at the end of the page.
+    /// The headers are in a sector of their own before the page, and at its end.
     Beside,
-    /// At both ends of the page, whose last bytes whoever writes it leaves zero: STABLEBUFFER 2.2
-    /// has one, at the end.
+    /// The headers are at both ends of the page, whose last bytes the host leaves zero:
+    /// STABLEBUFFER 2.2 has one, at the end.
     Embedded,
 }
 
-/// Where everything lies.
+/// Places of all structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Of the device.
+    /// Bytes of a sector of the device.
     pub sector_bytes: u32,
     /// Bytes of a page.
     pub page_bytes: u32,
-    /// Slots.
+    /// Number of slots.
     pub slots: u32,
-    /// Where a slot's headers are.
+    /// Places of a slot's headers.
     pub layout: HeaderPlace,
-    /// First byte of the area: behind the last page that can be addressed from above, or where the
-    /// second device begins.
+    /// First byte of the area: behind the last page that can be addressed from above, or at the
+    /// beginning of the second device.
     pub area_offset: u64,
     /// Bytes that can be addressed from above: whole pages.
     pub homes_bytes: u64,
-    /// Whether the area lies on a second device.
+    /// True if the area lies on a second device.
     pub is_aside: bool,
 }
 
 impl Geometry {
-    /// The area at the end of a device.
+    /// Places the area at the end of a device.
     ///
     /// # Errors
     /// [`LayerError::TooSmall`] if no page is left before it.
@@ -78,7 +78,7 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// The area at the end, or from byte `staging` on, where a second device begins.
+    /// Places the area at the end, or from byte `staging` on, where a second device begins.
     ///
     /// # Errors
     /// [`LayerError::TooSmall`] if no page is left before it, or it is larger than its device.
@@ -108,7 +108,7 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// Most slots that an area of `area_bytes` has.
+    /// Gives the most slots that an area of `area_bytes` has.
     pub fn most_slots(
         limits: Limits,
         area_bytes: u64,
@@ -119,7 +119,7 @@ impl Geometry {
         area_bytes.saturating_sub(none.area_bytes()) / none.slot_bytes()
     }
 
-    /// Bytes of an area, whatever its place.
+    /// Gives the bytes of an area, whatever its place.
     pub fn area_bytes_of(limits: Limits, page_bytes: u32, slots: u32, layout: HeaderPlace) -> u64 {
         Self::nowhere(limits, page_bytes, slots, layout).area_bytes()
     }
@@ -137,20 +137,20 @@ impl Geometry {
         }
     }
 
-    /// Bytes of the area. The superblock has a page to itself, so that the slots of whole pages
-    /// begin at a whole page; its copy takes the last sector.
+    /// Gives the bytes of the area. The superblock has a page to itself, so that the slots of whole
+    /// pages begin at a whole page; its copy takes the last sector.
     fn area_bytes(&self) -> u64 {
         u64::from(self.page_bytes)
             + u64::from(self.slots) * self.slot_bytes()
             + u64::from(self.sector_bytes)
     }
 
-    /// Bytes of a slot.
+    /// Gives the bytes of a slot.
     pub fn slot_bytes(&self) -> u64 {
         u64::from(self.page_bytes) + u64::from(self.header_bytes_before())
     }
 
-    /// Bytes of a slot before its page.
+    /// Gives the bytes of a slot before its page.
     const fn header_bytes_before(&self) -> u32 {
         match self.layout {
             HeaderPlace::Beside => self.sector_bytes,
@@ -158,44 +158,44 @@ impl Geometry {
         }
     }
 
-    /// First byte of a slot.
+    /// Gives the first byte of a slot.
     pub fn slot_offset(&self, slot: u32) -> u64 {
         self.area_offset + u64::from(self.page_bytes) + u64::from(slot) * self.slot_bytes()
     }
 
-    /// First byte of a slot, and of what comes behind it.
+    /// Gives the first byte of a slot, and the byte behind it.
     pub fn slot_range(&self, slot: u32) -> (u64, u64) {
         let first = self.slot_offset(slot);
         (first, first + self.slot_bytes())
     }
 }
 
-/// What the superblock says.
+/// Superblock of the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Drawn when the volume was formatted: what was on the device before is not taken for this
-    /// volume's.
+    /// Identity, drawn when the volume was formatted: earlier content of the device is not taken
+    /// for this volume's.
     pub identity: u64,
-    /// Where everything lies.
+    /// Places of all structures.
     pub geometry: Geometry,
-    /// Slots with lower sequence numbers are needed no more: the destinations of their pages hold
-    /// what they held, or something newer.
+    /// Sequence number below which slots are not needed any more: the destinations of their pages
+    /// hold the same, or something newer.
     pub void_below: u64,
-    /// No slot has any other sequence number: no slot is needed.
+    /// True if no slot has a higher sequence number: no slot is needed.
     pub is_closed: bool,
 }
 
-/// Why a sector is no superblock that can be used.
+/// Reason why a sector is no superblock that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSuperblock {
-    /// An earlier program wrote it: its version.
+    /// The superblock was written by an earlier program, with this version.
     Older(u16),
-    /// Why it is none.
+    /// The sector is no superblock, for this reason.
     Other(String),
 }
 
 impl Superblock {
-    /// One sector.
+    /// Writes the superblock into a sector.
     pub fn to_sector(self) -> Vec<u8> {
         let Geometry { sector_bytes, page_bytes, slots, layout, area_offset, is_aside, .. } =
             self.geometry;
@@ -217,10 +217,11 @@ impl Superblock {
         sector
     }
 
-    /// What a sector says, of an area at the end or on a second device from byte `staging` on.
+    /// Reads the superblock from a sector, of an area at the end or on a second device from byte
+    /// `staging` on.
     ///
     /// # Errors
-    /// Why it is no superblock.
+    /// [`NoSuperblock`] with the reason.
     pub fn from_sector(
         sector: &[u8],
         limits: Limits,
@@ -333,8 +334,8 @@ mod tests {
         ));
     }
 
-    /// A device of 100 KiB and, behind it, one of 924 KiB: the last half page of the first has no
-    /// use.
+    /// A device of 100 KiB and, behind it, one of 924 KiB: the last half page of the first is not
+    /// used.
     #[test]
     fn an_area_on_a_device_of_its_own_has_all_pages_before_it() {
         let staging = 102 << 10;

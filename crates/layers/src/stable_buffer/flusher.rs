@@ -26,11 +26,11 @@ struct Item {
     page: u32,
     slot: u32,
     lifetime: Lifetime,
-    /// What is to be written, once it is there.
+    /// Bytes to be written, once they are there.
     data: Option<Data>,
-    /// Reads of it so far.
+    /// Number of its reads so far.
     tries: u32,
-    /// The last of them brought something else than what was written.
+    /// True if the last of them brought other bytes than were written.
     is_rotten: bool,
 }
 
@@ -40,23 +40,23 @@ pub struct Flusher {
     phase: Phase,
     is_sequential: bool,
     items: Vec<Item>,
-    /// The first item whose command was not sent.
+    /// Index of the first item whose command was not sent.
     next: usize,
-    /// Commands under way.
+    /// Number of commands under way.
     under_way: u32,
     numbers: Vec<u64>,
-    /// What each slot was written with, where pages are not read again; none of those that were
-    /// recovered.
+    /// Page with which each slot was written, where pages are not read again; none for slots that
+    /// were recovered.
     kept: Vec<Option<Data>>,
 }
 
 impl Flusher {
-    /// Whether nothing is being flushed.
+    /// Returns true if nothing is being flushed.
     pub fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
     }
 
-    /// Keeps a copy of what a slot is written with: the page may be a small part of a long write.
+    /// Keeps a copy of the page of a slot: the page may be a small part of a long write.
     pub fn keep(&mut self, slot: u32, data: &Data) {
         let data = data.joined().map_or(Data::Absent, |bytes| Data::copy_of(&bytes));
         if self.kept.len() <= slot as usize {
@@ -67,7 +67,8 @@ impl Flusher {
 }
 
 impl StableBuffer {
-    /// A page was written to its slot: it may be flushed from now on, and is if that is worth it.
+    /// Notes that a page was written to its slot: it may be flushed from now on, and is if that is
+    /// worth it.
     pub(super) fn page_came(&mut self, page: u32, actions: &mut Actions) {
         let entry = self.table.page_mut(page);
         if entry.is_candidate {
@@ -84,7 +85,7 @@ impl StableBuffer {
         }
     }
 
-    /// The instance of most worth of all pages that may be flushed.
+    /// Gives the instance of most worth of all pages that may be flushed.
     pub(super) fn best_instance(&mut self) -> Option<Candidate> {
         let all = self.table.pages().filter(|page| page.is_candidate).map(|page| page.number);
         self.recognition.best(all, &self.settings.tuning)
@@ -92,9 +93,7 @@ impl StableBuffer {
 
     pub(super) fn begin_instance(&mut self, candidate: Candidate, actions: &mut Actions) {
         debug_assert!(self.flusher.is_idle());
-        let (instances, pages) = &mut self.counts.flushed[candidate.pattern as usize];
-        *instances += 1;
-        *pages += u64::from(candidate.pages);
+        self.counts.flushed(candidate.pattern, u64::from(candidate.pages));
         let mut numbers = std::mem::take(&mut self.flusher.numbers);
         self.recognition.write_down(candidate, &self.settings.tuning, &mut numbers);
         for &number in &numbers {
@@ -151,8 +150,8 @@ impl StableBuffer {
         self.send(Sent::FlushRead { item }, IoOp::Read, range, actions);
     }
 
-    /// What could not be read, or is not what was written, does not go to its destination: it stays
-    /// in its slot until it is written again.
+    /// Drops pages that could not be read or have rotted: they do not go to their destinations, but
+    /// stay in their slots until they are written again.
     fn drop_bad_items(&mut self, actions: &mut Actions) {
         let mut items = std::mem::take(&mut self.flusher.items);
         items.retain(|item| {
@@ -196,8 +195,8 @@ impl StableBuffer {
             && self.flusher.under_way < self.settings.outstanding
         {
             let begin = self.flusher.next;
-            // A page that was left out parts a run, and so does one of another lifetime, which a
-            // layer below can keep apart only so.
+            // A page that was left out divides a run, and so does one of another lifetime, so that
+            // a layer below can keep it apart.
             let run = self.flusher.items[begin..]
                 .chunk_by(|one, other| {
                     (one.number + 1, one.lifetime) == (other.number, other.lifetime)
@@ -231,7 +230,7 @@ impl StableBuffer {
         self.send_writes(actions);
     }
 
-    /// The destinations hold the pages durably.
+    /// Ends an instance, as the destinations hold the pages durably.
     pub(super) fn instance_ended(&mut self, actions: &mut Actions) {
         let mut items = std::mem::take(&mut self.flusher.items);
         for Item { number, page, slot, .. } in items.drain(..) {

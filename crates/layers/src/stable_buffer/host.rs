@@ -1,4 +1,4 @@
-//! The host's commands, taken apart: what concerns pages in the buffer, and what concerns their
+//! Division of the host's commands into parts for pages in the buffer, and parts for their
 //! destinations.
 
 use units::{IoOp, Lifetime};
@@ -9,12 +9,12 @@ use super::table::NONE;
 use crate::{Actions, Command, Data, Failure, Gather};
 
 impl StableBuffer {
-    /// The slot from which a page is read; none if from its destination.
+    /// Gives the slot from which a page is read; none if it is read from its destination.
     fn slot_of(&self, number: u64) -> u32 {
         self.table.find(number).map_or(NONE, |page| self.table.page(page).slot)
     }
 
-    /// The parts of a command's range that are pages, or parts of one.
+    /// Gives the parts of a command's range that are pages, or parts of a page.
     fn pages_of(&self, command: &Command) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
         let (page, begin, end) = (self.page_bytes(), command.offset, command.end());
         (begin / page..end.div_ceil(page))
@@ -22,7 +22,7 @@ impl StableBuffer {
     }
 
     pub(super) fn read(&mut self, command: &Command, actions: &mut Actions) {
-        // Parts of the range: from a slot each, or as much as lies in one row at destinations.
+        // Parts of the range: one for each slot, or for each run of bytes at destinations.
         let mut segments = std::mem::take(&mut self.segments);
         segments.clear();
         for (number, begin, end) in self.pages_of(command) {
@@ -41,7 +41,7 @@ impl StableBuffer {
             } else if is_buffered {
                 self.table.read_begins(slot);
                 self.counts.slot_read_pages += 1;
-                // The whole slot: only so the page can be held against its checksum.
+                // The whole slot is read: only so the page can be compared with its checksum.
                 let range = self.superblock.geometry.slot_range(slot);
                 let (from, length) = ((begin % self.page_bytes()) as u32, (end - begin) as u32);
                 self.send(Sent::Slot { part, slot, from, length }, IoOp::Read, range, actions);
@@ -63,7 +63,7 @@ impl StableBuffer {
         segments.clear();
         for (number, begin, end) in self.pages_of(command) {
             self.counts.host_write_pages += 1;
-            // A page of which any version is in a slot, needed or not, is not written past it:
+            // A page with any version in a slot, needed or not, does not bypass the buffer:
             // recovery would find the older version.
             let is_past = goes_past && self.table.find(number).is_none();
             self.counts.past_pages += u64::from(is_past);
@@ -119,7 +119,8 @@ impl StableBuffer {
         self.send_write(sent, range, is_fua, written, actions);
     }
 
-    /// What is wrong with a write of bytes where headers are, in a layout that has them there.
+    /// Describes the first non-zero byte of a write where headers are, in a layout that has them
+    /// there.
     fn reserved_byte(&self, command: &Command) -> Option<String> {
         let reserved = self.superblock.geometry.reserved_bytes() as u64;
         if reserved == 0 || command.data.is_absent() {
@@ -140,8 +141,8 @@ impl StableBuffer {
         })
     }
 
-    /// Trims what is not in the buffer. What is there is flushed one day, and trimmed then: before
-    /// that its destination holds something older than what was durable, which must not come back.
+    /// Trims pages that are not in the buffer. Those in the buffer are flushed one day, and trimmed
+    /// then: before that their destinations hold older content, which must not come back.
     pub(super) fn trim(&mut self, command: &Command, actions: &mut Actions) {
         let page = self.page_bytes();
         let (first, last) = (command.offset / page, (command.end() - 1) / page);
@@ -173,7 +174,7 @@ impl StableBuffer {
         if begin < command.end() {
             segments.push((begin, command.end(), true));
         }
-        // Lengths of commands have 32 bits; a trim that was given had, too.
+        // Lengths of commands have 32 bits; that of the trim had, too.
         if segments.is_empty() {
             actions.reply(command.id, Ok(Data::Absent));
         } else {

@@ -1,4 +1,4 @@
-//! What the layer holds, and the roads of a command and of a reply through it.
+//! State of the layer, and the paths of commands and replies through it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use units::{IoOp, Lifetime, Nanos};
 
 use super::NAME;
 use super::checks::Checks;
-use super::counts::Counts;
+use super::counts::{COUNTERS, Counts};
 use super::disk::Superblock;
 use super::flusher::Flusher;
 use super::lifetimes::Lifetimes;
@@ -21,7 +21,8 @@ use super::table::Table;
 use super::writes::Waiting;
 use crate::scrub::places;
 use crate::{
-    Actions, Command, Data, Failure, Gather, Layer, Limits, ParentPart, Reply, ScrubState, Signal,
+    Actions, Command, Counter, Data, Failure, Gather, Layer, Limits, ParentPart, Reply, ScrubState,
+    Signal,
 };
 
 /// The part of a host's write that lies in one page.
@@ -38,10 +39,10 @@ pub(super) struct PagePart {
     pub data: Data,
 }
 
-/// What a command that was sent below is for.
+/// Purpose of a command that was sent below.
 #[derive(Debug)]
 pub(super) enum Sent {
-    /// A host's read, or its trim, of what is not in the buffer.
+    /// A host's read or trim of bytes that are not in the buffer.
     Destination {
         part: ParentPart,
     },
@@ -52,66 +53,66 @@ pub(super) enum Sent {
         from: u32,
         length: u32,
     },
-    /// The page of which a piece replaces a part, from its slot (none if from its destination), to
-    /// be written to `slot`.
+    /// Read of a page of which a piece replaces a part, from its slot (none if from its
+    /// destination), to be written to `slot`.
     Base {
         piece: PagePart,
         page: u32,
         from_slot: u32,
         slot: u32,
     },
-    /// A page's write to its slot.
+    /// Write of a page to its slot.
     Write {
         part: ParentPart,
         page: u32,
         slot: u32,
         is_fua: bool,
     },
-    /// A host's write that goes past the buffer, of the pages from `first` to `last`.
+    /// A host's write that bypasses the buffer, of the pages from `first` to `last`.
     Past {
         part: ParentPart,
         first: u64,
         last: u64,
         is_fua: bool,
     },
-    /// A flush, and which of those under way it is.
+    /// Flush, with the key of its cover.
     Flush {
         cover: u32,
     },
-    /// A page to be flushed is read from its slot.
+    /// Read of a page to be flushed, from its slot.
     FlushRead {
         item: u32,
     },
-    /// Pages are written to their destination.
+    /// Write of pages to their destination.
     FlushWrite,
-    /// A page that was trimmed while it was in the buffer is trimmed at its destination.
+    /// Trim, at its destination, of a page that was trimmed while it was in the buffer.
     LateTrim {
         page: u32,
     },
-    /// A page of a pass over all that are in slots.
+    /// Read of a page for a pass over all that are in slots.
     Scrub {
         number: u64,
         slot: u32,
         tries: u32,
     },
-    /// A slot gets a mark that its page is bad.
+    /// Write of a mark to a slot that its page is bad.
     Mark {
         slot: u32,
     },
-    /// A superblock that says whether slots are needed, and the flush after notes or marks.
+    /// Write of a superblock that notes if slots are needed, and the flush after notes or marks.
     Note {
         is_last: bool,
     },
     NoteFlush,
 }
 
-/// What a flush makes durable.
+/// Slots and writes that a flush makes durable.
 #[derive(Debug, Default)]
 struct Cover {
     slots: Vec<u32>,
-    /// Replied to when it is.
+    /// Parts that are replied to when it has ended.
     parts: Vec<ParentPart>,
-    /// It is the last step of flushing an instance.
+    /// True if it is the last step of flushing an instance.
     ends_instance: bool,
 }
 
@@ -126,7 +127,7 @@ pub struct StableBuffer {
     pub(super) scrub: Scrub,
     pub(super) notes: Notes,
     pub(super) recognition: Recognition,
-    /// Pages that the recognition knows.
+    /// Number of pages that the recognition of patterns knows.
     pub(super) candidates: u32,
     pub(super) flusher: Flusher,
     pub(super) counts: Counts,
@@ -145,17 +146,17 @@ pub struct StableBuffer {
     /// Vectors of covers that ended, to be used again.
     spare: Vec<Cover>,
     pub(super) is_draining: bool,
-    /// A trace without bytes is played.
+    /// True if a trace without bytes is played.
     pub(super) is_absent: bool,
     pub(super) poison: Option<Failure>,
-    /// What is read at destinations may be older than what was acknowledged.
+    /// True if reads at destinations may give older content than was acknowledged.
     are_homes_unsafe: bool,
-    /// First byte, last byte and whether they go past the buffer, of the parts of one command.
+    /// First byte, last byte, and true for bypassing the buffer, of the parts of one command.
     pub(super) segments: Vec<(u64, u64, bool)>,
 }
 
 impl StableBuffer {
-    /// Nothing is in the buffer.
+    /// Makes the layer with an empty buffer.
     pub(super) fn new(settings: BufferSettings, superblock: Superblock, below: Limits) -> Self {
         let slots = superblock.geometry.slots;
         let recognition = if settings.is_incremental {
@@ -224,7 +225,7 @@ impl StableBuffer {
         actions.send(Command { is_fua, lifetime, data, ..command });
     }
 
-    /// Sends a flush, which covers what was replied to by now.
+    /// Sends a flush, which covers all that was replied to by now.
     pub(super) fn send_flush(
         &mut self,
         host: Option<ParentPart>,
@@ -236,7 +237,7 @@ impl StableBuffer {
         std::mem::swap(&mut cover.parts, &mut self.unacknowledged);
         cover.parts.extend(host);
         cover.ends_instance = ends_instance;
-        self.counts.flushes += 1;
+        self.counts.device_flushes += 1;
         let cover = self.covers.insert(cover) as u32;
         self.send(Sent::Flush { cover }, IoOp::Flush, (0, 0), actions);
     }
@@ -261,7 +262,7 @@ impl StableBuffer {
         self.spare.push(cover);
     }
 
-    /// Something that was acknowledged cannot be kept: nothing but reads is taken any more.
+    /// Poisons the layer, as something acknowledged cannot be kept: only reads are taken any more.
     pub(super) fn poison(&mut self, failure: &Failure, actions: &mut Actions) {
         if self.poison.is_some() {
             return;
@@ -312,14 +313,15 @@ impl StableBuffer {
         }
     }
 
-    /// Whether a write is part of a run that goes past the buffer.
+    /// Returns true if a write is part of a run that bypasses the buffer.
     pub(super) fn is_sequential(&mut self, command: &Command) -> bool {
         self.sequential
             .as_mut()
             .is_some_and(|sequential| sequential.is_long(command.offset, command.length))
     }
 
-    /// Slots whose content nobody needs, or will not need once it is known to be durable elsewhere.
+    /// Gives the number of slots whose content is not needed, or will not be once it is known to be
+    /// durable elsewhere.
     fn slots_to_come(&self) -> u32 {
         let being_written = self
             .sent
@@ -342,7 +344,7 @@ impl StableBuffer {
             return;
         }
         if self.superblock.is_closed && !self.pending.is_empty() {
-            // They wait for no more than a note.
+            // They wait only for a note.
         } else if !self.pending.is_empty() {
             self.make_room(actions);
         } else if self.is_draining {
@@ -355,15 +357,15 @@ impl StableBuffer {
         self.scrub_on(actions);
     }
 
-    /// Whether nobody wants anything, and nothing is under way.
+    /// Returns true if no command waits and nothing is under way.
     pub(super) fn is_quiet(&self) -> bool {
         self.sent.is_empty() && self.pending.is_empty() && self.poison.is_none()
     }
 
-    /// A write waits for a slot, and nothing is being flushed.
+    /// Makes room, as a write waits for a slot and nothing is being flushed.
     fn make_room(&mut self, actions: &mut Actions) {
         let best = self.best_instance();
-        // Slots that only wait to be durable come with less work than an instance of fewer pages.
+        // Slots that only wait to be durable take less work than an instance of fewer pages.
         let can_flush = !self.volatile.is_empty() || !self.covers.is_empty();
         if can_flush && best.is_none_or(|best| self.slots_to_come() >= best.pages) {
             if self.covers.is_empty() {
@@ -409,7 +411,7 @@ impl Layer for StableBuffer {
                 let part = Gather::part(self.gather.begin(command.id, 1), 0);
                 self.send_flush(Some(part), false, actions);
             }
-            // Whatever was replied to is durable.
+            // All that was replied to is durable.
             IoOp::Flush => actions.reply(command.id, Ok(Data::Absent)),
         }
         self.go_on(actions);
@@ -439,7 +441,7 @@ impl Layer for StableBuffer {
             Sent::LateTrim { page } => self.unlock(page),
             Sent::Note { is_last } => self.note_ended(is_last, outcome, actions),
             Sent::Mark { slot } => self.mark_ended(slot, outcome, actions),
-            // It may have dropped what was written since the flush before it.
+            // It may have dropped writes since the flush before it.
             Sent::NoteFlush => {
                 if let Err(failure) = outcome {
                     self.are_homes_unsafe |= failure.may_have_dropped_writes();
@@ -495,7 +497,19 @@ impl Layer for StableBuffer {
         self.sent.is_empty() && (has_nothing || self.poison.is_some())
     }
 
+    fn counters(&self) -> &'static [Counter] {
+        COUNTERS
+    }
+
     fn count(&self, into: &mut Vec<u64>) {
-        self.counts.list(self.table.used_slots(), self.scrub_state(), into);
+        let scrub = self.scrub_state();
+        let levels = Counts {
+            used_slots: u64::from(self.table.used_slots()),
+            bad_pages: scrub.bad_pages,
+            scrub_pages_left: scrub.pages_left,
+            unread_pages: scrub.unread_pages,
+            ..self.counts
+        };
+        levels.list(into);
     }
 }

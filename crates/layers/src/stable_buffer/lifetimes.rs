@@ -1,12 +1,12 @@
-//! How long the pages in the slots are expected to live, as the host said when it wrote them.
+//! Lifetime hints of the pages in the slots, as the host gave them.
 //!
-//! A page keeps its hint on the way to its destination. Its slot is written as something that lives
-//! shortly, as the slot is overwritten with the next page that gets it. A host that gives no hints
-//! gets writes without hints. What recovery finds has none: they are in memory alone.
+//! A page keeps its hint on the way to its destination. Its slot is written with the hint of a
+//! short life, as the slot is overwritten with the next page that gets it. A host that gives no
+//! hints gets writes without hints. Pages that recovery finds have none: hints are in memory alone.
 
 use units::Lifetime;
 
-/// By slot.
+/// Hints by slot.
 #[derive(Debug)]
 pub struct Lifetimes {
     slots: u32,
@@ -19,7 +19,8 @@ impl Lifetimes {
         Self { slots, hints: Vec::new() }
     }
 
-    /// A slot is about to be written with a page of this hint: that of the slot's write.
+    /// Notes the hint of the page with which a slot is about to be written; gives that of the
+    /// slot's write.
     pub fn written(&mut self, slot: u32, page: Lifetime) -> Lifetime {
         if page != Lifetime::NotSet && self.hints.is_empty() {
             self.hints.resize(self.slots as usize, Lifetime::NotSet);
@@ -33,7 +34,7 @@ impl Lifetimes {
         }
     }
 
-    /// That of the page in a slot.
+    /// Gives the hint of the page in a slot.
     pub fn of(&self, slot: u32) -> Lifetime {
         self.hints.get(slot as usize).copied().unwrap_or_default()
     }

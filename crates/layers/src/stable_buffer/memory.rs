@@ -1,17 +1,17 @@
-//! What it keeps in memory.
+//! Memory of the layer.
 
 use super::settings::BufferSettings;
 use super::table::Table;
 use crate::memory::{Memory, SMALL_BYTES, Sized};
 use crate::{LayerError, Limits, Making};
 
-/// What the recognition of patterns has for each candidate, at most: a place in its maps of runs,
-/// windows and partitions.
+/// Most bytes that the recognition of patterns takes for each candidate: a place in its maps of
+/// runs, windows and partitions.
 const CANDIDATE_BYTES: u64 = 160;
-/// A checksum and a sequence number, what recovery found in the slot, and what waits for it.
+/// Bytes of a slot: a checksum and a sequence number, its content at recovery, and its waiters.
 const SLOT_BYTES: u64 = 96;
 
-/// The most that a buffer keeps in memory over what has these limits.
+/// Gives the most memory that a buffer takes over something with these limits.
 ///
 /// # Errors
 /// [`LayerError`] if it does not fit there.
@@ -21,8 +21,8 @@ pub(super) fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerE
     let slots = u64::from(settings.slots);
     let table_bytes =
         Table::bytes(settings.slots) + slots * (CANDIDATE_BYTES + SLOT_BYTES) + SMALL_BYTES;
-    // An instance that is flushed is read as a whole first, and may be all slots; those whose
-    // pages are kept share their bytes with it.
+    // An instance that is flushed is first read as a whole, and may be all slots; where pages are
+    // kept, it shares their bytes.
     let pages = slots * u64::from(settings.page_bytes);
     let moved = 2 * u64::from(settings.outstanding) * u64::from(below.most_bytes);
     let memory =

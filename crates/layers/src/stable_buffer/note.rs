@@ -1,5 +1,5 @@
-//! What the layer writes for recovery alone: notes in the superblocks, that no slot is needed any
-//! more and that slots are used again, and marks in slots whose pages are bad.
+//! Writes that only recovery needs: notes in the superblocks, that no slot is needed any more or
+//! that slots are used again, and marks in slots whose pages are bad.
 
 use units::{IoOp, Lifetime};
 
@@ -7,33 +7,33 @@ use super::disk::Superblock;
 use super::layer::{Sent, StableBuffer};
 use crate::{Actions, Data, Failure};
 
-/// Notes that are under way.
+/// Notes under way.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Writes of superblocks that have not ended.
+    /// Number of writes of superblocks that have not ended.
     writes: u32,
-    /// The first failure of one that is needed.
+    /// First failure of one that is needed.
     failure: Option<Failure>,
-    /// They say that slots are used again.
+    /// True if they tell that slots are used again.
     opens: bool,
-    /// A mark was written since the last flush.
+    /// True if a mark was written since the last flush.
     has_marks: bool,
-    /// The superblock that was not sound when the buffer was opened, and could not be written:
-    /// whether it is the last sector. The other has to do.
+    /// Superblock that was damaged when the buffer was opened and could not be written: true if it
+    /// is the last sector. The other one has to suffice.
     pub lost: Option<bool>,
 }
 
 impl StableBuffer {
-    /// All was flushed. Before it comes to rest it notes that no slot is needed, so that recovery
-    /// takes none of them, nor looks at them: one that rots meanwhile would be taken for torn, and
-    /// an older one of its page for the newest.
+    /// Comes to rest after all was flushed: notes that no slot is needed, so that recovery reads
+    /// none. Otherwise a slot that rots meanwhile would be taken for torn, and an older one of its
+    /// page for the newest.
     pub(super) fn come_to_rest(&mut self, actions: &mut Actions) {
         if std::mem::take(&mut self.notes.has_marks) {
             self.flush_notes(actions);
         } else if self.superblock.is_closed || self.checks.bad() > 0 {
             self.is_draining = false;
         } else {
-            // Each note is of a time of its own.
+            // Each note gets a new sequence number.
             self.sequence = self.sequence.max(self.superblock.void_below + 1);
             self.superblock.void_below = self.sequence;
             self.superblock.is_closed = true;
@@ -41,8 +41,8 @@ impl StableBuffer {
         }
     }
 
-    /// Before a slot is written again, the superblocks say durably that slots are in use: as long
-    /// as that is under way, writes wait.
+    /// Notes durably in the superblocks that slots are in use, before one is written again: writes
+    /// wait until that has ended.
     pub(super) fn begin_opening(&mut self, actions: &mut Actions) {
         if !self.pending.is_empty() && self.notes.writes == 0 {
             self.write_notes(Superblock { is_closed: false, ..self.superblock }, true, actions);
@@ -81,25 +81,25 @@ impl StableBuffer {
         match self.notes.failure.take() {
             // If they failed, recovery finds the slots and flushes them again.
             _ if !self.notes.opens => self.flush_notes(actions),
-            // One that still says that no slot is needed must not be all that is left.
+            // A superblock that still tells that no slot is needed must not be the only one left.
             Some(failure) => self.poison(&failure, actions),
             None => self.superblock.is_closed = false,
         }
     }
 
     fn flush_notes(&mut self, actions: &mut Actions) {
-        self.counts.flushes += 1;
+        self.counts.device_flushes += 1;
         self.send(Sent::NoteFlush, IoOp::Flush, (0, 0), actions);
     }
 
-    /// Says in a slot that its page is bad.
+    /// Marks the page of a slot as bad.
     pub(super) fn mark_bad(&mut self, slot: u32, actions: &mut Actions) {
         let header =
             self.superblock.header(slot, self.table.number_in(slot), self.checks.sequence(slot));
         let geometry = self.superblock.geometry;
         let places = geometry.header_sectors(slot);
         for (at, sector) in places.into_iter().zip(geometry.mark_sectors(&header)) {
-            // It is not written with another page meanwhile.
+            // The slot is not written with another page meanwhile.
             self.table.read_begins(slot);
             let range = (at, at + u64::from(geometry.sector_bytes));
             let written = (Lifetime::NotSet, Data::Whole(sector.into()));

@@ -1,4 +1,4 @@
-//! Making an empty buffer, and opening what is there: the translation table is built again from the
+//! Making an empty buffer, and opening an existing one: the translation table is rebuilt from the
 //! slots (STABLEBUFFER 2.2).
 
 use twox_hash::XxHash3_64;
@@ -27,13 +27,13 @@ pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerErr
     let limits = store.limits();
     let settings = BufferSettings::new(making, limits)?;
     let geometry = settings.geometry(limits)?;
-    // What was there decides, too: no two volumes on a device have one identity.
+    // The identity depends on the old content, too: no two volumes on a device have the same.
     let mut previous = vec![0; limits.sector_bytes as usize];
-    // What cannot be read will be written.
+    // A sector that cannot be read will be overwritten.
     let _ = store.read(last_sector(store), &mut previous);
     let identity = XxHash3_64::oneshot_with_seed(making.seed, &previous);
     let zeros = vec![0; AT_A_TIME as usize];
-    // A staging device may be much larger than what is used of it.
+    // A staging device may be much larger than the part of it that is used.
     let end = if geometry.is_aside {
         geometry.slot_offset(geometry.slots)
     } else {
@@ -56,9 +56,9 @@ fn write_superblocks(superblock: &Superblock, store: &mut Store<'_>) -> Result<(
     Ok(store.flush()?)
 }
 
-/// Writes both superblocks again, of which one is as it should be. Where the other was not sound
-/// and cannot be written the one has to do: what is below may not let a part of something bad be
-/// replaced. Which that is: whether the last one. One that is sound and older must not stay.
+/// Writes both superblocks again, of which one is right. Where the other was damaged and cannot be
+/// written, as a layer below may refuse to write part of a bad page, the one has to suffice; then
+/// it gives true if the last one is lost. One that is sound and older must not stay.
 fn mend_superblocks(
     superblock: &Superblock,
     are_sound: [bool; 2],
@@ -77,14 +77,14 @@ fn mend_superblocks(
     Ok(lost)
 }
 
-/// Opens the buffer that is below, whatever state it was left in.
+/// Opens the buffer that is below, in whatever state it was left.
 ///
 /// # Errors
 /// [`LayerError`].
 pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let limits = store.limits();
     let mut settings = BufferSettings::new(making, limits)?;
-    // What a process that was killed had written may still be volatile: what is found has to stay.
+    // Writes of a process that was killed may still be volatile: what is found has to stay.
     store.flush()?;
     let Superblocks { superblock, are_sound, are_as_they_should_be } =
         read_superblocks(&settings, store)?;
@@ -100,17 +100,17 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     Ok(Box::new(buffer))
 }
 
-/// What both superblocks say.
+/// Content of both superblocks.
 pub(super) struct Superblocks {
     pub superblock: Superblock,
-    /// Of the first and the last one, whether it is one.
+    /// True, for the first and the last one, if it is a superblock.
     are_sound: [bool; 2],
-    /// Both say what they should.
+    /// True if both are right.
     are_as_they_should_be: bool,
 }
 
-/// What the superblock says, and whether both of its sectors say so. The one whose note is the
-/// newer counts. One that cannot be read is taken for one that is damaged: either is enough.
+/// Reads the superblock, and checks both of its sectors. The one with the newer note counts. One
+/// that cannot be read counts as damaged: either is enough.
 pub(super) fn read_superblocks(
     settings: &BufferSettings,
     store: &mut Store<'_>,
@@ -120,7 +120,7 @@ pub(super) fn read_superblocks(
     let mut last = vec![0; limits.sector_bytes as usize];
     let last_read = store.read(offset, &mut last);
     let at_end = Superblock::from_sector(&last, limits, settings.staging);
-    // The one at the end says where the other is, but if it was damaged the parameters do, too.
+    // The one at the end tells the place of the other; if it is damaged the parameters do, too.
     let begin = match &at_end {
         Ok(superblock) => superblock.geometry,
         Err(_) => settings.geometry(limits)?,
@@ -131,7 +131,7 @@ pub(super) fn read_superblocks(
     let are_sound = [at_begin.is_ok(), at_end.is_ok()];
     let superblock = match (at_end, at_begin) {
         (Ok(one), Ok(other)) if one.identity == other.identity => {
-            // What is in use again was closed before.
+            // A volume in use was closed before.
             let age = |one: &Superblock| (one.void_below, !one.is_closed);
             if age(&other) > age(&one) { other } else { one }
         }
@@ -166,7 +166,7 @@ pub(super) fn read_superblocks(
     Err(LayerError::Refused { layer: NAME, reason })
 }
 
-/// What was found in a slot.
+/// Content of a slot that was found.
 pub(super) struct Found {
     header: Header,
     /// The page's checksum; none if the page is bad.
@@ -174,14 +174,14 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether its page cannot be flushed.
+    /// Returns true if its page cannot be flushed.
     pub(super) const fn is_bad(&self) -> bool {
         self.checksum.is_none()
     }
 }
 
-/// Whatever may be needed of the slots, by ascending sequence. Where none is, none is read: what
-/// becomes of them is no harm.
+/// Reads all that may be needed of the slots, by ascending sequence number. If no slot is needed,
+/// none is read, and damage in them does no harm.
 pub(super) fn needed_slots(
     superblock: &Superblock,
     store: &mut Store<'_>,
@@ -207,7 +207,7 @@ pub(super) fn needed_slots(
     scan.end(store)
 }
 
-/// Reads a slot, and where that fails each sector of it.
+/// Reads a slot, and if that fails each sector of it.
 fn read_slot(geometry: &Geometry, slot: u32, store: &mut Store<'_>, bytes: &mut [u8]) -> Readable {
     let offset = geometry.slot_offset(slot);
     if store.read(offset, bytes).is_ok() {
@@ -220,14 +220,14 @@ fn read_slot(geometry: &Geometry, slot: u32, store: &mut Store<'_>, bytes: &mut 
     Readable { first: are_read[0], last: are_read[are_read.len() - 1], all }
 }
 
-/// What a pass over the slots comes upon.
+/// State of a pass over the slots.
 struct Scan<'a> {
     superblock: &'a Superblock,
     found: Vec<Found>,
-    /// Sectors with headers of torn slots: they are wiped, durably, as what has to be taken for lost
-    /// now must not be completed by parts of a later write of the same bytes.
+    /// Sectors with headers of torn slots. They are wiped, durably: a later write of the same bytes
+    /// that is torn, too, must not complete a slot that counts as lost now.
     torn: Vec<u64>,
-    /// Sectors with headers of whole slots that are damaged, and what they should be.
+    /// Sectors with damaged headers of whole slots, and the right bytes.
     mended: Vec<(u64, Vec<u8>)>,
 }
 
@@ -291,8 +291,9 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// A power cut tears no sector, so a header is always one that was written. Where neither is, the
-/// slot may have held any page: no older version of any could be distinguished from the newest.
+/// Gives the error of a slot without a sound header. A power cut tears no sector, so that it leaves
+/// a header; without one, the slot may have held any page, and no older version of a page could be
+/// distinguished from the newest.
 fn unknown(geometry: &Geometry, slot: u32) -> LayerError {
     LayerError::Corrupt {
         layer: NAME,
@@ -306,16 +307,16 @@ fn unknown(geometry: &Geometry, slot: u32) -> LayerError {
 }
 
 impl Superblock {
-    /// What is written beside a page.
+    /// Gives the header of a page in a slot.
     pub fn header(&self, slot: u32, page: u64, sequence: u64) -> Header {
         Header { identity: self.identity, slot, page, sequence, is_mark: false }
     }
 }
 
 impl StableBuffer {
-    /// Takes what was found for what was written in this order. The newest version of a page is in
-    /// the buffer again; whether it was flushed before is not known, and flushing it again changes
-    /// nothing.
+    /// Takes over the slots that were found, in the order in which they were written. The newest
+    /// version of a page is in the buffer again; it may have been flushed before, and flushing it
+    /// again changes nothing.
     fn restore(&mut self, found: &[Found]) {
         self.sequence = self.superblock.void_below.max(1);
         for Found { header, checksum } in found {

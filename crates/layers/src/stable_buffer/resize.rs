@@ -1,5 +1,5 @@
-//! Another size of what is below, or another place of the area: pages at home stay where they are,
-//! and an empty area is laid out at the new end, or elsewhere.
+//! Resizing of what is below, or moving of the area: pages at home stay where they are, and an
+//! empty area is laid out at the new end, or elsewhere.
 
 use super::NAME;
 use super::disk::{Geometry, Superblock};
@@ -8,7 +8,7 @@ use super::settings::BufferSettings;
 use crate::staging::Area;
 use crate::{Change, Changes, LayerError, Limits, Making, Resizing, Store};
 
-/// What may be asked of a buffer over what has these limits.
+/// Gives the limits that the buffer offers over something with these limits.
 ///
 /// # Errors
 /// [`LayerError`] if the area does not fit.
@@ -18,14 +18,14 @@ pub fn limits(making: &Making<'_>, below: Limits) -> Result<Limits, LayerError> 
     Ok(Limits { capacity_bytes: geometry.area_offset, ..below })
 }
 
-/// The superblock, if all pages are at home.
+/// Reads the superblock, if all pages are at home.
 fn all_at_home(settings: &BufferSettings, below: &mut Store<'_>) -> Result<Superblock, LayerError> {
     let Superblocks { superblock, .. } = read_superblocks(settings, below)?;
     let found = needed_slots(&superblock, below)?;
     if found.is_empty() {
         return Ok(superblock);
     }
-    // Where a page is bad the others are in their slots, too, and at home all the same.
+    // The other pages in slots are at home all the same.
     let bad = found.iter().filter(|found| found.is_bad()).count();
     let held = if bad > 0 { bad } else { found.len() };
     let reason = format!(
@@ -35,10 +35,10 @@ fn all_at_home(settings: &BufferSettings, below: &mut Store<'_>) -> Result<Super
     Err(LayerError::Refused { layer: NAME, reason })
 }
 
-/// An empty area, if all pages are at home, behind all that can be addressed from above.
+/// Gives an empty area behind all that can be addressed from above, if all pages are at home.
 ///
 /// # Errors
-/// [`LayerError`]: above all if pages are in slots.
+/// [`LayerError`]: in particular if pages are in slots.
 pub fn leave(making: &Making<'_>, below: &mut Store<'_>) -> Result<Area, LayerError> {
     let settings = BufferSettings::new(making, below.limits())?;
     Ok(Area::empty(all_at_home(&settings, below)?.geometry.homes_bytes))
@@ -52,10 +52,10 @@ pub fn lay(making: &Making<'_>, below: &mut Store<'_>, _: &Area) -> Result<(), L
     format(making, below)
 }
 
-/// Bytes of what is below with the area at its end, behind the whole pages of so many bytes.
+/// Gives the bytes of a device with the area at its end, behind the whole pages of so many bytes.
 ///
 /// # Errors
-/// [`LayerError`] if the parameters do not go with these limits.
+/// [`LayerError`] if the parameters do not fit these limits.
 pub fn bytes_with(
     making: &Making<'_>,
     limits: Limits,
@@ -67,11 +67,11 @@ pub fn bytes_with(
     Ok(homes_bytes / page * page + area)
 }
 
-/// All pages have to be at home. The slots, and of a larger device those that become pages, become
-/// zeros; then come the superblocks.
+/// Gives the changes of a resize, for which all pages have to be at home. The slots, and of a
+/// larger device the bytes that become pages, become zeros; then come the superblocks.
 ///
 /// # Errors
-/// [`LayerError`]: above all if pages are in slots.
+/// [`LayerError`]: in particular if pages are in slots.
 pub fn resize(making: &Making<'_>, resizing: Resizing<'_, '_>) -> Changes {
     let Resizing { below, old, new, above, .. } = resizing;
     let superblock = all_at_home(&BufferSettings::new(making, old)?, below)?;

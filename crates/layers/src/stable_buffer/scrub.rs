@@ -1,5 +1,5 @@
-//! A pass over all pages in slots while nothing else is to be done: each is read and held against
-//! its checksum, before anybody needs it.
+//! A pass over all pages in slots in idle time: each is read and compared with its checksum, before
+//! anybody needs it.
 
 use units::{IoOp, Nanos};
 
@@ -9,7 +9,7 @@ use super::table::NONE;
 use crate::scrub::{Pace, Unread};
 use crate::{Actions, Data, Failure, ScrubState};
 
-/// Pages that are still to be read, and the number of the try of each; the last comes next.
+/// Pages that are still to be read, each with the number of the try; the last comes next.
 #[derive(Debug, Default)]
 pub struct Scrub {
     pages: Vec<(u64, u32)>,
@@ -20,7 +20,7 @@ pub struct Scrub {
 }
 
 impl Scrub {
-    /// Pages that the last pass could not read.
+    /// Gives the pages that the last pass could not read.
     pub fn unread(&self) -> impl Iterator<Item = u64> {
         self.unread.pages()
     }
@@ -46,12 +46,12 @@ impl StableBuffer {
         self.scrub.is_given_up = true;
     }
 
-    /// Sends the next read of a pass, if nobody else wants anything.
+    /// Sends reads of a pass, as long as there is nothing else to do.
     pub(super) fn scrub_on(&mut self, actions: &mut Actions) {
         while self.is_quiet() && self.read_of_scrub(actions) {}
     }
 
-    /// When a pass goes on though the host leaves no time for it.
+    /// Gives the time when a pass goes on though the host leaves no time for it.
     pub(super) fn scrub_wakes_at(&self) -> Option<Nanos> {
         let waits = self.scrub.reads == 0 && !self.scrub.pages.is_empty() && self.poison.is_none();
         waits.then(|| self.scrub.pace.next())
@@ -67,13 +67,13 @@ impl StableBuffer {
         }
     }
 
-    /// Whether there was a read to send.
+    /// Sends a read of a pass; returns true if there was one.
     fn read_of_scrub(&mut self, actions: &mut Actions) -> bool {
         while let Some((number, tries)) = self.scrub.pages.pop() {
             let Some(page) = self.table.find(number) else { continue };
             let page = self.table.page(page);
-            // A slot that is being written does not hold its page yet, one that is being flushed is
-            // read for that.
+            // A slot that is being written does not hold its page yet, and one that is being
+            // flushed is read anyway.
             if page.slot == NONE || !page.is_candidate {
                 continue;
             }
@@ -88,7 +88,7 @@ impl StableBuffer {
         false
     }
 
-    /// How far a pass is.
+    /// Gives the progress of a pass.
     pub(super) fn scrub_state(&self) -> ScrubState {
         ScrubState {
             pages_left: self.scrub.pages.len() as u64 + u64::from(self.scrub.reads),
@@ -99,7 +99,7 @@ impl StableBuffer {
         }
     }
 
-    /// A page of a pass was read, or could not be.
+    /// Handles a page of a pass that was read, or could not be.
     pub(super) fn scrubbed(
         &mut self,
         (number, slot, tries): (u64, u32, u32),
@@ -113,15 +113,16 @@ impl StableBuffer {
         match page {
             // It was written or flushed meanwhile.
             None => {}
-            // Once is too little to take it for bad.
+            // One failed read is not enough to take it for bad.
             Some(_) if !is_good && self.scrub.is_given_up => {}
             Some(_) if !is_good && tries < TRIES => self.scrub.pages.push((number, tries + 1)),
-            // A device that cannot be reached for a while must not cost what it still holds.
+            // A device that cannot be reached for a while must not cost the pages that it still
+            // holds.
             Some(_) if !is_read => self.scrub.unread.add(number),
             Some(page) => {
                 self.counts.scrubbed_pages += 1;
                 let entry = self.table.page_mut(page);
-                // What is being flushed is read for that, and judged then.
+                // A page that is being flushed is read and judged by the flush.
                 if !is_good && entry.is_candidate {
                     entry.is_candidate = false;
                     self.candidates -= 1;

@@ -1,4 +1,4 @@
-//! The parameters of the layer, and what they mean together with what is known of the device.
+//! Parameters of the layer, and the settings that follow from them and the device's facts.
 
 use registry::{Args, Param, ParamKind, parse_bytes, parse_number};
 
@@ -8,13 +8,12 @@ use super::patterns::Tuning;
 use super::slot::HEADER_BYTES;
 use crate::{LayerError, Limits, Making};
 
-/// Bytes of pages that the buffer holds if nothing else is known: what STABLEBUFFER 4.1 takes on a
-/// drive.
+/// Bytes of pages that the buffer holds by default: as STABLEBUFFER 4.1 takes on a drive.
 const SIZE_BYTES: u64 = 4 << 20;
-/// The same on a device of its own, if it has room for as many: a volume that is closed flushes
-/// all of them, and slow homes take a minute or two for that.
+/// The same on a device of its own, if it has room for as many: closing a volume flushes all of
+/// them, which takes a minute or two on slow homes.
 const ASIDE_SIZE_BYTES: u64 = 64 << 20;
-/// Thresholds in pages if nothing else is known: those of the Mtron in STABLEBUFFER 3.2.
+/// Default thresholds in pages: those of the Mtron in STABLEBUFFER 3.2.
 const THRESHOLDS: [f64; 3] = [8.0, 12.0, 16.0];
 
 const fn text(name: &'static str, default: &'static str, help: &'static str) -> Param {
@@ -152,43 +151,43 @@ pub const PARAMS: &[Param] = &[
     },
 ];
 
-/// When a write is replied to.
+/// Time at which a write is replied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ack {
-    /// Its slot was written with FUA.
+    /// After its slot was written with FUA.
     Fua,
-    /// Its slot was written, and a flush that came after.
+    /// After its slot was written, and a flush behind that.
     Flush,
-    /// Its slot was written.
+    /// After its slot was written.
     Written,
 }
 
-/// What the parameters say.
+/// Settings of the layer, from its parameters.
 #[derive(Clone, Debug)]
 pub struct BufferSettings {
     /// Bytes of a page.
     pub page_bytes: u32,
-    /// Slots.
+    /// Number of slots.
     pub slots: u32,
-    /// Whether the slots are as given, not what a default says.
+    /// True if the number of slots is given, not a default.
     pub is_size_given: bool,
-    /// Where a slot's header is.
+    /// Place of a slot's headers.
     pub layout: HeaderPlace,
-    /// Where a second device begins, on which the slots lie; none if there is none.
+    /// First byte of a second device, on which the slots lie; none if there is no such device.
     pub staging: Option<u64>,
-    /// Patterns are kept up with each page.
+    /// True if patterns are kept up with each page.
     pub is_incremental: bool,
-    /// Instances are flushed before there is need.
+    /// True if instances are flushed before there is need.
     pub is_proactive: bool,
-    /// When a write is replied to.
+    /// Time at which a write is replied to.
     pub ack: Ack,
-    /// Pages to be flushed are read from their slots.
+    /// True if pages to be flushed are read from their slots.
     pub rereads: bool,
-    /// Commands of a flush that are under way at a time.
+    /// Most commands of a flush under way.
     pub outstanding: u32,
-    /// Bytes of a sequential run from which on it goes past the buffer.
+    /// Bytes of a sequential run from which on it bypasses the buffer; none for no such length.
     pub sequential_bytes: Option<u64>,
-    /// What is known of the patterns.
+    /// Facts of the patterns.
     pub tuning: Tuning,
 }
 
@@ -196,7 +195,7 @@ fn refused(reason: String) -> LayerError {
     LayerError::Refused { layer: NAME, reason }
 }
 
-/// Bytes, as given or as known.
+/// Gives a number of bytes, as given or as known.
 fn bytes(args: &Args, name: &'static str, known: Option<u64>) -> Result<Option<u64>, LayerError> {
     let given = args.text(name);
     if given == "auto" {
@@ -208,7 +207,7 @@ fn bytes(args: &Args, name: &'static str, known: Option<u64>) -> Result<Option<u
     })
 }
 
-/// A number above 0, as given or as known.
+/// Gives a number above 0, as given or as known.
 fn number(args: &Args, name: &'static str, known: Option<f64>) -> Result<Option<f64>, LayerError> {
     let given = args.text(name);
     if given == "auto" {
@@ -221,10 +220,10 @@ fn number(args: &Args, name: &'static str, known: Option<f64>) -> Result<Option<
 }
 
 impl BufferSettings {
-    /// What the parameters say over a device of these limits.
+    /// Reads the settings from the parameters, for a device of these limits.
     ///
     /// # Errors
-    /// [`LayerError::Refused`] for what does not go together or with the device.
+    /// [`LayerError::Refused`] if parameters exclude each other, or do not fit the device.
     pub fn new(making: &Making<'_>, limits: Limits) -> Result<Self, LayerError> {
         let Making { args, facts, .. } = making;
         let page_bytes = args.integer("page") as u32;
@@ -308,7 +307,7 @@ impl BufferSettings {
         })
     }
 
-    /// Where everything lies below.
+    /// Gives the places of all structures below.
     ///
     /// # Errors
     /// [`LayerError::TooSmall`].
@@ -328,7 +327,7 @@ impl BufferSettings {
             number(args, "t_partitioned", us(|times| times.partitioned_ns))?,
             number(args, "t_focused", us(|times| times.focused_ns))?,
         ];
-        // If no time is known all are equal, and the length of an instance decides alone.
+        // If no time is known all are equal, and only the length of an instance decides.
         let slowest = times.iter().flatten().copied().fold(None, |slowest: Option<f64>, time| {
             Some(slowest.map_or(time, |other| other.max(time)))
         });
@@ -336,7 +335,7 @@ impl BufferSettings {
         let known = |pick: fn(&crate::Thresholds) -> f64| facts.thresholds.as_ref().map(pick);
         let sequential = number(args, "theta_sequential", known(|least| least.sequential_pages))?
             .unwrap_or(THRESHOLDS[0]);
-        // In proportion to the times, unless told (STABLEBUFFER 3.2).
+        // In proportion to the times, unless given (STABLEBUFFER 3.2).
         let is_given = args.text("theta_sequential") != "auto";
         let of = |name, told: Option<f64>, x: usize| {
             let told = if is_given { None } else { told };

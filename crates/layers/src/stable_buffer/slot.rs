@@ -1,6 +1,7 @@
-//! What lies in a slot, byte by byte as `docs/formats/stable_buffer.md` draws it: a page, and a
-//! header in its first and in its last sector, so that one bad sector never takes the number of
-//! the page with it. The bytes of the page in whose place a header lies are kept beside the other.
+//! Content of a slot, byte by byte as `docs/formats/stable_buffer.md` draws it: a page, and a
+//! header in its first and in its last sector, so that one bad sector never takes the number of the
+//! page with it. The bytes of the page in whose place a header lies are kept beside the other
+//! header.
 
 use bytes::{Buf, BufMut, BytesMut};
 use twox_hash::XxHash3_64;
@@ -15,48 +16,48 @@ const VERSION: u16 = 3;
 pub const HEADER_BYTES: usize = 48;
 /// Bytes of a header that the checksum covers beside the page.
 const COVERED: usize = 40;
-/// Where a header's own checksum is, of what is covered but for itself.
+/// Place of a header's own checksum, which covers the same bytes except itself.
 const OWN: std::ops::Range<usize> = 12..16;
-/// Sequence numbers end here: no device lives to see it.
+/// Last sequence number: no device lives to reach it.
 pub const LAST_SEQUENCE: u64 = u64::MAX >> 1;
 
-/// What is written beside a page in its slot.
+/// Header of a page in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Of the volume.
+    /// Identity of the volume.
     pub identity: u64,
-    /// In which it lies.
+    /// Slot in which it lies.
     pub slot: u32,
-    /// Where the page belongs: its number on the device.
+    /// Number of the page on the device, which is its destination.
     pub page: u64,
-    /// Of two slots with the same page, the greater is the newer.
+    /// Sequence number: of two slots with the same page, the one with the greater number is newer.
     pub sequence: u64,
-    /// The page's bytes are not here: they were not what was written, and the page is bad until it
-    /// is written again.
+    /// True for a mark: the page's bytes are not here, as they had rotted, and the page is bad
+    /// until it is written again.
     pub is_mark: bool,
 }
 
-/// What a slot holds.
+/// Kind of content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing of this volume: it was never written, or wiped.
+    /// Nothing of this volume: the slot was never written, or wiped.
     Nothing,
-    /// Parts of what was written there at different times: a power cut tore a write.
+    /// Parts of writes from different times: a power cut tore a write.
     Torn,
     /// A page, and its checksum.
     Whole {
         header: Header,
         checksum: u64,
-        /// One of its headers is not what was written.
+        /// True if one of its headers is damaged.
         is_damaged: bool,
     },
-    /// A version of a page whose bytes cannot be read, or are not what was written.
+    /// A version of a page whose bytes cannot be read, or have rotted.
     Bad(Header),
-    /// Neither header can be read, or is what was written: it may have been that of any page.
+    /// Neither header is sound or can be read: they may have been those of any page.
     Unknown,
 }
 
-/// Which sectors of a slot could be read.
+/// Sectors of a slot that could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readable {
     pub first: bool,
@@ -71,15 +72,15 @@ impl Readable {
 /// One of the two headers of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Copy {
-    /// Zeros, or that of another volume.
+    /// Zeros, or the header of another volume.
     None,
     Sound(Header),
-    /// It cannot be read, or no volume wrote it.
+    /// The header cannot be read, or is of no volume.
     Damaged,
 }
 
 impl Header {
-    /// As it lies in a slot, with a page of this checksum.
+    /// Gives its bytes in a slot, with a page of this checksum.
     fn to_bytes(self, page_checksum: u64) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let mut to = &mut bytes[..];
@@ -115,14 +116,14 @@ impl Header {
             return Copy::None;
         }
         let (page, sequence, own_slot) = (from.get_u64_le(), from.get_u64_le(), from.get_u32_le());
-        // What lies in another slot than it was written to says that another write is missing.
+        // A header in another slot than its own tells that another write is missing.
         if own_slot != slot {
             return Copy::Damaged;
         }
         Copy::Sound(Self { identity, slot, page, sequence, is_mark: kind == 1 })
     }
 
-    /// Refuses what no volume writes.
+    /// Refuses a header that no volume writes.
     ///
     /// # Errors
     /// [`LayerError::Corrupt`].
@@ -137,7 +138,7 @@ impl Header {
     }
 }
 
-/// Of a header's own bytes, without those of its checksums; half of it is kept.
+/// Gives the checksum of a header's own bytes, without those of its checksums; half of it is kept.
 fn own_checksum(header: &[u8]) -> u32 {
     let mut bytes = [0; COVERED - 4];
     bytes[..OWN.start].copy_from_slice(&header[..OWN.start]);
@@ -145,7 +146,8 @@ fn own_checksum(header: &[u8]) -> u32 {
     XxHash3_64::oneshot(&bytes) as u32
 }
 
-/// Of a header and its page: that of the header's bytes and the page's checksum behind them.
+/// Gives the checksum of a header and its page: of the header's bytes and the page's checksum
+/// behind them.
 fn whole_checksum(seed: u64, header: &[u8], page_checksum: u64) -> u64 {
     let mut bytes = [0; COVERED + 8];
     bytes[..COVERED].copy_from_slice(&header[..COVERED]);
@@ -154,7 +156,7 @@ fn whole_checksum(seed: u64, header: &[u8], page_checksum: u64) -> u64 {
 }
 
 impl Geometry {
-    /// Bytes at the end of each page that whoever writes it leaves zero.
+    /// Gives the bytes at the end of each page that the host leaves zero.
     pub const fn reserved_bytes(&self) -> usize {
         match self.layout {
             HeaderPlace::Beside => 0,
@@ -162,14 +164,14 @@ impl Geometry {
         }
     }
 
-    /// The checksum of a page, as the header of its slot covers it.
+    /// Gives the checksum of a page, as the header of its slot covers it.
     pub fn page_checksum(&self, page: &Data) -> u64 {
         let covered = page.slice(0..self.page_bytes as usize - self.reserved_bytes());
         XxHash3_64::oneshot(&covered.joined().unwrap_or_default())
     }
 
-    /// What a slot is written with: headers and page, of this checksum, in one command. Absent
-    /// where the page is.
+    /// Gives the bytes of a slot: headers and page, of this checksum, in one command. Absent if the
+    /// page is.
     pub fn slot_data(&self, header: &Header, checksum: u64, page: &Data) -> Data {
         if page.is_absent() {
             return Data::Absent;
@@ -200,7 +202,7 @@ impl Geometry {
         }
     }
 
-    /// The page in what was read of a whole slot, as it was written.
+    /// Gives the page from the bytes of a whole slot.
     pub fn page_of(&self, slot: &Data) -> Data {
         if slot.is_absent() {
             return Data::Absent;
@@ -221,13 +223,13 @@ impl Geometry {
         }
     }
 
-    /// The sectors of a slot in which its headers are.
+    /// Gives the sectors of a slot in which its headers are.
     pub fn header_sectors(&self, slot: u32) -> [u64; 2] {
         let first = self.slot_offset(slot);
         [first, first + self.slot_bytes() - u64::from(self.sector_bytes)]
     }
 
-    /// What those sectors are written with where the page's bytes are not what was written.
+    /// Gives the content of those sectors where the page's bytes have rotted.
     pub fn mark_sectors(&self, header: &Header) -> [Vec<u8>; 2] {
         let header = Header { is_mark: true, ..*header }.to_bytes(0);
         let sector = vec![0; self.sector_bytes as usize];
@@ -238,7 +240,7 @@ impl Geometry {
         [first, last]
     }
 
-    /// What the bytes of a slot hold.
+    /// Finds out the content of a slot from its bytes.
     pub fn slot_content(
         &self,
         identity: u64,
@@ -254,7 +256,7 @@ impl Geometry {
         let last = copy(&bytes[bytes.len() - HEADER_BYTES..], readable.last);
         let (header, is_damaged) = match (first, last) {
             (Copy::Damaged, Copy::Damaged) => return Content::Unknown,
-            // What lacks a header was not durable, and is not completed by another write's.
+            // A slot that lacks a header was not durable, and another write does not complete it.
             (Copy::None, Copy::None | Copy::Damaged) | (Copy::Damaged, Copy::None) => {
                 return Content::Nothing;
             }
@@ -276,14 +278,14 @@ impl Geometry {
         if fit.contains(&true) {
             Content::Whole { header, checksum, is_damaged: fit.contains(&false) }
         } else if is_damaged {
-            // A power cut leaves no header that nobody wrote.
+            // A power cut leaves no header that was never written.
             Content::Bad(header)
         } else {
             Content::Torn
         }
     }
 
-    /// Puts the header of a whole slot into the places where it is not what was written.
+    /// Mends the headers of a whole slot that are damaged.
     pub fn mend(&self, header: &Header, checksum: u64, bytes: &mut [u8]) {
         let (header, last) = (header.to_bytes(checksum), bytes.len() - HEADER_BYTES);
         bytes[..HEADER_BYTES].copy_from_slice(&header);
@@ -302,7 +304,7 @@ mod tests {
         Limits { capacity_bytes: 1 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
     const HEADER: Header = Header { identity: 5, slot: 2, page: 3, sequence: 9, is_mark: false };
 
-    /// A geometry of each layout, a page, and its slot.
+    /// Gives a geometry of each layout, a page, and its slot.
     fn slots() -> impl Iterator<Item = (Geometry, Vec<u8>, u64, Vec<u8>)> {
         [HeaderPlace::Beside, HeaderPlace::Embedded].into_iter().map(|layout| {
             let geometry = Geometry::at_end(LIMITS, 4096, 16, layout).unwrap();

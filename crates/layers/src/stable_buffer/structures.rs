@@ -1,11 +1,11 @@
-//! What lies where.
+//! Structures of the layer, with their places.
 
 use super::settings::BufferSettings;
 use super::slot::HEADER_BYTES;
 use crate::structures::Region;
 use crate::{LayerError, Limits, Making};
 
-/// Its regions below.
+/// Gives its regions below.
 ///
 /// # Errors
 /// [`LayerError`] if it does not fit there.

@@ -1,98 +1,97 @@
-//! Which page is in which slot, and what each slot still holds on the media: the translation table,
-//! the bitmap and the free-slot pointer of STABLEBUFFER 2.2, and the versions that recovery would
-//! find.
+//! Table of the pages in the slots, and of the versions on the media: the translation table, the
+//! bitmap and the free-slot pointer of STABLEBUFFER 2.2, and the versions that recovery would find.
 //!
 //! A version is a page's content in a slot. It is on the media from the moment that it is sent
-//! until what overwrites its slot is durable, whether it is still needed or not: recovery finds it
-//! there and takes the newest version of each page. So the newest durable version of a page must
-//! not be overwritten while an older one is there, or the older one would come back. Such a slot is
-//! free and yet not to be taken.
+//! until a later write of its slot is durable, needed or not: recovery finds it there and takes the
+//! newest version of each page. So the newest durable version of a page must not be overwritten
+//! while an older one is there, or the older one would come back. Such a slot is free and yet must
+//! not be taken.
 
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use crate::memory::hash_map_bytes;
 
-/// No page, slot or version.
+/// Stand-in for no page, slot or version.
 pub const NONE: u32 = u32::MAX;
 
-/// What a slot is doing.
+/// State of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// What it holds is needed no more.
+    /// Its content is not needed any more.
     Free,
-    /// Taken, nothing sent yet.
+    /// It is taken, and nothing was sent yet.
     Reserved,
-    /// Being written.
+    /// It is being written.
     Writing,
-    /// Its write was replied to; a cut may still take it.
+    /// Its write was replied to; a power cut may still take it.
     Written,
-    /// On the media.
+    /// Its content is durable.
     Durable,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct TableSlot {
     state: State,
-    /// Which of its two versions is the one that it was written with last.
+    /// Index of the newer one of its two versions.
     now: u32,
-    /// It is being flushed to its destination.
+    /// True if it is being flushed to its destination.
     is_flushing: bool,
-    /// Its destination holds it durably.
+    /// True if its destination holds the page durably.
     is_flushed: bool,
-    /// Reads that are under way.
+    /// Number of reads under way.
     readers: u32,
 }
 
-/// What a slot holds on the media, or may hold. Each slot has two: what it was written with last,
-/// and what was there before that until it is durable.
+/// Content that a slot has on the media, or may have. Each slot has two: that of its last write,
+/// and the one before until the last write is durable.
 #[derive(Clone, Copy, Debug)]
 struct Version {
-    /// Its page; none if there is no such version.
+    /// Page of the version; none if there is no such version.
     page: u32,
     newer: u32,
     older: u32,
-    /// A newer one is durable.
+    /// True if a newer version is durable.
     is_superseded: bool,
 }
 
-/// A page that has a version in a slot, or something under way.
+/// A page that has a version in a slot, or a command under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Its number on the device: its first byte divided by the size of a page.
+    /// Number of the page on the device: its first byte divided by the size of a page.
     pub number: u64,
     newest: u32,
-    /// The slot from which it is read; none if its destination holds it.
+    /// Slot from which it is read; none if its destination holds it.
     pub slot: u32,
-    /// A write of it is under way: others wait.
+    /// True if a write of it is under way: others wait.
     pub is_locked: bool,
-    /// The pattern recognition knows it as one that can be flushed.
+    /// True if the pattern recognition knows it as a page that can be flushed.
     pub is_candidate: bool,
-    /// It was trimmed while it was in the buffer.
+    /// True if it was trimmed while it was in the buffer.
     pub is_trimmed: bool,
-    /// Writes that wait for it, for whoever keeps them.
+    /// First of the writes that wait for it, which the caller keeps.
     pub first_waiting: u32,
-    /// The last of them.
+    /// Last of these writes.
     pub last_waiting: u32,
 }
 
-/// All slots and the pages that have something to do with them.
+/// All slots, and the pages that have versions in them.
 #[derive(Debug)]
 pub struct Table {
     pages: Slab<Page>,
     by_number: FxHashMap<u64, u32>,
     slots: Vec<TableSlot>,
     versions: Vec<Version>,
-    /// A bit a slot: it may be taken.
+    /// One bit for each slot: it may be taken.
     takeable: Vec<u64>,
     takeable_slots: u32,
-    /// The free-slot pointer: where the search for the next one begins.
+    /// Free-slot pointer: the search for the next slot begins here.
     pointer: u32,
     used_slots: u32,
 }
 
 impl Table {
-    /// All slots are free and hold nothing.
+    /// Makes a table of free slots that hold nothing.
     pub fn new(slots: u32) -> Self {
         let slot = TableSlot {
             state: State::Free,
@@ -121,7 +120,7 @@ impl Table {
         }
     }
 
-    /// Most bytes that it takes. There are never more pages than versions.
+    /// Gives the most bytes that it takes. There are never more pages than versions.
     pub const fn bytes(slots: u32) -> u64 {
         let (slots, versions) = (slots as u64, 2 * slots as u64);
         hash_map_bytes(versions, size_of::<(u64, u32)>())
@@ -130,22 +129,22 @@ impl Table {
             + slots / 8
     }
 
-    /// Slots that are not free.
+    /// Gives the number of slots that are not free.
     pub const fn used_slots(&self) -> u32 {
         self.used_slots
     }
 
-    /// Slots in all.
+    /// Gives the number of all slots.
     pub fn len(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// The page of this number, if it has a version or something under way.
+    /// Finds the page of this number, if it has a version or a command under way.
     pub fn find(&self, number: u64) -> Option<u32> {
         self.by_number.get(&number).copied()
     }
 
-    /// The page of this number.
+    /// Finds the page of this number, or adds it.
     pub fn find_or_add(&mut self, number: u64) -> u32 {
         *self.by_number.entry(number).or_insert_with(|| {
             self.pages.insert(Page {
@@ -161,22 +160,22 @@ impl Table {
         })
     }
 
-    /// What is known of a page.
+    /// Gives the state of a page.
     pub fn page(&self, page: u32) -> &Page {
         &self.pages[page as usize]
     }
 
-    /// The same, to be changed.
+    /// Gives the state of a page, to be changed.
     pub fn page_mut(&mut self, page: u32) -> &mut Page {
         &mut self.pages[page as usize]
     }
 
-    /// All pages that have a version or something under way.
+    /// Gives all pages that have a version or a command under way.
     pub fn pages(&self) -> impl Iterator<Item = &Page> {
         self.pages.iter().map(|(_, page)| page)
     }
 
-    /// Pages that have a version or something under way.
+    /// Gives the number of pages that have a version or a command under way.
     pub fn page_count(&self) -> usize {
         self.pages.len()
     }
@@ -237,7 +236,7 @@ impl Table {
         self.freed(slot);
     }
 
-    /// A slot that was taken is sent the page's newest version.
+    /// Notes that a slot that was taken is sent the page's newest version.
     pub fn sent(&mut self, slot: u32, page: u32) {
         let entry = &mut self.slots[slot as usize];
         debug_assert_eq!(entry.state, State::Reserved);
@@ -258,7 +257,7 @@ impl Table {
         self.pages[page as usize].newest = version;
     }
 
-    /// The write of a slot was replied to: its page is read from there.
+    /// Notes that the write of a slot was replied to: its page is read from there.
     pub fn written(&mut self, slot: u32) {
         self.slots[slot as usize].state = State::Written;
         let page = self.versions[self.version_of(slot) as usize].page;
@@ -267,8 +266,8 @@ impl Table {
         page.is_trimmed = false;
     }
 
-    /// What a slot was written with is durable: what it held before is gone, and older versions of
-    /// its page are needed no more.
+    /// Notes that a slot's last write is durable: its earlier content is gone, and older versions
+    /// of its page are not needed any more.
     pub fn durable(&mut self, slot: u32) {
         debug_assert_eq!(self.slots[slot as usize].state, State::Written);
         self.slots[slot as usize].state = State::Durable;
@@ -282,12 +281,12 @@ impl Table {
         self.free_if_unneeded(slot);
     }
 
-    /// A slot is read, to be flushed to its destination.
+    /// Notes that a slot is read, to be flushed to its destination.
     pub fn flush_begins(&mut self, slot: u32) {
         self.slots[slot as usize].is_flushing = true;
     }
 
-    /// The destination holds durably what the slot does.
+    /// Notes that the destination holds the page of a slot durably.
     pub fn flushed(&mut self, slot: u32) {
         let entry = &mut self.slots[slot as usize];
         entry.is_flushing = false;
@@ -300,8 +299,8 @@ impl Table {
         self.free_if_unneeded(slot);
     }
 
-    /// A slot cannot be flushed: it stays in use until its page is written again. Whether nothing
-    /// newer of that page is in the buffer.
+    /// Notes that a slot cannot be flushed: it stays in use until its page is written again.
+    /// Returns true if no newer version of that page is in the buffer.
     pub fn flush_failed(&mut self, slot: u32) -> bool {
         self.slots[slot as usize].is_flushing = false;
         let page = self.versions[self.version_of(slot) as usize].page;
@@ -310,17 +309,17 @@ impl Table {
         is_newest
     }
 
-    /// The number of the page in a slot.
+    /// Gives the number of the page in a slot.
     pub fn number_in(&self, slot: u32) -> u64 {
         self.pages[self.versions[self.version_of(slot) as usize].page as usize].number
     }
 
-    /// A read of a slot is under way: it is not overwritten before it has ended.
+    /// Notes that a read of a slot is under way: it is not overwritten before it has ended.
     pub fn read_begins(&mut self, slot: u32) {
         self.slots[slot as usize].readers += 1;
     }
 
-    /// A read of a slot has ended.
+    /// Notes that a read of a slot has ended.
     pub fn read_ends(&mut self, slot: u32) {
         self.slots[slot as usize].readers -= 1;
         self.free_if_unneeded(slot);
@@ -330,8 +329,8 @@ impl Table {
         2 * slot + self.slots[slot as usize].now
     }
 
-    /// Whether it is what a free slot holds, which is not to be taken because an older version of
-    /// its page would come back.
+    /// Returns true if the version is in a free slot that must not be taken, because an older
+    /// version of its page would come back.
     fn holds_back(&self, version: u32) -> bool {
         let Version { older, is_superseded, .. } = self.versions[version as usize];
         let slot = version / 2;
@@ -341,7 +340,7 @@ impl Table {
             && !is_superseded
     }
 
-    /// A newer version than this one is durable.
+    /// Notes that a newer version than this one is durable.
     fn superseded(&mut self, version: u32) {
         let was_held_back = self.holds_back(version);
         self.versions[version as usize].is_superseded = true;
@@ -377,7 +376,7 @@ impl Table {
         }
     }
 
-    /// A version is on the media no more.
+    /// Removes a version that is not on the media any more.
     fn unlink(&mut self, version: u32) {
         let Version { page, newer, older, .. } = self.versions[version as usize];
         if page == NONE {

@@ -264,9 +264,9 @@ proptest! {
     }
 }
 
-/// Why Algorithm 1's iteration is not what the bound rests on: two hot logs that meet only over
-/// nearly idle ones pass space on so slowly that a round changes nothing to speak of, long before
-/// the division is right.
+/// Shows why the bound does not rest on Algorithm 1's iteration: two hot logs that meet only over
+/// nearly idle ones pass space on so slowly that a round changes next to nothing, long before the
+/// division is right.
 #[test]
 fn algorithm_1_as_printed_can_rest_too_early() {
     let sets =

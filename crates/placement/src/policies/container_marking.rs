@@ -8,7 +8,7 @@ use units::{Lpn, StreamId};
 
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "container_marking",
     aliases: &["cm"],
@@ -28,7 +28,7 @@ pub const INFO: Info = Info {
 /// with the wear levelling.
 pub const VICTIM: &str = "greedy";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 0;
 
 /// An update moves a page one marker up (hotter). A survivor moves one marker down with probability
@@ -48,7 +48,7 @@ pub struct ContainerMarking {
 }
 
 impl ContainerMarking {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.

@@ -6,7 +6,7 @@ use units::{Lpn, StreamId};
 
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "dac",
     aliases: &[],
@@ -39,7 +39,7 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "cost_benefit";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 4;
 
 const OLD: &str = "old";
@@ -63,7 +63,7 @@ pub struct Dac {
 }
 
 impl Dac {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.
@@ -144,8 +144,8 @@ mod tests {
     use super::{Dac, INFO};
     use crate::{Context, Device, Placement as _, Previous, Survivors};
 
-    /// Up at each update and down at each relocation in SepBIT's comparison; after the authors a
-    /// page that is young stays.
+    /// SepBIT's comparison moves pages up at each update and down at each relocation; in the
+    /// authors' DAC a young page stays.
     #[test]
     fn which_relocated_pages_sink() {
         for (spec, expected) in [

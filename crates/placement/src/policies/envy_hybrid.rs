@@ -5,7 +5,7 @@ use units::{Lpn, StreamId};
 
 use crate::{BuildError, Context, Device, Placement, Previous, Pull, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "envy_hybrid",
     aliases: &["envy"],
@@ -23,33 +23,34 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: FIFO within a partition.
 pub const VICTIM: &str = "lru";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 0;
 
 /// Erase blocks of a partition that must stay free of valid data, so that its cleaning always gains
 /// something.
 const SLACK_BLOCKS: u32 = 3;
 
-/// Cleanings of a partition, on average, that its cleaning frequency is measured over. A frequency
-/// over thousands of them is balanced before heat has been sorted, and pages stop moving; over one
-/// or two it is mostly chance.
+/// Average number of cleanings of a partition over which its cleaning frequency is measured. A
+/// frequency over thousands of them is balanced before pages have been sorted by heat, and pages
+/// stop moving; over one or two it is mostly chance.
 const CLEANINGS_REMEMBERED: f64 = 8.0;
 
 /// A partition keeps the number of erase blocks that it was given at first. When one of its erase
-/// blocks is cleaned, its product of cleaning frequency and cleaning cost u / (1 - u) is held
-/// against the average of all. Above it, the partition sheds survivors to neighbours whose product
-/// is lower: the last in the erase block (written last, so hottest) to the hotter side, partition
-/// i - 1, and the first to the colder side, i + 1. Below it, the partition pulls pages from
-/// neighbours whose product is higher: the hottest from the colder side, the coldest from the
-/// hotter side. Both keep hot pages at the low partitions.
+/// blocks is cleaned, its product of cleaning frequency and cleaning cost u / (1 - u) is compared
+/// with the average of all. Above it, the partition sheds survivors to neighbours whose product is
+/// lower: the last in the erase block (written last, so hottest) to the hotter side, partition i -
+/// 1, and the first to the colder side, i + 1. Below it, the partition pulls pages from neighbours
+/// whose product is higher: the hottest from the colder side, the coldest from the hotter side.
+/// Both keep hot pages at the low partitions.
 ///
-/// So heat gathers in the low partitions, from whatever addresses pages had their first partition.
+/// So hot pages gather in the low partitions, whatever partition their addresses gave them at
+/// first.
 ///
-/// How many pages move at once, and over which time cleaning frequency is measured, is not in the
-/// published text. Here the share of survivors that are shed, or of what a victim leaves free that
-/// is filled with pulled pages, is the share by which the product is off the average. A neighbour
-/// that is nearly full takes none, where eNVy can run out of space. On a device with room for one
-/// partition alone nothing is left of all this but FIFO.
+/// The published text does not say how many pages move at once, nor over which time cleaning
+/// frequency is measured. Here the share of the survivors that are shed, or of the victim's freed
+/// space that is filled with pulled pages, is the relative deviation of the product from the
+/// average. A neighbour that is nearly full takes none, where eNVy can run out of space. On a
+/// device with room for only one partition, this is plain FIFO.
 #[derive(Debug)]
 pub struct EnvyHybrid {
     partitions: u32,
@@ -60,7 +61,7 @@ pub struct EnvyHybrid {
 }
 
 impl EnvyHybrid {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// [`BuildError::TooSmall`] if a partition would be left without spare erase blocks.
@@ -105,7 +106,7 @@ impl EnvyHybrid {
         }
     }
 
-    /// Pages that the partition can take in without losing its slack.
+    /// Number of pages that the partition can take in without losing its slack.
     fn room(&self, partition: usize, device: &Device) -> u32 {
         let limit = (self.quota - SLACK_BLOCKS) * device.geometry.pages_per_erase_block;
         limit.saturating_sub(device.streams[partition].valid_pages)
@@ -116,8 +117,9 @@ impl EnvyHybrid {
         all.sum::<f64>() / f64::from(self.partitions)
     }
 
-    /// The neighbours on the hotter and on the colder side, each with the share of what moves that
-    /// is its: more the further its product is below the own one, or above.
+    /// The neighbours on the hotter and on the colder side, each with its share of the pages that
+    /// move: the further its product is below the partition's own (or above, for pulls), the
+    /// larger.
     fn shares(&self, partition: usize, sheds: bool, device: &Device) -> [Option<(usize, f64)>; 2] {
         let own = self.product(partition, device);
         let neighbours = [
@@ -133,7 +135,7 @@ impl EnvyHybrid {
         off.map(|of_one| of_one.map(|(neighbour, off)| (neighbour, off / sum)))
     }
 
-    /// How many survivors go to the hotter and to the colder neighbour.
+    /// Number of survivors that go to the hotter and to the colder neighbour.
     fn shed(&self, partition: usize, survivors: usize, device: &Device) -> [usize; 2] {
         let (own, average) = (self.product(partition, device), self.average(device));
         if own <= average {
@@ -211,7 +213,7 @@ impl Placement for EnvyHybrid {
     }
 
     /// The partition itself once it has its share; before that, and after a transfer left another
-    /// one with more, the largest.
+    /// one with more, the largest one.
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         if device.stream(needy).erase_blocks >= self.quota {
             return needy.index();

@@ -6,7 +6,7 @@ use units::{Lpn, PageOp, StreamId};
 
 use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "fadac",
     aliases: &[],
@@ -22,26 +22,26 @@ pub const INFO: Info = Info {
     }],
 };
 
-/// Cost-Benefit by the age of the segment, which SepBIT's authors run all placements with; that of
-/// its authors is not known to us.
+/// Cost-Benefit by the age of the segment, which SepBIT's authors use for all placements; the
+/// victim policy of FADaC's authors is not known to us.
 pub const VICTIM: &str = "cost_benefit(age=closed)";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 4;
 
-/// From one class to the next.
+/// Ratio of the counters of a class to those of the next colder one.
 const FACTOR: u32 = 10;
 
-/// A page's counter grows by one with each write of the host and falls by one, to zero at the
-/// least, when the page is relocated. Its class is the number of times by which ten times a base
-/// has to be taken until the counter is not above it.
+/// A page's counter grows by one with each write of the host and falls by one, but not below zero,
+/// when the page is relocated. Its class is the number of times that a base has to be multiplied by
+/// ten until the counter is not above it.
 ///
-/// The text was not to be had; this is the reading of SepBIT's authors. Their base is the fading
-/// average that gives the policy its name: of the pages a request, over as many requests as there
-/// are valid pages. An FTL is asked for one page after the other, of which each is a request of its
-/// own. Then the average is one from the first write on, and so is the base here.
+/// The paper was not available; this follows SepBIT's authors. Their base is the fading average
+/// that gives the policy its name: the mean number of pages per request, over as many requests as
+/// there are valid pages. An FTL gets one page after the other, each of which is a request of its
+/// own. So the average is one from the first write on, and so is the base here.
 ///
-/// The authors keep counters in the spare area of the flash pages. Here: 4 bytes a page.
+/// The authors keep counters in the spare area of the flash pages. Here they take 4 bytes per page.
 #[derive(Debug)]
 pub struct Fadac {
     counters: Vec<u32>,
@@ -50,7 +50,7 @@ pub struct Fadac {
 }
 
 impl Fadac {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.

@@ -6,7 +6,7 @@ use units::{Lpn, StreamId};
 use super::separate::{self, Separate};
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "ffs",
     aliases: &[],
@@ -18,16 +18,16 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "cost_benefit";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 0;
 
-/// The placement of [`Separate`], whose authors take Greedy. The paper cleans by
-/// age x (1 - u) / 2u, with the age of an erase block since its last invalidation.
+/// The placement of [`Separate`], whose authors use Greedy. The FFS paper cleans by age x (1 - u) /
+/// 2u, with the age of an erase block since its last invalidation.
 #[derive(Debug)]
 pub struct Ffs(Separate);
 
 impl Ffs {
-    /// The policy; nothing can be wrong.
+    /// Makes the policy; this cannot fail.
     ///
     /// # Errors
     /// None.

@@ -1,11 +1,11 @@
-//! Placement with knowledge of the future: what an offline placement reaches at the same capacity.
+//! Placement with knowledge of the future: the result of an offline placement at the same capacity.
 
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, StreamId};
 
 use crate::{BuildError, Context, Device, Future, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "future_knowledge",
     aliases: &["offline"],
@@ -28,46 +28,46 @@ pub const INFO: Info = Info {
     ],
 };
 
-/// The victim policy that it is run with by default.
+/// The default victim policy.
 pub const VICTIM: &str = "greedy";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 4;
 
 /// Share of the spare erase blocks that may be open at once.
 const OPEN_SHARE: f64 = 0.4;
 
-/// Erase blocks that have to be open at once for any sorting by death.
+/// Least number of open erase blocks for any sorting by death.
 const LEAST_OPEN: u64 = 10;
 
-/// Levels at most, if their number is not asked for.
+/// Most levels, if their number is not given.
 const MOST_LEVELS: u64 = 4;
 
-/// Pages that die at about the same time lie together, so that their erase blocks empty by
-/// themselves. The time to come is cut into epochs on an absolute grid, in levels: the finest level
-/// has the next epochs, each coarser one reaches further. A page goes to the finest level that
-/// reaches its death; whatever is cleaned later is sorted into finer ones. What is never written
-/// again has a stream of its own.
+/// Pages that die at about the same time are written together, so that their erase blocks empty by
+/// themselves. The future is cut into epochs on an absolute grid, in levels: the finest level has
+/// the next epochs, each coarser one reaches further. A page goes to the finest level that reaches
+/// its death; pages cleaned later are sorted into finer ones. Pages that are never written again
+/// have a stream of their own.
 ///
-/// It is no optimum: to place with full knowledge so that least is written is a packing problem.
-/// It is a placement that exists, so what it writes is an upper limit of the minimum.
+/// It is not optimal: the placement with the fewest writes under full knowledge is a packing
+/// problem. But it is a possible placement, so its writes are an upper bound of the minimum.
 #[derive(Debug)]
 pub struct FutureKnowledge {
     future: Future,
-    /// Pages that the host has written so far.
+    /// Number of pages that the host has written so far.
     written: usize,
     dies_at: Vec<u32>,
     epochs: u64,
-    /// Host page writes that an epoch of each level spans, the finest first.
+    /// Length of an epoch of each level in host page writes, the finest first.
     spans: Vec<u64>,
 }
 
 impl FutureKnowledge {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// [`BuildError::NeedsFuture`] if the context does not know the future, and
-    /// [`BuildError::NoFuture`] if that cannot be read.
+    /// [`BuildError::NoFuture`] if it cannot be read.
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
         let find = context.future.ok_or(BuildError::NeedsFuture(INFO.name))?;
         let future = find().map_err(|error| BuildError::NoFuture(error.to_string()))?;
@@ -77,7 +77,8 @@ impl FutureKnowledge {
         let finest = ((spare * args.number("width")) as u64).max(1);
         let all = future.deaths().len() as u64;
         let (epochs, spans) = match args.integer("epochs") {
-            // Too little spare space to sort deaths by: what dies apart from what never does.
+            // Too little spare space to sort by death: only pages that die are kept apart from
+            // those that never do.
             0 if open < LEAST_OPEN => (1, vec![all.max(1)]),
             0 => levels(open, finest, all),
             epochs => (epochs, grown(epochs, finest, all)),
@@ -102,9 +103,9 @@ impl FutureKnowledge {
     }
 }
 
-/// Epochs a level and the spans of the levels, with at most `open` streams: epochs as short as
-/// `finest` or, where that takes too many streams, longer; and the fewest levels, as each costs a
-/// relocation of what is far away.
+/// Epochs per level and the spans of the levels, with at most `open` streams. Epochs are as short
+/// as `finest` or, where that takes too many streams, longer. There are as few levels as possible,
+/// as each costs a relocation of pages whose death is far away.
 fn levels(open: u64, mut finest: u64, all: u64) -> (u64, Vec<u64>) {
     loop {
         for count in 1..=MOST_LEVELS {
@@ -118,8 +119,8 @@ fn levels(open: u64, mut finest: u64, all: u64) -> (u64, Vec<u64>) {
     }
 }
 
-/// Spans from the finest on, each level's epoch as long as half of the level below reaches, until
-/// all of the run is reached.
+/// Spans from the finest on until the whole run is covered: an epoch of each level is half as long
+/// as the reach of the level below.
 fn grown(epochs: u64, finest: u64, all: u64) -> Vec<u64> {
     let mut spans = vec![finest];
     let mut last = finest;

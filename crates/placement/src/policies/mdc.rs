@@ -1,5 +1,5 @@
-//! MDC: the erase block whose cleaning cost declines least while it waits, and pages of about the
-//! same update frequency together.
+//! MDC: cleans the erase block whose cleaning cost declines least while it waits, and writes pages
+//! of about the same update frequency together.
 
 use registry::{Args, Info, Param, ParamKind};
 use units::{EraseBlockId, Lpn, StreamId};
@@ -7,7 +7,7 @@ use units::{EraseBlockId, Lpn, StreamId};
 use crate::tournament::{Tournament, Worth};
 use crate::{BuildError, Context, Death, Device, Place, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "mdc",
     aliases: &["min_decline"],
@@ -27,19 +27,19 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors, minimum declining cost.
 pub const VICTIM: &str = crate::victims::own::NAME;
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 0;
 
-/// Streams of each kind at most, if nothing else is asked for, and for how many spare erase blocks
-/// there is one.
+/// Most streams of each kind, if their number is not given; then the number of spare erase blocks
+/// per stream.
 const MOST_GROUPS: usize = 8;
 const SPARE_A_GROUP: usize = 16;
 
-/// Classes of ages, eight an octave.
+/// Number of classes of ages, eight per octave.
 const CLASSES: usize = 8 * 48;
 
-/// Means over the pages that were written to an erase block since it was opened, as sums, of the
-/// times of their last update and of the one before.
+/// Sums over the pages that were written to an erase block since it was opened, of the times of
+/// their last update and of the one before; the means follow from them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     last: f64,
@@ -56,12 +56,12 @@ impl Times {
     }
 }
 
-/// Which streams pages go to that come by with different ages: of each stream as many.
+/// Assignment of pages to streams by age, so that all streams get as many pages.
 #[derive(Debug)]
 struct Sorter {
     counts: Vec<u32>,
     seen: u32,
-    /// Pages after which the bounds are drawn again.
+    /// Number of pages after which the bounds are drawn again.
     window: u32,
     /// The stream of each class.
     groups: Vec<u8>,
@@ -85,8 +85,8 @@ impl Sorter {
         u32::from(self.groups[class])
     }
 
-    /// Cuts the classes into groups of the same number of pages. What was seen counts half from now
-    /// on.
+    /// Cuts the classes into groups of the same number of pages. Halves the weight of what was seen
+    /// so far.
     #[cold]
     fn draw(&mut self) {
         let all: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
@@ -104,26 +104,26 @@ impl Sorter {
 }
 
 /// With E the share of garbage and t2 the time of the penultimate update, the update frequency of
-/// an erase block is 2 / (now - t2), and cleaning it costs less the longer it waits by
-/// (1 - E) / E^2 x frequency. The victim is the one with the least. t2 is a mean over the pages of
-/// an erase block: a page that the host writes takes the mean time of last updates of the erase
-/// block in which its last version lay as that of its penultimate one, and survivors take both
-/// means along. So no time is kept for a page.
+/// an erase block is 2 / (now - t2), and the cost of cleaning it declines with waiting by (1 - E) /
+/// E^2 x frequency. The victim is the one with the least decline. t2 is a mean over the pages of an
+/// erase block: a page that the host writes gets as its penultimate time the mean time of last
+/// updates of the erase block in which its last version lay, and survivors take both means along.
+/// So no time is kept per page.
 ///
 /// The authors sort what they write by t2, in batches of 64 segments: the writes of the host in a
-/// buffer, and the survivors of 64 victims that are cleaned together. Here is no batch: pages are
-/// divided as they come, in as many streams as the spare space carries, such that each gets the
-/// same share of the recent ones; a batch that is sorted is cut into erase blocks just so. As in
-/// their simulator (github.com/luochen01/gc-simulator) relocated pages and those of the host are
-/// never in one erase block, and a page without a last version is as old as the clock.
+/// buffer, and the survivors of 64 victims that are cleaned together. There are no batches here:
+/// pages are divided as they come, into as many streams as the spare space allows, so that each
+/// gets the same share of the recent ones; a sorted batch is cut into erase blocks in the same way.
+/// As in their simulator (github.com/luochen01/gc-simulator) relocated pages and those of the host
+/// are never in one erase block, and a page without a last version is as old as the clock.
 ///
-/// State: 32 bytes an erase block.
+/// State: 32 bytes per erase block.
 #[derive(Debug)]
 pub struct Mdc {
     times: Vec<Times>,
     by_host: Sorter,
     relocated: Sorter,
-    /// The page that died last, and the mean time of last updates where it lay.
+    /// The page that died last, and the mean time of last updates of its erase block.
     died: (u32, f64),
     groups: u32,
     victims: Tournament,
@@ -131,7 +131,7 @@ pub struct Mdc {
 }
 
 impl Mdc {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.
@@ -283,8 +283,8 @@ mod tests {
         mdc.page_died(death, device);
     }
 
-    /// The time of the penultimate update is the mean one of the last where the page lay, and
-    /// survivors take both means along.
+    /// The time of the penultimate update is the mean time of the last updates where the page lay,
+    /// and survivors take both means along.
     #[test]
     fn times_go_along_with_pages() {
         let (mut mdc, mut device) = made();
@@ -302,7 +302,7 @@ mod tests {
         place(&mut mdc, &mut device, 2, 0, Some(1));
         place(&mut mdc, &mut device, 2, 9, Some(0));
         assert_eq!(mdc.times[2].means(), ((101.5 + 7.5) / 2.0, 7.5 / 2.0));
-        // What an erase block was before it was erased is forgotten.
+        // The times of an erase block before its erase are forgotten.
         device.clock = 300;
         open(&mut device, 1);
         place(&mut mdc, &mut device, 1, 900, None);
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Ages of very different numbers: each group gets as many pages.
+    /// Ages occur with very different frequencies, and each group still gets as many pages.
     #[test]
     fn groups_get_as_many_pages_each() {
         let mut sorter = Sorter::new(4, 1000);

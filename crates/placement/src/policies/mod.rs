@@ -1,4 +1,4 @@
-//! Placement policies: one file and one line each.
+//! Placement policies: one file and one line in the registry each.
 
 use registry::{Info, Spec, SpecError};
 
@@ -11,22 +11,22 @@ pub struct PlacementEntry {
     pub info: Info,
     /// The victim policy that its authors use: the default when none is asked for.
     pub victim: &'static str,
-    /// Most that it keeps in memory, in bytes a logical page, without its tables of erase blocks
-    /// and streams.
+    /// Most memory that it keeps, in bytes per logical page, without its tables of erase blocks and
+    /// streams.
     pub bytes_per_page: u32,
 }
 
-/// Something that works with any placement policy, compiled for each: how a simulator is chosen
-/// without a `dyn` call per page.
+/// Code that works with any placement policy, compiled for each: a simulator is chosen without a
+/// `dyn` call per page.
 pub trait PlacementVisitor {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Called with the policy that was asked for.
+    /// Called with the requested policy.
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output;
 }
 
-/// The placement policy that a spec names.
+/// Finds the placement policy that a spec names.
 ///
 /// # Errors
 /// [`SpecError`] for an unknown name.
@@ -67,7 +67,7 @@ macro_rules! placements {
     };
 }
 
-// The registry: one line a policy.
+// The registry: one line per policy.
 placements! {
     none::NoPlacement,
     separate::Separate,

@@ -5,7 +5,7 @@ use units::{Lpn, StreamId};
 
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "multi_queue",
     aliases: &["mq", "auto_stream"],
@@ -29,24 +29,24 @@ pub const INFO: Info = Info {
     ],
 };
 
-/// Cost-Benefit by the age of the segment, which SepBIT's authors run all placements with. An SSD
-/// with streams, for which AutoStream was made, cleans as it likes.
+/// Cost-Benefit by the age of the segment, which SepBIT's authors use for all placements.
+/// AutoStream was made for SSDs with streams, whose cleaning is unknown.
 pub const VICTIM: &str = "cost_benefit(age=closed)";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 4;
 
-/// A chunk that was written n times is in queue ln n, rounded down, and so are the pages of it that
-/// the host writes. Relocated pages go to a stream of their own, as streams of the host mean
-/// nothing to the cleaning of a drive.
+/// A chunk that was written n times is in queue ln n, rounded down, and so are its pages that the
+/// host writes. Relocated pages go to a stream of their own, as streams of the host mean nothing to
+/// the cleaning of a drive.
 ///
-/// The text was not to be had; this is the reading of SepBIT's authors. There a chunk that is not
-/// written for as long as the hottest one is on average falls by a queue. It is of no effect: a
-/// chunk is put in the queue of its count at its next write, before anything asks for its queue. So
-/// nothing is kept here that would only let it fall. Counts never fall either, and where all chunks
-/// are written often all are in the last queue.
+/// The paper was not available; this follows SepBIT's authors. There a chunk falls by a queue if it
+/// is not written for as long as the mean interval of the hottest one. That has no effect: a chunk
+/// is put in the queue of its count at its next write, before anything asks for its queue. So the
+/// state needed for that is left out here. Counts never fall either, and where all chunks are
+/// written often all are in the last queue.
 ///
-/// State: 4 bytes a chunk.
+/// State: 4 bytes per chunk.
 #[derive(Debug)]
 pub struct MultiQueue {
     writes: Vec<u32>,
@@ -56,7 +56,7 @@ pub struct MultiQueue {
 }
 
 impl MultiQueue {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.

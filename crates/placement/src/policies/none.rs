@@ -5,7 +5,7 @@ use units::{Lpn, StreamId};
 
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "none",
     aliases: &["single"],
@@ -17,7 +17,7 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "greedy";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 0;
 
 /// One stream.
@@ -25,7 +25,7 @@ pub const BYTES_PER_PAGE: u32 = 0;
 pub struct NoPlacement;
 
 impl NoPlacement {
-    /// The policy; nothing can be wrong.
+    /// Makes the policy; this cannot fail.
     ///
     /// # Errors
     /// None.

@@ -5,7 +5,7 @@ use units::{Lpn, StreamId};
 
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "separate",
     aliases: &["host_relocated", "sep_gc"],
@@ -17,7 +17,7 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "greedy";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 0;
 
 const HOST: StreamId = StreamId(0);
@@ -28,7 +28,7 @@ const RELOCATED: StreamId = StreamId(1);
 pub struct Separate;
 
 impl Separate {
-    /// The policy; nothing can be wrong.
+    /// Makes the policy; this cannot fail.
     ///
     /// # Errors
     /// None.

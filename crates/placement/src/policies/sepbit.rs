@@ -5,7 +5,7 @@ use units::{Lpn, StreamId};
 
 use crate::{BuildError, Context, Device, Placement, Previous, Pull, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "sepbit",
     aliases: &["sep_bit"],
@@ -18,16 +18,16 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: Cost-Benefit by the age of the segment.
 pub const VICTIM: &str = "cost_benefit(age=closed)";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 4;
 
 /// Class 1 of the paper: host writes whose last version lived for a short time.
 const SHORT_LIVED: StreamId = StreamId(0);
 /// Class 2: the other host writes.
 const LONG_LIVED: StreamId = StreamId(1);
-/// Class 3: what is relocated from class 1.
+/// Class 3: pages relocated from class 1.
 const FROM_SHORT_LIVED: StreamId = StreamId(2);
-/// Class 4, followed by 5 and 6: what else is relocated, by age.
+/// Class 4, followed by 5 and 6: other relocated pages, by age.
 const RELOCATED: u32 = 3;
 
 /// Ages at which the next of the last three classes begins, in mean lives of class 1's segments.
@@ -36,30 +36,30 @@ const AGES: [u64; 2] = [4, 16];
 /// Classes of the paper.
 const CLASSES: usize = 6;
 
-/// Segments of class 1 over which their mean life is taken.
+/// Number of segments of class 1 over which their mean life is taken.
 const SEGMENTS: u64 = 16;
 
 /// Lives and ages are counted in host page writes. The threshold is the mean life of the last
-/// sixteen erase blocks of class 1 that were cleaned, and infinite until sixteen were; what is
-/// written for the first time has no last version, and counts as long-lived.
+/// sixteen erase blocks of class 1 that were cleaned, and infinite until then. Pages written for
+/// the first time have no last version, and count as long-lived.
 ///
-/// The time of the last host write is kept for each page, 4 bytes; the authors keep it beside the
-/// data and for class 1 in a queue in memory, which is smaller and decides the same. They clean
-/// when a share of the space is garbage, where the device here is cleaned when it is full. Where
-/// there is no room for six streams the last classes are one.
+/// The time of the last host write is kept for each page, 4 bytes. The authors keep it beside the
+/// data, and for class 1 in a queue in memory, which is smaller and leads to the same decisions.
+/// They clean when a share of the space is garbage, whereas the device here cleans when it is full.
+/// Where there is no room for six streams the last classes are joined.
 #[derive(Debug)]
 pub struct SepBit {
     written_at: Vec<u32>,
-    /// The mean life of segments of class 1; none is infinite.
+    /// The mean life of segments of class 1; `None` is infinite.
     threshold: Option<u64>,
     lives: u64,
     segments: u64,
-    /// Streams that there is room for.
+    /// Number of streams that there is room for.
     classes: usize,
 }
 
 impl SepBit {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.
@@ -75,7 +75,7 @@ impl SepBit {
 }
 
 impl SepBit {
-    /// The stream of a class, which is one with others if there is no room.
+    /// The stream of a class, which it shares with others if there is no room.
     #[inline]
     fn stream(&self, class: StreamId) -> StreamId {
         StreamId(class.0.min(self.classes as u32 - 1))
@@ -85,7 +85,7 @@ impl SepBit {
 impl Placement for SepBit {
     const PER_STREAM: bool = false;
     const USES_PREVIOUS: bool = true;
-    /// It takes nothing along, and hears so of victims without survivors.
+    /// It pulls nothing: this only makes the FTL report victims without survivors.
     const PULLS: bool = true;
 
     fn streams(&self) -> usize {

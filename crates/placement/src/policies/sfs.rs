@@ -7,7 +7,7 @@ use units::{EraseBlockId, Lpn, PageOp, StreamId};
 use crate::tournament::{Tournament, Worth};
 use crate::{BuildError, Context, Death, Device, Place, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "sfs",
     aliases: &[],
@@ -25,28 +25,29 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors, cost-hotness.
 pub const VICTIM: &str = crate::victims::own::NAME;
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 8;
 
-/// Rounds of a clustering at most ("three times at most").
+/// Most rounds of a clustering ("three times at most").
 const ROUNDS: usize = 3;
 
-/// A share of the erase blocks: centres move after as many writes of the host at the earliest.
+/// Centres move at the earliest when the host has written one part in this many of the erase
+/// blocks since their last move.
 const PART: u64 = 16;
 
-/// Ticks while every page is written once: the number of the tick fits into 32 bits until pages
+/// Ticks in which every page is written once: the number of the tick fits into 32 bits until pages
 /// have been written 2^14 times.
 const TICKS: u32 = 1 << 18;
 
-/// What is known of a page. No writes: no policy has seen it placed.
+/// Record of a page. If it has no writes, the policy did not see it placed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
     writes: u32,
-    /// The tick of the last of them.
+    /// Tick of the last write.
     at: u32,
 }
 
-/// The sums over the valid pages of an erase block.
+/// Sums over the valid pages of an erase block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     writes: u64,
@@ -59,8 +60,8 @@ struct Sums {
 /// k-means clustering of the erase blocks by hotness, which goes on from the last ones. A victim
 /// has the greatest (1 - u) / (2 u h), with u the share of valid pages and h the hotness.
 ///
-/// After the authors' text and its reading by SepBIT's authors (github.com/fallfish/sepbit,
-/// `trace_replay`: `SFS.java`, `CostHotness.java`). What is otherwise here, and why:
+/// After the authors' text and the implementation by SepBIT's authors (github.com/fallfish/sepbit,
+/// `trace_replay`: `SFS.java`, `CostHotness.java`). Differences, with reasons:
 ///
 /// - The authors hold back writes and survivors in memory until a group fills a segment. A flash
 ///   device may not wait; each group has an erase block open.
@@ -73,7 +74,7 @@ struct Sums {
 ///   sixteenth of the erase blocks were written since they were moved last: all erase blocks are
 ///   looked at. The less often, the fewer relocations (docs/placement.md has both).
 ///
-/// State: 8 bytes a page.
+/// State: 8 bytes per page.
 #[derive(Debug)]
 pub struct Sfs {
     pages: Vec<Page>,
@@ -83,18 +84,18 @@ pub struct Sfs {
     hotness: Vec<f64>,
     /// The erase block that was written last, by group.
     open: Vec<u32>,
-    /// Host page writes a tick.
+    /// Host page writes per tick.
     tick: u64,
-    /// The clock at which they may be moved again.
+    /// The clock at which the centres may be moved again.
     next_move: u64,
     victims: Tournament,
-    /// The most valid pages of a victim that has enough garbage.
+    /// Most valid pages of a victim that has enough garbage.
     floor: u32,
     left_out: usize,
 }
 
 impl Sfs {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.
@@ -117,7 +118,8 @@ impl Sfs {
         })
     }
 
-    /// Writes over age, a tick. A page that was written in this tick is half a tick old.
+    /// Hotness of a page: writes over age in ticks. A page that was written in this tick is half a
+    /// tick old.
     fn hotness(&self, lpn: u32, device: &Device) -> f64 {
         let page = self.pages[lpn as usize];
         if page.writes == 0 {
@@ -129,14 +131,14 @@ impl Sfs {
 
     /// The group whose centre is nearest.
     fn group(&self, hotness: f64) -> StreamId {
-        // The centres are sorted: the first that is nearer than the next, colder one.
+        // The centres are sorted: the first one that is nearer than the next, colder one.
         let pairs = self.centres.windows(2);
         let is_nearer = |pair: &[f64]| hotness - pair[1] >= pair[0] - hotness;
         let group = pairs.take_while(|pair| !is_nearer(pair)).count();
         StreamId(group as u32)
     }
 
-    /// Garbage over cost and hotness; less than nothing below the floor, by garbage alone.
+    /// Garbage over cost and hotness; negative below the floor, then by garbage alone.
     fn worth(&self, block: EraseBlockId, device: &Device) -> Worth {
         let (valid, sums) = (device.block(block).valid, self.sums[block.index()]);
         if valid == 0 {
@@ -247,7 +249,7 @@ impl Placement for Sfs {
             Some(from) => self.forget(page, from),
             None => page.at = (device.clock / self.tick) as u32,
         }
-        // A page that nobody saw placed was written once, long ago.
+        // A page that the policy did not see placed counts as written once, long ago.
         if place.from.is_none() || page.writes == 0 {
             page.writes = page.writes.saturating_add(1);
         }
@@ -349,7 +351,7 @@ mod tests {
         assert_eq!(groups, [0, 0, 1, 1, 2, 2, 0]);
     }
 
-    /// Erase blocks of two kinds: two groups of three come to lie at their means.
+    /// Erase blocks of two kinds: two of three groups move to their means.
     #[test]
     fn centres_move_to_the_clusters_of_erase_blocks() {
         let (mut sfs, mut device) = made("sfs(groups=2)");
@@ -368,8 +370,8 @@ mod tests {
         assert!(sfs.centres[0] > 0.01 && sfs.centres[1] < 1e-5, "{:?}", sfs.centres);
     }
 
-    /// Equal garbage: the colder is the victim. Less than the spare share is not enough, however
-    /// cold the rest is.
+    /// At equal garbage, the colder is the victim. Less garbage than the spare share is not enough,
+    /// however cold the rest is.
     #[test]
     fn victims_are_cold_and_have_garbage() {
         let (mut sfs, mut device) = made("sfs");

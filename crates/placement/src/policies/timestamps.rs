@@ -1,5 +1,5 @@
-//! Timestamps: groups by the mean interval of the last few writes of a page, with the host's writes
-//! apart from what is relocated.
+//! Timestamps: groups by the mean interval of the last few writes of a page, with host writes apart
+//! from relocated pages.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -8,7 +8,7 @@ use units::{Lpn, PageOp, StreamId};
 
 use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "timestamps",
     aliases: &["tt"],
@@ -28,29 +28,29 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "greedy";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 12;
 
-/// Times that are kept of a page: the authors' list of four is cut as soon as it is full.
+/// Number of times kept per page: the authors' list of four is cut as soon as it is full.
 const TIMES: usize = 3;
 
-/// Pages drawn when the groups are divided.
+/// Number of pages drawn when the groups are divided.
 const DRAWN: u32 = 10_000;
 
-/// Erase blocks that the host fills until the groups are divided again.
+/// Number of erase blocks that the host fills until the groups are divided again.
 const BLOCKS: u64 = 10;
 
-/// The interval of a page is the time since the oldest of its last three writes, over how many
-/// times are kept: its mean interval, with that since the last write as one of them, so that it
-/// grows while the page is not written. From 10,000 pages that are drawn the limits follow at which
-/// each group has as many pages. A page that the host writes goes to the stream of its group, as
-/// does one that is relocated, with a stream of its own for each; both before the write is noted. A
-/// page without a time goes to the group in the middle.
+/// The interval of a page is the time since the oldest of its last three writes, over the number of
+/// times kept: its mean interval, including the time since the last write, so that it grows while
+/// the page is not written. The limits of the groups follow from 10,000 pages drawn at random, so
+/// that each group has as many pages. A page that the host writes goes to the stream of its group,
+/// and so does one that is relocated; each group has a stream for either. The group is determined
+/// before the write is recorded. A page without a time goes to the group in the middle.
 ///
 /// After the code of its authors, which two papers use: SSD-iq (Haas, Lee, Bonnet & Leis, PVLDB
-/// 2025) and "How to Write to SSDs" (Lee, Ziegler & Leis, 2026). Their texts were not to be had,
-/// and so it is under the name of the code: whether it is all of what a paper calls 2R with
-/// timestamps is not known to us. What is otherwise here, and why:
+/// 2025) and "How to Write to SSDs" (Lee, Ziegler & Leis, 2026). Their texts were not available, so
+/// it has the name of the code: whether it is all of what a paper calls 2R with timestamps is not
+/// known to us. Differences, with reasons:
 ///
 /// - With small erase blocks, the groups are divided once for as many writes of the host as pages
 ///   are drawn, not for each ten erase blocks: else the draws would take longer than the writes.
@@ -58,10 +58,10 @@ const BLOCKS: u64 = 10;
 ///   takes Greedy's of the same group.
 /// - Where there is no room for all groups there are fewer.
 ///
-/// State: 12 bytes a page.
+/// State: 12 bytes per page.
 #[derive(Debug)]
 pub struct Timestamps {
-    /// The clock at the last writes, the last one first; 0 for none.
+    /// The clock at the last writes, the newest first; 0 for none.
     times: Vec<[u32; TIMES]>,
     /// Intervals at which the next group begins, ascending.
     limits: Vec<f32>,
@@ -74,7 +74,7 @@ pub struct Timestamps {
 }
 
 impl Timestamps {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.
@@ -98,7 +98,7 @@ impl Timestamps {
         })
     }
 
-    /// Mean interval of a page, in host page writes; none if it has no time.
+    /// Mean interval of a page, in host page writes; `None` if it has no time.
     #[inline]
     fn interval(&self, lpn: u32, now: u32) -> Option<f32> {
         let times = self.times[lpn as usize];

@@ -6,7 +6,7 @@ use units::{Lpn, PageOp, StreamId};
 
 use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "warcip",
     aliases: &[],
@@ -22,19 +22,19 @@ pub const INFO: Info = Info {
     }],
 };
 
-/// Cost-Benefit by the age of the segment, which SepBIT's authors run all placements with; that of
-/// its authors is not known to us.
+/// Cost-Benefit by the age of the segment, which SepBIT's authors use for all placements; the
+/// victim policy of WARCIP's authors is not known to us.
 pub const VICTIM: &str = "cost_benefit(age=closed)";
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 8;
 
-/// Erase blocks that the host fills from one look whether to split or merge to the next.
+/// Number of erase blocks that the host fills between two checks for splits and merges.
 const PERIOD: u32 = 256;
 
 const RELOCATED: StreamId = StreamId(0);
 
-/// What is known of a page: the clock of its last write, and its age when it was relocated since.
+/// Record of a page: the clock of its last write, and its age at its relocation since, if any.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
     written_at: u32,
@@ -45,32 +45,32 @@ struct Page {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cluster {
     stream: StreamId,
-    /// Their mean interval, of those in the open erase block, in host page writes.
+    /// Mean interval of its pages in the open erase block, in host page writes.
     centre: f64,
-    /// Pages in the open erase block.
+    /// Number of its pages in the open erase block.
     pages: u32,
-    /// Pages in this period.
+    /// Number of page writes in this period.
     writes: u32,
 }
 
-/// The interval of a page is the time since its last write; if it was relocated since, its age then
-/// is added, so that it counts as colder than it seems ("penalty"). It goes to the cluster with the
-/// nearest centre, whose centre moves: it is the mean interval of the pages in the cluster's open
-/// erase block. Relocated pages go to one stream.
+/// The interval of a page is the time since its last write; if it was relocated since, its age at
+/// that time is added, so that it counts as colder than it seems ("penalty"). The page goes to the
+/// cluster with the nearest centre, and that centre moves: it is the mean interval of the pages in
+/// the cluster's open erase block. Relocated pages go to one stream.
 ///
 /// Whenever the host has filled 256 erase blocks, a cluster that took more than half of the writes
 /// is split, if there is a stream left: a new one is put in the middle between it and the one
-/// before. Otherwise the first that filled not even one erase block is merged with its neighbours
-/// when its open erase block is full.
+/// before. Otherwise the first cluster that filled less than one erase block is merged with its
+/// neighbours when its open erase block is full.
 ///
-/// The text was not to be had; this is the reading of SepBIT's authors, whose order of clusters,
-/// numbers and rules these are. A page without a last version has the interval 0 there and here.
+/// The paper was not available; this follows SepBIT's authors in the order of clusters, the numbers
+/// and the rules. A page without a last version has the interval 0 there and here.
 ///
-/// State: 8 bytes a page.
+/// State: 8 bytes per page.
 #[derive(Debug)]
 pub struct Warcip {
     pages: Vec<Page>,
-    /// In their order: a new one is put before the one that is split.
+    /// Clusters in order: a new one is put before the one that is split.
     clusters: Vec<Cluster>,
     unused: Vec<StreamId>,
     streams: usize,
@@ -81,7 +81,7 @@ pub struct Warcip {
 }
 
 impl Warcip {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.
@@ -102,7 +102,7 @@ impl Warcip {
         })
     }
 
-    /// Adds a page to the cluster whose centre is nearest, the last of them among equals.
+    /// Adds a page to the cluster whose centre is nearest, the last one among equals.
     fn add(&mut self, interval: f64) -> StreamId {
         let distance = |cluster: &Cluster| (cluster.centre - interval).abs();
         let all = self.clusters.iter().enumerate().rev();
@@ -122,7 +122,7 @@ impl Warcip {
         stream
     }
 
-    /// The open erase block of a cluster is full.
+    /// Records that the open erase block of a cluster is full.
     fn fill(&mut self, number: usize) {
         if self.to_merge == Some(self.clusters[number].stream) {
             self.to_merge = None;
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(warcip.clusters[3].centre, 4800.0, "a new erase block is opened");
     }
 
-    /// In the first period one cluster gets all: it cannot be split, so that one without writes is
-    /// to be merged. When that is full its stream is free, and the next period splits with it.
+    /// In the first period one cluster gets all writes: it cannot be split, so one without writes
+    /// is to be merged. When that is full its stream is free, and the next period splits with it.
     #[test]
     fn clusters_are_merged_and_split() {
         let (mut warcip, _) = made();

@@ -10,7 +10,7 @@ use crate::Device;
 const INVALIDATED: &str = "invalidated";
 const CLOSED: &str = "closed";
 
-/// Since when an erase block ages.
+/// Parameter for the start of an erase block's age.
 pub(super) const fn age_param(default: &'static str) -> Param {
     Param {
         name: "age",

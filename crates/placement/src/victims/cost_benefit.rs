@@ -6,7 +6,7 @@ use units::EraseBlockId;
 use super::aged::{Aged, age_param};
 use crate::{Context, Device, Victim};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "cost_benefit",
     aliases: &["cost_based", "ffs"],
@@ -17,10 +17,10 @@ pub const INFO: Info = Info {
     params: &[age_param("invalidated")],
 };
 
-/// Cleaning costs reading and writing the valid share, 2u, and gains the invalid one for as long as
-/// it is likely to stay free. How likely is judged by the age: since the last invalidation, as FFS
-/// has it, or since the erase block was filled, as LFS's successors have it. An erase block whose
-/// last page died just now is young by the first and may be old by the second.
+/// Cleaning costs reading and writing the valid share, 2u, and gains the invalid share for as long
+/// as it is likely to stay free. That time is estimated by the age: since the last invalidation, as
+/// in FFS, or since the erase block was filled, as in LFS's successors. An erase block whose last
+/// page died just now is young by the first and may be old by the second.
 #[derive(Debug)]
 pub struct CostBenefit(Aged);
 

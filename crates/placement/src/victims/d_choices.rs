@@ -8,7 +8,7 @@ use units::EraseBlockId;
 use super::pool::Pool;
 use crate::{Context, Device, Victim};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "d_choices",
     aliases: &["dchoices"],
@@ -22,8 +22,8 @@ pub const INFO: Info = Info {
     }],
 };
 
-/// Draws are independent and with replacement, as in the mean-field model; among equals the first
-/// drawn.
+/// Draws are independent and with replacement, as in the mean-field model; among equals, the first
+/// drawn wins.
 #[derive(Debug)]
 pub struct DChoices {
     pool: Pool,

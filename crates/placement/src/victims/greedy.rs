@@ -6,7 +6,7 @@ use units::lists::{Lists, NONE};
 
 use crate::{Context, Device, Victim};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "greedy",
     aliases: &[],
@@ -24,11 +24,11 @@ const OPEN: u16 = u16::MAX;
 /// Closed erase blocks with few valid pages, in one list for each count and domain; the others are
 /// only marked as closed.
 ///
-/// The victim always comes from the low end, so that a block far from it need not be moved from
-/// list to list at each of its invalidations: only blocks at or below a threshold are listed. When
-/// no block is listed any more the threshold is set anew from a scan of all blocks, and when many
-/// are, it is lowered; both are rare. The choice is exact at all times. Among equals it takes the
-/// one that was listed with this count first.
+/// The victim always comes from the low end, so a block far from it need not be moved from list to
+/// list at each of its invalidations: only blocks at or below a threshold are listed. When no block
+/// is listed any more the threshold is set anew by a scan of all blocks, and when many are, it is
+/// lowered; both are rare. The choice is exact at all times. Among equals it takes the one that was
+/// listed with this count first.
 #[derive(Debug)]
 pub struct Greedy {
     by_valid: Lists,
@@ -44,7 +44,7 @@ pub struct Greedy {
 struct Domain {
     /// Greatest count of valid pages that is listed.
     threshold: u32,
-    /// No listed block has fewer valid pages.
+    /// Lower bound of the valid pages of the listed blocks.
     least: u32,
     listed: u32,
     closed: u32,
@@ -88,7 +88,7 @@ impl Greedy {
     }
 
     /// Lists the closed blocks of the domain with the fewest valid pages, all of a count or none,
-    /// until half the share of `MOST_LISTED` is reached. Were fewer listed, the next scan would
+    /// until half the share of `MOST_LISTED` is reached. If fewer were listed, the next scan would
     /// soon be due.
     #[cold]
     fn scan(&mut self, domain: usize, device: &Device) {

@@ -6,7 +6,7 @@ use units::EraseBlockId;
 use super::aged::{Aged, age_param};
 use crate::{Context, Device, Victim};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "lfs_cost_benefit",
     aliases: &["lfs"],

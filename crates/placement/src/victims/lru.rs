@@ -6,7 +6,7 @@ use units::lists::Lists;
 
 use crate::{Context, Device, Victim};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "lru",
     aliases: &["fifo"],
@@ -15,7 +15,7 @@ pub const INFO: Info = Info {
     params: &[],
 };
 
-/// The oldest closed erase block of a domain, in the order of closing.
+/// Closed erase blocks of each domain in the order of closing; the oldest is the victim.
 #[derive(Debug)]
 pub struct Lru {
     queues: Lists,

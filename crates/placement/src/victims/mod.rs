@@ -1,4 +1,4 @@
-//! Victim policies: one file and one line each.
+//! Victim policies: one file and one line in the registry each.
 
 mod aged;
 pub mod own;
@@ -9,9 +9,9 @@ use units::EraseBlockId;
 
 use crate::{BuildError, Context, Device, Victim};
 
-/// Makes the list of all victim policies and the type that is any one of them. Calls go through a
-/// `match` on the variant, which the branch predictor learns at once, so that an FTL is compiled
-/// once for each placement and not for each pair.
+/// Makes the list of all victim policies and an enum of them. Calls go through a `match` on the
+/// variant, which the branch predictor learns at once, so an FTL is compiled once for each
+/// placement and not for each pair.
 macro_rules! victims {
     ($($module:ident :: $Type:ident),+ $(,)?) => {
         $(pub mod $module;)+
@@ -24,11 +24,12 @@ macro_rules! victims {
             Own(own::Own),
         }
 
-        /// What is known of every victim policy.
+        /// Registry entries of all victim policies.
         pub static VICTIMS: &[Info] = &[$($module::INFO),+];
 
-        /// Makes the victim policy that the spec names, choosing within each of `domains`; `own`
-        /// leaves the choice to the placement policy, and is not listed, as few can choose.
+        /// Makes the victim policy that the spec names, choosing within each of `domains`. `own`
+        /// leaves the choice to the placement policy, and is not listed, as few policies can
+        /// choose.
         ///
         /// # Errors
         /// [`BuildError::Spec`] for an unknown name or parameter.
@@ -88,7 +89,7 @@ macro_rules! victims {
     };
 }
 
-// The registry: one line a policy.
+// The registry: one line per policy.
 victims! {
     lru::Lru,
     greedy::Greedy,

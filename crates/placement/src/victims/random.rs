@@ -8,7 +8,7 @@ use units::EraseBlockId;
 use super::pool::Pool;
 use crate::{Context, Device, Victim};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "random",
     aliases: &[],

@@ -6,7 +6,7 @@ use units::lists::Lists;
 
 use crate::{Context, Device, Victim};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "window_greedy",
     aliases: &[],

@@ -72,8 +72,8 @@ impl Cells {
         }
     }
 
-    /// What the first round was above the mean of all: one round alone says little of how high all
-    /// means are.
+    /// Gives the mean of the first round less that of all rounds: one round alone says little of
+    /// how high all means are.
     fn level(&self) -> f64 {
         self.moved / self.rounds.max(1.0)
     }

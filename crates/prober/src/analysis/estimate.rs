@@ -60,7 +60,7 @@ impl Estimate {
         Self { mean: sum / weights, error: weights.sqrt().recip(), freedom }
     }
 
-    /// What it counts for in a weighted mean: one by the square of the error.
+    /// Gives its weight in a weighted mean: one by the square of the error.
     #[must_use]
     pub fn weight(&self) -> f64 {
         (self.error * self.error).recip()
@@ -107,7 +107,7 @@ impl Estimate {
         self.mean / self.error
     }
 
-    /// How much larger it is than something that does not depend on it.
+    /// Gives the difference to an estimate that does not depend on it.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl Estimate {
         Self { mean: 1.0 / self.mean, error: self.error / (self.mean * self.mean), ..self }
     }
 
-    /// How probable a difference as large as this one is if the mean is in truth not below
+    /// Gives the probability of a difference as large as this one if the mean is in truth not below
     /// `other`'s (one-sided, Welch 1947): small if it is clearly below.
     #[must_use]
     pub fn chance_not_below(&self, other: &Self) -> f64 {
@@ -156,8 +156,8 @@ impl Estimate {
         t_below(difference / error, freedom.max(1.0))
     }
 
-    /// Whether it lies below `other` by more than the share `margin` of it, at a level of one in
-    /// twenty among `comparisons` such questions (Bonferroni).
+    /// Returns true if it lies below `other` by more than the share `margin` of it, at a level of
+    /// one in twenty among `comparisons` such questions (Bonferroni).
     #[must_use]
     pub fn is_clearly_below(&self, other: &Self, margin: f64, comparisons: usize) -> bool {
         self.chance_not_below(&other.times(1.0 - margin)) < 0.05 / comparisons.max(1) as f64

@@ -1,4 +1,4 @@
-//! Where more of something stops to help.
+//! Knees: points from which on more of something no longer helps.
 
 use super::estimate::Estimate;
 
@@ -11,10 +11,10 @@ pub struct AtDepth {
     pub throughput: Estimate,
 }
 
-/// Where the returns of depth diminish.
+/// Depth at which returns diminish.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
-    /// Where the asymptotes of light and of heavy load cross: the greatest throughput by that of
+    /// Crossing of the asymptotes of light and of heavy load: the greatest throughput by that of
     /// one request. In a closed network of equal servers this is their number (R. Muntz, J. Wong,
     /// "Asymptotic properties of closed queueing network models", 1974).
     pub crossing: Estimate,
@@ -25,13 +25,13 @@ pub struct Knee {
     pub at_least: u32,
     /// ... and at most this.
     pub at_most: u32,
-    /// Whether the throughput had stopped to rise at the greatest depths: otherwise the crossing is
-    /// too small.
+    /// True if the throughput no longer rises at the greatest depths: otherwise the crossing is too
+    /// small.
     pub is_saturated: bool,
 }
 
-/// By how much of it the throughput may be above that at half of the depth to count as one that no
-/// longer rises.
+/// Largest rise of the throughput over that at half of the depth, as a share of it, that counts as
+/// none.
 const MOST_RISE: f64 = 0.1;
 
 /// The knee of a curve in order of depth, the first at depth 1; one more request is worth it if it

@@ -8,21 +8,21 @@ use super::estimate::t_quantile;
 /// A mean measured at one place: x and y are in any units, and what is made of them is in these.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Datum {
-    /// Where.
+    /// Its place.
     pub x: f64,
     /// The mean.
     pub y: f64,
-    /// What y may be off by (one standard deviation), more than 0.
+    /// Error of y (one standard deviation), more than 0.
     pub error: f64,
 }
 
 /// A line y = slope x + at_zero over a part of the range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// Where it begins: the breakpoint, or the first datum.
+    /// Its beginning: the breakpoint, or the first datum.
     pub from: f64,
-    /// Where it ends: the breakpoint, or the last datum. Of two pieces that do not meet, the
-    /// breakpoint lies in the middle between the last datum of the one and the first of the other.
+    /// Its end: the breakpoint, or the last datum. Of two pieces that do not meet, the breakpoint
+    /// lies in the middle between the last datum of the one and the first of the other.
     pub to: f64,
     /// y by x, in a unit of y for each one of x.
     pub slope: f64,
@@ -39,7 +39,7 @@ pub struct Piece {
 pub struct Fit {
     /// Its pieces, from left to right.
     pub pieces: Vec<Piece>,
-    /// Whether they meet.
+    /// True if they meet.
     pub is_continuous: bool,
     /// Sum of the squares of the deviations in units of the errors.
     pub chi_square: f64,
@@ -66,8 +66,8 @@ impl Fit {
         piece.slope * x + piece.at_zero
     }
 
-    /// How probable deviations as large as these are if the model is right (chi square): small if
-    /// it does not fit.
+    /// Gives the probability of deviations as large as these if the model is right (chi square):
+    /// small if it does not fit.
     #[must_use]
     pub fn chance(&self) -> f64 {
         if self.freedom == 0 {
@@ -77,7 +77,8 @@ impl Fit {
         1.0 - law.cdf(self.chi_square)
     }
 
-    /// Whether the deviations are no larger than the errors allow, at a level of one in twenty.
+    /// Returns true if the deviations are no larger than the errors allow, at a level of one in
+    /// twenty.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.chance() >= 0.05
@@ -234,7 +235,7 @@ fn fit(data: &[Datum], breaks: &[f64], is_continuous: bool) -> Option<Fit> {
     })
 }
 
-/// What of the coefficients makes the slope and the value at zero of a piece.
+/// Gives the combinations of the coefficients that make the slope and the value at zero of a piece.
 fn combinations(piece: usize, breaks: &[f64], is_continuous: bool) -> (Vec<f64>, Vec<f64>) {
     if !is_continuous {
         let mut combinations = (vec![0.0; 2 * breaks.len() + 2], vec![0.0; 2 * breaks.len() + 2]);

@@ -5,11 +5,11 @@ use super::estimate::share_interval;
 /// Values about one mode; what is said of them is in their unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Belt {
-    /// Where 99 % of its values begin: half a per cent are below.
+    /// Lower end of 99 % of its values: half a per cent are below.
     pub least: f64,
     /// Its median, to the width of a bin (4 %).
     pub median: f64,
-    /// Where 99 % of its values end: half a per cent are above.
+    /// Upper end of 99 % of its values: half a per cent are above.
     pub most: f64,
     /// Values in it.
     pub count: u64,

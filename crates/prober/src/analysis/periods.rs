@@ -46,7 +46,8 @@ fn rank<M>(models: Vec<(M, ClassFit, f64)>, measurements: f64) -> Vec<Scored<M>>
     ranked
 }
 
-/// By how much the best model is more credible than the best one that says something else.
+/// Gives the margin by which the best model is more credible than the best one that says something
+/// else.
 fn margin<M>(ranked: &[Scored<M>], says_the_same: impl Fn(&M, &M) -> bool) -> f64 {
     let best = &ranked[0];
     let other = ranked.iter().find(|other| !says_the_same(&other.model, &best.model));
@@ -68,7 +69,7 @@ pub const fn gcd(mut a: usize, mut b: usize) -> usize {
     a
 }
 
-/// Where boundaries lie: see [`boundaries`].
+/// Boundaries in a curve: see [`boundaries`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boundaries {
     /// Distance between boundaries, in positions; `None` if there are none (or one at each
@@ -79,16 +80,16 @@ pub struct Boundaries {
     /// Distance in positions between finer boundaries, at which the time is another one: a divisor
     /// of the period.
     pub inner: Option<usize>,
-    /// By how much those that are not at a boundary are above those at one.
+    /// Height of the positions that are not at a boundary above those at one.
     pub depth: Estimate,
     /// Mean at boundaries; of all positions, if there are none.
     pub at: Estimate,
     /// Mean elsewhere.
     pub elsewhere: Estimate,
-    /// By how much this is more credible than any other period, as a difference of scores.
+    /// Margin by which this is more credible than any other period, as a difference of scores.
     pub margin: f64,
-    /// By how much this is more credible than the same period at another phase, as a difference of
-    /// scores; 0 if there is no period, as then nothing says where it begins.
+    /// Margin by which this is more credible than the same period at another phase, as a difference
+    /// of scores; 0 if there is no period, as then nothing says where it begins.
     pub phase_margin: f64,
 }
 
@@ -207,12 +208,12 @@ pub struct Levels {
     pub periods: Vec<usize>,
     /// The mean where no period hits, then by how much each level is above it.
     pub base: Estimate,
-    /// By how much the mean at multiples of each period (and not of the next) is above the base.
+    /// Height of the mean at multiples of each period (and not of the next) above the base.
     pub rises: Vec<Estimate>,
-    /// By how much this is more credible than anything else, as a difference of scores.
+    /// Margin by which this is more credible than anything else, as a difference of scores.
     pub margin: f64,
-    /// By how much this is more credible than anything with another last period, as a difference of
-    /// scores.
+    /// Margin by which this is more credible than anything with another last period, as a
+    /// difference of scores.
     pub last_margin: f64,
 }
 
@@ -265,14 +266,15 @@ pub fn levels(
     }
 }
 
-/// How curves repeat themselves: see [`cycle`].
+/// Period of curves that repeat themselves: see [`cycle`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cycle {
     /// The shortest period that explains the curves, in positions; `None` if they are flat.
     pub period: Option<usize>,
-    /// By how much this is more credible than any other period, as a difference of scores.
+    /// Margin by which this is more credible than any other period, as a difference of scores.
     pub margin: f64,
-    /// Of the curve that swings most: from its lowest to its highest mean, as a share of its mean.
+    /// Swing of the curve that swings most: from its lowest to its highest mean, as a share of its
+    /// mean.
     pub swing: f64,
 }
 

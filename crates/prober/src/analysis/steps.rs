@@ -17,10 +17,11 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// How many observations at the start of a series to leave out, as they may be of another kind than
-/// the rest (buffers that fill, logs that are taken): a multiple of 5, at most half of them. It is
-/// cut where the marginal standard error is least (MSER-5: K. P. White, "An effective truncation
-/// heuristic for bias reduction in simulation output", Simulation 69(6), 1997).
+/// Gives the number of observations to leave out at the start of a series, as they may be of
+/// another kind than the rest (buffers that fill, logs that are taken): a multiple of 5, at most
+/// half of them. It is cut where the marginal standard error is least (MSER-5: K. P. White, "An
+/// effective truncation heuristic for bias reduction in simulation output", Simulation 69(6),
+/// 1997).
 #[must_use]
 pub fn transient(series: &[f64]) -> usize {
     const GROUP: usize = 5;
@@ -64,8 +65,8 @@ impl Step {
     }
 }
 
-/// Where two levels divide a sequence of positive values best, by least squares of their
-/// logarithms: costs differ by factors. `None` of fewer than two values.
+/// Finds the place at which two levels divide a sequence of positive values best, by least squares
+/// of their logarithms: costs differ by factors. `None` of fewer than two values.
 #[must_use]
 pub fn step(values: &[f64]) -> Option<Step> {
     let logs: Vec<f64> = values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
@@ -150,13 +151,13 @@ fn best_division(series: &[f64], fewest: usize) -> Option<(usize, f64)> {
 /// A curve that bends at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bend {
-    /// Where, in the unit of x.
+    /// Its place, in the unit of x.
     pub at: f64,
     /// Its 95 % interval, by the profile of the sum of squares.
     pub interval: [f64; 2],
     /// The curve where the shape is 0.
     pub base: f64,
-    /// By how much it rises where the shape rises by 1.
+    /// Rise of the curve where the shape rises by 1.
     pub rise: f64,
     /// Share of the (weighted) variance that the curve explains.
     pub explained: f64,

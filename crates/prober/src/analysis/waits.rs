@@ -1,4 +1,4 @@
-//! How long one request waits for another, over how much later than itself the other ended.
+//! Waits of one request for another, over the time by which the other ended later.
 //!
 //! If a resource is busy for `length` up to the moment `begin` before another request ends, then
 //! one that comes to it meanwhile waits for the rest of that: the nearer to the start it comes, the
@@ -29,14 +29,14 @@ struct Bin {
     squares: f64,
 }
 
-/// How requests wait for what is busy, with slope 1: see [`Curve::saw`].
+/// Waits of requests for a busy resource, with slope 1: see [`Curve::saw`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saw {
     /// The time from which on they wait.
     pub begin: Estimate,
     /// So much later they wait as much less: they came before it was busy. `None` if they never do.
     pub length: Option<f64>,
-    /// What they take if they do not wait.
+    /// Latency of requests that do not wait.
     pub level: f64,
 }
 
@@ -75,9 +75,9 @@ impl Curve {
             .map(move |(index, bin)| (at(index), bin))
     }
 
-    /// How much of a wait for something that is busy for `length` from `begin` on there is, 1 being
-    /// all of it: a regression on that, beside a level and a trend, within `reach` of it. `None` if
-    /// too little was measured.
+    /// Gives the share of a wait for something that is busy for `length` from `begin` on; 1 is the
+    /// whole wait. It is the coefficient of a regression on that wait, beside a level and a trend,
+    /// within `reach` of it. `None` if too little was measured.
     #[must_use]
     pub fn share(&self, begin: f64, length: f64, reach: f64) -> Option<Estimate> {
         let (mut normal, mut right, mut squares, mut inside) = ([[0.0; 3]; 3], [0.0; 3], 0.0, 0.0);

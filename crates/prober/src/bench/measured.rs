@@ -1,4 +1,4 @@
-//! What was measured while flows played.
+//! Measurements made while flows play.
 
 use hdrhistogram::Histogram;
 use player::FlowFigures;
@@ -7,19 +7,19 @@ use units::{IoOp, Nanos};
 /// A request that was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When it was sent, in nanoseconds from the start of the measured part.
+    /// Time at which it was sent, in nanoseconds from the start of the measured part.
     pub sent_ns: Nanos,
     /// Its latency in nanoseconds.
     pub latency_ns: Nanos,
     /// Its first byte.
     pub offset: u64,
-    /// What it did.
+    /// Its operation.
     pub op: IoOp,
     /// Its flow, in the order in which they were given.
     pub flow: u32,
 }
 
-/// What was measured.
+/// Measurements of a play.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Requests completed.
@@ -110,15 +110,15 @@ impl Batches {
     /// With fewer, the interval is too uncertain itself.
     const FEWEST: usize = 20;
 
-    /// Of so many requests, at least 8. Ends of requests that were outstanding together are not
-    /// independent, so a batch should hold no fewer.
+    /// Makes batches of so many requests, at least 8. Ends of requests that were outstanding
+    /// together are not independent, so a batch should hold no fewer.
     pub fn new(each: u64) -> Self {
         Self { times: Vec::with_capacity(Self::MOST), each: each.max(8), in_this: 0, since: 0 }
     }
 
-    /// A request ended, so long after the start of the measured part. Whether it is time to ask how
-    /// precise the mean is: only when the number of requests has doubled, as whoever asks after
-    /// each is too often told what he hopes for.
+    /// Adds a request that ended, so long after the start of the measured part. Returns true if it
+    /// is time to ask for the precision of the mean: only when the number of requests has doubled,
+    /// as whoever asks after each is too often told what he hopes for.
     pub fn ended(&mut self, at: Nanos) -> bool {
         self.in_this += 1;
         if self.in_this < self.each {

@@ -26,21 +26,21 @@ pub struct Region {
     pub length: u64,
 }
 
-/// What holds for all that is played.
+/// Settings of all that a bench plays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Where requests may go.
+    /// Region in which requests lie.
     pub region: Region,
     /// Seed of all that is random.
     pub seed: u64,
-    /// Whether the region may be written.
+    /// True if the region may be written.
     pub may_write: bool,
     /// Device time that an experiment should take about, in nanoseconds. One that needs less takes
     /// less; one that cannot do with so little takes more and says so.
     pub budget: Nanos,
 }
 
-/// When a measurement ends: at whichever comes first.
+/// End of a measurement: whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// Requests measured.
@@ -65,7 +65,7 @@ pub struct Limit {
     /// Device time in nanoseconds that comes before and is not measured, together with the
     /// requests.
     pub warm_up_time: Nanos,
-    /// Whether every request is kept as a [`Sample`].
+    /// True if every request is kept as a [`Sample`].
     pub keep_samples: bool,
 }
 
@@ -144,7 +144,7 @@ impl Limit {
     }
 }
 
-/// What was sent in all: for a finding.
+/// Totals of all that was sent: for a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Requests completed.
@@ -204,25 +204,25 @@ impl<'a> Bench<'a> {
         self
     }
 
-    /// What the device is.
+    /// Describes the device.
     #[must_use]
     pub fn device(&self) -> &DeviceInfo {
         self.device.info()
     }
 
-    /// What holds for all that is played.
+    /// Gives the settings of all that is played.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Where requests may go.
+    /// Gives the region in which requests lie.
     #[must_use]
     pub fn region(&self) -> Region {
         self.settings.region
     }
 
-    /// What was sent so far.
+    /// Gives the totals of all that was sent so far.
     #[must_use]
     pub fn sent(&self) -> Sent {
         self.sent

@@ -84,7 +84,7 @@ struct Meter<'a> {
     since: Nanos,
     start: Nanos,
     is_over: bool,
-    /// When the progress was told, and asked whether to go on.
+    /// Time of the last report to the progress, which may ask for a stop.
     reported: Nanos,
 }
 

@@ -35,7 +35,7 @@ pub(super) const ENTRY: Experiment = Experiment {
     body,
 };
 
-/// What counts as dearer, and as no dearer, beside the interval.
+/// Smallest ratio that counts as dearer, beside the interval.
 const LEAST_RATIO: f64 = 1.02;
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
@@ -71,7 +71,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     Ok(finding(&joined(&levels, shifts.len()), &plan, sector))
 }
 
-/// Which writes are moved.
+/// Writes that are moved.
 struct Plan {
     size: u64,
     grid: u64,
@@ -143,7 +143,7 @@ impl Plan {
     }
 }
 
-/// What a shift costs: its mean response, and over the aligned one, both measurements joined.
+/// Costs of a shift: its mean response, and its ratio to the aligned one, both measurements joined.
 struct Shifted {
     shift: u64,
     level: Estimate,

@@ -1,4 +1,4 @@
-//! How long a burst of random writes a drive absorbs between pauses.
+//! Size of the burst of random writes that a drive absorbs between pauses.
 //!
 //! Bursts of 1, 2, 4 ... random writes with a pause before each (uFLIP: bursts). A drive that
 //! absorbs `B` bytes and is ready again after the pause answers bursts of `x > B` bytes at a mean

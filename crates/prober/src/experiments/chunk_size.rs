@@ -1,4 +1,4 @@
-//! How many bytes in a row lie in one domain: PARALLELISM 4.2.
+//! Chunk size: the number of bytes in a row that lie in one domain (PARALLELISM 4.2).
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
@@ -62,7 +62,7 @@ const LEAST_ERRORS: f64 = 6.0;
 const FIRST_LOOK: usize = 4;
 const MOST_ROUNDS: usize = 200;
 
-/// What pairs tell.
+/// Statistics of pairs of reads.
 pub(super) struct Pairs {
     /// Boundaries between chunks.
     pub found: Boundaries,
@@ -76,12 +76,12 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Whether two reads of one place at a time take longer than two reads of two places.
+    /// Returns true if two reads of one place at a time take longer than two reads of two places.
     fn shows_waiting(&self) -> bool {
         is_effect(&self.same.minus(&self.far), self.far.mean) || self.has_free_neighbours()
     }
 
-    /// Whether neighbouring sectors wait less for each other than one sector for itself.
+    /// Returns true if neighbouring sectors wait less for each other than one sector for itself.
     fn has_free_neighbours(&self) -> bool {
         is_effect(&self.same.minus(&self.neighbours), self.neighbours.mean)
     }
@@ -223,10 +223,10 @@ fn decide(
     Ok(Value::number("chunk_bytes", sector as f64, why).sure_if(sure))
 }
 
-/// Whether all of twelve boundaries in a row are alike, and all middles between them: if the true
-/// chunk were a multiple, or did not divide the span, only some would be boundaries. The two reads
-/// lie anywhere in the half chunks before and behind: at the boundaries alone there are so few
-/// sectors that a cache may hold them.
+/// Checks that all of twelve boundaries in a row are alike, and all middles between them: if the
+/// true chunk were a multiple, or did not divide the span, only some would be boundaries. The two
+/// reads lie anywhere in the half chunks before and behind: at the boundaries alone there are so
+/// few sectors that a cache may hold them.
 fn are_boundaries_alike(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -367,7 +367,7 @@ fn measure_dips(
     Ok((Dips { cycle, step }, chart))
 }
 
-/// What the curves of program 1(I) show.
+/// Dips in the curves of program 1(I).
 struct Dips {
     cycle: Cycle,
     /// Bytes from one position to the next.
@@ -481,12 +481,12 @@ const JUMP: f64 = 0.2;
 struct Jumps {
     /// Sectors of a page, and how much longer a read over a boundary takes, in nanoseconds.
     page: Option<(usize, f64)>,
-    /// Whether all is as it would be for these pages, or without any, and clearly so.
+    /// True if all positions are clearly as they would be for these pages, or without any.
     are_clear: bool,
 }
 
-/// Where in a chunk reads take longer by at least so much than reads beside: `estimates` are of
-/// positions 1, 2, ... up to the last in the chunk.
+/// Finds the positions in a chunk at which reads take longer by at least so much than reads beside:
+/// `estimates` are of positions 1, 2, ... up to the last in the chunk.
 ///
 /// Compared with what is beside, as pages of MLC and TLC differ, and with them all reads within
 /// one. Positions that are multiples of the same divisor of the chunk are joined.

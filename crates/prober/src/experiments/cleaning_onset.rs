@@ -58,7 +58,7 @@ pub(super) const ENTRY: Experiment = Experiment {
     body,
 };
 
-/// By how much throughput has to fall.
+/// Smallest fall of the throughput, as a share of it.
 const LEAST_FALL: f64 = 0.25;
 
 /// A first fall may be so small: the drive takes erase blocks from its reserve while it cleans.

@@ -1,5 +1,5 @@
-//! What experiments share: dividing the time, the area that those of performance write, curves,
-//! words.
+//! Common parts of experiments: dividing the time, the area that those of performance write,
+//! curves, words.
 
 use registry::{Args, Param, ParamKind, SpecError};
 use units::Nanos;
@@ -150,7 +150,7 @@ pub fn size_possible(
     Err(ProbeError::Impossible { experiment, reason })
 }
 
-/// Whether the experiment has so much time for each of so many measurements.
+/// Returns true if the experiment has so much time for each of so many measurements.
 pub fn has_time_for(bench: &Bench<'_>, measurements: u64, each: Nanos) -> bool {
     bench.settings().budget / measurements >= each
 }
@@ -166,8 +166,8 @@ pub fn mean_us(measured: &Measured) -> Estimate {
     estimate(measured, measured.mean_latency_ns() / 1e3)
 }
 
-/// What was measured, with the error by batch means: [`Measured::relative_error`] is 2.09 standard
-/// errors, of 19 batches or more.
+/// Gives a measured mean, with the error by batch means: [`Measured::relative_error`] is 2.09
+/// standard errors, of 19 batches or more.
 pub fn estimate(measured: &Measured, mean: f64) -> Estimate {
     let relative = measured.relative_error() / 2.09;
     Estimate {

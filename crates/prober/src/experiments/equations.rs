@@ -97,7 +97,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Whether the 95 % interval reaches no further than this share of the mean.
+    /// Returns true if the 95 % interval reaches no further than this share of the mean.
     fn is_precise(&self, share: f64) -> bool {
         self.interval.is_some_and(|[low, high]| high - low <= 2.0 * share * self.datum.y)
     }

@@ -1,4 +1,5 @@
-//! How many bytes are erased together, where the mapping is by erase blocks.
+//! Superblock size: the number of bytes that are erased together, where the mapping is by erase
+//! blocks.
 //!
 //! Ascending writes at a distance `d` from each other. Where pages are kept in (groups of) erase
 //! blocks of `S` bytes each, all that such a group is written to is paid for with one copy of it;
@@ -37,7 +38,7 @@ pub(super) const ENTRY: Experiment = Experiment {
     body,
 };
 
-/// How much dearer writes far apart have to be than near ones.
+/// Smallest ratio of the cost of writes far apart to that of near ones.
 const LEAST_RATIO: f64 = 2.5;
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {

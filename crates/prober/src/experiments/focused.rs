@@ -7,8 +7,8 @@
 //! 3.1) makes its staging buffer as large as. First areas by doublings, then four to a doubling
 //! around the bend.
 //!
-//! What this does not tell: whether an area elsewhere is as cheap (some cards treat the place of
-//! the FAT in another way).
+//! Limits: it does not tell if an area elsewhere is as cheap (some cards treat the place of the FAT
+//! in another way).
 
 use registry::{Args, Info};
 

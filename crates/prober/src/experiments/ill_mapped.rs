@@ -1,4 +1,4 @@
-//! What it costs if all that is read lies in one domain.
+//! Loss of throughput if all data that is read lies in one domain.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -59,7 +59,7 @@ struct AtDepth {
     all: Estimate,
 }
 
-/// Where chunks lie: after a fill in order, chunk i is in domain i modulo the domains, with either
+/// Layout of chunks: after a fill in order, chunk i is in domain i modulo the domains, with either
 /// mapping of PARALLELISM section 4.4.
 struct Layout {
     chunk: u64,
@@ -67,7 +67,7 @@ struct Layout {
     /// Chunks in each domain.
     rows: u64,
     size: u64,
-    /// Where the first chunk begins.
+    /// Beginning of the first chunk.
     phase: u64,
 }
 

@@ -1,5 +1,5 @@
-//! What the experiments on a drive's inside share: a written area to read in, and bursts of reads
-//! whose times are compared.
+//! Common parts of the experiments on a drive's inside: a written area to read in, and bursts of
+//! reads whose times are compared.
 
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};

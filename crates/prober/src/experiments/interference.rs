@@ -1,4 +1,4 @@
-//! What a stream of reads and a stream of writes do to each other.
+//! Interference of a stream of reads and a stream of writes.
 
 use registry::{Args, Info, Param};
 

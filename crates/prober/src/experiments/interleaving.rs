@@ -1,4 +1,4 @@
-//! How many domains there are, and how many sub-domains in each: PARALLELISM 4.3.
+//! Numbers of domains, and of sub-domains in each: PARALLELISM 4.3.
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
@@ -69,7 +69,7 @@ pub(super) struct Chunks {
     pub bytes: u64,
     pub phase: u64,
     pub is_sure: bool,
-    /// By how much the mean of two reads at a time in one chunk is above that of two in
+    /// Time by which the mean of two reads at a time in one chunk is above that of two in
     /// neighbouring ones, in nanoseconds; 0 if not known.
     pub depth: f64,
 }
@@ -321,29 +321,29 @@ fn play_pairs(
     inside::play_round(bench, random, &mut bursts, sector, cells)
 }
 
-/// Which units share something.
+/// Findings on the units that share something.
 struct Split {
     units: usize,
     shared: Levels,
-    /// What a shared channel would add to the mean latency of a pair, at least, in nanoseconds.
+    /// Least that a shared channel would add to the mean latency of a pair, in nanoseconds.
     expected: f64,
     /// The most that was added at any distance, with 95 % confidence.
     most_added: f64,
-    /// By how much pairs of page reads in one unit, as many rows apart as the others, took longer,
-    /// in nanoseconds.
+    /// Time by which pairs of page reads in one unit, as many rows apart as the others, took
+    /// longer, in nanoseconds.
     in_one_unit: f64,
     /// The most that a sector can take on a channel, in nanoseconds, if it is known.
     transfer: Option<f64>,
     /// Pairs in different units took no less than one read by itself: a cache answered few of them.
     are_read: bool,
-    /// What reads that overtake or follow each other say, if they were asked.
+    /// Evidence of reads that overtake or follow each other, if they were played.
     sharing: Option<Sharing>,
 }
 
-/// What one page read takes, and what two on one channel would.
+/// Latencies of one page read, and of two on one channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct PageReads {
-    /// What the second would wait at least for the first one's transfer over a shared channel, in
+    /// Least that the second would wait for the first one's transfer over a shared channel, in
     /// nanoseconds; 0 if that would not be noticed.
     wait: f64,
     /// The most that a sector can take on a channel, in nanoseconds, if it is known.
@@ -353,7 +353,7 @@ struct PageReads {
 }
 
 impl Split {
-    /// Whether it is clear that some share something, or that none do.
+    /// Returns true if it is clear that some share something, or that none do.
     fn is_settled(&self, rise: &Estimate) -> bool {
         match self.shared.periods[..] {
             [] => self.is_excluded(rise) && self.are_dies(rise),
@@ -361,8 +361,8 @@ impl Split {
         }
     }
 
-    /// Whether what is shared is clear, and not against what reads that overtake or follow each
-    /// other say.
+    /// Returns true if it is clear which units share something, and reads that overtake or follow
+    /// each other do not contradict it.
     fn is_shared_clear(&self) -> bool {
         let is_against = |sharing: &Sharing| {
             sharing.expected > 0.0 && sharing.most_added < sharing.expected / 4.0
@@ -372,8 +372,8 @@ impl Split {
             && !self.sharing.as_ref().is_some_and(is_against)
     }
 
-    /// Whether sharing that was not seen would have been seen: a quarter, as reads of pages of
-    /// different types meet less often than is reckoned with.
+    /// Returns true if sharing that was not seen would have been seen: a quarter, as reads of pages
+    /// of different types meet less often than is reckoned with.
     fn is_excluded(&self, rise: &Estimate) -> bool {
         // If the turns of units shift from row to row, pages so far apart would not wait for each
         // other as long as sectors.
@@ -381,7 +381,7 @@ impl Split {
         by_pages || self.sharing.as_ref().is_some_and(|sharing| sharing.is_excluded)
     }
 
-    /// Whether two reads in one unit wait for more than transfers.
+    /// Returns true if two reads in one unit wait for more than transfers.
     fn are_dies(&self, rise: &Estimate) -> bool {
         let by_pages = self.transfer.is_some_and(|transfer| 2.0 * rise.mean > 1.5 * transfer);
         by_pages || self.sharing.as_ref().is_some_and(|sharing| sharing.are_dies)
@@ -391,7 +391,7 @@ impl Split {
         self.are_read && self.expected > 0.0 && self.most_added < self.expected / 4.0
     }
 
-    /// Takes over what reads that overtake or follow each other say.
+    /// Takes over the evidence of reads that overtake or follow each other.
     fn add(&mut self, sharing: Sharing) {
         let is_found = !sharing.levels.periods.is_empty();
         if is_found
@@ -560,9 +560,9 @@ fn find_domains(
 /// Most rounds of 16 pairs for each divisor: a quarter of a million pairs.
 const MOST_ROUNDS: usize = 4000;
 
-/// What the second of two page reads would wait at least for the first one's transfer over a shared
-/// channel: 0 if the link to the host may be as slow as a channel, so that nothing would be
-/// noticed, or if all units may be on one channel.
+/// Measures the least that the second of two page reads would wait for the first one's transfer
+/// over a shared channel: 0 if the link to the host may be as slow as a channel, so that nothing
+/// would be noticed, or if all units may be on one channel.
 ///
 /// A byte more takes `1 / channel + 1 / link` longer. What the link takes is known from reads that
 /// a cache answers, or is at most what the highest throughput says; the rest is the channel. The

@@ -100,7 +100,7 @@ fn bad(name: &'static str, key: &str, value: &str, right: String) -> SpecError {
 /// order, each once.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A message that says what is wrong.
 fn numbers(text: &str, parse: fn(&str) -> Option<u64>) -> Result<Vec<u64>, String> {
     let number = |text: &str| match parse(text.trim()) {
         None => Err(format!("`{}` is no whole number", text.trim())),

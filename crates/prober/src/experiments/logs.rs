@@ -1,4 +1,4 @@
-//! How many logs or replacement erase blocks a drive keeps open.
+//! Number of logs or replacement erase blocks that a drive keeps open.
 //!
 //! Random writes to 1, 2, 4 ... spots in turn, each far smaller than an erase block and far from
 //! the next. A drive that gives each (logical) erase block a log of its own (BAST) takes as many
@@ -58,13 +58,14 @@ pub(super) const ENTRY: Experiment = Experiment {
     body,
 };
 
-/// How many times as dear the second place has to be to be a merge for each write.
+/// Smallest ratio of the cost of the second place to that of the first, if each write costs a
+/// merge.
 const LEAST_OF_MERGE: f64 = 10.0;
 
-/// By how much the second level has to be dearer.
+/// Smallest ratio of the second level to the first.
 const LEAST_RATIO: f64 = 2.0;
 
-/// How much dearer than sequential writes the first level may be.
+/// Largest ratio of the first level to the cost of sequential writes.
 const MOST_OVER_SEQUENTIAL: f64 = 8.0;
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
@@ -145,7 +146,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     common_logs(bench, size, range, charts)
 }
 
-/// Where writes go: the first spot and how many places it has, and from one spot to the next.
+/// Spots of the writes: the start of the first, the places in each, and the distance from one to
+/// the next.
 #[derive(Clone, Copy)]
 struct Spots {
     size: u64,

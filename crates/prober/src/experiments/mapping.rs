@@ -1,4 +1,5 @@
-//! Whether a chunk's address or the order of writes says where it lies: PARALLELISM 4.4.
+//! Mapping of chunks: their place follows from the address, or from the order of writes
+//! (PARALLELISM 4.4).
 
 use rand::RngExt as _;
 use rand::seq::SliceRandom as _;
@@ -127,8 +128,9 @@ fn run(bench: &mut Bench<'_>, _args: &Args, known: &Known) -> Result<Finding, Pr
     Ok(finding)
 }
 
-/// By how much a pair of reads takes longer a multiple of the units apart than at other distances,
-/// in nanoseconds: until that is known as exactly as a twentieth of what it was `before`.
+/// Measures the time by which a pair of reads takes longer a multiple of the units apart than at
+/// other distances, in nanoseconds: until it is known as exactly as a twentieth of what it was
+/// `before`.
 fn measure_conflict(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,

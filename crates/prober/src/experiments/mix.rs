@@ -12,7 +12,7 @@ use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
 
-/// What is worse by less than this share of the worse end is no bathtub.
+/// Least loss in the middle, as a share of the worse end, for a bathtub.
 const MARGIN: f64 = 0.02;
 
 pub(super) const ENTRY: Experiment = Experiment {

@@ -45,16 +45,16 @@ use crate::error::ProbeError;
 use crate::finding::Finding;
 use crate::known::Known;
 
-/// What an experiment looks at.
+/// Subject of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Throughput and latency as a host sees them.
     Performance,
-    /// What the drive makes of patterns of writes.
+    /// Costs of patterns of writes.
     Patterns,
-    /// How it is made.
+    /// Structure of the drive.
     Internals,
-    /// What streams do to each other.
+    /// Interference between streams.
     Interference,
 }
 
@@ -75,11 +75,11 @@ impl Group {
 pub struct Experiment {
     /// Name, parameters, source.
     pub info: Info,
-    /// What it looks at.
+    /// Its subject.
     pub group: Group,
-    /// Whether it writes to the region.
+    /// True if it writes to the region.
     pub writes: bool,
-    /// Whether it belongs to the quick set.
+    /// True if it belongs to the quick set.
     pub is_quick: bool,
     /// Its share of the device time of a set, against the others.
     pub weight: f64,

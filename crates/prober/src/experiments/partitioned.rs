@@ -1,4 +1,4 @@
-//! How many sequential streams of writes a drive keeps apart.
+//! Number of sequential streams of writes that a drive keeps apart.
 //!
 //! Sequential writes to 1, 2, 4 ... parts of a range in turn (uFLIP: partitioning). Where a drive
 //! keeps so many erase blocks open for writing, that many streams cost about what one does, and one
@@ -40,7 +40,7 @@ pub(super) const ENTRY: Experiment = Experiment {
     body,
 };
 
-/// By how much the second level has to be dearer.
+/// Smallest ratio of the second level to the first.
 const LEAST_RATIO: f64 = 1.8;
 
 fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {

@@ -1,4 +1,4 @@
-//! Whether pauses between writes help.
+//! Effect of pauses between writes.
 //!
 //! Random writes one at a time with longer and longer pauses between them (uFLIP: pause). If they
 //! get faster, the drive does in the pauses what writes otherwise wait for: it empties its buffer,

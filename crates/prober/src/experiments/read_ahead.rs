@@ -1,5 +1,5 @@
-//! Whether a drive reads ahead, how far, of how many streams at once, and how much it keeps of what
-//! was read.
+//! Read-ahead of a drive: its window, the number of streams at once, and the amount of read data
+//! that is kept.
 //!
 //! A read that is answered from memory is told from one of flash by its time: the levels are those
 //! of a page read twice and of random reads, and the border between them is their geometric mean.
@@ -65,10 +65,10 @@ pub(super) const ENTRY: Experiment = Experiment {
 /// Reads that make a sequence.
 const RUN: u64 = 8;
 
-/// In which fetching ahead ends.
+/// Pause in which fetching ahead ends, in nanoseconds.
 const PAUSE: Nanos = 20_000_000;
 
-/// By how much reads from flash have to be slower.
+/// Smallest ratio of the time of reads from flash to that of reads from memory.
 const LEAST_RATIO: f64 = 1.04;
 
 struct Prober<'b, 'a> {
@@ -133,7 +133,7 @@ impl Prober<'_, '_> {
     }
 }
 
-/// What reads take, in medians of microseconds, and whether memory is told from flash.
+/// Read times, in medians of microseconds, and the border between memory and flash.
 #[derive(Clone, Copy)]
 struct Levels {
     slow_us: f64,

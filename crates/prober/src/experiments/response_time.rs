@@ -1,4 +1,4 @@
-//! How response times are distributed, and how they follow each other.
+//! Distribution of response times, and their order in time.
 
 use hdrhistogram::Histogram;
 use registry::{Args, Info, Param, ParamKind};

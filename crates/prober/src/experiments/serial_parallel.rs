@@ -55,7 +55,7 @@ const SAME: f64 = 1.15;
 struct Streams {
     size: u64,
     area: u64,
-    /// Where each area begins.
+    /// Beginning of each area.
     starts: [u64; 2],
 }
 

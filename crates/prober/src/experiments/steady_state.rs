@@ -92,7 +92,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     Ok(finding)
 }
 
-/// What had been written when the last five rounds began, of the sums behind each.
+/// Gives the bytes that had been written when the last five rounds began, of the sums behind each.
 fn before_last(written: &[u64]) -> u64 {
     written.len().checked_sub(LAST + 1).map_or(0, |index| written[index])
 }

@@ -190,8 +190,8 @@ fn values(found: &Found) -> Vec<Value> {
     values
 }
 
-/// Where it is worst, and how many readers make up for it; nothing if more readers are never slower
-/// than one.
+/// Gives the number of readers with the least throughput, and the number that makes up for it;
+/// nothing if more readers are never slower than one.
 fn recovery(key: &str, text: &str, curve: &BTreeMap<u64, Runs>) -> Vec<Value> {
     let one = &curve[&1];
     let least = curve

@@ -63,7 +63,7 @@ pub(super) const ENTRY: Experiment = Experiment {
     body,
 };
 
-/// Of so many writes in a row the longest is taken.
+/// Number of writes in a row of which the longest is taken.
 const GROUP: usize = 16;
 
 /// Random writes of one size.
@@ -179,7 +179,8 @@ fn stable_from(sized: &[Sized], tolerance: f64) -> Option<usize> {
     }
 }
 
-/// What a pattern costs of sequential writes, and whether that is sure.
+/// Gives the cost of a pattern as a multiple of that of sequential writes, and true if that is
+/// sure.
 fn over_sequential(
     bench: &mut Bench<'_>,
     known: &Known,

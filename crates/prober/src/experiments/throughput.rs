@@ -99,7 +99,7 @@ pub(super) const WRITE: Experiment = Experiment {
     },
 };
 
-/// What `auto` stands for.
+/// Values of `auto` for sizes, depths and accesses.
 struct Grid {
     sizes: &'static str,
     depths: &'static str,
@@ -130,7 +130,7 @@ impl Grid {
     }
 }
 
-/// What is to be measured.
+/// Cells that are to be measured.
 struct Matrix {
     accesses: Vec<&'static str>,
     mixes: Vec<f64>,

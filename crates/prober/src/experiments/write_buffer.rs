@@ -1,4 +1,5 @@
-//! How much a burst of random writes is absorbed before it takes the time that flash takes.
+//! Size of the write buffer: the bytes of a burst of random writes that are absorbed before writes
+//! take the time that flash takes.
 //!
 //! After a flush and a pause, random writes as fast as the drive takes them. While a write-back
 //! buffer has room they are completed at a rate `f` (host and link), afterwards at a rate `s`
@@ -67,7 +68,7 @@ const GROUPS: usize = 128;
 /// A rest after a flush, in nanoseconds.
 const REST: u64 = 20_000_000;
 
-/// By how much completions have to slow down.
+/// Smallest ratio by which completions have to slow down.
 const LEAST_RATIO: f64 = 1.3;
 
 /// One burst: when each request was completed, in microseconds from its start.
@@ -75,27 +76,27 @@ struct Burst {
     ends: Vec<f64>,
 }
 
-/// What one burst shows.
+/// Bytes that one burst shows to be absorbed, with the times of a fast and of a slow completion.
 #[derive(Clone, Copy, Debug)]
 struct Absorbed {
-    /// Written until completions slow down.
+    /// Bytes written until completions slow down.
     bytes: f64,
     fast: f64,
     slow: f64,
 }
 
-/// When a buffer is emptied.
+/// Time at which a buffer is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Emptied {
     Always,
     FromHalfOn,
     WhenFull,
-    /// What was seen fits none of them.
+    /// The observations fit none of these.
     Unclear,
 }
 
 impl Emptied {
-    /// What the buffer holds, if so much is absorbed.
+    /// Gives the size of the buffer, if so much is absorbed.
     fn bytes(self, absorbed: &Absorbed) -> f64 {
         let left = 1.0 - absorbed.fast / absorbed.slow;
         absorbed.bytes
@@ -116,9 +117,9 @@ impl Emptied {
     }
 }
 
-/// What a buffer takes after a rest, of what it takes when empty: one that is emptied all the time,
-/// one that is emptied from when it is half full on, and one of which a fifth is left, as it is
-/// emptied only when it is full. Between them nothing is clear.
+/// Shares that a buffer takes after a rest, of what it takes when empty: one that is emptied all
+/// the time, one that is emptied from when it is half full on, and one of which a fifth is left, as
+/// it is emptied only when it is full. Between them nothing is clear.
 const TAKEN: [std::ops::Range<f64>; 3] = [0.8..1.3, 0.35..0.72, 0.1..0.3];
 
 /// Fills most of the buffer, rests, and fills on: see the module.
@@ -223,7 +224,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     Ok(Finding { values, ..Finding::default() })
 }
 
-/// Whether single writes are completed before they are on flash: a flush then has to wait for it.
+/// Tests if single writes are completed before they are on flash: a flush then has to wait for it.
 fn buffered(bench: &mut Bench<'_>, range: u64, size: u64) -> Result<Value, ProbeError> {
     const ROUNDS: usize = 15;
     const LONGER: f64 = 2.0;

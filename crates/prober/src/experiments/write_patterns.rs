@@ -1,4 +1,4 @@
-//! What each pattern of writes costs, against sequential ones.
+//! Costs of each pattern of writes, against sequential ones.
 //!
 //! The write patterns of uFLIP with requests of one size, one at a time, over a range that holds
 //! data and was written at random: as STABLEBUFFER table 1 lists them for two drives, and those of

@@ -1,5 +1,5 @@
-//! What the experiments on writes have in common: a range that holds data, a response time with its
-//! interval, and where a sweep stops being cheap.
+//! Common parts of the experiments on writes: a range that holds data, a response time with its
+//! interval, and the border at which a sweep stops being cheap.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) const RANGE: Param = Param {
 /// Requests that a mean is of even where the time is too short for them: fewer tell nothing.
 const LEAST: u64 = 20;
 
-/// What is asked for has to fit into the region; otherwise one line that says so.
+/// Gives the error, in one line, for settings that do not fit into the region.
 pub(super) fn impossible(experiment: &'static str, reason: impl Into<String>) -> ProbeError {
     ProbeError::Impossible { experiment, reason: reason.into() }
 }
@@ -135,7 +135,7 @@ pub(super) fn prepare_used(
     Ok(range)
 }
 
-/// How long to measure: until so many requests, or so much device time, but not fewer than some two
+/// Length of a measurement: so many requests, or so much device time, but not fewer than some two
 /// dozen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
@@ -143,12 +143,12 @@ pub(super) struct Effort {
     pub time: Nanos,
 }
 
-/// What requests took.
+/// Response times of requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Response {
     /// Their mean response time in microseconds.
     pub us: Estimate,
-    /// How many it is the mean of.
+    /// Number of requests of which it is the mean.
     pub requests: u64,
 }
 
@@ -208,15 +208,15 @@ pub(super) fn latencies_us(
 /// A sweep over whole numbers: what each costs.
 pub(super) type Swept = BTreeMap<u64, Response>;
 
-/// Up to where a sweep is cheap.
+/// Border up to which a sweep is cheap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cheap {
-    /// The largest number that is.
+    /// Largest number at which it is cheap.
     pub most: u64,
-    /// What it costs there, and one beyond.
+    /// Costs there, and one beyond.
     pub here: Estimate,
     pub beyond: Estimate,
-    /// Whether the neighbours are told apart by their intervals, on either side of the middle
+    /// True if the neighbours are told apart by their intervals, on either side of the middle
     /// between the levels, twice.
     pub is_clear: bool,
 }

@@ -430,7 +430,7 @@ fn random_drive(seed: u64) -> (Simulated, Vec<(&'static str, f64, f64)>) {
     (drive("usb-stick", &changes, State::Loaded { pages: (256 << 20) / page as u32 }), truth)
 }
 
-/// How often values are right, wrong though sure, unsure and right or wrong, and not found.
+/// Probes drives, and gives the numbers of sure values and of wrong ones among them.
 fn campaign(drives: Range<u64>, budget_s: u64, is_told: bool) -> (u32, u32) {
     let specs = [
         "read_ahead",

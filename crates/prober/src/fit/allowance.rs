@@ -1,4 +1,4 @@
-//! How much may be spent on a search, and what tells it to end.
+//! Allowance of a search, and the signal for its end.
 //!
 //! Two bounds: simulations, which make the outcome the same on every machine, and real time, which
 //! does not but holds for drives that are slow to simulate, too. Whichever is reached first ends
@@ -46,8 +46,8 @@ impl Allowance {
         self.cells.load(Ordering::Relaxed)
     }
 
-    /// Takes as many simulations of so many cells each as are left, at most `wanted`; how many that
-    /// are.
+    /// Takes as many simulations of so many cells each as are left, at most `wanted`. Returns their
+    /// number.
     pub fn take(&self, wanted: usize, cells_each: usize) -> usize {
         if self.is_out_of_time() {
             return 0;
@@ -61,7 +61,7 @@ impl Allowance {
         taken
     }
 
-    /// Of what may be spent for now, the share that is.
+    /// Gives the share that is spent of the allowance for now.
     pub fn spent(&self) -> f64 {
         let of_time = self.longest.map_or(0.0, |longest| {
             self.start.elapsed().as_secs_f64() / longest.as_secs_f64().max(1e-9)
@@ -84,7 +84,7 @@ impl Allowance {
         self.until.store(share.to_bits(), Ordering::Relaxed);
     }
 
-    /// Whether the stage under way is to end.
+    /// Returns true if the stage under way is to end.
     pub fn is_over(&self) -> bool {
         self.spent() >= f64::from_bits(self.until.load(Ordering::Relaxed))
     }

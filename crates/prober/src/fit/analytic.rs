@@ -1,4 +1,4 @@
-//! What the matrix says by itself, before anything is simulated.
+//! Conclusions from the matrix by itself, before anything is simulated.
 
 use ssd::drive::profile::{CommandOrder, Profile};
 
@@ -70,7 +70,7 @@ pub(super) fn narrow(profile: &Profile) -> Profile {
 /// The profile with rates of channels and link that are not so high that they show nowhere: from
 /// there a search by slopes finds no way down.
 ///
-/// How much longer a random read of 4 KiB takes than one of a sector is the time of the bytes
+/// The time by which a random read of 4 KiB takes longer than one of a sector is that of the bytes
 /// between, on a channel and on the link, or less where the read is divided between channels.
 pub(super) fn slow_down(profile: &Profile, cells: &[CellMeasured]) -> Profile {
     let mut slow = profile.clone();

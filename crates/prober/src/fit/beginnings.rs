@@ -1,4 +1,4 @@
-//! Where a search begins: drives that show what reads take, and then what writes do.
+//! Beginnings of a search: drives that show what reads take, and then what writes do.
 
 use ssd::drive::profile::Profile;
 use units::Cancelled;
@@ -140,8 +140,8 @@ impl Search<'_> {
         Ok(if found.is_empty() { fronts[..1].to_vec() } else { found })
     }
 
-    /// When cleaning begins, where no experiment told but the matrix is as if it did: if some
-    /// page-mapped drive is nearest at first.
+    /// Finds the onset of cleaning, where no experiment told it but the matrix is as if there were
+    /// one: if some page-mapped drive is nearest at first.
     pub(super) fn spare_that_fits(&self, variants: &[Profile]) -> Result<Option<Spare>, Cancelled> {
         if !matches!(self.simulator.spare, Spare::Unknown { .. })
             || self.structure.log_bytes().is_some()
@@ -157,8 +157,8 @@ impl Search<'_> {
         }
     }
 
-    /// What fits best of drives with logs common to all places, if random writes were absorbed as
-    /// by such.
+    /// Gives the best fits among drives with logs common to all places, if random writes were
+    /// absorbed as by such a drive.
     pub(super) fn with_common_logs(
         &self,
         front: &Profile,

@@ -29,7 +29,7 @@ const USUAL_PAGES: u64 = 64;
 /// Erases of chips with such, in microseconds.
 const USUAL_ERASE_US: f64 = 1_500.0;
 
-/// What does not show by itself.
+/// Properties that do not show by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub superblock_bytes: u64,
@@ -40,7 +40,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// What is begun with.
+    /// Shape with which the search begins.
     pub const USUAL: Self = Self {
         superblock_bytes: 2 << 20,
         dies: 4,
@@ -49,8 +49,8 @@ impl Shape {
         in_flight_pages: 16,
     };
 
-    /// Those with other superblocks and other pages in flight. Both say how fast a log fills and is
-    /// merged: changed one by one, the one settles where the other happens to be.
+    /// Gives shapes with other superblocks and other pages in flight. Both decide how fast a log
+    /// fills and is merged: changed one by one, the one settles where the other happens to be.
     pub fn begins() -> Vec<Self> {
         let of_size = |superblock_bytes| {
             IN_FLIGHT.map(|in_flight_pages| Self {
@@ -62,7 +62,7 @@ impl Shape {
         SUPERBLOCK_BYTES.into_iter().flat_map(of_size).collect()
     }
 
-    /// Those that differ in one thing, by thing.
+    /// Gives shapes that differ in one thing, by thing.
     pub fn neighbours(self) -> [Vec<Self>; 5] {
         let others = [
             DIES.map(|dies| Self { dies, ..self }).to_vec(),
@@ -123,14 +123,14 @@ fn commanded(profile: &Profile, cells: &[CellMeasured]) -> Profile {
     changed
 }
 
-/// What is known before any shape is tried.
+/// Facts that are known before any shape is tried.
 pub(super) struct Begin<'a> {
     pub front: &'a Profile,
-    /// What the logs hold.
+    /// Capacity of the logs, in bytes.
     pub log_bytes: u64,
-    /// How fast flash takes what goes there, in bytes per second, if that was measured.
+    /// Rate at which flash takes the logs' data, in bytes per second, if it was measured.
     pub log_rate: Option<f64>,
-    /// How many channels there are, if there is a guess.
+    /// Number of channels, if there is a guess.
     pub channels: Option<u32>,
     pub cells: &'a [CellMeasured],
 }

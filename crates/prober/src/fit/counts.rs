@@ -1,7 +1,7 @@
-//! What is in use when: numbers of erase blocks and logs. They show only where the whole
-//! measurement is simulated, and are searched in whole steps: along each number and back, with
-//! steps that halve where none of them helps. Slopes do not tell them, as nothing changes within a
-//! step.
+//! Search for the numbers of erase blocks and logs, which decide when cleaning and merges begin.
+//! They show only where the whole measurement is simulated, and are searched in whole steps: along
+//! each number and back, with steps that halve where none of them helps. Slopes do not tell them,
+//! as nothing changes within a step.
 
 use ssd::drive::profile::Profile;
 use units::Cancelled;

@@ -98,8 +98,8 @@ pub(super) fn finish(
     profile.fitted = fitted;
 }
 
-/// What a reader has to know where the matrix, with what the same run wrote before it, may have met
-/// cleaning that its simulations do not.
+/// Gives a note for readers where the matrix, with the writes of the same run before it, may have
+/// met cleaning that its simulations do not meet.
 fn written_before(profile: &Profile, known: &Known, target: &Matrix) -> Option<String> {
     let before =
         known.findings().iter().take_while(|finding| Matrix::from_finding(finding).is_none());

@@ -1,5 +1,5 @@
-//! What a write meets depends on all writes before it: candidates are measured just as the target
-//! was.
+//! Tests of history: the cost of a write depends on all writes before it, so candidates are
+//! measured just as the target was.
 
 use block::BlockDevice as _;
 

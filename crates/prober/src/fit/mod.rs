@@ -1,16 +1,16 @@
 //! A profile from measurements: a drive that behaves, to its host, like the one that was probed.
 //!
-//! What experiments found out about the inside ([`Known`]) is taken over. All other values are
-//! found by simulation: candidates go through the very measurement that the device went through, on
-//! a [stand-in](stand_in) that is smaller, and the squares of the relative errors are made small.
-//! It starts from the profiles given, the built-in ones. Reads come first, as they depend on the
+//! Findings of experiments about the inside ([`Known`]) are taken over. All other values are found
+//! by simulation: candidates go through the very measurement that the device went through, on a
+//! [stand-in](stand_in) that is smaller, and the squares of the relative errors are made small. It
+//! starts from the profiles given, the built-in ones. Reads come first, as they depend on the
 //! fewest values; then writes and mixes; then all together. In between, discrete changes
 //! ([`moves`]) are tried: schemes, channels, kinds of buffer ([`search`]), and, where no experiment
 //! told it, when cleaning begins ([`spare`]). So far simulations are brief; the best are then
-//! fitted to the whole measurement, every request of it, as what a write meets depends on all
-//! writes before it. The last quarter makes cells that are a little too far off fewer ([`polish`]).
-//! It ends when all is near, nothing is left to try, or what may be spent is ([`allowance`]): then
-//! the best so far is the outcome.
+//! fitted to the whole measurement, every request of it, as the cost of a write depends on all
+//! writes before it. The last quarter reduces the number of cells that are a little too far off
+//! ([`polish`]). It ends when all cells are near, nothing is left to try, or the allowance is spent
+//! ([`allowance`]): then the best so far is the outcome.
 //!
 //! The outcome is one drive of many that fit: several insides look the same from outside. Keys that
 //! were fitted are listed as such.
@@ -53,27 +53,27 @@ use solve::{Candidate, Goal, evaluate, refine};
 use spare::Spare;
 use structure::Structure;
 
-/// What a profile is fitted to.
+/// Measurements and settings of a fit.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// What the device is called: it becomes the profile's name.
+    /// Name of the device: it becomes the profile's name.
     pub name: &'a str,
-    /// What the device says of itself; may be empty.
+    /// Model of the device, as it reports it; may be empty.
     pub model: &'a str,
     /// Bytes that it addresses.
     pub capacity_bytes: u64,
-    /// What experiments found; may be empty.
+    /// Findings of experiments; may be empty.
     pub known: &'a Known,
-    /// What it does.
+    /// Measured throughputs of the device.
     pub target: &'a Matrix,
     /// Profiles to start from; the built-in ones if there is none.
     pub starts: &'a [Profile],
     /// Seed of the simulations.
     pub seed: u64,
-    /// How much to search: simulations of a whole matrix at most, and one more. 400 is thorough.
+    /// Length of the search: simulations of a whole matrix at most, and one more. 400 is thorough.
     pub effort: usize,
-    /// How long to search at most, and to simulate one more; `None` for as long as `effort` takes.
-    /// What is found then depends on the machine.
+    /// Longest real time of the search, beside one more simulation; `None` for as long as `effort`
+    /// takes. The outcome then depends on the machine.
     pub longest: Option<Duration>,
 }
 
@@ -82,11 +82,11 @@ pub struct Input<'a> {
 pub struct Fit {
     /// The profile: checked, of the device's capacity.
     pub profile: Profile,
-    /// What its stand-in does.
+    /// Throughputs of its stand-in.
     pub matrix: Matrix,
-    /// For each cell of the target: how many times as fast the profile is.
+    /// Speed of the profile in each cell of the target, as a multiple of the target's.
     pub ratios: Vec<(Cell, f64)>,
-    /// What was assumed, and what could not be used.
+    /// Assumptions, and findings that could not be used.
     pub notes: Vec<String>,
     /// Simulations of a whole matrix that it took.
     pub evaluations: usize,
@@ -101,7 +101,7 @@ impl Fit {
     }
 }
 
-/// Why nothing was fitted.
+/// Reasons why nothing was fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
     /// Nothing to fit to.
@@ -229,7 +229,7 @@ struct Search<'a> {
     structure: Structure,
     cells: Vec<CellMeasured>,
     starts: Vec<Profile>,
-    /// Those whose way with writes is tried: one of each start.
+    /// Profiles whose way with writes is tried: one of each start.
     donors: Vec<Profile>,
     parameters: Vec<Parameter>,
 }
@@ -238,7 +238,7 @@ struct Search<'a> {
 const GOOD: f64 = 0.04;
 /// Errors of reads below this, in every cell, are left to the fit of all.
 const NEAR_ENOUGH: f64 = 0.08;
-/// Of what is left when reads and writes are fitted, the share that goes into searching by brief
+/// Share of the allowance left when reads and writes are fitted that goes into searching by brief
 /// simulations, before whole ones.
 const BRIEF: f64 = 0.5;
 /// The share of all after which the search by least squares ends, and cells are counted.
@@ -263,7 +263,7 @@ impl Search<'_> {
         )
     }
 
-    /// Whether the target cleans within the measurement, or merges in waves.
+    /// Returns true if the target cleans within the measurement, or merges in waves.
     fn is_history_seen(&self) -> bool {
         let cleans = self
             .simulator
@@ -320,8 +320,8 @@ impl Search<'_> {
         Ok(Some(best))
     }
 
-    /// What the best profiles for reads become when all is fitted: none if nothing is left to
-    /// simulate the whole measurement, but the best profile by brief simulations always.
+    /// Fits the best profiles for reads to all loads. The candidates are none if nothing is left to
+    /// simulate the whole measurement; the best profile by brief simulations is always given.
     fn with_writes(&mut self, fronts: &[Profile]) -> Result<(Vec<Candidate>, Profile), FitError> {
         let backs = self.writes(fronts)?;
         let begin = self.simulator.allowance.spent();
@@ -342,7 +342,7 @@ impl Search<'_> {
         Ok((self.climbed(candidates, 0.95)?, in_brief))
     }
 
-    /// What is best when these are fitted to the whole measurement, until so much is spent: by
+    /// Fits candidates to the whole measurement until so much is spent, and gives the best: by
     /// least squares, and by the cells that are near.
     fn climbed(&self, candidates: Vec<Candidate>, until: f64) -> Result<Vec<Candidate>, FitError> {
         let (goal, values) = (Goal::whole(&self.cells), self.last_values());
@@ -367,7 +367,7 @@ impl Search<'_> {
         self.values(self.last_phases())
     }
 
-    /// What is fitted to these kinds of load.
+    /// Gives the parameters that are fitted to these kinds of load.
     fn values(&self, phases: u8) -> Vec<Parameter> {
         // What reads have fixed stays until all are fitted together.
         let own = |one: &Parameter| match phases {
@@ -410,7 +410,7 @@ impl Search<'_> {
         Ok(adapted.into_iter().map(|one| one.profile).collect())
     }
 
-    /// Those that can be simulated, best first.
+    /// Gives the candidates that can be simulated, best first.
     fn evaluated(&self, goal: &Goal, profiles: &[Profile]) -> Result<Vec<Candidate>, Cancelled> {
         // A few at a time: where each takes long, the first ones have to do.
         const AT_ONCE: usize = 6;
@@ -439,7 +439,7 @@ fn simplest_first(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     candidates
 }
 
-/// What another profile does with writes, in this one.
+/// Gives this profile with another one's treatment of writes.
 fn transplanted(front: &Profile, donor: &Profile) -> Profile {
     let mut changed = front.clone();
     let spare = changed.ftl.over_provisioning;

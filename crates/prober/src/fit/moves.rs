@@ -391,7 +391,8 @@ fn erase_blocks(moves: &mut Moves) {
     }
 }
 
-/// How copies are made: what erases take was fitted to what copies seemed to.
+/// Adds other ways of making copies: the time of erases was fitted to the time that copies seemed
+/// to take.
 fn copies(moves: &mut Moves) {
     for factor in [1.0, 2.5, 0.4] {
         moves.add(|profile| {

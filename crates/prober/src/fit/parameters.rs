@@ -37,7 +37,7 @@ enum Whole {
 }
 
 impl Parameter {
-    /// Where the search sees it.
+    /// Gives its place in the search.
     pub fn position(&self, profile: &Profile) -> f64 {
         ((self.get)(profile) + self.floor).ln()
     }
@@ -73,7 +73,7 @@ impl Parameter {
         STEP.max(((value + 1.01 * unit + self.floor) / (value + self.floor)).ln())
     }
 
-    /// Whether its steps have a least size.
+    /// Returns true if its steps have a least size.
     pub fn is_whole(&self) -> bool {
         self.whole != Whole::No
     }

@@ -17,13 +17,14 @@ use super::structure::Structure;
 /// A cell with an error above is amiss: a little less than the 10 % that are asked for, as another
 /// seed moves it a little.
 pub(super) const NEAR: f64 = 0.075;
-/// How soft this bound is.
+/// Width of this bound: it is soft.
 const SOFTNESS: f64 = 0.012;
 /// Steps of values that are tried, as parts of those that slopes are measured with; the next if one
 /// does not help.
 const SIZES: [f64; 6] = [1.0, -1.0, 0.4, -0.4, 2.0, -2.0];
 
-/// How many of all cells are amiss, smoothly; where they are equal, the mean error decides.
+/// Gives the share of cells that are amiss, as a smooth function; where shares are equal, the mean
+/// error decides.
 pub(super) fn amiss(errors: &[f64]) -> f64 {
     const OF_MEAN: f64 = 0.2;
     let of_cell = |error: &f64| {

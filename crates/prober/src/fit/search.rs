@@ -12,7 +12,7 @@ use super::{GOOD, counts, moves, polish};
 
 /// Structures that are kept.
 const KEPT: usize = 8;
-/// Those with costs above so many times the best one's are not looked into.
+/// Largest cost of a candidate that is looked into, as a multiple of the best one's.
 const FAR: f64 = 3.0;
 
 struct Entry {
@@ -22,7 +22,7 @@ struct Entry {
     expanded_at: f64,
 }
 
-/// What is searched in, and with which values.
+/// Pool of candidates, with the parameters that are searched.
 pub(super) struct Pool<'a> {
     pub simulator: &'a Simulator<'a>,
     pub structure: &'a Structure,

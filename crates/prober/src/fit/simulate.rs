@@ -23,14 +23,14 @@ use crate::protocol::{
 /// Threads that simulate candidates side by side. Results do not depend on it.
 const THREADS: usize = 2;
 
-/// How much of the measurement is simulated.
+/// Part of the measurement that is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     /// No more requests than tell throughputs, of the cells asked for alone.
     Brief,
-    /// Every request of all cells: what a write meets (logs in use, erase blocks free) is what all
-    /// writes before it have left, and in drives that merge or clean within the measurement that
-    /// decides.
+    /// Every request of all cells: the state that a write meets (logs in use, erase blocks free) is
+    /// what all writes before it have left, and in drives that merge or clean within the
+    /// measurement that decides.
     Whole,
 }
 
@@ -43,15 +43,15 @@ impl Extent {
     }
 }
 
-/// How candidates are simulated.
+/// Simulator of candidates, with its settings.
 pub(super) struct Simulator<'a> {
     pub protocol: Protocol,
     pub seed: u64,
-    /// What candidates address: a change to their insides must not change their spare space.
+    /// Bytes that candidates address: a change to their insides must not change their spare space.
     pub capacity_bytes: u64,
-    /// What the whole measurement writes at most.
+    /// Most bytes that the whole measurement writes.
     pub written_bytes: u64,
-    /// What is known of when they have to clean.
+    /// Knowledge of when they have to clean.
     pub spare: Spare,
     pub progress: &'a Progress,
     pub allowance: &'a Allowance,
@@ -112,8 +112,8 @@ impl Simulator<'_> {
         )
     }
 
-    /// Whether what is written before a cell decides about it: logs fill up, or spare space is used
-    /// up.
+    /// Returns true if the writes before a cell decide about it: logs fill up, or spare space is
+    /// used up.
     pub fn is_history_seen(&self, profile: &Profile) -> bool {
         let written = self.written_bytes as f64;
         let is_used_up = match self.spare {

@@ -1,8 +1,8 @@
 //! Least squares over the continuous values: Levenberg and Marquardt's method on the logarithms of
 //! values and throughputs.
 //!
-//! Why not a crate: none does what takes the time, which is to simulate the columns of the Jacobian
-//! side by side and to use one for several steps (Broyden's update).
+//! No crate is used: none does what takes the time, which is to simulate the columns of the
+//! Jacobian side by side and to use one for several steps (Broyden's update).
 
 use nalgebra::{Cholesky, DMatrix, DVector};
 use ssd::drive::profile::{Detector, FlushRule, Profile};
@@ -19,7 +19,7 @@ const ROBUST: f64 = 0.12;
 /// The error of a cell that the candidate has not, or of a candidate that cannot be.
 const MISSING: f64 = 3.0;
 
-/// What candidates are compared with.
+/// Measurements with which candidates are compared.
 pub(super) struct Goal {
     pub cells: Vec<Cell>,
     measured: Vec<CellMeasured>,
@@ -116,7 +116,8 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Whether anything of it was: there was allowance left, and such a drive can be.
+    /// Returns true if any of its cells was simulated: there was allowance left, and such a drive
+    /// is possible.
     pub fn is_simulated(&self) -> bool {
         self.errors.iter().any(|error| error.abs() < MISSING)
     }
@@ -127,7 +128,7 @@ impl Candidate {
     }
 }
 
-/// Whether two profiles do the same, as far as these errors tell.
+/// Returns true if two profiles do the same, as far as these errors tell.
 pub(super) fn is_alike(one: &[f64], other: &[f64]) -> bool {
     const DIFFERENCE: f64 = 0.004;
     one.len() == other.len()
@@ -444,7 +445,7 @@ pub(super) fn moved(profile: &Profile, parameters: &[Parameter], step: &[f64]) -
     moved
 }
 
-/// How errors change with positions: a column for each parameter.
+/// Changes of the errors with positions: a column for each parameter.
 #[derive(Clone)]
 pub(super) struct Jacobian {
     pub columns: Vec<Vec<f64>>,

@@ -12,8 +12,8 @@ use crate::protocol::Matrix;
 /// Share of the erase blocks that is spare where nothing was found: GiB of flash for GB of
 /// addresses.
 const USUAL_OVER_PROVISIONING: f64 = 0.0737;
-/// How many times what the matrix wrote is spare at least, where no more is known, and the most
-/// over-provisioning that is assumed for it.
+/// Smallest spare space, as a multiple of the bytes that the matrix wrote, where no more is known;
+/// and the most over-provisioning that is assumed for it.
 const MATRIX_TIMES: f64 = 1.5;
 const MOST_FOR_MATRIX: f64 = 0.3;
 /// Most erase blocks of a plane.
@@ -24,24 +24,24 @@ const OPEN_ROWS: f64 = 2.5;
 /// Of these, those that are still free when writes have to wait: all but the one that is being
 /// written, which is not counted as free.
 const WAITING_ROWS: f64 = OPEN_ROWS - 1.0;
-/// How near a profile's spare space is to what the onset of cleaning tells, as a share of it, to be
-/// left as it is.
+/// Largest distance of a profile's spare space from that of the onset of cleaning, as a share of
+/// it, at which it is left as it is.
 const ONSET_IS_NEAR: f64 = 0.15;
 /// Most pages of a profile: a drive of more is described with larger erase-block counts left out.
 const MOST_PAGES: f64 = 2_147_483_648.0;
 
-/// What is known of how much a drive that was full could be overwritten at random before it had to
-/// clean, in bytes.
+/// Bytes by which a full drive could be overwritten at random before it had to clean, as far as
+/// they are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Spare {
     /// Writes had to wait for cleaning after so many bytes; it began earlier, if that was seen.
     Onset { bytes: f64, begins: Option<f64> },
-    /// So much was overwritten, and it did not have to.
+    /// So many bytes were overwritten, and it did not have to clean.
     AtLeast(f64),
     /// No experiment looked for it, but the matrix is as if cleaning began about there: profiles
     /// keep their own.
     Fitted { bytes: f64, begins: f64 },
-    /// Nothing but how much the matrix wrote.
+    /// Nothing is known but the bytes that the matrix wrote.
     Unknown { matrix_bytes: f64 },
 }
 
@@ -181,7 +181,7 @@ pub(super) fn with_onset(profile: &Profile, capacity_bytes: u64, spare: Spare) -
 struct Guess {
     /// Bytes until writes wait for cleaning, as a share of what the matrix writes.
     spare: f64,
-    /// When cleaning begins, as a share of that.
+    /// Bytes until cleaning begins, as a share of those.
     begins: f64,
 }
 
@@ -196,8 +196,8 @@ impl Guess {
     }
 }
 
-/// When cleaning begins if the profile, with all else as it is, fits the measurement clearly better
-/// for it than without any.
+/// Finds the onset of cleaning with which the profile fits the measurement clearly better than
+/// without any; all else stays as it is.
 pub(super) fn search(
     simulator: &Simulator<'_>,
     goal: &Goal,

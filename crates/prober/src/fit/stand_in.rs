@@ -1,15 +1,15 @@
 //! A drive that behaves like a large one as long as only a small area of it is touched, and takes
 //! little memory and time to make.
 //!
-//! What is kept: all planes, dies, channels and times; pages and erase blocks; all of the
-//! interface, the controller and DRAM; the scheme; the space that is not addressed ("spare"), in
-//! bytes, up to what a measurement can write; and the number of free erase blocks at which cleaning
-//! starts. What is left out are the erase blocks that would hold addresses outside the area. A
-//! page-mapped drive never touches them: a victim policy takes erase blocks with few valid pages,
-//! and these hold only valid ones. The log-block schemes map and merge superblocks of the area
-//! alone. Where much is kept free, some addresses outside are left: they hold data, as all of the
-//! drive does. What differs: which plane an address falls on, where that follows from its address;
-//! and wear levelling, which would in time use the erase blocks left out.
+//! It keeps all planes, dies, channels and times; pages and erase blocks; all of the interface, the
+//! controller and DRAM; the scheme; the space that is not addressed ("spare"), in bytes, up to what
+//! a measurement can write; and the number of free erase blocks at which cleaning starts. It leaves
+//! out the erase blocks that would hold addresses outside the area. A page-mapped drive never
+//! touches them: a victim policy takes erase blocks with few valid pages, and these hold only valid
+//! ones. The log-block schemes map and merge superblocks of the area alone. Where much is kept
+//! free, some addresses outside are left: they hold data, as all of the drive does. Two things
+//! differ: the plane of an address, where it follows from the address; and wear levelling, which
+//! would in time use the erase blocks left out.
 
 use ssd::drive::profile::Profile;
 

@@ -1,4 +1,4 @@
-//! What experiments found of a drive's inside, put into a profile, and kept there.
+//! Structure of a drive, as experiments found it: it is put into a profile, and kept there.
 
 use ssd::drive::profile::{Detector, Profile, ReadAheadConfig};
 
@@ -7,35 +7,35 @@ use super::solve::tidy;
 use crate::finding::{Value, Verdict};
 use crate::known::Known;
 
-/// What was found, as far as it can be used.
+/// Findings on the structure, as far as they can be used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Structure {
     domains: Option<Found>,
     sub_domains: Option<Found>,
-    /// What works side by side in all: dies.
+    /// Units that work side by side in all: dies.
     units: Option<Found>,
     page_bytes: Option<Found>,
     chunk_bytes: Option<Found>,
     is_by_address: Option<(bool, bool)>,
     buffer_bytes: Option<Found>,
     logs: Option<Found>,
-    /// What logs common to all hold, without the write buffer.
+    /// Capacity of logs that are common to all, without the write buffer, in bytes.
     log_bytes: Option<u64>,
-    /// How fast flash takes what goes there, in bytes per second.
+    /// Rate at which flash takes their data, in bytes per second.
     pub log_rate: Option<f64>,
     erase_block_bytes: Option<Found>,
     window_bytes: Option<Found>,
     cache_bytes: Option<Found>,
     streams: Option<Found>,
-    /// How a drive with log blocks takes its logs, if it has some: in ascending order only, or in
-    /// any.
+    /// True if a drive with log blocks takes writes to its logs in ascending order only; false for
+    /// any order.
     is_ascending: bool,
-    /// Looked for, and not found.
+    /// Properties that were looked for, and not found.
     has_no_logs: bool,
     has_no_buffer: bool,
     has_no_read_ahead: bool,
     has_no_cache: bool,
-    /// What could not be used, and why.
+    /// Findings that could not be used, and why.
     pub notes: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ struct Found {
 }
 
 impl Structure {
-    /// What is usable of the findings. What is out of range is noted and left out.
+    /// Takes the usable findings. Those out of range are noted and left out.
     pub fn of(known: &Known) -> Self {
         let mut notes = Vec::new();
         let mut number = |key: &str, least: f64, most: f64| {
@@ -212,7 +212,8 @@ impl Structure {
         changed
     }
 
-    /// Whether it is known what works side by side. Reads alone, one at a time, do not tell.
+    /// Returns true if it is known what works side by side. Reads alone, one at a time, do not
+    /// tell.
     pub fn has_geometry(&self) -> bool {
         self.domains.is_some()
     }
@@ -223,7 +224,7 @@ impl Structure {
             .filter(|_| self.logs.is_none() && !matches!(self.is_by_address, Some((false, true))))
     }
 
-    /// How many channels there are, sure or not.
+    /// Gives the number of channels, sure or not.
     pub fn channels(&self) -> Option<u32> {
         self.domains.map(|found| found.value as u32)
     }
@@ -272,7 +273,7 @@ impl Structure {
         }
     }
 
-    /// Whether the value of this key is sure, so that it need not be fitted.
+    /// Returns true if the value of this key is sure, so that it need not be fitted.
     pub fn is_sure_of(&self, key: &str) -> bool {
         let sure = |found: Option<Found>| found.is_some_and(|found| found.is_sure);
         match key {
@@ -303,8 +304,8 @@ impl Structure {
         !self.is_sure_of("read_ahead.window_bytes") || is_same
     }
 
-    /// Whether a change keeps to what is sure. Only what the search would change otherwise is
-    /// looked at.
+    /// Returns true if a change keeps to the sure findings. Only those are checked that the search
+    /// would otherwise change.
     pub fn allows(&self, from: &Profile, to: &Profile) -> bool {
         let sure = |found: Option<Found>| found.is_some_and(|found| found.is_sure);
         let (a, b) = (&from.media, &to.media);

@@ -9,7 +9,7 @@ use crate::bench::{Bench, Limit, Measured, closed};
 use crate::cell::{Access, Cell};
 use crate::error::ProbeError;
 
-/// Where the area comes from before the first cell.
+/// Preparation of the area before the first cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preparation {
     /// It is written, in order.
@@ -54,7 +54,7 @@ pub fn measure_again(
     measure_within(bench, &of.protocol, &Times::whole(&of.cells, &of.protocol), preparation)
 }
 
-/// How a cell is measured.
+/// Plan of the measurement of a cell.
 pub(crate) struct Planned {
     cell: Cell,
     /// Requests measured; as many as it takes if it is not said.
@@ -64,16 +64,16 @@ pub(crate) struct Planned {
     measure: Nanos,
 }
 
-/// How long is measured what.
+/// Times of all parts of a measurement.
 pub(crate) struct Times {
     cells: Vec<Planned>,
-    /// Of the writes before random writes, in nanoseconds at most.
+    /// Longest time of the writes before random writes, in nanoseconds.
     condition: Nanos,
 }
 
 impl Times {
-    /// Those of a measurement with these results. What is slower takes longer, as the next cells
-    /// meet what these have written.
+    /// Gives the times of a measurement with these results. A slower drive takes longer, as the
+    /// next cells depend on the writes of these.
     pub fn whole(measured: &[CellMeasured], protocol: &Protocol) -> Self {
         let (warm_up, measure) = (protocol.cell_ns, protocol.cell_ns.saturating_mul(2));
         let plan = |one: &CellMeasured| Planned {
@@ -92,7 +92,7 @@ impl Times {
     /// its throughput. A candidate that is slower yet does fewer, and is wrong anyway.
     pub fn brief(measured: &[CellMeasured], protocol: &Protocol) -> Self {
         const REQUESTS: f64 = 64.0;
-        /// What reads and writes do to each other comes in bursts.
+        /// Interference of reads and writes comes in bursts.
         const MIXED_REQUESTS: f64 = 128.0;
         const LEAST: f64 = 2e8;
         /// Below so many bytes a second no buffer is filled by warming up.
@@ -173,7 +173,7 @@ fn most(requests: u64, time: Nanos) -> Limit {
     Limit { requests, ..Limit::time(time).precision(0.0) }
 }
 
-/// What a cell consists of.
+/// Part of a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     WarmUp,
@@ -182,7 +182,7 @@ enum Part {
 
 struct Measuring {
     protocol: Protocol,
-    /// Where the next sequential requests start, in bytes from the start of the area.
+    /// Start of the next sequential requests, in bytes from the start of the area.
     next: u64,
     /// Longest time of the random writes before the first random cell that writes, until they are
     /// done.
@@ -316,9 +316,9 @@ impl Measuring {
         self.pattern(bench, &open, offset, number)
     }
 
-    /// Where requests of so many bytes start, behind what sequential requests touched last: at the
-    /// start again where they reach beyond the end, or, being more than half of the area, where not
-    /// half of it is left.
+    /// Gives the start of requests of so many bytes, behind the last bytes that sequential requests
+    /// touched: at the start again where they reach beyond the end, or, being more than half of the
+    /// area, where not half of it is left.
     fn behind(&self, bytes: u64) -> u64 {
         if self.next + bytes.min(self.protocol.area_bytes / 2) > self.protocol.area_bytes {
             0

@@ -25,7 +25,7 @@ pub struct Drive {
     pub is_static: bool,
 }
 
-/// What was said of one thing.
+/// Answer to one question.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub text: String,
@@ -34,7 +34,7 @@ pub struct Said {
     pub why: String,
 }
 
-/// What was said of a drive.
+/// Answers on a drive.
 #[derive(Clone, Debug)]
 pub struct Answers {
     pub chunk: Said,
@@ -92,8 +92,8 @@ impl Drive {
         Self { seed, profile, state, chunk_bytes, domains, sub_domains, is_static }
     }
 
-    /// Whether a channel takes longer for a page than the link to the host: otherwise two reads on
-    /// one channel wait for nothing that they would not wait for anyway.
+    /// Returns true if a channel takes longer for a page than the link to the host: otherwise two
+    /// reads on one channel wait for nothing that they would not wait for anyway.
     #[must_use]
     pub fn are_channels_seen(&self) -> bool {
         let media = &self.profile.media;

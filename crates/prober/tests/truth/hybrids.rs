@@ -17,7 +17,7 @@ use units::Progress;
 /// Experiments, in the order of a probe.
 const EXPERIMENTS: [&str; 4] = ["write_buffer", "erase_block_size", "focused", "logs"];
 
-/// How far a buffer may be off.
+/// Largest relative error of a buffer's size.
 const OF_BUFFER: f64 = 0.25;
 
 /// A drive, and what is true of it.
@@ -30,7 +30,7 @@ pub struct Hybrid {
     logs: Option<u64>,
 }
 
-/// What was said of one thing.
+/// Answer to one question.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub key: &'static str,

@@ -1,5 +1,5 @@
-//! What every replay keeps to, on devices in virtual time: each request once and in order, never
-//! early, never too many at a time.
+//! Properties of every replay, on devices in virtual time: each request is sent once and in order,
+//! never early, never too many at a time.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

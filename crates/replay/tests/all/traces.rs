@@ -25,17 +25,7 @@ fn loaded(file: &NamedTempFile, selection: Selection, dense: bool) -> ReplayTrac
 
 fn requests(trace: &ReplayTrace) -> Vec<(u64, IoOp, u64, u32)> {
     let mut source = trace.source().unwrap();
-    let nothing = IoRequest {
-        time_ns: 0,
-        op: IoOp::Flush,
-        offset: 0,
-        length: 0,
-        stream: 0,
-        latency_ns: None,
-        handle: 0,
-        is_fua: false,
-    };
-    let mut buffer = vec![nothing; 100];
+    let mut buffer = vec![IoRequest::NOTHING; 100];
     let count = source.fill(&mut buffer).unwrap();
     buffer[..count]
         .iter()

@@ -1,4 +1,4 @@
-//! A device as what files lie on, for tests: all that happens depends on nothing but seeds.
+//! A device below files, for tests: all that happens depends only on seeds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use units::{IoOp, Lifetime, Nanos};
 
 use super::{Batch, Medium};
 
-/// A device that one thread has alone: writes go on only while it waits for something.
+/// A device of a single thread: writes go on only while that waits for something.
 pub struct Alone<D>(Mutex<Work<D>>);
 
 struct Work<D> {
@@ -33,7 +33,7 @@ impl<D: BlockDevice> Alone<D> {
         })))
     }
 
-    /// The device, when nothing else uses it any more.
+    /// Gives the device, when nothing else uses it any more.
     pub fn device_of(medium: Arc<Self>) -> D {
         Arc::into_inner(medium).unwrap().0.into_inner().unwrap().device
     }
@@ -43,7 +43,7 @@ impl<D: BlockDevice> Alone<D> {
         look(&mut self.0.lock().unwrap().device)
     }
 
-    /// Whether it has lost its power.
+    /// Returns true if it has lost its power.
     pub fn is_off(&self) -> bool {
         self.0.lock().unwrap().is_off
     }

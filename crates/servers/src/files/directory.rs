@@ -1,10 +1,10 @@
-//! The directory of a volume: which files there are, what they hold durably, and how that changes.
+//! The directory of a volume: its files, their durable state, and the way it changes.
 //!
-//! Four slots at the beginning of the volume hold copies of it: two of the generation that is
-//! durable, two of the next. A slot is written only while the other pair is durable, so a power
-//! cut leaves at least one whole. What is written is always true by itself: a file's size in it
-//! covers bytes that a flush had made durable before, and units that it does not have any more are
-//! given to nobody until that is durable.
+//! Four slots at the beginning of the volume hold copies of it: two of the durable generation, and
+//! two of the next. A slot is written only while the other pair is durable, so that a power cut
+//! leaves at least one whole copy. Each copy is valid by itself: a file's size in it covers bytes
+//! that a flush had made durable before, and units that the file has given up are not given to
+//! another before the copy is durable.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,9 +23,9 @@ use super::{FileFound, FilesError, Reading};
 
 /// Freed pieces of at least this size, in bytes, are trimmed below.
 const TRIM_BYTES: u64 = 1 << 20;
-/// Most bytes that a growing file reserves beyond what it was asked.
+/// Most bytes that a growing file reserves beyond the request.
 const MOST_RESERVED_BYTES: u64 = 16 << 20;
-/// A volume that is zero so far holds nothing.
+/// Bytes at the beginning that are looked at: a volume with zeros there holds nothing.
 const LOOKED_AT_BYTES: u64 = 1 << 20;
 
 /// A file in memory.
@@ -35,10 +35,10 @@ struct Entry {
     /// Bytes that are durable, and that the directory names.
     kept_size: u64,
     extents: Extents,
-    /// Truncations so far.
+    /// Number of truncations so far.
     cuts: u64,
     is_open: bool,
-    /// It has its name; otherwise it goes when it is closed.
+    /// True if it has its name; otherwise it is removed when it is closed.
     is_linked: bool,
 }
 
@@ -46,16 +46,16 @@ struct Inner {
     entries: Slab<Entry>,
     names: BTreeMap<String, usize>,
     space: Space,
-    /// Given up, and named still by what is durable.
+    /// Extents that were given up, and that the durable directory still names.
     freed: Vec<Extent>,
     generation: u64,
-    /// Of slots 2 * pair and 2 * pair + 1.
+    /// The durable pair: slots 2 * pair and 2 * pair + 1.
     durable_pair: u64,
-    /// Memory differs from what is durable.
+    /// True if memory differs from the durable directory.
     is_changed: bool,
 }
 
-/// What an open file knows about itself.
+/// State of an open file.
 pub struct Opened {
     pub id: usize,
     pub size: u64,
@@ -67,10 +67,10 @@ pub struct Directory {
     pub medium: Arc<dyn Medium>,
     pub layout: Layout,
     inner: Mutex<Inner>,
-    /// Something was written since the last flush began.
+    /// True if something was written since the last flush began.
     is_dirty: AtomicBool,
     flushing: Mutex<()>,
-    /// Why nothing can be made durable any more.
+    /// Failure for which nothing can be made durable any more.
     broken: Mutex<Option<Failure>>,
 }
 
@@ -78,11 +78,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The newest directory that is whole, the number of its slot, and what is odd.
+/// Newest directory that is whole, the number of its slot, and notes on damage.
 type Newest = (Snapshot, u64, Vec<String>);
 
-/// Where everything lies in a volume; none if it has no room for files. One that was resized keeps
-/// the sizes of units and slots that it was made with.
+/// Gives the layout of a volume; none if it has no room for files. One that was resized keeps the
+/// sizes of units and slots with which it was made.
 pub fn layout_of(
     capacity_bytes: u64,
     sector_bytes: u32,
@@ -93,7 +93,7 @@ pub fn layout_of(
     Some(written_layout(own, owner, read).unwrap_or(own))
 }
 
-/// The same, if there is a copy of a directory.
+/// Gives the layout of an existing directory, if there is a copy of one.
 fn written_layout(own: Layout, owner: [u8; 16], read: &mut Reading<'_>) -> Option<Layout> {
     let (capacity_bytes, sector_bytes) = (own.capacity_bytes, own.sector_bytes);
     let mut bytes = vec![0; sector_bytes as usize];
@@ -107,7 +107,7 @@ fn written_layout(own: Layout, owner: [u8; 16], read: &mut Reading<'_>) -> Optio
     })
 }
 
-/// Looks for the directory: none if the volume holds nothing.
+/// Finds the directory: none if the volume holds nothing.
 ///
 /// # Errors
 /// [`FilesError`] if it holds something else.
@@ -150,8 +150,8 @@ pub fn find(
     }
 }
 
-/// Reads a copy of the directory into a buffer of a slot's bytes, and no more of the slot than it
-/// has: what lies behind it is not needed. All of the slot if there is none.
+/// Reads a copy of the directory into a buffer of a slot's bytes, and nothing behind the copy,
+/// which is not needed. Reads all of the slot if there is no copy.
 fn read_copy<'a>(
     layout: Layout,
     at: u64,
@@ -169,8 +169,8 @@ fn read_copy<'a>(
 }
 
 /// Writes the directory of a volume that nothing else uses once more, for the second of both
-/// owners, to the pair of slots that is not durable: who looks for the first still finds the other
-/// pair. Whether there is one.
+/// owners, to the pair of slots that is not durable: a reader of the first owner still finds the
+/// other pair. Returns true if there is a directory.
 ///
 /// # Errors
 /// [`FilesError`] if there is one that cannot be used, or a command failed.
@@ -185,7 +185,7 @@ pub fn give_owner(
         .and_then(|own| written_layout(own, from, &mut read));
     let Some(layout) = written else { return Ok(false) };
     let mut beginning = vec![0; sector_bytes as usize];
-    // Something else may have been put over the files, and have left later copies as they were.
+    // Something else may have been written over the files, leaving later copies as they were.
     if read(0, &mut beginning).is_ok() && !Snapshot::may_begin_with(&beginning) {
         return Ok(false);
     }
@@ -214,7 +214,8 @@ impl Inner {
         }
     }
 
-    /// With the files of a directory that was read; what they reserve beyond their sizes is free.
+    /// Makes the state of a directory that was read; units reserved beyond the files' sizes are
+    /// free.
     fn of(layout: Layout, snapshot: Snapshot, slot: u64) -> Result<Self, FilesError> {
         let mut inner = Self::empty(layout);
         (inner.generation, inner.durable_pair) = (snapshot.generation, slot / 2);
@@ -252,7 +253,7 @@ impl Inner {
             + entries.map(|(name, e)| file_bytes(name, e.extents.list().len())).sum::<usize>()
     }
 
-    /// Gives up the units of a file that nobody has open and that has no name.
+    /// Gives up the units of a file that is not open and has no name.
     fn remove(&mut self, id: usize) {
         let entry = self.entries.remove(id);
         self.freed.extend_from_slice(entry.extents.list());
@@ -260,11 +261,11 @@ impl Inner {
 }
 
 impl Directory {
-    /// Opens it; with `makes` an empty one is made where the volume holds nothing.
+    /// Opens the directory; with `makes` an empty one is made where the volume holds nothing.
     pub fn open(medium: Arc<dyn Medium>, makes: bool) -> Result<(Self, Vec<String>), FilesError> {
         let (capacity, sector) = (medium.capacity_bytes(), medium.sector_bytes());
-        // What a process that was killed had written may be in a cache only: what is read below
-        // has to stay.
+        // Writes of a process that was killed may be in a cache only: what is read below has to
+        // stay.
         medium.flush()?;
         let mut read = |at: u64, to: &mut [u8]| {
             let data = medium.read(at, to.len() as u32)?;
@@ -290,7 +291,7 @@ impl Directory {
             broken: Mutex::new(None),
         };
         if is_new {
-            // One sector, which is there or not: nothing half made can be left.
+            // It is one sector, which is written or not: nothing can be left half made.
             directory.commit(&mut lock(&directory.inner))?;
         }
         Ok((directory, notes))
@@ -306,12 +307,12 @@ impl Directory {
         FilesError::Broken(first)
     }
 
-    /// Writes have ended that are to be covered by the next flush.
+    /// Notes that writes have ended that the next flush has to cover.
     pub fn wrote(&self) {
         self.is_dirty.store(true, Ordering::SeqCst);
     }
 
-    /// Makes durable what had ended before. Whoever comes while another flushes waits for that.
+    /// Makes durable what had ended before. If another flush is under way, it waits for that.
     fn flush(&self) -> Result<(), FilesError> {
         let _one = lock(&self.flushing);
         self.check()?;
@@ -321,7 +322,7 @@ impl Directory {
         self.medium.flush().map_err(|failure| self.breaks(failure))
     }
 
-    /// Writes both copies of the pair that is not durable. Durable with the next flush.
+    /// Writes both copies of the pair that is not durable. They are durable with the next flush.
     fn write_slots(&self, inner: &mut Inner) -> Result<(), FilesError> {
         self.check()?;
         inner.generation += 1;
@@ -332,7 +333,7 @@ impl Directory {
             let mut bytes = snapshot.encode(self.layout, self.medium.owner(), slot);
             bytes.resize(bytes.len().next_multiple_of(sector), 0);
             assert!(bytes.len() <= self.layout.slot_bytes as usize, "it was made to fit");
-            // Two of four places are written over each time.
+            // Two of four places are overwritten each time.
             let (place, bytes) = (self.layout.slot(slot), Bytes::from(bytes));
             self.medium.write(place, bytes, Lifetime::Short, &batch);
         }
@@ -341,8 +342,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Makes the directory durable as it is, and before that what was written to files. If it
-    /// cannot be, nothing can be made durable any more: which pair is whole is unknown then.
+    /// Makes the directory durable as it is, and before that all writes to files. If this fails,
+    /// nothing can be made durable any more: it is unknown then which pair is whole.
     fn commit(&self, inner: &mut Inner) -> Result<(), FilesError> {
         self.flush()?;
         if !inner.is_changed {
@@ -355,7 +356,7 @@ impl Directory {
         for extent in std::mem::take(&mut inner.freed) {
             let bytes = u64::from(extent.units) * u64::from(self.layout.unit_bytes);
             if bytes >= TRIM_BYTES {
-                // It helps what is below, and nothing depends on it.
+                // It helps the layers below, and nothing depends on it.
                 let _ = self.medium.trim(self.layout.unit(extent.start), bytes);
             }
             inner.space.release(extent);
@@ -363,7 +364,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Opens a file, which nobody else has open; with `makes` it is made if there is none.
+    /// Opens a file that is not open; with `makes` it is made if it does not exist.
     pub fn open_file(&self, name: &str, makes: bool) -> Result<Opened, FilesError> {
         let mut inner = lock(&self.inner);
         let id = match inner.names.get(name) {
@@ -384,18 +385,18 @@ impl Directory {
         Ok(Opened { id, size: entry.size, extents: entry.extents.clone(), cuts: entry.cuts })
     }
 
-    /// Whether there is a file of this name.
+    /// Returns true if there is a file of this name.
     pub fn has(&self, name: &str) -> bool {
         lock(&self.inner).names.contains_key(name)
     }
 
-    /// Bytes of a file that is closed.
+    /// Gives the bytes of a file that is closed.
     pub fn size_of(&self, name: &str) -> Option<u64> {
         let inner = lock(&self.inner);
         inner.names.get(name).map(|&id| inner.entries[id].size)
     }
 
-    /// Whose name this is.
+    /// Gives the number of the file of this name.
     pub fn id_of(&self, name: &str) -> Option<usize> {
         lock(&self.inner).names.get(name).copied()
     }
@@ -410,7 +411,7 @@ impl Directory {
         )))
     }
 
-    /// Gives a file room for `bytes`, and some more if `reserves`: the pieces that it got.
+    /// Gives a file room for `bytes`, and some more if `reserves`; returns its new extents.
     pub fn allocate(
         &self,
         id: usize,
@@ -430,7 +431,7 @@ impl Directory {
         let mut taken = inner.space.allocate(wanted, after);
         taken = taken.or_else(|| inner.space.allocate(needed, after));
         if taken.is_none() && !inner.freed.is_empty() {
-            // What was given up can be had as soon as that is durable.
+            // Units that were given up can be had as soon as that is durable.
             self.commit(inner)?;
             taken = inner.space.allocate(needed, after);
         }
@@ -449,7 +450,7 @@ impl Directory {
         Ok(taken)
     }
 
-    /// A file ends here from now on, durably with the next commit at the latest.
+    /// Truncates a file to this size, durably with the next commit at the latest.
     pub fn cut(&self, id: usize, size: u64) {
         let mut inner = lock(&self.inner);
         let inner = &mut *inner;
@@ -461,8 +462,8 @@ impl Directory {
         inner.is_changed = true;
     }
 
-    /// Makes durable what a file held when it had `size` bytes and had been cut so often. Whether
-    /// it was: if it was cut meanwhile, nothing was done.
+    /// Makes the content of a file durable as it was when it had `size` bytes and had been cut so
+    /// often. Returns false, and does nothing, if it was cut meanwhile.
     pub fn sync(&self, id: usize, size: u64, cuts: u64) -> Result<bool, FilesError> {
         let mut inner = lock(&self.inner);
         let entry = &mut inner.entries[id];
@@ -483,7 +484,7 @@ impl Directory {
         Ok(true)
     }
 
-    /// Takes a file's name away, durably when it returns.
+    /// Deletes a file's name, durably when it returns.
     pub fn delete(&self, name: &str) -> Result<(), FilesError> {
         let mut inner = lock(&self.inner);
         let Some(id) = inner.names.remove(name) else {
@@ -497,7 +498,7 @@ impl Directory {
         self.commit(&mut inner)
     }
 
-    /// Nobody has a file open any more.
+    /// Notes that a file is not open any more.
     pub fn close_file(&self, id: usize, size: u64) {
         let mut inner = lock(&self.inner);
         let inner = &mut *inner;
@@ -524,7 +525,7 @@ impl Directory {
         self.commit(inner)
     }
 
-    /// The files, by name.
+    /// Gives the files, by name.
     pub fn list(&self) -> Vec<FileFound> {
         let inner = lock(&self.inner);
         let of = |(name, &id): (&String, &usize)| FileFound {
@@ -534,7 +535,7 @@ impl Directory {
         inner.names.iter().map(of).collect()
     }
 
-    /// Bytes that no file has.
+    /// Gives the bytes that no file has.
     pub fn free_bytes(&self) -> u64 {
         lock(&self.inner).space.free_units() * u64::from(self.layout.unit_bytes)
     }

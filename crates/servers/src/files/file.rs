@@ -1,5 +1,5 @@
-//! An open file: what is written one behind the other goes to the volume as one write of whole
-//! sectors, which is not waited for before somebody needs it.
+//! An open file: consecutive writes go to the volume as one write of whole sectors, which is not
+//! waited for before that is necessary.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -14,10 +14,10 @@ use super::space::Extents;
 
 /// Bytes that are collected before they are written.
 const RUN_BYTES: usize = 1 << 20;
-/// Writes under way at a time.
+/// Most writes under way.
 const MOST_UNDER_WAY: usize = 32;
 
-/// A file that is open. All who have it open share it.
+/// An open file, which is shared by all who have it open.
 pub struct File {
     directory: Arc<Directory>,
     pub(super) id: usize,
@@ -25,23 +25,22 @@ pub struct File {
 }
 
 struct State {
-    /// Bytes, with what is only in memory.
+    /// Bytes of the file, with those that are only in memory.
     size: u64,
     extents: Extents,
-    /// Truncations so far.
+    /// Number of truncations so far.
     cuts: u64,
-    /// What was written last and not sent: its first byte, and the bytes.
+    /// Last write that was not sent: its first byte, and the bytes.
     run_start: u64,
     run: BytesMut,
-    /// The sector in which the last run ended, if that was not its end: what follows there needs no
-    /// read.
+    /// Sector in the middle of which the last run ended: a write that follows there needs no read.
     edge: Option<(u64, Bytes)>,
     /// Writes that were sent and not waited for: first byte, byte behind.
     under_way: Vec<(u64, u64)>,
     batch: Arc<Batch>,
-    /// How long what is written is expected to live.
+    /// Lifetime hint of writes.
     lifetime: Lifetime,
-    /// A write failed: nothing is taken any more, and nothing given, before all have closed it.
+    /// Failure of a write: no reads or writes are taken before all have closed the file.
     failed: Option<Failure>,
 }
 
@@ -59,10 +58,10 @@ impl State {
     }
 }
 
-/// How a read has to go on.
+/// Outcome of trying a read.
 enum Read {
     Done(usize),
-    /// What it wants is in memory, or on its way.
+    /// The bytes are in memory, or on their way.
     NeedsSettling,
 }
 
@@ -96,23 +95,23 @@ impl File {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes.
+    /// Gives its bytes.
     pub fn size(&self) -> u64 {
         self.shared().size
     }
 
-    /// Says how long what is written from now on is expected to live, for all who have it open.
+    /// Sets the lifetime hint of writes from now on, for all who have it open.
     pub fn expect(&self, lifetime: Lifetime) {
         self.alone().lifetime = lifetime;
     }
 
-    /// Reads from a byte on: how many were there.
+    /// Reads from a byte on; gives the number of bytes that were there.
     ///
     /// # Errors
-    /// [`FilesError`] if they cannot be read, or are not those that were written.
+    /// [`FilesError`] if they cannot be read, or have rotted.
     pub fn read(&self, offset: u64, to: &mut [u8]) -> Result<usize, FilesError> {
         loop {
-            // The state must not be held any more when it is wanted alone.
+            // The shared lock has to be released before the exclusive one is taken.
             let tried = self.try_read(&self.shared(), offset, to)?;
             match tried {
                 Read::Done(bytes) => return Ok(bytes),
@@ -154,7 +153,7 @@ impl File {
         Ok(Read::Done(to.len()))
     }
 
-    /// Where the bytes of a range lie: first byte in the file, on the volume, and how many.
+    /// Gives the places of a range: first byte in the file, on the volume, and number of bytes.
     fn pieces(&self, extents: &Extents, first: u64, end: u64) -> Vec<(u64, u64, u64)> {
         let layout = self.directory.layout;
         let unit = u64::from(layout.unit_bytes);
@@ -162,7 +161,7 @@ impl File {
         while at < end {
             let (place, units) = extents.place(at / unit);
             let within = at % unit;
-            // A read or write is at most as long as a run.
+            // A read or write is no longer than a run.
             let length = (end - at).min(units * unit - within).min(RUN_BYTES as u64);
             pieces.push((at, layout.unit(place) + within, length));
             at += length;
@@ -174,8 +173,8 @@ impl File {
     /// become zero.
     ///
     /// # Errors
-    /// [`FilesError`]: above all if there is no room. A write that fails later is an error of
-    /// whoever reads, writes or syncs next.
+    /// [`FilesError`]: in particular if there is no room. If a write fails later, the next read,
+    /// write or sync fails with that error.
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), FilesError> {
         if data.is_empty() {
             return Ok(());
@@ -196,7 +195,7 @@ impl File {
         Ok(())
     }
 
-    /// Zeros up to a byte behind the end.
+    /// Writes zeros from the end up to a byte behind it.
     fn fill(&self, state: &mut State, end: u64) -> Result<(), FilesError> {
         while state.size < end {
             let length = (end - state.size).min(RUN_BYTES as u64) as usize;
@@ -221,8 +220,8 @@ impl File {
         if state.run.len() >= RUN_BYTES { self.send_run(state, false) } else { Ok(()) }
     }
 
-    /// Sends what was collected: whole sectors, with what the file has around it there. Unless it
-    /// is to be all, what does not fill the last sector stays.
+    /// Sends the collected bytes: whole sectors, completed with the file's bytes around them. Bytes
+    /// that do not fill the last sector are kept, unless `is_all`.
     fn send_run(&self, state: &mut State, is_all: bool) -> Result<(), FilesError> {
         let (sector, start, end) = (self.sector(), state.run_start, state.run_end());
         let first = start / sector * sector;
@@ -269,7 +268,7 @@ impl File {
         if state.under_way.len() >= MOST_UNDER_WAY { self.settle(state) } else { Ok(()) }
     }
 
-    /// A sector of the file, of which only a part is written.
+    /// Gives a sector of the file of which only a part is written.
     fn around(&self, state: &mut State, at: u64) -> Result<Bytes, FilesError> {
         if let Some((_, bytes)) = state.edge.as_ref().filter(|&&(edge, _)| edge == at) {
             return Ok(bytes.clone());
@@ -283,7 +282,7 @@ impl File {
         Ok(data.joined().unwrap_or_default())
     }
 
-    /// Waits for what was sent.
+    /// Waits for the writes that were sent.
     fn settle(&self, state: &mut State) -> Result<(), FilesError> {
         state.check()?;
         if state.under_way.is_empty() {
@@ -319,7 +318,7 @@ impl File {
         }
     }
 
-    /// Sets its length to `size` bytes: what is behind is given up, what is missing becomes zero.
+    /// Sets its length to `size` bytes: bytes behind are given up, missing ones become zero.
     ///
     /// # Errors
     /// [`FilesError`].
@@ -350,11 +349,11 @@ impl File {
         self.reach(&mut state, bytes, false)
     }
 
-    /// Sends what is left, waits for it: the size.
+    /// Sends the rest and waits for it; gives the size.
     pub(super) fn finish(&self) -> (u64, Result<(), FilesError>) {
         let mut state = self.alone();
         let mut outcome = state.check().and_then(|()| self.send_run(&mut state, true));
-        // Whatever failed: nothing may be under way when units get other owners.
+        // Even after a failure nothing may be under way when units get other owners.
         let settled = self.directory.medium.settle(&state.batch);
         if !state.under_way.is_empty() {
             state.under_way.clear();

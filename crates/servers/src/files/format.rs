@@ -16,11 +16,11 @@ pub const SLOTS: u64 = 4;
 pub const MOST_NAME_BYTES: usize = 255;
 const MOST_UNIT_BYTES: u64 = 64 << 10;
 const MOST_SLOT_BYTES: u64 = 1 << 20;
-/// A volume has room for some units beside the directory.
+/// Least units that a volume has room for beside the directory.
 pub const LEAST_UNITS: u64 = 8;
 
-/// Where everything lies: it follows from the size that the volume was made with, and that of its
-/// sectors.
+/// Places of the directory and of files: they follow from the size with which the volume was made,
+/// and that of its sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes of the volume.
@@ -31,12 +31,12 @@ pub struct Layout {
     pub unit_bytes: u32,
     /// Bytes of a copy of the directory.
     pub slot_bytes: u32,
-    /// Units there are.
+    /// Number of units.
     pub units: u32,
 }
 
 impl Layout {
-    /// None if the volume is too small, or larger than 256 TiB.
+    /// Computes the layout; none if the volume is too small, or larger than 256 TiB.
     pub fn of(capacity_bytes: u64, sector_bytes: u32) -> Option<Self> {
         let sector = u64::from(sector_bytes);
         let power = |value: u64| 1 << value.max(1).ilog2();
@@ -45,7 +45,7 @@ impl Layout {
         Self::with(capacity_bytes, sector_bytes, unit as u32, slot as u32)
     }
 
-    /// With these sizes of units and slots.
+    /// Computes the layout with these sizes of units and slots.
     fn with(
         capacity_bytes: u64,
         sector_bytes: u32,
@@ -58,8 +58,8 @@ impl Layout {
         has_room.then_some(Self { capacity_bytes, sector_bytes, unit_bytes, slot_bytes, units })
     }
 
-    /// The sizes that a directory was written with, if `bytes` are the first sector of a copy of
-    /// one: a volume that was resized keeps those of the size that it was made with.
+    /// Gives the layout with which a directory was written, if `bytes` are the first sector of a
+    /// copy of one: a volume that was resized keeps the sizes with which it was made.
     pub fn written(&self, bytes: &[u8], owner: [u8; 16]) -> Option<Self> {
         if bytes.get(8..16)? != MAGIC || bytes.get(24..40)? != owner {
             return None;
@@ -75,24 +75,24 @@ impl Layout {
         Self::with(self.capacity_bytes, self.sector_bytes, sizes.0, sizes.1)
     }
 
-    /// Sizes of slots that there may be, this one's first.
+    /// Gives all possible sizes of slots, this one's first.
     pub fn slot_sizes(self) -> impl Iterator<Item = u32> {
         let first = u64::from(self.sector_bytes).max(2048);
         let all = (first.ilog2()..=MOST_SLOT_BYTES.ilog2()).map(|power| 1 << power);
         std::iter::once(self.slot_bytes).chain(all.filter(move |&size| size != self.slot_bytes))
     }
 
-    /// First byte of a copy of the directory.
+    /// Gives the first byte of a copy of the directory.
     pub const fn slot(self, number: u64) -> u64 {
         number * self.slot_bytes as u64
     }
 
-    /// First byte of a unit.
+    /// Gives the first byte of a unit.
     pub const fn unit(self, number: u32) -> u64 {
         self.slot(SLOTS) + number as u64 * self.unit_bytes as u64
     }
 
-    /// Units that `bytes` of a file need.
+    /// Gives the units that `bytes` of a file need.
     pub const fn units_for(self, bytes: u64) -> u64 {
         bytes.div_ceil(self.unit_bytes as u64)
     }
@@ -101,39 +101,40 @@ impl Layout {
 /// A file, as the directory keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Bytes.
+    /// Bytes of the file.
     pub size: u64,
-    /// Where they are, and what is reserved behind them.
+    /// Its units, and those reserved behind them.
     pub extents: Extents,
 }
 
 /// The directory of one generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// One more with each that is written.
+    /// Number, which grows by one with each directory that is written.
     pub generation: u64,
-    /// By name.
+    /// Files by name.
     pub files: BTreeMap<String, Kept>,
 }
 
-/// Bytes that a file takes in the directory.
+/// Gives the bytes that a file takes in the directory.
 pub fn file_bytes(name: &str, extents: usize) -> usize {
     16 + name.len().next_multiple_of(4) + extents * 8
 }
 
-/// Why there is no directory in a place.
+/// Reason why there is no directory in a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSnapshot {
-    /// Its beginning is zero.
+    /// The place begins with zeros.
     Zeros,
-    /// Something else, or what was damaged.
+    /// Something else is there, or a damaged directory.
     Other(String),
-    /// It is one, and must not be overwritten: of another version or with unknown features.
+    /// A directory is there that must not be overwritten: of another version or with unknown
+    /// features.
     Unknown(String),
 }
 
 impl Snapshot {
-    /// As it lies in a slot, without the zeros behind it.
+    /// Gives its bytes in a slot, without the zeros behind them.
     pub fn encode(&self, layout: Layout, owner: [u8; 16], slot: u64) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_BYTES];
         for (name, file) in &self.files {
@@ -165,18 +166,18 @@ impl Snapshot {
         bytes
     }
 
-    /// Bytes of a directory that begins with these, as it says itself; 0 if it is none.
+    /// Gives the length that the beginning of a directory tells, in bytes; 0 if it is none.
     pub fn length(bytes: &[u8]) -> usize {
         let length = bytes.get(64..68).filter(|_| Self::may_begin_with(bytes));
         length.map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize)
     }
 
-    /// Whether a slot that begins with these bytes may hold a directory, of any owner.
+    /// Returns true if a slot that begins with these bytes may hold a directory, of any owner.
     pub fn may_begin_with(bytes: &[u8]) -> bool {
         bytes.get(8..16) == Some(&MAGIC)
     }
 
-    /// From the bytes of a slot.
+    /// Reads a directory from the bytes of a slot.
     pub fn decode(
         bytes: &[u8],
         layout: Layout,
@@ -218,7 +219,8 @@ impl Snapshot {
         Self::of_whole(bytes, layout, slot).map_or_else(|| other("it contradicts itself"), Ok)
     }
 
-    /// From bytes whose checksum fits; none if they contradict themselves or the volume.
+    /// Reads a directory from bytes whose checksum is right; none if they contradict themselves or
+    /// the volume.
     fn of_whole(bytes: &[u8], layout: Layout, slot: u64) -> Option<Self> {
         let mut head = Reader(&bytes[18..]);
         let is_here = head.number::<2>()? == slot
@@ -368,7 +370,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_stumble(mut bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let _ = Snapshot::decode(&bytes, layout(), OWNER, 0);
-            // With a checksum that fits it comes further.
+            // With a checksum that is right it gets further.
             if bytes.len() > HEAD_BYTES {
                 bytes[8..16].copy_from_slice(&MAGIC);
                 bytes[16..24].copy_from_slice(&some().encode(layout(), OWNER, 0)[16..24]);

@@ -1,4 +1,4 @@
-//! What files lie on: the bytes of a volume, written without waiting for each write.
+//! Medium of files: the bytes of a volume, written without waiting for each write.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -10,30 +10,29 @@ use crate::{Request, Service};
 
 /// The bytes of a volume. Offsets and lengths are multiples of its sector.
 pub trait Medium: Send + Sync {
-    /// Bytes that there are.
+    /// Gives the number of bytes.
     fn capacity_bytes(&self) -> u64;
 
-    /// Bytes of a sector, which a power cut does not tear.
+    /// Gives the bytes of a sector, which a power cut does not tear.
     fn sector_bytes(&self) -> u32;
 
-    /// Whose bytes they are: the UUID of the volume.
+    /// Gives the owner of the bytes: the UUID of the volume.
     fn owner(&self) -> [u8; 16];
 
-    /// Reads.
+    /// Reads bytes.
     ///
     /// # Errors
-    /// [`Failure`] if the bytes cannot be read, or are not those that were written.
+    /// [`Failure`] if the bytes cannot be read, or have rotted.
     fn read(&self, offset: u64, length: u32) -> Result<Data, Failure>;
 
-    /// Begins a write of what is expected to live as long as `lifetime` says, which counts among
-    /// those of `batch` until it has ended. Nothing that overlaps it may be read or written until
-    /// then.
+    /// Begins a write with a lifetime hint, which counts among those of `batch` until it has ended.
+    /// No byte of it may be read or written until then.
     fn write(&self, offset: u64, data: Bytes, lifetime: Lifetime, batch: &Arc<Batch>);
 
     /// Waits until all writes of a batch have ended.
     ///
     /// # Errors
-    /// The first [`Failure`] among them since this was asked last.
+    /// The first [`Failure`] among them since the last call.
     fn settle(&self, batch: &Batch) -> Result<(), Failure>;
 
     /// Makes durable all writes that had ended before.
@@ -42,7 +41,7 @@ pub trait Medium: Send + Sync {
     /// [`Failure`]: it is unknown then what is durable.
     fn flush(&self) -> Result<(), Failure>;
 
-    /// Forgets bytes: they hold anything then.
+    /// Trims bytes: they may hold anything then.
     ///
     /// # Errors
     /// [`Failure`] if what is below cannot.
@@ -67,12 +66,12 @@ impl Batch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A write begins.
+    /// Notes that a write begins.
     pub fn begin(&self) {
         self.state().count += 1;
     }
 
-    /// A write has ended.
+    /// Notes that a write has ended.
     pub fn end(&self, outcome: Result<(), Failure>) {
         let mut state = self.state();
         state.count -= 1;
@@ -84,12 +83,12 @@ impl Batch {
         }
     }
 
-    /// Whether none is under way.
+    /// Returns true if no write is under way.
     pub fn is_over(&self) -> bool {
         self.state().count == 0
     }
 
-    /// Waits until none is under way: what came of them.
+    /// Waits until no write is under way; gives their outcome.
     ///
     /// # Errors
     /// The first [`Failure`].

@@ -1,11 +1,11 @@
 //! Files by name within a volume, for a database that needs no file system: `docs/sqlite.md`.
 //!
 //! They are few and large: a database, its journal, its log. The directory is written as a whole
-//! whenever it changes (`docs/formats/sqlite_files.md`). What was synced is durable; a power cut or
+//! whenever it changes (`docs/formats/sqlite_files.md`). Synced content is durable; a power cut or
 //! a kill leaves each sector of a file as it was when the file was synced last, or as it was
 //! written since; a file that was synced has at least the size that it had then, unless it was
-//! truncated since. A size never comes back larger than what was synced. What was truncated and not
-//! synced may come back as it was, or as zeros.
+//! truncated since. A size never comes back larger than a synced one. Content that was truncated
+//! without a sync may come back as it was, or as zeros.
 
 mod directory;
 mod file;
@@ -25,7 +25,7 @@ pub use medium::{Batch, Medium};
 
 use directory::Directory;
 
-/// What can go wrong with files.
+/// Errors of files.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FilesError {
     /// There is no such file.
@@ -34,7 +34,7 @@ pub enum FilesError {
     /// There is no room.
     #[error("the volume is full: {0}")]
     Full(String),
-    /// The volume does not have files, or not in this form; or what was asked cannot be.
+    /// The volume does not have files, or not in this form; or the request is not possible.
     #[error("{0}")]
     Refused(String),
     /// A command failed.
@@ -48,22 +48,22 @@ pub enum FilesError {
 /// A file in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileFound {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// Bytes.
+    /// Bytes of the file.
     pub bytes: u64,
 }
 
 /// Files of SQLite that a volume holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilesFound {
-    /// By name.
+    /// Files, by name.
     pub files: Vec<FileFound>,
-    /// What is odd: a copy of the directory that is damaged.
+    /// Notes on damage: a copy of the directory that is bad.
     pub notes: Vec<String>,
 }
 
-/// Reads bytes from a place on.
+/// Function that reads bytes from a place on.
 pub(crate) type Reading<'a> = dyn FnMut(u64, &mut [u8]) -> Result<(), Failure> + 'a;
 
 /// Reads the directory of a volume that nothing else uses: none if it holds no files.
@@ -85,7 +85,7 @@ pub(crate) fn look(
     }))
 }
 
-/// Up to where the directory and files of a volume reach, in bytes: none if it holds no files.
+/// Gives the end of the directory and files of a volume, in bytes: none if it holds no files.
 ///
 /// # Errors
 /// [`FilesError`] if there is a directory that cannot be used.
@@ -108,7 +108,7 @@ pub(crate) fn end(
 /// The files of a volume. Any thread may use them.
 pub struct Files {
     directory: Arc<Directory>,
-    /// Open files by their number in the directory, and how often each is open.
+    /// Open files by their number in the directory, each with the number of its openings.
     open: Mutex<HashMap<usize, (Arc<File>, usize)>>,
     notes: Vec<String>,
 }
@@ -117,7 +117,7 @@ impl Files {
     /// Opens the files of a volume; with `makes`, one that holds nothing gets a directory.
     ///
     /// # Errors
-    /// [`FilesError`]: above all if the volume holds something else.
+    /// [`FilesError`]: in particular if the volume holds something else.
     pub fn open(medium: Arc<dyn Medium>, makes: bool) -> Result<Self, FilesError> {
         let (directory, notes) = Directory::open(medium, makes)?;
         Ok(Self { directory: Arc::new(directory), open: Mutex::default(), notes })
@@ -127,18 +127,18 @@ impl Files {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was odd when it was opened.
+    /// Gives the notes on damage of its opening.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Bytes of a sector, which a power cut does not tear.
+    /// Gives the bytes of a sector, which a power cut does not tear.
     pub fn sector_bytes(&self) -> u32 {
         self.directory.layout.sector_bytes
     }
 
-    /// Opens a file; with `makes` it is made if there is none, durably with the next sync. Every
-    /// opening ends with [`Files::close_file`].
+    /// Opens a file; with `makes` it is made if it does not exist, durably with the next sync.
+    /// Every opening has to end with [`Files::close_file`].
     ///
     /// # Errors
     /// [`FilesError::NoFile`], [`FilesError::Full`], [`FilesError::Refused`].
@@ -159,7 +159,7 @@ impl Files {
     /// Ends an opening.
     ///
     /// # Errors
-    /// [`FilesError`] if something that was written, and not synced, is lost.
+    /// [`FilesError`] if something that was written and not synced is lost.
     pub fn close_file(&self, file: &File) -> Result<(), FilesError> {
         let mut open = self.opened();
         let Some((_, count)) = open.get_mut(&file.id) else { return Ok(()) };
@@ -173,12 +173,12 @@ impl Files {
         outcome
     }
 
-    /// Whether there is a file of this name.
+    /// Returns true if there is a file of this name.
     pub fn has(&self, name: &str) -> bool {
         self.directory.has(name)
     }
 
-    /// Bytes of a file of this name; none if there is none.
+    /// Gives the bytes of the file of this name; none if there is no such file.
     pub fn size_of(&self, name: &str) -> Option<u64> {
         let open = self.opened();
         let id = self.directory.id_of(name)?;
@@ -188,8 +188,8 @@ impl Files {
         }
     }
 
-    /// Takes a file's name away, durably when it returns; who has it open keeps what it holds until
-    /// it is closed.
+    /// Deletes a file's name, durably when it returns; those who have it open keep its content
+    /// until it is closed.
     ///
     /// # Errors
     /// [`FilesError::NoFile`], [`FilesError::Broken`].
@@ -197,12 +197,12 @@ impl Files {
         self.directory.delete(name)
     }
 
-    /// All files, by name.
+    /// Gives all files, by name.
     pub fn list(&self) -> Vec<FileFound> {
         self.directory.list()
     }
 
-    /// Bytes that no file has.
+    /// Gives the bytes that no file has.
     pub fn free_bytes(&self) -> u64 {
         self.directory.free_bytes()
     }

@@ -1,24 +1,24 @@
-//! Which units of a volume are free, and which a file has.
+//! Free units of a volume, and the units of a file.
 
 use std::collections::BTreeMap;
 
-/// Units one behind the other.
+/// Consecutive units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The first, counted from where files begin.
+    /// First unit, counted from the beginning of files.
     pub start: u32,
-    /// How many; at least one.
+    /// Number of units; at least one.
     pub units: u32,
 }
 
 impl Extent {
-    /// The unit behind it.
+    /// Gives the unit behind it.
     pub const fn end(self) -> u64 {
         self.start as u64 + self.units as u64
     }
 }
 
-/// What is free, by first unit; neighbours are one.
+/// Free units, by the first one; neighbours are joined.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
     free: BTreeMap<u32, u32>,
@@ -26,7 +26,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// All of `units` is free.
+    /// Makes a space of `units` that are free.
     pub fn new(units: u32) -> Self {
         let mut space = Self::default();
         if units > 0 {
@@ -35,12 +35,12 @@ impl Space {
         space
     }
 
-    /// Units that are free.
+    /// Gives the number of free units.
     pub const fn free_units(&self) -> u64 {
         self.free_units
     }
 
-    /// Takes just these units. Whether all of them were free.
+    /// Takes just these units. Returns true if all of them were free.
     pub fn claim(&mut self, extent: Extent) -> bool {
         let Some((&start, &units)) = self.free.range(..=extent.start).next_back() else {
             return false;
@@ -77,8 +77,8 @@ impl Space {
         self.free.insert(start, units);
     }
 
-    /// Takes `units` in few pieces: behind unit `after` if they are free there, else from the
-    /// smallest place that holds all that is left, else from the largest. None if there are not as
+    /// Takes `units` in few extents: behind unit `after` if they are free there, else from the
+    /// smallest place that holds all the rest, else from the largest. None if there are not as
     /// many.
     pub fn allocate(&mut self, units: u64, after: Option<u64>) -> Option<Vec<Extent>> {
         if units > self.free_units {
@@ -104,34 +104,34 @@ impl Space {
     }
 }
 
-/// The units of a file, in its order.
+/// Units of a file, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extents {
     list: Vec<Extent>,
-    /// Of each extent, the file's units before it.
+    /// Number of the file's units before each extent.
     before: Vec<u64>,
 }
 
 impl Extents {
-    /// In this order.
+    /// Makes a list of extents in this order.
     pub fn of(list: impl IntoIterator<Item = Extent>) -> Self {
         let mut all = Self::default();
         list.into_iter().for_each(|extent| all.push(extent));
         all
     }
 
-    /// The pieces.
+    /// Gives the extents.
     pub fn list(&self) -> &[Extent] {
         &self.list
     }
 
-    /// Units in all.
+    /// Gives the number of all units.
     pub fn units(&self) -> u64 {
         let last = self.list.last().map_or(0, |extent| u64::from(extent.units));
         self.before.last().map_or(0, |before| before + last)
     }
 
-    /// Puts units behind those that there are.
+    /// Adds units at the end.
     pub fn push(&mut self, extent: Extent) {
         if let Some(last) = self.list.last_mut()
             && last.end() == u64::from(extent.start)
@@ -143,7 +143,7 @@ impl Extents {
         self.list.push(extent);
     }
 
-    /// Keeps the first units: those that it had behind them.
+    /// Keeps the first units; gives those behind them.
     pub fn truncate(&mut self, units: u64) -> Vec<Extent> {
         let mut cut = Vec::new();
         while self.units() > units {
@@ -161,10 +161,11 @@ impl Extents {
         cut
     }
 
-    /// Where a unit of the file is, and how many follow there with it.
+    /// Gives the place of a unit of the file, and the number of its units from there on in one
+    /// extent.
     ///
     /// # Panics
-    /// If the file has not as many.
+    /// If the file has no such unit.
     pub fn place(&self, unit: u64) -> (u32, u64) {
         let index = self.before.partition_point(|&before| before <= unit) - 1;
         let (extent, within) = (self.list[index], unit - self.before[index]);

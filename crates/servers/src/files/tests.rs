@@ -1,4 +1,5 @@
-//! Files against plain vectors; power cuts at every write; what is damaged, full or something else.
+//! Tests of files against plain vectors; power cuts at every write; damaged, full and foreign
+//! volumes.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ enum Act {
     CloseAndOpen,
 }
 
-/// So long that the directory is longer than a sector: a power cut may tear it.
+/// They are so long that the directory is longer than a sector: a power cut may tear it.
 const NAMES: [&str; 3] = [
     "a database with a long name ................................................................\
      ........................................................................................",
@@ -74,7 +75,7 @@ fn overwrite(plain: &mut Vec<u8>, offset: usize, length: usize, value: u8) {
     }
 }
 
-/// Files that are open as long as they have a name.
+/// Files that stay open as long as they have a name.
 struct Opened {
     files: Files,
     open: BTreeMap<usize, Arc<File>>,
@@ -165,13 +166,13 @@ fn files_are_plain_vectors() {
     }
 }
 
-/// What a file may be after a power cut: nothing, or a file that once was.
+/// States that a file may have after a power cut: absent, or with one of its contents.
 #[derive(Clone, Debug, Default)]
 struct Life {
     is_absent: bool,
     /// Sizes that the directory may name.
     sizes: Vec<usize>,
-    /// What it held at each moment since it was durable.
+    /// Contents at each moment since it was durable.
     contents: Vec<Vec<u8>>,
 }
 
@@ -195,7 +196,7 @@ impl Life {
     }
 }
 
-/// What a power cut may leave of each file.
+/// States that a power cut may leave of each file.
 struct Oracle(Vec<Vec<Life>>);
 
 impl Oracle {
@@ -225,7 +226,7 @@ impl Oracle {
                 let mut bytes = life.contents.last().unwrap().clone();
                 let before = bytes.len();
                 bytes.resize(size, 0);
-                // If the file gets its old end back, what was cut off in its last sector may be
+                // If the file gets its old end back, the bytes cut off in its last sector may be
                 // zero: that sector may have been written since.
                 let mut zeros = bytes.clone();
                 zeros.resize(before.max(size), 0);
@@ -262,7 +263,7 @@ fn opened_on(subject: &Subject, seed: u64, mut device: CrashDevice) -> Driver<Cr
     Driver::new(device, stack)
 }
 
-/// Lives between power cuts on one device; each ends at the write of that number, or of itself.
+/// Lives between power cuts on one device; each ends at the write of this number, or by itself.
 fn live(subject: &Subject, seed: u64, ends: &[u64], has_manners: bool) -> u64 {
     let mut dice = Dice::new(seed);
     let limits = subject.limits();
@@ -287,7 +288,7 @@ fn live(subject: &Subject, seed: u64, ends: &[u64], has_manners: bool) -> u64 {
         cuts += u64::from(was_cut);
         acts.push(format!("cut: {was_cut}"));
         if dice.chance(0.3) {
-            // What its cache holds is seen at the next opening, and must not be lost later.
+            // The content of its cache is seen at the next opening, and must not be lost later.
             device.kill();
             continue;
         }
@@ -296,7 +297,7 @@ fn live(subject: &Subject, seed: u64, ends: &[u64], has_manners: bool) -> u64 {
     }
 }
 
-/// Acts until the power is cut, and judges first what the one before has left.
+/// Acts until the power is cut, after judging what the life before has left.
 fn work(
     medium: &Arc<Alone<Driver<CrashDevice>>>,
     dice: &mut Dice,
@@ -313,8 +314,8 @@ fn work(
             return true;
         }
     };
-    // A layer that writes of its own while it is read: of the directory's copies one may not have
-    // been there to be read.
+    // The power went while a layer wrote in the background: one of the directory's copies may have
+    // been unreadable.
     if is_off() {
         return true;
     }
@@ -342,7 +343,7 @@ fn work(
             found.map(|bytes| bytes.len()),
             lives.iter().map(|life| (life.is_absent, &life.sizes)).collect::<Vec<_>>()
         );
-        // What was read back is not lost any more, also after a kill.
+        // Content that was read back is not lost any more, also after a kill.
         *lives = vec![found.map_or_else(Life::absent, Life::of)];
     }
     for _ in 0..if is_last { 0 } else { 40 } {
@@ -438,7 +439,7 @@ fn a_full_volume_says_so_and_gives_room_again() {
     assert!(matches!(kept.reserve(1 << 19), Err(FilesError::Full(_))));
     files.close_file(&large).unwrap();
     files.delete("large").unwrap();
-    // Nobody synced, and there is room nevertheless: what was given up is made so first.
+    // Nobody synced, and there is room nevertheless: units given up are made durably free first.
     kept.reserve(1 << 19).unwrap();
     kept.write(1 << 18, &[3; 10]).unwrap();
     assert_eq!(whole(&kept)[..1002], [[1; 1000].as_slice(), &[0, 0]].concat());

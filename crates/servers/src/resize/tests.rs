@@ -1,19 +1,20 @@
-//! Resizes whose power is cut at any write, over stacks of all kinds; what is refused, and why.
+//! Tests of resizes whose power is cut at any write, over stacks of all kinds; and of refusals.
 
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex};
 
-use block::{Command, Completion, DeviceInfo};
+use block::{BlockError, Command, Completion, DeviceInfo, Failure, Store};
 use faults::{CrashDevice, Dice, Manners, Media};
 use layers::Facts;
 use units::Nanos;
 
 use super::*;
 use crate::Creating;
+use crate::changes::{noted, second_note};
 
 const MIB: u64 = 1 << 20;
 
-/// A device that is still there when what was opened on it is gone.
+/// A device that outlives the volume that was opened on it.
 #[derive(Clone)]
 pub struct Shared {
     device: Arc<Mutex<CrashDevice>>,
@@ -36,7 +37,7 @@ impl Shared {
         does(&mut self.device.lock().unwrap())
     }
 
-    /// A power cut, or a kill of whoever uses it.
+    /// Ends a life: by a power cut, or a kill of the process.
     pub fn end(&self, dice: &mut Dice) {
         self.with(|device| {
             if dice.chance(0.3) {
@@ -111,7 +112,7 @@ const STACKS: [&str; 11] = [
     "checksums(page=2Ki,block=1Ki,delay=1ms)|stable_buffer(size=64Ki,page=2Ki)",
 ];
 
-/// A volume in use, and what it holds.
+/// A volume in use, and its content.
 pub struct Used {
     pub bytes: Vec<u8>,
     pub held: Vec<u8>,
@@ -122,7 +123,7 @@ pub fn used(stack: &str, mib: u64, within: u64, is_full: bool, dice: &mut Dice) 
     let device = Shared::new(mib, Vec::new(), dice.seed());
     let mut volume = Volume::create_on(Box::new(device.clone()), &creating(stack)).unwrap();
     let mut held = vec![0; volume.capacity_bytes() as usize];
-    // What was there before is not what the volume says to hold.
+    // The old content of the device is not the volume's content.
     let mut store = Store::new(volume.device());
     held.chunks(1 << 20).enumerate().for_each(|(number, part)| {
         if !stack.contains("log_volume") || stack.starts_with("stable") {
@@ -157,14 +158,14 @@ pub fn used(stack: &str, mib: u64, within: u64, is_full: bool, dice: &mut Dice) 
         drop(volume);
     }
     device.with(CrashDevice::kill);
-    // What the device had not written by itself yet is there, too.
+    // The device's cache is there, too.
     let mut flushing: Box<dyn BlockDevice> = Box::new(device.clone());
     Store::new(&mut *flushing).flush().unwrap();
     device.with(|device| device.cut(&faults::Loss::Nothing));
     Used { bytes: device.bytes(), held }
 }
 
-/// What a volume holds, up to the end of the shorter of both.
+/// Judges the content of a volume, up to the end of the shorter one.
 pub fn judge(volume: &mut Volume, held: &[u8], told: &str) {
     let mut found = vec![1; volume.capacity_bytes() as usize];
     Store::new(volume.device()).read(0, &mut found).unwrap();
@@ -175,8 +176,8 @@ pub fn judge(volume: &mut Volume, held: &[u8], told: &str) {
     }
 }
 
-/// Resizes with the power cut at a write, opens what is left, and resizes again. Whether the cut
-/// came, and it was not refused.
+/// Resizes with the power cut at a write, opens what is left, and resizes again. Returns true if
+/// the cut came, and the resize was not refused.
 fn cut_at(used: &Used, sizes: (u64, u64), end: u64, dice: &mut Dice, told: &str) -> bool {
     let (old, new) = sizes;
     let device = Shared::new(old.max(new), used.bytes.clone(), dice.seed());
@@ -243,11 +244,10 @@ pub fn use_on(volume: &mut Volume, held: &[u8], dice: &mut Dice, told: &str) {
     }
 }
 
-/// Bytes that a stack gives over a device of this size.
+/// Gives the bytes that a volume offers on a device of this size.
 fn capacity(stack: &str, mib: u64) -> u64 {
-    let data = (Header::last_place(mib * MIB) / ALIGN_BYTES - 1) * ALIGN_BYTES;
-    let limits = Limits { capacity_bytes: data, sector_bytes: 512, most_bytes: 1 << 16 };
-    layers::capacity(stack, &Facts::default(), 1, limits).unwrap()
+    let device = Box::new(Shared::new(mib, Vec::new(), 1));
+    Volume::create_on(device, &creating(stack)).unwrap().capacity_bytes()
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_power_cut_at_any_write_leaves_the_old_or_the_new_size_and_all_data() {
             let used = used(stack, sizes.0, within, is_full, &mut dice);
             let told =
                 |end| format!("{stack}, {sizes:?}, full: {is_full}, SEED={first}, cut {end}");
-            // As many writes as there are, and then some of them.
+            // All writes are tried once, and then some of them.
             let mut most = 1;
             while cut_at(&used, sizes, most, &mut dice, &told(most)) {
                 most *= 2;
@@ -280,7 +280,7 @@ fn a_power_cut_at_any_write_leaves_the_old_or_the_new_size_and_all_data() {
     assert!(number > cuts * 10, "{number} cuts");
 }
 
-/// A volume on a file of 12 MiB, with something at its beginning.
+/// Makes a volume on a file of 12 MiB, with something at its beginning.
 fn on_file(stack: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("device");
@@ -306,8 +306,9 @@ fn a_resize_that_is_under_way_is_seen_checked_and_finished() {
         let mut header = find(&mut *open).unwrap().header;
         let data_bytes = mib * MIB;
         let mut part = Part::new(&mut *open, header.data_offset, header.data_bytes);
+        let stack = header.stack.clone();
         let changes =
-            layers::resize(stack, &header.facts, header.seed, &mut part, data_bytes).unwrap();
+            layers::resize(&stack, &header.facts, header.seed, &mut part, data_bytes).unwrap();
         begin(&mut *open, &mut header, &Note { data_bytes, changes }).unwrap();
         drop(open);
         let about = crate::about(&device, None).unwrap();
@@ -326,13 +327,15 @@ fn a_resize_that_is_under_way_is_seen_checked_and_finished() {
     }
 }
 
-/// A resize that is noted on a file, and not done.
-fn noted_on(device: &str, stack: &str) -> Header {
+/// Notes a resize on a file, without making it.
+fn noted_on(device: &str) -> Header {
     let mut open = open_device(device, Access::DestroyData, 16).unwrap();
     let mut header = find(&mut *open).unwrap().header;
     let data_bytes = 6 * MIB;
     let mut part = Part::new(&mut *open, header.data_offset, header.data_bytes);
-    let changes = layers::resize(stack, &header.facts, header.seed, &mut part, data_bytes).unwrap();
+    let stack = header.stack.clone();
+    let changes =
+        layers::resize(&stack, &header.facts, header.seed, &mut part, data_bytes).unwrap();
     begin(&mut *open, &mut header, &Note { data_bytes, changes }).unwrap();
     header
 }
@@ -342,7 +345,7 @@ fn either_copy_of_a_note_is_enough() {
     let stack = "stable_buffer(size=64Ki)";
     for lost in 0..3 {
         let (_folder, device) = on_file(stack);
-        let header = noted_on(&device, stack);
+        let header = noted_on(&device);
         let file = std::fs::OpenOptions::new().write(true).open(&device).unwrap();
         let places = [HEADER_BYTES as u64, second_note(&header)];
         for (_, place) in places.iter().enumerate().filter(|(copy, _)| lost == 2 || lost == *copy) {
@@ -358,7 +361,7 @@ fn either_copy_of_a_note_is_enough() {
     }
 }
 
-/// Reads end at byte 8192.
+/// Device on which reads fail from byte 8192 on.
 struct Ends;
 
 impl block::Serve for Ends {

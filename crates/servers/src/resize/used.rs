@@ -3,7 +3,7 @@
 use block::Store;
 use units::{Cancelled, Progress};
 
-use super::STEP_BYTES;
+use crate::changes::STEP_BYTES;
 use crate::volume::Volume;
 use crate::{VolumeError, files};
 

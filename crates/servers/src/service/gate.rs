@@ -5,10 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::Request;
 
-/// What is known of a request, and of the commands that it becomes.
+/// Bytes of the record of a request, and of its commands.
 const SMALL_BYTES: u64 = 4096;
 
-/// Most memory that a request takes: its bytes as they came or go, and once more in the layers.
+/// Gives the most memory that a request takes: its bytes as they came or go, and once more in the
+/// layers.
 pub fn bytes_of(request: &Request) -> u64 {
     let (_, length) = request.range();
     let moved = match request {
@@ -18,12 +19,12 @@ pub fn bytes_of(request: &Request) -> u64 {
     bytes_of_moved(moved)
 }
 
-/// The same of one that reads or writes so many bytes.
+/// Gives the most memory of a request that reads or writes so many bytes.
 pub const fn bytes_of_moved(length: u64) -> u64 {
     SMALL_BYTES + 2 * length
 }
 
-/// Lets requests in as long as there is room for them; who comes then waits.
+/// Gate that lets requests in as long as there is memory for them; others wait.
 #[derive(Debug)]
 pub struct Gate {
     most: u64,
@@ -44,12 +45,12 @@ impl Gate {
         }
     }
 
-    /// Bytes of all that are inside.
+    /// Gives the bytes of all requests that are inside.
     pub fn inside(&self) -> u64 {
         self.inside.load(Ordering::Relaxed)
     }
 
-    /// Waits for room. What is larger than all of it goes in alone.
+    /// Waits for room. A request that is larger than all of it goes in alone.
     fn enter(&self, bytes: u64) {
         if self.try_enter(bytes) {
             return;
@@ -74,7 +75,7 @@ impl Gate {
     /// Makes room again.
     fn leave(&self, bytes: u64) {
         self.inside.fetch_sub(bytes, Ordering::SeqCst);
-        // Who found no room before this was counted as waiting before that.
+        // A request that found no room before this was counted as waiting before that.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             self.left.notify_all();
@@ -90,7 +91,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Waits for it.
+    /// Waits for room, and takes it.
     pub fn of(gate: &Arc<Gate>, bytes: u64) -> Self {
         gate.enter(bytes);
         Self { gate: gate.clone(), bytes }

@@ -1,4 +1,4 @@
-//! What becomes of a request: commands of whole sectors, one step after the other.
+//! Jobs: requests as commands of whole sectors, one step after the other.
 
 use block::{Command, Data, Failure, Limits, Reply};
 use bytes::{Bytes, BytesMut};
@@ -12,33 +12,35 @@ pub struct Job {
     pub since: Nanos,
     /// Whole sectors that it touches: first byte, and the byte behind.
     sectors: (u64, u64),
-    /// A write of parts of sectors: what is around it is read first.
+    /// True for a write of parts of sectors: the rest of them is read first.
     pub is_partial: bool,
     step: Step,
     /// Commands of this step that are not replied to.
     waiting: u32,
     failure: Option<Failure>,
-    /// What reads have brought, by their place in the step.
+    /// Data of the reads, by their place in the step.
     brought: Vec<(u32, Data)>,
     /// Zeros that are to be written after this step: first byte, and the byte behind.
     left: (u64, u64),
+    /// True if zeros were made by trims.
+    is_trimmed: bool,
 }
 
-/// What the stack takes.
+/// Commands that the stack takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Takes {
     pub limits: Limits,
-    /// Trims of multiples of these bytes make zeros of them; none where they promise nothing.
-    pub unmap_bytes: Option<u64>,
+    /// Alignment, in bytes, of trims that make zeros; none if they promise nothing.
+    pub zeroing_bytes: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Sectors of which only parts are written are read.
+    /// Reads of sectors of which only parts are written.
     Edges,
-    /// What was asked is done.
+    /// The commands of the request.
     Main,
-    /// What was done is made durable.
+    /// A flush that makes them durable.
     Flush,
 }
 
@@ -48,18 +50,18 @@ pub struct Part {
     pub order: u32,
 }
 
-/// What is to be done with a job after a reply.
+/// Next action for a job after a reply.
 pub enum Next {
-    /// Other commands are under way.
+    /// Other commands are under way: wait.
     Wait,
-    /// These are to be sent.
+    /// Send these commands.
     Send(Vec<Part>),
-    /// It has come to its end.
+    /// End the request.
     End(Outcome),
 }
 
 impl Job {
-    /// A request that came now.
+    /// Makes a job of a request that came now.
     pub fn new(asked: Asked, since: Nanos, limits: Limits) -> Self {
         let sector = u64::from(limits.sector_bytes);
         let request = asked.request();
@@ -77,10 +79,11 @@ impl Job {
             failure: None,
             brought: Vec::new(),
             left: (0, 0),
+            is_trimmed: false,
         }
     }
 
-    /// Why it cannot be done at all, if so.
+    /// Gives the failure of a request that is not possible.
     pub fn refusal(&self, limits: Limits) -> Option<Failure> {
         let (offset, length) = self.asked.request.range();
         let is_within = offset.checked_add(length).is_some_and(|end| end <= limits.capacity_bytes);
@@ -88,7 +91,7 @@ impl Job {
         (!is_within).then(|| self.failed(&reason))
     }
 
-    /// The request, failed.
+    /// Gives the failure of the request.
     pub fn failed(&self, reason: &str) -> Failure {
         let (offset, length) = self.asked.request.range();
         Failure::Io {
@@ -99,12 +102,12 @@ impl Job {
         }
     }
 
-    /// Whether both touch a sector.
+    /// Returns true if both touch the same sector.
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.sectors.0 < other.sectors.1 && other.sectors.0 < self.sectors.1
     }
 
-    /// Its first commands; if there is nothing to do, its end.
+    /// Gives its first commands; if there is nothing to do, its end.
     pub fn begin(&mut self, takes: Takes) -> Next {
         self.step = if self.is_partial { Step::Edges } else { Step::Main };
         self.send(takes)
@@ -124,7 +127,7 @@ impl Job {
         Next::Send(parts.into_iter().enumerate().map(number).collect())
     }
 
-    /// Reads of the first and the last sector, if only parts of them are written.
+    /// Gives reads of the first and the last sector, if only parts of them are written.
     fn edges(&self, limits: Limits) -> Vec<Command> {
         let sector = limits.sector_bytes;
         let (offset, length) = self.asked.request.range();
@@ -152,12 +155,12 @@ impl Job {
             }
             &Request::Write { is_fua, .. } => self.writes(is_fua, limits),
             &Request::Zero { is_fua, unmaps, .. } => {
-                self.zeros(is_fua, takes.unmap_bytes.filter(|_| unmaps && !is_fua), limits)
+                self.zeros(is_fua, takes.zeroing_bytes.filter(|_| unmaps), limits)
             }
         }
     }
 
-    /// Writes of what was asked, with what is around it in its first and last sector.
+    /// Gives the writes of a request, completed in its first and last sector.
     fn writes(&mut self, is_fua: bool, limits: Limits) -> Vec<Command> {
         let Request::Write { data, offset, lifetime, .. } = &self.asked.request else {
             return Vec::new();
@@ -182,7 +185,7 @@ impl Job {
         pieces(first, end, u64::from(limits.most_bytes)).map(write).collect()
     }
 
-    /// The sectors around what is written, as they were read: where each begins, and its bytes.
+    /// Gives the sectors that are written in part, as they were read: first byte, and data.
     fn around(&mut self, limits: Limits) -> Vec<(u64, Data)> {
         let has_head = self.asked.request.range().0 > self.sectors.0;
         let last = self.sectors.1 - u64::from(limits.sector_bytes);
@@ -192,8 +195,8 @@ impl Job {
         brought.map(|(at, data)| (at.max(first), data)).collect()
     }
 
-    /// Zeros: of parts of sectors among what is around them, of whole sectors by trims where they
-    /// do.
+    /// Gives the commands that write zeros: completed in sectors of which only parts are zeroed,
+    /// and for whole sectors as trims if those make zeros.
     fn zeros(&mut self, is_fua: bool, unmap: Option<u64>, limits: Limits) -> Vec<Command> {
         let (offset, length) = self.asked.request.range();
         let (end, sector) = (offset + length, u64::from(limits.sector_bytes));
@@ -209,7 +212,7 @@ impl Job {
             commands.push(Command { is_fua, ..Command::write(0, at, data) });
         }
         let mut write = |first: u64, last: u64| {
-            // Of what is trimmed no more than a part of a unit is left to be written.
+            // After a trim, at most a part of a unit is left to be written.
             let (last, end) = (last.min(first + MOST_ZEROED), last);
             if last < end {
                 self.left = (last, end);
@@ -225,12 +228,13 @@ impl Job {
                 write(first, from);
                 write(to, last);
                 commands.extend(trims(from, to));
+                self.is_trimmed = true;
             }
         }
         commands
     }
 
-    /// A reply to one of its commands.
+    /// Handles a reply to one of its commands.
     pub fn replied(&mut self, order: u32, reply: Reply, takes: Takes) -> Next {
         self.waiting -= 1;
         match reply.outcome {
@@ -252,7 +256,12 @@ impl Job {
     }
 
     fn step_ended(&mut self, takes: Takes) -> Next {
-        let is_fua_trim = matches!(self.asked.request, Request::Trim { is_fua: true, .. });
+        // A trim carries no FUA.
+        let is_fua_trim = match self.asked.request {
+            Request::Trim { is_fua, .. } => is_fua,
+            Request::Zero { is_fua, .. } => is_fua && self.is_trimmed,
+            _ => false,
+        };
         self.step = match self.step {
             Step::Edges => Step::Main,
             Step::Main if self.left.0 < self.left.1 => Step::Main,
@@ -262,7 +271,7 @@ impl Job {
         self.send(takes)
     }
 
-    /// What was read, of the bytes that were asked.
+    /// Gives the data of the bytes that were requested.
     fn result(&mut self) -> Data {
         let (offset, length) = self.asked.request.range();
         if self.asked.request.op() != IoOp::Read {
@@ -279,12 +288,12 @@ impl Job {
     }
 }
 
-/// A range in pieces of at most `most` bytes.
+/// Divides a range into pieces of at most `most` bytes.
 fn pieces(first: u64, end: u64, most: u64) -> impl Iterator<Item = (u64, u32)> {
     (first..end).step_by(most as usize).map(move |at| (at, most.min(end - at) as u32))
 }
 
-/// Trims of a range; none if it is empty.
+/// Gives the trims of a range; none if it is empty.
 fn trims(first: u64, end: u64) -> Vec<Command> {
     pieces(first, end, MOST_TRIMMED)
         .map(|(at, bytes)| Command::new(0, IoOp::Trim, at, bytes))
@@ -299,7 +308,7 @@ const MOST_TRIMMED: u64 = 1 << 30;
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// Zeros that take no memory of their own.
+/// Gives zeros that take no memory of their own.
 fn zeros(bytes: u32) -> Data {
     let zeros = Bytes::from_static(&ZEROS);
     let mut left = bytes as usize;

@@ -1,4 +1,4 @@
-//! A volume at work: one thread drives it, any number of clients ask.
+//! A volume at work: one thread drives it, and any number of clients send requests.
 
 mod gate;
 mod jobs;
@@ -11,59 +11,59 @@ use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use block::{BlockDevice as _, Data, Failure, Waker};
+use block::{BlockDevice as _, Data, Extent, Failure, Waker};
 use bytes::Bytes;
 use units::{IoOp, Lifetime};
 
-use crate::{Figures, Header, Volume, VolumeError, VolumeMemory};
+use crate::{Figures, Header, Shape, Volume, VolumeError, VolumeMemory};
 use gate::{Gate, Room, bytes_of, bytes_of_moved};
 pub use scrub::{LayerScrub, ScrubFigures};
 use straight::Straight;
 use work::{Message, Work};
 
-/// Requests that wait for the thread to take them; who asks more waits, too.
+/// Most requests that wait for the thread to take them; further clients wait, too.
 const MOST_WAITING: usize = 1024;
 
-/// What a client asks: any bytes, not only whole sectors.
+/// Request of a client: of any bytes, not only whole sectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Brings bytes.
+    /// Reads bytes.
     Read {
         /// First byte.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u32,
     },
     /// Writes bytes.
     Write {
         /// First byte.
         offset: u64,
-        /// What is written.
+        /// Bytes to be written.
         data: Bytes,
-        /// It is done only when it is durable.
+        /// True if it is done only when it is durable.
         is_fua: bool,
-        /// How long it is expected to live.
+        /// Hint of their expected lifetime.
         lifetime: Lifetime,
     },
     /// Writes zeros.
     Zero {
         /// First byte.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u64,
-        /// It is done only when it is durable.
+        /// True if it is done only when it is durable.
         is_fua: bool,
-        /// What is below need not keep room for them, if it can do without.
+        /// True if layers below need not keep room for them.
         unmaps: bool,
     },
-    /// Tells that bytes are not needed any more. What they hold then is any of what they held, or
-    /// zeros. Parts of sectors are left alone.
+    /// Trims bytes that are not needed any more. Each of them then has any of its earlier values,
+    /// or is zero. Parts of sectors are left alone.
     Trim {
         /// First byte.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u64,
-        /// It is done only when it is durable.
+        /// True if it is done only when it is durable.
         is_fua: bool,
     },
     /// Makes durable all that was replied to before.
@@ -71,7 +71,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// As what it is counted; zeros count as written.
+    /// Gives the kind as which it is counted; zeros count as written.
     pub(crate) const fn op(&self) -> IoOp {
         match self {
             Self::Read { .. } => IoOp::Read,
@@ -81,7 +81,7 @@ impl Request {
         }
     }
 
-    /// First byte, and bytes.
+    /// Gives the first byte, and the number of bytes.
     pub(crate) fn range(&self) -> (u64, u64) {
         match self {
             Self::Read { offset, length } => (*offset, u64::from(*length)),
@@ -94,28 +94,28 @@ impl Request {
     }
 }
 
-/// What a request came to: what was read, or nothing.
+/// Outcome of a request: data of a read, or nothing.
 pub type Outcome = Result<Data, Failure>;
-/// Called with what a request came to, on the volume's thread, or by [`Service::submit`] itself
-/// where callers go the straight way.
+/// Function that is called with the outcome of a request, on the volume's thread, or by
+/// [`Service::submit`] itself if there is direct access to the device.
 pub type Done = Box<dyn FnOnce(Outcome) + Send>;
 
-/// A request, and who waits for what comes of it: `done` is called once, also when the request is
-/// dropped because the volume is gone.
+/// A request, and the one who waits for its outcome: `done` is called once, also when the request
+/// is dropped because the volume is gone.
 pub(crate) struct Asked {
     request: Request,
     done: Option<Done>,
-    /// Given back with it; none if whoever asks keeps the room.
+    /// Room that is given back with it; none if the client keeps the room.
     _room: Option<Room>,
 }
 
 impl Asked {
-    /// What was asked.
+    /// Gives the request.
     pub(crate) const fn request(&self) -> &Request {
         &self.request
     }
 
-    /// Tells what came of it.
+    /// Tells the outcome.
     pub(crate) fn end(mut self, outcome: Outcome) {
         self.tell(outcome);
     }
@@ -135,20 +135,7 @@ impl Drop for Asked {
     }
 }
 
-/// What a volume is to those who address it as a block device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Bytes that users have: whole sectors.
-    pub capacity_bytes: u64,
-    /// Bytes of a sector: what a power cut does not tear, and what takes no reading when written.
-    pub sector_bytes: u32,
-    /// Trims are carried out; otherwise they fail.
-    pub has_trim: bool,
-    /// Trims of multiples of these bytes make zeros of them; none where they promise nothing.
-    pub unmap_bytes: Option<u64>,
-}
-
-/// Where a client that waits finds what its request came to.
+/// Place where a waiting client finds the outcome of its request.
 #[derive(Debug, Default)]
 struct Ticket {
     outcome: Mutex<Option<Outcome>>,
@@ -172,13 +159,14 @@ impl Ticket {
     }
 }
 
-/// A volume that a thread of its own works on. Any thread may ask, through a shared reference.
+/// A volume that a thread of its own works on. Any thread may send requests, through a shared
+/// reference.
 ///
-/// Dropped without [`Service::close`] it stops where it is, as if the process had been killed; the
+/// Dropped without [`Service::close`] it stops at once, as if the process had been killed; the
 /// device is free again when that returns.
 pub struct Service {
     sender: SyncSender<Message>,
-    /// The thread waits, or is about to: whoever sends something wakes it.
+    /// True if the thread waits, or is about to: a sender has to wake it.
     is_asleep: Arc<AtomicBool>,
     waker: Option<Waker>,
     header: Header,
@@ -187,7 +175,7 @@ pub struct Service {
     thread: Mutex<Option<JoinHandle<Result<(), VolumeError>>>>,
     straight: Option<Straight>,
     memory: VolumeMemory,
-    /// Lets requests in as far as that has room for them.
+    /// Gate that limits the memory of requests.
     gate: Arc<Gate>,
 }
 
@@ -195,17 +183,17 @@ impl Service {
     /// Opens a volume on a thread of its own, by `open`, and lets it work.
     ///
     /// # Errors
-    /// That of `open`, or that there is no thread.
+    /// The error of `open`, or that there is no thread.
     pub fn start(
         open: impl FnOnce() -> Result<Volume, VolumeError> + Send + 'static,
     ) -> Result<Self, VolumeError> {
         Self::begin(open, false)
     }
 
-    /// The same for callers on many threads: where no layer is over a device in memory, or over a
-    /// file or block device, they read and write it by themselves, the latter through the page
-    /// cache, and the volume's thread only opens and closes it. [`Service::submit`] then returns
-    /// when all is done.
+    /// Does the same for callers on many threads: without layers over a device in memory, or over a
+    /// file or block device, they read and write it directly, the latter through the page cache,
+    /// and the volume's thread only opens and closes it. [`Service::submit`] then returns when all
+    /// is done.
     ///
     /// # Errors
     /// As [`Service::start`].
@@ -248,42 +236,42 @@ impl Service {
         let (waker, (header, notes, shape), shared, memory, gate) =
             opened.recv().unwrap_or_else(|_| panic!("the volume's thread died while it opened"))?;
         let thread = Mutex::new(Some(thread));
-        let straight = shared.map(|bytes| Straight::new(bytes, shape.capacity_bytes));
+        let straight = shared.map(|bytes| Straight::new(bytes, shape));
         Ok(Self { sender, is_asleep, waker, header, notes, shape, thread, straight, memory, gate })
     }
 
-    /// What the volume says of itself.
+    /// Gives the header of the volume.
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What was odd when it was opened.
+    /// Gives the notes on damage of its opening.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Bytes that users have.
+    /// Gives the bytes that users have.
     #[must_use]
     pub const fn capacity_bytes(&self) -> u64 {
         self.shape.capacity_bytes
     }
 
-    /// The most that the volume takes in memory.
+    /// Gives the most memory that the volume takes.
     #[must_use]
     pub const fn memory(&self) -> &VolumeMemory {
         &self.memory
     }
 
-    /// What it is to those who address it as a block device.
+    /// Gives its shape as a block device.
     #[must_use]
     pub const fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Asks, and goes on: `done` gets what came of it. It runs on the volume's thread and must not
-    /// wait.
+    /// Sends a request, and returns: `done` gets the outcome. It runs on the volume's thread and
+    /// must not wait.
     pub fn submit(&self, request: Request, done: Done) {
         if let Some(straight) = &self.straight {
             return done(straight.call(&request));
@@ -292,7 +280,7 @@ impl Service {
         self.send_request(Asked { request, done: Some(done), _room: Some(room) });
     }
 
-    /// Asks, and waits for what comes of it.
+    /// Sends a request, and waits for its outcome.
     ///
     /// # Errors
     /// [`Failure`] of the request.
@@ -304,7 +292,7 @@ impl Service {
         self.call_inside(request)
     }
 
-    /// The same for who has made room for it.
+    /// Does the same for a caller that has made room for it.
     fn call_inside(&self, request: Request) -> Outcome {
         let ticket = Arc::new(Ticket::default());
         let other = ticket.clone();
@@ -322,7 +310,7 @@ impl Service {
             return straight.read(offset, bytes);
         }
         let request = Request::Read { offset, length: bytes.len() as u32 };
-        // Kept until they are copied.
+        // The room is kept until the bytes are copied.
         let _room = Room::of(&self.gate, bytes_of(&request));
         self.call_inside(request).map(|data| data.copy_to(bytes))
     }
@@ -343,7 +331,7 @@ impl Service {
         self.call_inside(request).map(|_| ())
     }
 
-    /// What it has done so far; none if its thread is gone.
+    /// Gives its metrics so far; none if its thread is gone.
     #[must_use]
     pub fn figures(&self) -> Option<Figures> {
         let (sender, receiver) = mpsc::channel();
@@ -355,15 +343,24 @@ impl Service {
         Some(figures)
     }
 
-    /// Begins to read all that has checksums, in time that nobody else wants, or at 128 KiB each
-    /// 100 ms; how far it is. Nothing begins if no layer keeps checksums, or the volume is of no
-    /// use any more. None if its thread is gone.
+    /// Gives the holes among these bytes, in their order; only of the first bytes, if the list
+    /// would be long. None if its thread is gone.
+    #[must_use]
+    pub fn extents(&self, offset: u64, length: u64) -> Option<Vec<Extent>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::Extents(offset, length, sender)).ok()?;
+        receiver.recv().ok()
+    }
+
+    /// Begins to read all that has checksums, in idle time, or else at 128 KiB each 100 ms; gives
+    /// the progress. Nothing begins if no layer keeps checksums, or the volume has become unusable.
+    /// None if its thread is gone.
     #[must_use]
     pub fn scrub(&self) -> Option<ScrubFigures> {
         self.ask_of_scrub(true)
     }
 
-    /// How far that is; none if its thread is gone.
+    /// Gives the progress of that; none if its thread is gone.
     #[must_use]
     pub fn scrub_figures(&self) -> Option<ScrubFigures> {
         self.ask_of_scrub(false)
@@ -375,11 +372,10 @@ impl Service {
         receiver.recv().ok()
     }
 
-    /// Lets all that was asked come to its end, writes back what is held back, and closes the
-    /// volume.
+    /// Lets all requests end, writes back what is held back, and closes the volume.
     ///
     /// # Errors
-    /// As [`Volume::close`]; also why the volume had become of no use.
+    /// As [`Volume::close`]; also the failure that made the volume unusable.
     pub fn close(&self) -> Result<(), VolumeError> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return Ok(()) };
@@ -390,7 +386,7 @@ impl Service {
         thread.join().unwrap_or_else(|_| panic!("the volume's thread died"))
     }
 
-    /// One that comes too late is dropped, which is an answer to who waits for it.
+    /// Sends a request. One that comes too late is dropped, which tells the client so.
     fn send_request(&self, asked: Asked) {
         let _ = self.send(Message::Request(asked));
     }
@@ -414,17 +410,17 @@ impl Drop for Service {
             straight.close();
         }
         let _ = self.send(Message::Stop);
-        // The last reference may go with a `Done`, on the volume's own thread.
+        // The last reference may be dropped with a `Done`, on the volume's own thread.
         if thread.thread().id() != thread::current().id() {
             let _ = thread.join();
         }
     }
 }
 
-/// Why what came too late is not done.
+/// Reason why a request that came too late fails.
 const ENDED: &str = "the volume was closed";
 
-/// A request that came too late.
+/// Gives the failure of a request that came too late.
 fn ended(request: &Request) -> Failure {
     let (offset, length) = request.range();
     Failure::Io {

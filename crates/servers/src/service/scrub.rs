@@ -1,4 +1,4 @@
-//! Passes over all that has checksums: when they begin, and how far they are.
+//! Passes over all that has checksums: their times, and their progress.
 
 use std::time::Duration;
 
@@ -6,43 +6,44 @@ use block::Signal;
 use layers::{ScrubState, Stack};
 use units::Nanos;
 
-use crate::volume::unix_s;
+use crate::layout::unix_s;
 use crate::{Header, Volume};
 
-/// A pass that is overdue leaves whoever opened the volume so much time.
+/// Time that an overdue pass waits after the volume was opened, in nanoseconds.
 const FIRST_AFTER: Nanos = 60_000_000_000;
-/// Places that are named one by one; more are only counted.
+/// Most places that are named one by one; more are only counted.
 const MOST_NAMED: usize = 100;
 
-/// How far one layer is.
+/// Progress of one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerScrub {
-    /// Place of the layer, 0 at the top.
+    /// Level of the layer, 0 at the top.
     pub level: usize,
-    /// Its name.
+    /// Name of the layer.
     pub layer: &'static str,
-    /// How far it is.
+    /// Progress of the layer.
     pub state: ScrubState,
-    /// What it knows to be bad, in its own addresses: first byte, and bytes. At most 100 places.
+    /// Places that are known to be bad, in its own addresses: first byte, and bytes. At most 100
+    /// places.
     pub bad: Vec<(u64, u64)>,
 }
 
-/// How far a volume is with reading all that has checksums.
+/// Progress of a volume in reading all that has checksums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubFigures {
-    /// A pass is under way.
+    /// True if a pass is under way.
     pub is_on: bool,
-    /// Passes that ended since the volume was opened.
+    /// Number of passes that ended since the volume was opened.
     pub passes: u64,
-    /// Seconds since 1970 when the last one ended; 0 for never.
+    /// Time when the last one ended, in seconds since 1970; 0 for never.
     pub last_unix_s: u64,
     /// Layers that keep checksums, from the top down.
     pub layers: Vec<LayerScrub>,
-    /// What made the volume of no use, if something did: a pass does not go on then.
+    /// Failure that made the volume unusable, if there was one: a pass does not go on then.
     pub broken: Option<String>,
 }
 
-/// When passes begin.
+/// Times of passes.
 pub struct Passes {
     every: Option<Nanos>,
     next: Option<Nanos>,
@@ -58,7 +59,8 @@ impl Passes {
         Self { every: every.map(nanos), next, is_on: false, ended: 0 }
     }
 
-    /// Begins a pass, if none goes on and any layer keeps checksums. Whether one did.
+    /// Begins a pass, if none is under way and any layer keeps checksums. Returns true if one
+    /// began.
     pub fn begin(&mut self, volume: &mut Volume) -> bool {
         let begins = !self.is_on && states(volume.driver.stack()).next().is_some();
         if begins {
@@ -68,10 +70,10 @@ impl Passes {
         begins
     }
 
-    /// Begins a pass if its time has come, and notes the end of one. Whether one began.
+    /// Begins a pass if its time has come, and notes the end of one. Returns true if one began.
     pub fn look(&mut self, volume: &mut Volume, now: Nanos) -> bool {
         if volume.failure().is_some() {
-            // A layer that is poisoned reads nothing, and would seem to have come to the end.
+            // A poisoned layer reads nothing, and would seem to have ended its pass.
             return false;
         }
         if self.is_on {
@@ -103,13 +105,14 @@ impl Passes {
     }
 }
 
-/// Layers that keep checksums, and how far each is.
+/// Gives the levels of layers that keep checksums, each with its progress.
 fn states(stack: &Stack) -> impl Iterator<Item = (usize, ScrubState)> {
     let layers = stack.layers().iter().enumerate();
     layers.filter_map(|(level, layer)| Some((level, layer.scrub()?)))
 }
 
-/// Time until the next pass is due, counted from the last one, or from when the volume was made.
+/// Gives the time until the next pass is due, counted from the last one, or from when the volume
+/// was made.
 fn first_after(header: &Header, now_unix_s: u64, every: Duration) -> Nanos {
     let last = header.scrubbed_unix_s.max(header.created_unix_s);
     let past = Duration::from_secs(now_unix_s.saturating_sub(last));
@@ -224,13 +227,13 @@ mod tests {
         assert!(volume.failure().is_some());
         assert!(!passes.look(&mut volume, Nanos::MAX));
         assert_eq!((passes.ended, volume.header().scrubbed_unix_s), (0, 0));
-        // One that had begun before goes on no more, and has not ended.
+        // A pass that had begun before does not go on, and has not ended.
         is_worn.store(false, Ordering::Relaxed);
         passes.is_on = true;
         assert!(!passes.look(&mut volume, Nanos::MAX) && passes.ended == 0);
     }
 
-    /// It ends though nobody asks anything.
+    /// It ends though nobody sends requests.
     #[test]
     fn a_service_scrubs_when_it_is_asked() {
         let stack = "stable_buffer(size=256Ki,page=4Ki)|log_volume(segment=64Ki)";

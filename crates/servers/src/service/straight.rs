@@ -1,4 +1,4 @@
-//! The straight way to a device without layers: who asks does it, without the volume's thread.
+//! Direct access to a device without layers: clients read and write it without the volume's thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,26 +11,30 @@ use units::IoOp;
 
 use super::{ENDED, Outcome, Request};
 use crate::Figures;
+use crate::Shape;
 use crate::metrics::OpFigures;
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// A volume's bytes, and what was done with them.
+/// Bytes of a volume, and counters of its requests.
 pub struct Straight {
     bytes: Arc<dyn SharedBytes>,
     capacity_bytes: u64,
+    /// Alignment, in bytes, of trims that make zeros.
+    zeroing_bytes: Option<u64>,
     requests: [OpCounters; IoOp::ALL.len()],
     under_way: AtomicUsize,
     is_closed: AtomicBool,
-    /// What failed first by which something may be lost.
+    /// First failure by which something may be lost.
     failure: OnceLock<String>,
 }
 
 impl Straight {
-    pub fn new(bytes: Arc<dyn SharedBytes>, capacity_bytes: u64) -> Self {
+    pub fn new(bytes: Arc<dyn SharedBytes>, shape: Shape) -> Self {
         Self {
             bytes,
-            capacity_bytes,
+            capacity_bytes: shape.capacity_bytes,
+            zeroing_bytes: shape.zeroing_bytes,
             requests: Default::default(),
             under_way: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
@@ -61,13 +65,10 @@ impl Straight {
         let bytes = &self.bytes;
         self.watched(request.op(), request.range(), || match request {
             Request::Read { .. } => Ok(()),
-            // The page cache has no room for a hint.
+            // The page cache takes no hint.
             Request::Write { offset, data, is_fua, .. } => bytes.write(*offset, data, *is_fua),
-            &Request::Zero { offset, length, is_fua, .. } => {
-                for done in (0..length).step_by(ZEROS.len()) {
-                    let part = ZEROS.len().min((length - done) as usize);
-                    bytes.write(offset + done, &ZEROS[..part], false)?;
-                }
+            &Request::Zero { offset, length, is_fua, unmaps } => {
+                self.zero(offset, offset + length, self.zeroing_bytes.filter(|_| unmaps))?;
                 if is_fua { bytes.flush() } else { Ok(()) }
             }
             &Request::Trim { offset, length, is_fua } => {
@@ -78,7 +79,27 @@ impl Straight {
         })
     }
 
-    /// Does something that [`Straight::close`] waits for, unless it was called before; counts it.
+    /// Writes zeros up to an end: whole units by a trim, if that makes zeros.
+    fn zero(&self, offset: u64, end: u64, unit: Option<u64>) -> Result<(), Failure> {
+        let write = |first: u64, end: u64| {
+            for at in (first..end).step_by(ZEROS.len()) {
+                let part = ZEROS.len().min((end - at) as usize);
+                self.bytes.write(at, &ZEROS[..part], false)?;
+            }
+            Ok(())
+        };
+        let inner = unit.map(|unit| (offset.next_multiple_of(unit), end / unit * unit));
+        match inner.filter(|(from, to)| from < to) {
+            None => write(offset, end),
+            Some((from, to)) => {
+                write(offset, from)?;
+                self.bytes.trim(from, to - from)?;
+                write(to, end)
+            }
+        }
+    }
+
+    /// Does something that [`Straight::close`] waits for, unless it was closed before; counts it.
     fn watched(
         &self,
         op: IoOp,
@@ -110,7 +131,7 @@ impl Straight {
         outcome
     }
 
-    /// Takes nothing any more, and waits for what is under way.
+    /// Takes no more requests, and waits for those under way.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         while self.under_way.load(Ordering::SeqCst) > 0 {
@@ -118,7 +139,7 @@ impl Straight {
         }
     }
 
-    /// Adds what was done on this way: each request was one to the device, too.
+    /// Adds its counters: each request was also a command to the device.
     pub fn add_to(&self, figures: &mut Figures) {
         for (number, counters) in self.requests.iter().enumerate() {
             let done = counters.figures();

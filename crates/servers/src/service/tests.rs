@@ -170,7 +170,8 @@ fn a_volume_tells_itself_what_it_is_and_keeps_what_it_holds() {
             let service = Service::start(move || Volume::open(&opening)).unwrap();
             let header = service.header().clone();
             assert_eq!((header.openings, header.is_clean), (u64::from(round) + 1, false));
-            assert_eq!((header.stack.as_str(), header.facts.write_bytes), (stack, Some(16384)));
+            assert!(header.stack.ends_with(stack), "{}", header.stack);
+            assert_eq!(header.facts.write_bytes, Some(16384));
             if round > 1 {
                 assert_eq!(read(&service, 77, 9000), vec![round - 1; 9000], "{stack}");
             }

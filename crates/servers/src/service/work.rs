@@ -1,4 +1,4 @@
-//! The thread of a volume: takes requests, drives the stack, replies.
+//! The thread of a volume: it takes requests, drives the stack, and replies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
-use block::{BlockDevice, BlockError, Completion, Failure};
+use block::{BlockDevice, BlockError, Completion, Extent, Failure};
 use slab::Slab;
 use units::Nanos;
 
@@ -17,21 +17,26 @@ use super::{Asked, Outcome};
 use crate::metrics::{OpFigures, of_layers};
 use crate::{Figures, Volume, VolumeError};
 
-/// What others want of the thread.
+/// Message to the thread.
 pub enum Message {
     Request(Asked),
     Figures(Sender<Figures>),
-    /// How passes over all that has checksums go; with `true` one begins.
+    /// Asks for the extents of bytes: first byte, and number of bytes.
+    Extents(u64, u64, Sender<Vec<Extent>>),
+    /// Asks for the progress of a pass over all that has checksums; with `true` one begins.
     Scrub(bool, Sender<ScrubFigures>),
     Close,
-    /// It stops where it is.
+    /// Lets the thread stop at once.
     Stop,
 }
 
-/// Longest wait: then it is looked whether the device is still there.
+/// Longest wait, in nanoseconds: after that it checks that the device is still there.
 const LONGEST_WAIT: Nanos = 1_000_000_000;
-/// Longest wait for a device that nobody can wake.
+/// Longest wait for a device that nobody can wake, in nanoseconds.
 const POLL_EVERY: Nanos = 50_000;
+
+/// Most extents of one answer.
+const MOST_EXTENTS: usize = 4096;
 
 pub struct Work {
     volume: Volume,
@@ -42,17 +47,18 @@ pub struct Work {
     can_be_woken: bool,
     gate: Arc<Gate>,
     jobs: Slab<Job>,
-    /// Of each command that the stack has: its job, and its place in the step.
+    /// Job of each command that the stack has, and its place in the step.
     commands: Slab<(usize, u32)>,
     /// Commands that wait for others to end.
     backlog: VecDeque<(usize, Part)>,
-    /// Requests that touch sectors which a partial write, or they themselves, must have alone.
+    /// Requests that wait for sectors of which a partial write, or they themselves, need exclusive
+    /// use.
     deferred: VecDeque<Job>,
-    /// Partial writes under way.
+    /// Number of partial writes under way.
     partial: usize,
     replies: Vec<Completion>,
     requests: [OpFigures; 4],
-    /// Why nothing can be done any more.
+    /// Error after which nothing can be done any more.
     gone: Option<BlockError>,
     is_closing: bool,
     passes: Passes,
@@ -70,7 +76,7 @@ impl Work {
         let passes = Passes::new(&volume, now);
         let info = volume.driver.info();
         Self {
-            takes: Takes { limits: info.limits, unmap_bytes: volume.unmap_bytes() },
+            takes: Takes { limits: info.limits, zeroing_bytes: info.zeroing_bytes.map(u64::from) },
             queue_depth: info.queue_depth as usize,
             volume,
             receiver,
@@ -90,7 +96,7 @@ impl Work {
         }
     }
 
-    /// Works until it is asked to close, or nobody can ask any more.
+    /// Works until it is asked to close, or no sender is left.
     pub fn run(mut self) -> Result<(), VolumeError> {
         loop {
             let has_message = self.take_messages();
@@ -111,7 +117,7 @@ impl Work {
         }
     }
 
-    /// Whether there was one.
+    /// Takes all messages; returns true if there was one.
     fn take_messages(&mut self) -> bool {
         let mut has_message = false;
         loop {
@@ -137,6 +143,9 @@ impl Work {
             Message::Figures(to) => {
                 let _ = to.send(self.figures());
             }
+            Message::Extents(offset, length, to) => {
+                let _ = to.send(self.extents(offset, length));
+            }
             Message::Scrub(begins, to) => {
                 let broken = self.broken();
                 if begins && broken.is_none() && !self.is_closing {
@@ -152,6 +161,20 @@ impl Work {
         }
     }
 
+    fn extents(&mut self, mut offset: u64, length: u64) -> Vec<Extent> {
+        let end = offset.saturating_add(length).min(self.takes.limits.capacity_bytes);
+        let mut extents: Vec<Extent> = Vec::new();
+        while offset < end && extents.len() < MOST_EXTENTS {
+            let next = self.volume.driver.extent(offset, end - offset);
+            offset += next.length;
+            match extents.last_mut() {
+                Some(last) if last.is_hole == next.is_hole => last.length += next.length,
+                _ => extents.push(next),
+            }
+        }
+        extents
+    }
+
     fn refusal(&self, job: &Job) -> Option<Failure> {
         match &self.gone {
             Some(error) => Some(job.failed(&error.to_string())),
@@ -160,8 +183,8 @@ impl Work {
         }
     }
 
-    /// A partial write reads sectors and writes them again: nobody else may write there meanwhile.
-    /// What is deferred keeps its order with what came after it.
+    /// Returns true if a job has to wait. A partial write reads sectors and writes them again:
+    /// nobody else may write there meanwhile. Requests that wait keep their order with later ones.
     fn has_to_wait(&self, job: &Job) -> bool {
         if !job.is_partial && self.partial == 0 && self.deferred.is_empty() {
             return false;
@@ -193,7 +216,7 @@ impl Work {
         }
     }
 
-    /// Begins what was deferred and has not to wait any more.
+    /// Begins jobs that waited and need not wait any more.
     fn begin_deferred(&mut self) {
         for job in std::mem::take(&mut self.deferred) {
             if self.has_to_wait(&job) {
@@ -212,7 +235,7 @@ impl Work {
         job.asked.end(outcome);
     }
 
-    /// Does all that can be done without waiting. Whether a request ended.
+    /// Does all that can be done without waiting. Returns true if a request ended.
     fn drive(&mut self) -> bool {
         if self.gone.is_some() {
             return false;
@@ -242,10 +265,10 @@ impl Work {
         }
     }
 
-    /// Waits until the device has ended something, a layer wants to be woken, or somebody asks.
+    /// Waits until the device has ended something, a layer wants to be woken, or a message comes.
     fn wait(&mut self) -> Result<(), BlockError> {
         if self.gone.is_some() {
-            // Nothing is left to wait for but who asks.
+            // Only messages are left to wait for.
             return self.wait_for_message(LONGEST_WAIT);
         }
         if self.volume.driver.wake() {
@@ -257,7 +280,7 @@ impl Work {
         }
         if self.can_be_woken {
             self.is_asleep.store(true, Ordering::SeqCst);
-            // Who sent something before it could see that has not woken anybody.
+            // A sender that had not seen this yet has not woken the thread.
             let message = self.receiver.try_recv();
             let outcome = match message {
                 Err(TryRecvError::Empty) => self.volume.driver.hear(now + LONGEST_WAIT),
@@ -286,7 +309,7 @@ impl Work {
         Ok(())
     }
 
-    /// The service was dropped: it stops where it is.
+    /// Notes that the service was dropped: the thread stops at once.
     fn dropped(&mut self) -> BlockError {
         self.is_closing = true;
         BlockError::Gone {
@@ -295,7 +318,7 @@ impl Work {
         }
     }
 
-    /// All requests fail, and all that come.
+    /// Fails all requests, and all that come.
     fn give_up(&mut self, error: BlockError) {
         let reason = error.to_string();
         self.gone = Some(error);
@@ -309,7 +332,7 @@ impl Work {
         }
     }
 
-    /// What made it of no use.
+    /// Gives the failure that made it unusable.
     fn broken(&self) -> Option<String> {
         let gone = self.gone.as_ref().map(ToString::to_string);
         gone.or_else(|| self.volume.failure().map(ToString::to_string))

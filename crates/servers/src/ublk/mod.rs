@@ -1,11 +1,11 @@
 //! A volume as a block device of the kernel, `/dev/ublkbN`.
 //!
-//! A thread takes the kernel's requests and hands them to the [`Service`], and never waits for
-//! one: what they come to is left for it by the volume's thread. Not run on the machine that it
-//! was developed on ([`devices::ublk`]); what stands between the kernel's queue and the service is
-//! tested with a queue of its own.
+//! A thread takes the kernel's requests and hands them to the [`Service`], and never waits for one:
+//! the volume's thread leaves their outcomes for it. It was not run on the machine where it was
+//! developed ([`devices::ublk`]); the code between the kernel's queue and the service is tested
+//! with a queue of its own.
 
-mod asked;
+mod requests;
 
 use std::io;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ use crate::{Outcome, Service, VolumeError};
 
 pub use devices::ublk::remove_left;
 
-/// Requests that the kernel has under way at a time, at the most.
+/// Most requests that the kernel has under way.
 const MOST_UNDER_WAY: u16 = 128;
 
-/// Whether the kernel has ublk, and we may use it.
+/// Checks that the kernel has ublk, and that this process may use it.
 ///
 /// # Errors
-/// [`VolumeError::NoUblk`] with one line that says what is missing.
+/// [`VolumeError::NoUblk`] with one line on what is missing.
 pub fn check() -> Result<(), VolumeError> {
     devices::ublk::check().map_err(VolumeError::NoUblk)
 }
@@ -41,11 +41,11 @@ pub struct Attached {
 /// Makes a block device of a volume; with `is_read_only` it takes no writes.
 ///
 /// # Errors
-/// [`VolumeError::NoUblk`], or [`VolumeError::System`] with what the kernel refused.
+/// [`VolumeError::NoUblk`], or [`VolumeError::System`] with the kernel's error.
 pub fn attach(service: Arc<Service>, is_read_only: bool) -> Result<Attached, VolumeError> {
     check()?;
     let refused = |source| VolumeError::System { action: "ublk".to_owned(), source };
-    let attributes = asked::attributes(&service.shape(), is_read_only);
+    let attributes = requests::attributes(&service.shape(), is_read_only);
     let device = Device::add(&attributes, MOST_UNDER_WAY).map_err(refused)?;
     let failure: Arc<Mutex<Option<String>>> = Arc::default();
     let (to_caller, opened) = mpsc::channel();
@@ -63,7 +63,7 @@ pub fn attach(service: Arc<Service>, is_read_only: bool) -> Result<Attached, Vol
     match opened.and_then(|()| attached.device.start()) {
         Ok(()) => Ok(attached),
         Err(error) => {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = attached.detach();
             Err(refused(error))
         }
@@ -71,25 +71,25 @@ pub fn attach(service: Arc<Service>, is_read_only: bool) -> Result<Attached, Vol
 }
 
 impl Attached {
-    /// Where the block device is.
+    /// Gives the path of the block device.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.device.path()
     }
 
-    /// Why it is not served any more, if it is not.
+    /// Gives the reason why it is not served any more, if it is not.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the block device away, after what was written to it came to its end. Whoever has it
-    /// open gets errors from then on.
+    /// Removes the block device, after all writes to it have ended. Those who have it open get
+    /// errors from then on.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn detach(mut self) -> io::Result<()> {
-        // The queue of a device that did not stop may never be over: it is not waited for then.
+        // The queue of a device that did not stop may never end: it is not waited for then.
         self.device.stop()?;
         let _ = self.thread.join();
         self.device.remove()
@@ -118,11 +118,11 @@ fn run(
     }
 }
 
-/// What requests come by: that of ublk, or one of a test.
+/// Source of requests: the queue of ublk, or one of a test.
 trait Requests {
     /// Waits until requests come, or the waker is called.
     fn wait(&mut self, came: &mut Vec<u16>) -> io::Result<()>;
-    /// Whether none comes any more.
+    /// Returns true if no more requests come.
     fn is_over(&self) -> bool;
     fn descriptor(&self, tag: u16) -> Descriptor;
     fn buffer(&mut self, tag: u16) -> &mut [u8];
@@ -156,7 +156,7 @@ impl Requests for Queue {
     }
 }
 
-/// Serves requests until none comes any more.
+/// Serves requests until no more come.
 fn serve(queue: &mut impl Requests, service: &Service, attributes: &Attributes) -> io::Result<()> {
     let ended: Arc<Mutex<Vec<(u16, Outcome)>>> = Arc::default();
     let take = || std::mem::take(&mut *ended.lock().unwrap_or_else(PoisonError::into_inner));
@@ -166,7 +166,7 @@ fn serve(queue: &mut impl Requests, service: &Service, attributes: &Attributes) 
         queue.wait(&mut came)?;
         for tag in came.drain(..) {
             let descriptor = queue.descriptor(tag);
-            match asked::request(descriptor, attributes, queue.buffer(tag)) {
+            match requests::request(descriptor, attributes, queue.buffer(tag)) {
                 Ok(request) => {
                     let (ended, waker) = (ended.clone(), waker.clone());
                     let done = move |outcome| {
@@ -179,7 +179,7 @@ fn serve(queue: &mut impl Requests, service: &Service, attributes: &Attributes) 
             }
         }
         for (tag, outcome) in take() {
-            let result = asked::result(queue.descriptor(tag), outcome, queue.buffer(tag));
+            let result = requests::result(queue.descriptor(tag), outcome, queue.buffer(tag));
             queue.complete(tag, result);
         }
     }

@@ -1,4 +1,4 @@
-//! Requests as the kernel asks them, over a queue of this test's own, against plain bytes.
+//! Tests with requests as of the kernel, over a queue of their own, against plain bytes.
 
 use std::sync::Condvar;
 use std::time::Duration;
@@ -15,12 +15,12 @@ const TAGS: usize = 8;
 const BUFFER: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the kernel and the test share.
+/// State that the kernel and the test share.
 #[derive(Default)]
 struct State {
     /// Requests that the queue has not taken.
     asked: Vec<(u16, Descriptor, Vec<u8>)>,
-    /// What each tag's request came to, and its bytes.
+    /// Result and bytes of each tag's request.
     ended: Vec<Option<(i32, Vec<u8>)>>,
     is_woken: bool,
     is_over: bool,
@@ -141,7 +141,7 @@ fn served(stack: &str, is_read_only: bool) -> Served {
         descriptors: vec![None; TAGS],
         buffers: vec![vec![0; BUFFER]; TAGS],
     };
-    let attributes = asked::attributes(&service.shape(), is_read_only);
+    let attributes = requests::attributes(&service.shape(), is_read_only);
     let of_thread = service.clone();
     let run = move || serve(&mut queue, &of_thread, &attributes).unwrap();
     Served { kernel, service, thread: Some(thread::spawn(run)) }
@@ -155,7 +155,8 @@ impl Served {
     }
 }
 
-/// Writes, zeros, trims and reads on the first 256 KiB, all tags at once where they do not overlap.
+/// Writes, zeros, trims and reads on the first 256 KiB, with all tags at once where they do not
+/// overlap.
 #[test]
 fn what_the_kernel_reads_is_what_it_wrote() {
     const SECTORS: u64 = 512;
@@ -215,7 +216,7 @@ fn what_cannot_be_done_is_told_and_the_rest_goes_on() {
     assert_eq!(kernel.do_now(13, (0, 1), &[]).0, -libc::EOPNOTSUPP);
     assert_eq!(kernel.do_now(1, (u64::from(end) - 1, 1), &[9; 512]).0, 512);
     assert_eq!(kernel.do_now(0, (u64::from(end) - 1, 1), &[]), (512, vec![9; 512]));
-    // A volume that was closed below it.
+    // The volume is closed below it.
     served.service.close().unwrap();
     assert_eq!(kernel.do_now(0, (0, 1), &[]).0, -libc::EIO);
     assert_eq!(kernel.do_now(2, (0, 0), &[]).0, -libc::EIO);
@@ -231,7 +232,7 @@ fn a_device_for_reading_refuses_writes_alone() {
     served.stop();
 }
 
-/// The volume's thread is held, and the queue's takes what comes all the same.
+/// The volume's thread is held up, and the queue's thread still takes requests.
 #[test]
 fn the_queue_never_waits_for_the_volume() {
     let served = served("direct", false);
@@ -242,7 +243,7 @@ fn the_queue_never_waits_for_the_volume() {
         served.kernel.until(|state| state.is_waiting.then_some(()));
         let before = served.kernel.change(|state| state.waits);
         served.kernel.ask(tag, 1, (u64::from(tag), 1), &[tag as u8; 512]);
-        // It comes back to ask for more.
+        // It comes back for more.
         served.kernel.until(|state| (state.waits > before).then_some(()));
     }
     assert!(served.kernel.change(|state| state.ended.iter().all(Option::is_none)));

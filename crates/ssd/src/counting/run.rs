@@ -1,4 +1,4 @@
-//! One run: a source of page operations through an FTL, and what came of it.
+//! A run: a source of page operations through an FTL, and its outcome.
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -15,16 +15,16 @@ use super::wear::histogram;
 use crate::steady::{Steadiness, Stretch, Unsteady, steady_part};
 use ftl::{AuditError, FtlCounters, PageMapped};
 
-/// How the device looks before the first operation.
+/// State of the device before the first operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Every logical page was written once, in order.
     Filled,
-    /// All erased.
+    /// All erase blocks are erased.
     Fresh,
 }
 
-/// What to run.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct CountingSettings {
     /// Sizes.
@@ -37,35 +37,35 @@ pub struct CountingSettings {
     pub start: Start,
     /// Seed of the policies.
     pub seed: u64,
-    /// How many times the source is played.
+    /// Number of times that the source is played.
     pub repeat: u32,
-    /// Whether the tables are audited after the fill, after every window and at the end.
+    /// True if the tables are audited after the fill, after every window and at the end.
     pub audit: bool,
 }
 
-/// Why a run failed.
+/// Errors of a run.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// A policy cannot be made.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The source cannot be read on.
+    /// The source cannot be read.
     #[error("{0}")]
     Source(SourceError),
     /// The tables contradict each other: a bug of Flashwright.
     #[error("after {host_page_writes} host page writes: {error}")]
     Audit {
-        /// When.
+        /// Host page writes before the audit that failed.
         host_page_writes: u64,
-        /// What.
+        /// The contradiction.
         error: AuditError,
     },
-    /// Asked to stop.
+    /// The run was asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }
 
-/// A stretch of the run.
+/// A window of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedWindow {
     /// Host page writes since the run began, at the window's end.
@@ -83,21 +83,21 @@ pub struct CountedWindow {
 pub struct StreamOutcome {
     /// Its name.
     pub label: String,
-    /// Valid pages.
+    /// Number of valid pages.
     pub valid_pages: u64,
-    /// Erase blocks.
+    /// Number of erase blocks.
     pub erase_blocks: u32,
 }
 
-/// What came of a run. The fill is left out of every count.
+/// Outcome of a run. The fill is left out of every count.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// All counters of the run.
     pub counters: FtlCounters,
     /// Windows of equal length, the last one possibly shorter; oldest first.
     pub windows: Vec<CountedWindow>,
-    /// The steady part, as an index into the windows, the interval of its write amplification, and
-    /// whether it may be called steady.
+    /// The steady part, as an index into the windows, with the interval of its write amplification
+    /// and whether the run may be called steady.
     pub steady: Steadiness,
     /// The first host page write of the steady part.
     pub steady_from_update: u64,
@@ -105,32 +105,32 @@ pub struct Outcome {
     pub write_amplification: f64,
     /// Share of valid pages in the victims of the steady part.
     pub p_gc: f64,
-    /// Streams of the placement policy that there is no room for.
+    /// Number of streams of the placement policy that there is no room for.
     pub streams_left_out: usize,
-    /// Streams that hold anything at the end.
+    /// Streams that hold data at the end.
     pub streams: Vec<StreamOutcome>,
-    /// Wear at the end, the fill's erases included.
+    /// Wear at the end, including the fill's erases.
     pub wear: Wear,
     /// Erase counts that occur, ascending, with the number of erase blocks of each.
     pub erase_histogram: Vec<(u32, u64)>,
-    /// Bytes of the FTL's tables for each physical page.
+    /// Bytes of the FTL's tables per physical page.
     pub table_bytes_per_page: f64,
     /// Wall time of the run without the fill, in seconds.
     pub wall_seconds: f64,
 }
 
-/// Spare erase blocks that are not for streams: the reserve of the policy that relocates to most,
-/// one that is needed beyond it, and one that is being cleaned.
+/// Spare erase blocks that are not for streams: the reserve of the policy with the most relocation
+/// targets, one more that is needed beyond it, and one that is being cleaned.
 const OTHER_BLOCKS: usize = 6;
 
-/// Windows that a run is cut into, for steady state and plots.
+/// Number of windows that a run is cut into, for steady state and plots.
 const WINDOWS: u64 = 400;
 
-/// Operations fetched from the source at a time.
+/// Operations fetched from the source at once.
 const CHUNK: usize = 1 << 13;
 
-/// Plays the source through an FTL with the policies asked for. `page_weights` tells how often each
-/// logical page is updated, in any unit; it is called only for a policy with an oracle.
+/// Plays the source through an FTL with the requested policies. `page_weights` gives the update
+/// frequency of each logical page, in any unit; it is called only for a policy with an oracle.
 ///
 /// # Errors
 /// [`RunError`].
@@ -152,7 +152,7 @@ pub fn simulate(
 }
 
 /// As [`simulate`], with a placement policy that is not in the registry; `settings.placement` is
-/// what it is called.
+/// its name.
 ///
 /// # Errors
 /// [`RunError`].
@@ -254,7 +254,7 @@ impl Runner<'_, '_> {
         if ftl.counters().host_page_writes > last.host_page_writes {
             self.close_window(ftl, before, &mut last, &mut windows)?;
         }
-        // Trims may have come after the last write.
+        // Trims may have followed the last write.
         self.audit(ftl, last.host_page_writes - before.host_page_writes)?;
         Ok(windows)
     }
@@ -305,8 +305,8 @@ fn outcome<P: Placement, V: Victim>(
     let (relocated, written, erases) = kept
         .iter()
         .fold((0, 0, 0), |(r, h, e), w| (r + w.relocated_pages, h + w.written_pages, e + w.erases));
-    // Until every erase block has been erased once, on average, cleaning still meets the state that
-    // the run began with.
+    // Until every erase block has been erased once on average, cleaning still meets the initial
+    // state.
     if erases < u64::from(geometry.erase_blocks) {
         let each = erases as f64 / f64::from(geometry.erase_blocks);
         steady.unsteady = steady.unsteady.or(Some(Unsteady::NotCleaned(each)));

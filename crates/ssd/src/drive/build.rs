@@ -1,4 +1,4 @@
-//! A drive from its profile.
+//! Construction of a drive from its profile.
 
 use placement::{
     AnyVictim, BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, build_victim,
@@ -25,7 +25,7 @@ use super::schemes::{
     zoned,
 };
 
-/// Why a drive cannot be made.
+/// Errors of making a drive.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DriveError {
     /// A name or parameter in the profile is wrong, or a policy needs more space.
@@ -33,10 +33,10 @@ pub enum DriveError {
     Policy {
         /// The profile.
         profile: String,
-        /// What is wrong.
+        /// The error of the name, parameter or policy.
         error: BuildError,
     },
-    /// Each plane by itself has too little space for a policy.
+    /// A single plane has too little space for a policy.
     #[error(
         "profile `{profile}`: {error}; each of {planes} planes has streams of its own: with \
          ftl.scheme = superblock_mapped they are of all planes together"
@@ -44,9 +44,9 @@ pub enum DriveError {
     Planes {
         /// The profile.
         profile: String,
-        /// Planes.
+        /// Number of planes.
         planes: u32,
-        /// What is wrong.
+        /// The policy's error.
         error: BuildError,
     },
     /// The scheme cannot be made.
@@ -54,31 +54,30 @@ pub enum DriveError {
     Scheme {
         /// The profile.
         profile: String,
-        /// What is wrong.
+        /// The scheme's error.
         error: SchemeError,
     },
 }
 
-/// Spare erase blocks of a plane that are not for streams: the reserve of the policy that relocates
-/// to most, one that is needed beyond it, and one that is being cleaned.
+/// Spare erase blocks of a plane that are not for streams: the reserve of the policy with the most
+/// relocation targets, one more that is needed beyond it, and one that is being cleaned.
 const OTHER_BLOCKS: usize = 6;
 
-/// The same where translation pages, or copies, have a stream and a place in the reserve of their
+/// The same where translation pages or copies have a stream and a place in the reserve of their
 /// own.
 const OTHER_BLOCKS_WITH_OWN: usize = 8;
 
-/// What is done with a drive once its scheme is known. The drive is compiled once for each scheme
-/// and placement.
+/// Code that runs with a drive of any scheme. It is compiled once for each scheme and placement.
 pub trait DriveVisitor {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Does it.
+    /// Called with the drive.
     fn visit<S: Scheme + 'static>(self, drive: Drive<S>) -> Self::Output;
 }
 
-/// Makes the drive of a profile, erased, and hands it to the visitor. `page_weights` tells how
-/// often each logical page is updated, for placement policies with an oracle. `seed` is that of
+/// Makes the drive of a profile, erased, and passes it to the visitor. `page_weights` gives the
+/// update frequency of each logical page, for placement policies with an oracle. `seed` is that of
 /// policies and of the endurance of erase blocks.
 ///
 /// # Errors
@@ -292,13 +291,19 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         if needed >= have {
             return Err(no_room(needed, have));
         }
-        let scheme = Replicated::new(self.builder.settings(pages), profile, policy, victims)
-            .map_err(|error| match error {
-                BuildError::TooSmall { spare_blocks, needed: all, .. } => {
-                    no_room(needed + all.saturating_sub(spare_blocks), have)
-                }
-                error => self.builder.of_policy(error),
-            })?;
+        let scheme = Replicated::new(
+            self.builder.settings(pages),
+            profile,
+            self.builder.seed,
+            policy,
+            victims,
+        )
+        .map_err(|error| match error {
+            BuildError::TooSmall { spare_blocks, needed: all, .. } => {
+                no_room(needed + all.saturating_sub(spare_blocks), have)
+            }
+            error => self.builder.of_policy(error),
+        })?;
         Ok(self.builder.drive(scheme))
     }
 
@@ -338,7 +343,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
     }
 }
 
-/// Erases that each erase block stands: normally distributed, at least 1; 0 for those bad from the
+/// Erases that each erase block endures: normally distributed, at least 1; 0 for those bad from the
 /// factory. Empty if there is no limit and none is bad.
 fn endurance(media: &MediaConfig, erase_blocks: u32, seed: u64) -> Vec<u32> {
     if media.endurance_cycles == 0 && media.factory_bad_share == 0.0 {

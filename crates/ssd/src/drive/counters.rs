@@ -1,5 +1,5 @@
-//! Counters: one line each, from which come the field, its name in files, and the difference
-//! between two times.
+//! Counters: one line each defines the field, its name in files, and the difference between two
+//! times.
 
 /// Makes a struct of `u64` counters.
 macro_rules! counters {
@@ -13,13 +13,13 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// What was counted since then.
+            /// The increase since `before`.
             #[must_use]
             pub fn since(&self, before: &Self) -> Self {
                 Self { $($field: self.$field - before.$field,)+ }
             }
 
-            /// Each counter with its name in files.
+            /// Each counter, with its name in files.
             #[must_use]
             pub fn named(&self) -> [(&'static str, u64); [$(stringify!($field)),+].len()] {
                 [$((stringify!($field), self.$field),)+]

@@ -1,8 +1,8 @@
-//! Where an erase block lies: channel, die, plane.
+//! Place of an erase block: channel, die, plane.
 
 use units::{Divider, EraseBlockId, Geometry, Ppn};
 
-/// How the media are made up, and the numbering of their parts.
+/// Structure of the media, and the numbering of its parts.
 ///
 /// A *plane* number counts all planes of the drive, the planes of one die next to each other, the
 /// dies of one channel next to each other: `plane = (channel * dies_per_channel + die_of_channel) *
@@ -55,31 +55,31 @@ impl Layout {
         }
     }
 
-    /// All dies.
+    /// Number of all dies.
     #[must_use]
     pub const fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel
     }
 
-    /// All planes.
+    /// Number of all planes.
     #[must_use]
     pub const fn planes(&self) -> u32 {
         self.dies() * self.planes_per_die
     }
 
-    /// All erase blocks.
+    /// Number of all erase blocks.
     #[must_use]
     pub const fn erase_blocks(&self) -> u32 {
         self.planes() * self.blocks_per_plane
     }
 
-    /// All pages.
+    /// Number of all pages.
     #[must_use]
     pub const fn physical_pages(&self) -> u32 {
         self.erase_blocks() * self.pages_per_block
     }
 
-    /// As the FTL sees it, with so many logical pages.
+    /// The geometry as the FTL sees it, with this many logical pages.
     #[must_use]
     pub const fn geometry(&self, logical_pages: u32) -> Geometry {
         Geometry {
@@ -97,7 +97,7 @@ impl Layout {
         EraseBlockId(self.by_block.quotient(page.0))
     }
 
-    /// The erase block that a page lies in, and the page's place within.
+    /// The erase block of a page, and the page's offset within it.
     #[inline]
     #[must_use]
     pub fn split(&self, page: Ppn) -> (EraseBlockId, u32) {
@@ -105,7 +105,7 @@ impl Layout {
         (EraseBlockId(block), offset)
     }
 
-    /// The page at a place within an erase block.
+    /// The page at an offset within an erase block.
     #[inline]
     #[must_use]
     pub const fn page_at(&self, block: EraseBlockId, offset: u32) -> Ppn {

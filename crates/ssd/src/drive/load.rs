@@ -10,24 +10,24 @@ use super::time::{PICOS_PER_NANO, Picos};
 pub use player::Lookahead;
 pub use player::Pace;
 
-/// Requests fetched from a source at a time.
+/// Requests fetched from a source at once.
 const CHUNK: usize = 4096;
 
-/// One sequence of requests beside others, at its own pace.
+/// A sequence of requests beside others, at its own pace.
 #[must_use]
 pub fn flow(source: Box<dyn RequestSource>, pace: Pace) -> Flow {
     Flow::new(Lookahead::new(source, CHUNK), pace)
 }
 
-/// What requests are sent to, in virtual time: a drive, or several as one.
+/// A target of requests in virtual time: a drive, or several drives as one.
 pub trait Target {
-    /// The time of the event at hand.
+    /// The time of the current event.
     fn now(&self) -> Picos;
 
     /// As [`Drive::submit`].
     fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<Completion>);
 
-    /// Loads what has to be looked up for requests that come soon.
+    /// Loads the map entries for requests that come soon.
     fn fetch(&self, _requests: &[IoRequest]) {}
 
     /// As [`Drive::next_time`].
@@ -70,21 +70,21 @@ pub struct Load {
 }
 
 impl Load {
-    /// Flows that together send `most` requests at most, the last of them before `until`, and in
-    /// any case within the first 106 days: what is under way then still ends before the clock does.
+    /// Flows that together send at most `most` requests, the last of them before `until`, and in
+    /// any case within the first 106 days: requests under way then still end before the clock does.
     #[must_use]
     pub fn new(flows: Vec<Flow>, most: u64, until: Picos) -> Self {
         let flows = Flows::new(flows, most, until.min(Picos::MAX / 2));
         Self { flows, completed: Vec::with_capacity(64) }
     }
 
-    /// Requests sent so far.
+    /// Number of requests sent so far.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.flows.sent()
     }
 
-    /// Requests sent and not completed.
+    /// Number of requests sent and not completed.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.flows.outstanding()
@@ -93,14 +93,14 @@ impl Load {
     /// Sends the first requests of every flow.
     ///
     /// # Errors
-    /// If a source cannot be read on.
+    /// If a source cannot be read.
     pub fn start<T: Target + ?Sized>(&mut self, drive: &mut T) -> Result<(), SourceError> {
         let now = drive.now();
         self.flows.start(now)?;
         self.send_ready(drive, now)
     }
 
-    /// Sends what waits for no time.
+    /// Sends the requests that wait for no time.
     #[inline]
     fn send_ready<T: Target + ?Sized>(
         &mut self,
@@ -141,9 +141,9 @@ impl Load {
         }
     }
 
-    /// When something happens next, in the drive or here; [`Picos::MAX`] if all is done. What the
-    /// drive then still does for itself, in idle time, belongs to no run: with it a run would last
-    /// until the drive has nothing left to clean.
+    /// Time of the next event, in the drive or here; [`Picos::MAX`] if all is done. Work that the
+    /// drive then still does for itself, in idle time, belongs to no run: otherwise a run would
+    /// last until the drive has nothing left to clean.
     #[inline]
     #[must_use]
     pub fn next_time<T: Target + ?Sized>(&self, drive: &T) -> Picos {
@@ -157,10 +157,10 @@ impl Load {
         drive.next_time().unwrap_or(Picos::MAX).min(ours)
     }
 
-    /// Lets the next thing happen; `each` is told of every request that is done.
+    /// Carries out the next event; `each` is called for every request that completes.
     ///
     /// # Errors
-    /// If a source cannot be read on.
+    /// If a source cannot be read.
     #[inline]
     pub fn step<T: Target + ?Sized>(
         &mut self,
@@ -169,14 +169,14 @@ impl Load {
         mut each: impl FnMut(&T, &Completion),
     ) -> Result<(), SourceError> {
         if !self.completed.is_empty() {
-            // The first requests may have been done at once, when nobody was there to be told.
+            // The first requests may have completed at once, before `each` could be called.
         } else if self.flows.next_due() > next || drive.next_time() == Some(next) {
             drive.step_at(next, &mut self.completed);
         } else {
             self.flows.fall_due(next);
             self.send_ready(drive, next)?;
         }
-        // Sending may complete a request at once, so that the list grows while it is gone through.
+        // Sending may complete a request at once, so the list may grow during the loop.
         let mut index = 0;
         while index < self.completed.len() {
             let completion = &self.completed[index];
@@ -281,8 +281,8 @@ mod tests {
         flow(Box::new(VecRequests::new(requests)), pace)
     }
 
-    /// A flush of a drive that has nothing to write takes no time on this profile, so that nothing
-    /// else happens after it was sent.
+    /// A flush of a drive that has nothing to write takes no time on this profile, so nothing else
+    /// happens after it was sent.
     #[test]
     fn a_first_request_that_is_done_at_once_is_followed_by_the_next() {
         let requests = [(0, IoOp::Flush), (0, IoOp::Flush), (0, IoOp::Write)];
@@ -344,7 +344,7 @@ mod tests {
         );
     }
 
-    /// What the drive still does for itself takes long, here for ever as far as the requests are
+    /// The drive's remaining work of its own takes long: here for ever as far as the requests are
     /// concerned.
     #[test]
     fn a_run_ends_with_its_last_request_whatever_the_drive_still_does() {

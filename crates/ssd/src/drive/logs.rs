@@ -1,28 +1,28 @@
-//! What a drive would answer to the log pages of placement and endurance, as numbers.
+//! A drive's answers for the log pages of placement and endurance, as numbers.
 
 use super::profile::Profile;
 use super::schemes::{FdpCounts, SchemeCounters};
 
 /// The log page of FDP statistics (NVM Express base specification 2.1, log page 22h), and its
-/// events. Pages carry no metadata here, so that "with metadata" adds nothing.
+/// events. Pages have no metadata here, so "with metadata" makes no difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FdpStatistics {
-    /// Host Bytes with Metadata Written (HBMW): bytes of the host's writes, what the write buffer
-    /// merged included.
+    /// Host Bytes with Metadata Written (HBMW): bytes of the host's writes, including those that
+    /// the write buffer merged.
     pub host_bytes: u64,
-    /// Media Bytes with Metadata Written (MBMW): whole pages of user data programmed, those that
-    /// the controller moved included. Padding is not data, and is left out.
+    /// Media Bytes with Metadata Written (MBMW): whole pages of user data programmed, including
+    /// those that the controller moved. Padding is not data, and is left out.
     pub media_bytes: u64,
     /// Media Bytes Erased (MBE).
     pub erased_bytes: u64,
     /// Bytes of a reclaim unit (Reclaim Unit Nominal Size).
     pub unit_bytes: u64,
-    /// By handle, and events.
+    /// Counts by handle, and of events.
     pub counts: FdpCounts,
 }
 
 impl FdpStatistics {
-    /// Of the measured part of a run.
+    /// Computes the statistics of the measured part of a run.
     #[must_use]
     pub fn of(
         profile: &Profile,
@@ -42,29 +42,29 @@ impl FdpStatistics {
 }
 
 /// The log page of the endurance group (NVM Express base specification 2.1, log page 09h): all
-/// flash of a drive is one group here. Percentage used and spare are of its whole life; what was
-/// read and written is of the measured part of a run. In bytes, where the log page counts 10^9 of
-/// them and rounds up.
+/// flash of a drive is one group here. Percentage used and spare refer to the drive's whole life;
+/// data read and written to the measured part of a run. In bytes, where the log page counts 10^9
+/// bytes and rounds up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EnduranceGroup {
-    /// Percentage Used: mean erases of the erase blocks by `media.endurance_cycles`. Beyond 100
-    /// where they stand more. `None` if the profile has no endurance.
+    /// Percentage Used: mean erases of the erase blocks by `media.endurance_cycles`. More than 100
+    /// if they endure more. `None` if the profile has no endurance.
     pub percentage_used: Option<f64>,
     /// Available Spare: good erase blocks beyond those that the logical pages fill, in percent of
-    /// what there were when the drive was new.
+    /// their number when the drive was new.
     pub available_spare: f64,
     /// Data Units Read, by the host.
     pub read_bytes: u64,
     /// Data Units Written, by the host.
     pub written_bytes: u64,
-    /// Media Units Written: pages programmed, for whatever cause.
+    /// Media Units Written: pages programmed, for any cause.
     pub media_bytes: u64,
 }
 
 impl EnduranceGroup {
-    /// Of a drive whose erase blocks were erased so often on average. `bad` erase blocks could not
-    /// be used when it was new, `retired` cannot now; the host has read and written so many bytes,
-    /// and so many pages were programmed.
+    /// Computes the log page of a drive with this mean number of erases. `bad` erase blocks were
+    /// unusable when it was new, `retired` are unusable now; then the bytes that the host has read
+    /// and written, and the pages that were programmed.
     #[must_use]
     pub fn of(
         profile: &Profile,

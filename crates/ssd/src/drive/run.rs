@@ -1,4 +1,4 @@
-//! One run of a drive under a load, and what came of it.
+//! A run of a drive under a load, and its outcome.
 
 use std::time::Instant;
 
@@ -23,51 +23,52 @@ use super::state::{State, prepare};
 use super::time::{PICOS_PER_SECOND, Picos, nanos_of};
 use crate::counting::Wear;
 
-/// What to run.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// The drive.
     pub profile: Profile,
-    /// How it looks before the first request.
+    /// State of the drive before the first request.
     pub state: State,
-    /// When requests are sent.
+    /// Pace at which requests are sent.
     pub pace: Pace,
-    /// Seed of policies, endurance and aging.
+    /// Seed of policies, endurance and ageing.
     pub seed: u64,
-    /// Most requests to send; `u64::MAX` for all that there are.
+    /// Most requests to send; `u64::MAX` for all.
     pub most_requests: u64,
     /// Virtual time after which no more are sent, in picoseconds; `Picos::MAX` for no limit.
     pub most_time: Picos,
-    /// Requests of the first flow that are done in no time, after the state was made and before the
-    /// first request: they change where pages lie, and what is clean, at the speed of counting.
+    /// Number of requests of the first flow that are carried out in no time, after the state was
+    /// made and before the first request: they change where pages lie, and which space is clean, at
+    /// the speed of counting.
     pub untimed_requests: u64,
-    /// Requests at the beginning that are left out of what is measured.
+    /// Number of requests at the beginning that are not measured.
     pub warm_up_requests: u64,
-    /// Spans of die activity to write down; 0 for none.
+    /// Most spans of die activity to record; 0 for none.
     pub timeline_spans: usize,
-    /// Whether the scheme's tables are audited at the end.
+    /// True if the scheme's tables are audited at the end.
     pub audit: bool,
 }
 
-/// Why a run failed.
+/// Errors of a run.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The drive cannot be made.
     #[error(transparent)]
     Drive(#[from] DriveError),
-    /// The source cannot be read on.
+    /// The source cannot be read.
     #[error("{0}")]
     Source(SourceError),
     /// The tables contradict each other: a bug of Flashwright.
     #[error("after the run: {0}")]
     Audit(String),
-    /// Whoever is told of each request takes no more.
+    /// The sink of measured requests takes no more.
     #[error("{0}")]
     Sink(String),
-    /// The drive has zones, and a request is not as zones are written.
+    /// The drive has zones, and a request does not follow their rules.
     #[error("the drive refuses {0}")]
     Refused(ZoneError),
-    /// Asked to stop.
+    /// The run was asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }
@@ -78,71 +79,71 @@ impl From<BuildError> for RunError {
     }
 }
 
-/// What came of a run. Everything but wear, hash and state is over the measured part: without the
-/// fill, the aging and the warm-up.
+/// Outcome of a run. Everything but wear, hash and state covers the measured part: without the
+/// fill, the ageing and the warm-up.
 #[derive(Debug)]
 pub struct Outcome {
     /// Requests completed.
     pub requests: u64,
     /// Latencies by operation and delay.
     pub latencies: Latencies,
-    /// Latencies over time, in ticks of a picosecond from the beginning of what was measured.
+    /// Latencies over time, in ticks of a picosecond from the start of the measured part.
     pub latency_map: LatencyMap,
-    /// What each flow did, in picoseconds, in the order in which they were given.
+    /// Figures of each flow, in picoseconds, in the order in which the flows were given.
     pub flows: Vec<FlowFigures>,
-    /// Their latencies, where there are several.
+    /// Latencies of each flow, if there are several.
     pub flow_latencies: Vec<Latencies>,
     /// Windows of virtual time, oldest first.
     pub windows: Vec<TimeWindow>,
     /// Virtual time, in picoseconds.
     pub elapsed: Picos,
-    /// What each die did.
+    /// Busy time of each die.
     pub dies: Vec<BusyTime>,
     /// The same as shares, over all dies.
     pub die_share: DieShare,
     /// Share of the time that each channel was busy.
     pub channel_share: Vec<f64>,
-    /// What the scheme counted.
+    /// Counters of the scheme.
     pub scheme: SchemeCounters,
-    /// What it had counted during [`RunSettings::untimed_requests`].
+    /// Its counters during [`RunSettings::untimed_requests`].
     pub untimed: SchemeCounters,
-    /// What the media counted.
+    /// Counters of the media.
     pub media: MediaCounters,
-    /// What the drive counted.
+    /// Counters of the drive.
     pub drive: DriveCounters,
     /// (host + relocated + translation + parity pages) / host pages; 1 if nothing was written.
     pub write_amplification: f64,
-    /// If the profile tells energies.
+    /// Energy, if the profile has energies.
     pub energy: Option<Energy>,
-    /// Where the host places its pages, what that came to.
+    /// FDP statistics, if the host places its pages.
     pub fdp: Option<FdpStatistics>,
-    /// What was done with copies of pages, where the drive makes some.
+    /// Figures of copies of pages, if the drive makes some.
     pub replication: Option<ReplicationFigures>,
-    /// What was done with zones, where the drive has some.
+    /// Counters of zones, if the drive has some.
     pub zones: Option<ZoneCounts>,
-    /// What the log of the endurance group would say at the end.
+    /// Log page of the endurance group at the end.
     pub endurance_group: EnduranceGroup,
-    /// Wear at the end, of the whole life of the drive.
+    /// Wear at the end, over the whole life of the drive.
     pub wear: Wear,
     /// Erase count of each erase block at the end.
     pub erase_counts: Vec<u32>,
-    /// Streams of the placement policy that there is no room for.
+    /// Number of streams of the placement policy that there is no room for.
     pub streams_left_out: usize,
-    /// Bytes of the scheme's tables for each physical page.
+    /// Bytes of the scheme's tables per physical page.
     pub table_bytes_per_page: f64,
-    /// Hash over all flash operations with their times, from the first on.
+    /// Hash of all flash operations with their times, from the first on.
     pub event_hash: u64,
-    /// What the dies did, if it was written down.
+    /// Activity of the dies, if it was recorded.
     pub timeline: Option<Timeline>,
-    /// Set if the drive wore out, which ended the run.
+    /// The reason if the drive wore out, which ended the run.
     pub worn_out: Option<WornOut>,
-    /// Wall time of filling and aging, in seconds.
+    /// Wall time of filling and ageing, in seconds.
     pub prepare_seconds: f64,
     /// Wall time of the run, in seconds.
     pub wall_seconds: f64,
 }
 
-/// Events between two looks at the progress.
+/// Number of events between two reports of progress.
 const EVENTS_PER_LOOK: u32 = 1 << 14;
 
 /// Plays a source on a drive.
@@ -171,7 +172,7 @@ pub fn simulate_flows(
     simulate_told(settings, page_weights, flows, None, progress)
 }
 
-/// As [`simulate_flows`]; `sink` is told of each request that is measured.
+/// As [`simulate_flows`]; `sink` receives each request that is measured.
 ///
 /// # Errors
 /// [`RunError`].
@@ -254,7 +255,7 @@ fn play<S: Scheme>(
             let next = load.next_time(drive);
             if next == Picos::MAX {
                 progress.advance(load.sent() - reported)?;
-                // A drive that is worn out leaves writes waiting, with nothing more to come.
+                // On a worn-out drive writes keep waiting, and there are no further events.
                 let worn_out = drive.worn_out();
                 let left = load.outstanding();
                 assert!(
@@ -270,7 +271,7 @@ fn play<S: Scheme>(
                 if warm_up > 0 {
                     warm_up -= 1;
                     if warm_up == 0 {
-                        // At once: the same step may end further requests.
+                        // At once: the same step may complete further requests.
                         *meter = Meter::new(drive, meter.flows.len());
                     }
                     return;
@@ -308,7 +309,8 @@ fn play<S: Scheme>(
     }
 }
 
-/// A load that does not go by zones says nothing about a drive that has them.
+/// Checks that the load suits the drive: a load that ignores zones is not valid for a drive that
+/// has them.
 fn check_zones<S: Scheme>(drive: &Drive<S>) -> Result<(), RunError> {
     drive.refusal().map_or(Ok(()), |refusal| Err(RunError::Refused(refusal.clone())))
 }
@@ -326,7 +328,7 @@ fn told(completion: &Completion) -> MeasuredRequest {
     }
 }
 
-/// Lets the drive end what it still does for itself.
+/// Lets the drive finish its own work.
 fn come_to_rest<S: Scheme>(drive: &mut Drive<S>, progress: &Progress) -> Result<(), Cancelled> {
     let mut completed = Vec::new();
     while drive.next_time().is_some() {
@@ -341,11 +343,11 @@ fn come_to_rest<S: Scheme>(drive: &mut Drive<S>, progress: &Progress) -> Result<
     Ok(())
 }
 
-/// What is measured from some time on.
+/// Measurement that begins at some time.
 struct Meter {
     latencies: Latencies,
     flows: Vec<FlowFigures>,
-    /// Empty unless there are several.
+    /// Empty unless there are several flows.
     flow_latencies: Vec<Latencies>,
     over_time: OverTime,
     latency_map: LatencyMap,
@@ -475,13 +477,13 @@ impl Meter {
 }
 
 impl Outcome {
-    /// Requests a second of virtual time; 0 if none has passed.
+    /// Requests per second of virtual time; 0 if none has passed.
     #[must_use]
     pub fn iops(&self) -> f64 {
         self.per_second(self.requests)
     }
 
-    /// Bytes read and written by the host a second of virtual time.
+    /// Bytes read and written by the host per second of virtual time.
     #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
         self.per_second(self.drive.read_bytes + self.drive.written_bytes)
@@ -504,7 +506,7 @@ fn channel_times<S: Scheme>(drive: &Drive<S>) -> Vec<Picos> {
         .collect()
 }
 
-/// Takes requests from a source and does them in no time.
+/// Takes requests from a source and carries them out in no time.
 fn do_untimed<S: Scheme>(
     drive: &mut Drive<S>,
     source: &mut Lookahead,
@@ -556,5 +558,6 @@ pub(super) fn write_untimed<S: Scheme>(
     }
 }
 
-/// Pages that are written in no time together: a scheme may look up all before it changes any.
+/// Pages that are written in no time together: a scheme may look all of them up before it changes
+/// any.
 const PAGES_AT_ONCE: usize = 1 << 13;

@@ -8,7 +8,7 @@ use super::device::Drive;
 use super::run::write_untimed;
 use super::schemes::Scheme;
 
-/// How a drive looks before the first request.
+/// State of a drive before the first request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State {
     /// All erased: the restored state. Pages that were never written hold no data, and reading them
@@ -17,7 +17,7 @@ pub enum State {
     /// The first logical pages were written once, in order, and the rest is erased: a restored
     /// drive with a database on it.
     Loaded {
-        /// Logical pages; all that there are if it is more.
+        /// Number of logical pages; more than there are means all.
         pages: u32,
     },
     /// Every logical page was written once, in order.
@@ -25,14 +25,14 @@ pub enum State {
     /// Filled, then written at random, uniformly, `overwrites` times its logical pages: the
     /// sustained, fragmented state.
     Aged {
-        /// Random page writes, in logical pages of the drive. From 2 or 3 on a page-mapped drive is
-        /// steady.
+        /// Random page writes, in logical pages of the drive. A page-mapped drive is steady from 2
+        /// or 3 on.
         overwrites: f64,
     },
 }
 
-/// Puts a drive into a state in no virtual time: the FTL does all that it would do, its cleaning
-/// included, but no command is given. [`Drive::settle`] has to follow.
+/// Brings a drive into a state in no virtual time: the FTL does all its work, including cleaning,
+/// but gives no commands. Call [`Drive::settle`] afterwards.
 ///
 /// # Errors
 /// [`Cancelled`] if it was asked to stop.

@@ -1,22 +1,22 @@
-//! Timers of a scheme: one for each request that it keeps an eye on.
+//! Timers of a scheme: one for each request that it supervises.
 
 use std::collections::BTreeMap;
 
 use super::time::Picos;
 
-/// Names a timer that was set.
+/// Name of a timer that was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimerId {
     at: Picos,
     number: u64,
 }
 
-/// Timers that each carry what they are for. They ring in the order of their times; of equal times,
-/// in the order in which they were set.
+/// Timers, each with a value that tells its purpose. They ring in the order of their times and, at
+/// equal times, in the order in which they were set.
 ///
-/// A scheme that has some gives [`Timers::next_time`] in [`super::schemes::Scheme::next_wake`], and
-/// takes what has rung in [`super::schemes::Scheme::wake`]. What ends at the same time, such as a
-/// command, ends first. Schemes without timers pay nothing.
+/// A scheme with timers gives [`Timers::next_time`] in [`super::schemes::Scheme::next_wake`], and
+/// takes those that have rung in [`super::schemes::Scheme::wake`]. Other events at the same time,
+/// such as ends of commands, come first. Schemes without timers pay nothing.
 #[derive(Clone, Debug)]
 pub struct Timers<T> {
     pending: BTreeMap<TimerId, T>,
@@ -38,12 +38,12 @@ impl<T> Timers<T> {
         id
     }
 
-    /// Takes a timer back. What it was for, unless it has rung already.
+    /// Cancels a timer. Gives its value, unless it has rung already.
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
         self.pending.remove(&id)
     }
 
-    /// When the next one rings.
+    /// Time at which the next one rings.
     #[must_use]
     pub fn next_time(&self) -> Option<Picos> {
         self.pending.first_key_value().map(|(id, _)| id.at)
@@ -55,13 +55,13 @@ impl<T> Timers<T> {
         (first.key().at <= now).then(|| first.remove())
     }
 
-    /// Timers that are set.
+    /// Number of timers that are set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// Whether none is set.
+    /// Returns true if none is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()

@@ -1,4 +1,4 @@
-//! Every placement policy with every victim policy against a plain map: whatever is registered is
+//! Every placement policy with every victim policy against a plain map: all registered policies are
 //! tested.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
@@ -36,14 +36,16 @@ impl Flash {
     }
 }
 
-/// What an FTL holds and counted in the end.
+/// Final state of an FTL: the places of its pages, its counters, and the erases of its erase
+/// blocks.
 type Left = (Vec<Option<Ppn>>, FtlCounters, Vec<u32>);
 
 struct Check<'a> {
     context: Context<'a>,
     victim: &'a str,
     operations: &'a [(u32, bool)],
-    /// Cleaning by steps, over flash that holds data; or at once, as the counting simulator does.
+    /// True for cleaning by steps, over flash that holds data; false for cleaning at once, as in
+    /// the counting simulator.
     by_steps: bool,
 }
 
@@ -117,7 +119,7 @@ impl PlacementVisitor for Check<'_> {
     }
 }
 
-/// Cleaning by steps keeps every page, and cleaning at once does the very same.
+/// Checks that cleaning by steps keeps every page, and that cleaning at once does exactly the same.
 fn check(
     placement: &str,
     victim: &str,
@@ -154,8 +156,7 @@ fn check(
     Ok(())
 }
 
-/// Pages of very different heat, so that every stream of every policy comes to be used, and some
-/// trims.
+/// Pages of very different heat, so that every stream of every policy is used, and some trims.
 fn operations(logical_pages: u32) -> impl Strategy<Value = Vec<(u32, bool)>> {
     let page =
         prop_oneof![4 => 0..logical_pages / 20, 3 => 0..logical_pages / 4, 3 => 0..logical_pages];
@@ -204,9 +205,9 @@ proptest! {
                 (if draw(4) > 0 { hot } else { draw(4000) }, draw(50) == 0)
             })
             .collect();
-        for sinking in ["all", "excess"] {
+        for how in ["sinking=all", "sinking=excess", "estimator=oracle"] {
             check(
-                &format!("multi_log(min_log_pages=1,sinking={sinking})"),
+                &format!("multi_log(min_log_pages=1,{how})"),
                 "lru",
                 geometry,
                 seed,
@@ -251,24 +252,28 @@ fn an_oracle_without_knowledge_says_so() {
     let context = placement::Context::new(geometry, 1);
     let check = Check { context, victim: "lru", operations: &[], by_steps: true };
     let outcome = visit_placement(&Spec::parse("multi_log_optimal").unwrap(), &context, check);
-    assert!(matches!(outcome, Err(BuildError::NeedsWeights(_))));
+    assert!(matches!(outcome, Err(BuildError::NeedsWeights("multi_log_optimal"))));
+    let check = Check { context, victim: "lru", operations: &[], by_steps: true };
+    let spec = Spec::parse("multi_log(estimator=oracle)").unwrap();
+    let outcome = visit_placement(&spec, &context, check);
+    assert!(matches!(outcome, Err(BuildError::NeedsWeights("multi_log(estimator=oracle)"))));
     let check = Check { context, victim: "greedy", operations: &[], by_steps: true };
     let outcome = visit_placement(&Spec::parse("future_knowledge").unwrap(), &context, check);
     assert!(matches!(outcome, Err(BuildError::NeedsFuture(_))));
 }
 
-/// What a survivor's copy that is under way holds.
+/// A survivor's copy under way: its number and its data.
 type Copy = (usize, u64);
 
-/// A cleaning whose steps the host's writes and trims come between, with several copies under way
-/// that end in any order.
+/// A cleaning whose steps are interleaved with the host's writes and trims, with several copies
+/// under way that end in any order.
 struct Interleaved<'a> {
     context: Context<'a>,
     victim: &'a str,
     seed: u64,
 }
 
-/// Survivors that died before their turn, and while their copies were under way.
+/// Numbers of survivors that died before their turn, and while their copies were under way.
 #[derive(Debug, Default)]
 struct Dead {
     waiting: u64,
@@ -346,8 +351,8 @@ impl PlacementVisitor for Interleaved<'_> {
     }
 }
 
-/// What the host writes or trims before or while it is copied is not moved, and nothing else is
-/// lost.
+/// Pages that the host writes or trims before or while they are copied are not moved, and nothing
+/// else is lost.
 #[test]
 fn survivors_that_die_between_the_steps_are_left_behind() {
     let geometry = Geometry::with_over_provisioning(4096, 16, 3000, 0.6).unwrap();

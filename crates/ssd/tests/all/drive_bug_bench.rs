@@ -539,7 +539,7 @@ fn whole(op: IoOp, page: u32) -> Ask {
     Ask::pages(op, page, 1, 4096)
 }
 
-/// When all is quiet again.
+/// Delays a request until all is quiet again.
 fn later(ask: Ask) -> Ask {
     Ask { gap: 10_000 * US, ..ask }
 }

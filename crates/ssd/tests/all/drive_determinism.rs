@@ -198,17 +198,7 @@ fn every_scheme_does_what_it_did() {
 #[test]
 fn the_load_is_the_one_that_was_recorded() {
     let mut source = requests(&small("page_mapped", &[]));
-    let nothing = IoRequest {
-        time_ns: 0,
-        op: IoOp::Flush,
-        offset: 0,
-        length: 0,
-        stream: 0,
-        latency_ns: None,
-        handle: 0,
-        is_fua: false,
-    };
-    let mut buffer = vec![nothing; 10_000];
+    let mut buffer = vec![IoRequest::NOTHING; 10_000];
     let count = units::RequestSource::fill(&mut source, &mut buffer).unwrap();
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for request in &buffer[..count] {

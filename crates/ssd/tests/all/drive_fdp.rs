@@ -1,5 +1,5 @@
 //! Placement by the host: hot and cold data through two reclaim unit handles against one, and
-//! against closed forms of two drives; isolation; what the logs count.
+//! against closed forms of two drives; isolation; the counters of the logs.
 
 use models::{p_gc_greedy, write_amplification};
 use ssd::drive::logs::FdpStatistics;
@@ -24,8 +24,8 @@ const DRIVE: [(&str, &str); 8] = [
 ];
 const UNIT_PAGES: u32 = 64;
 
-/// The first fifth of the drive gets four of five writes, by handle 0; the rest the others, by
-/// handle 1. All is written once, in order, before.
+/// The first fifth of the drive gets four of five writes, by handle 0; the rest gets the others, by
+/// handle 1. All pages are written once, in order, before.
 struct HotCold {
     pages: u32,
     hot: u32,
@@ -89,14 +89,14 @@ fn drive(isolation: &str) -> Profile {
     profile(&[&DRIVE[..], &[("fdp.isolation", isolation)]].concat())
 }
 
-/// Write amplification of a drive that holds so many pages on so many, uniformly written and
+/// Write amplification of a drive with this many physical and logical pages, uniformly written and
 /// cleaned greedily.
 fn of_one_drive(physical: f64, logical: f64) -> f64 {
     write_amplification(p_gc_greedy(physical / logical - 1.0, UNIT_PAGES as usize).unwrap())
 }
 
-/// Bar 5 of the issue. Each handle is a drive of its own, with the reclaim units that it really
-/// had at the end.
+/// Bar 5 of the issue. Each handle acts as a drive of its own, with the reclaim units that it had
+/// at the end.
 #[test]
 fn two_isolated_handles_are_two_drives() {
     let profile = drive("persistently");
@@ -116,7 +116,7 @@ fn two_isolated_handles_are_two_drives() {
     assert_within(outcome.write_amplification, programs / host as f64, 0.02, "both");
 }
 
-/// The idea taken out: one handle for both, and initial isolation, which mixes again what is moved.
+/// The counterexamples: one handle for both, and initial isolation, which mixes moved data again.
 #[test]
 fn isolation_is_worth_what_it_keeps_apart() {
     let amplification =
@@ -159,7 +159,7 @@ fn handles_survive_the_write_buffer_and_unknown_ones_are_told() {
     assert!((outcome.endurance_group.available_spare - 100.0).abs() < 1e-9);
 }
 
-/// What a page waits for that has to be durable is padded, and the unit has less than it could.
+/// Units are padded for pages that have to be durable, and are then not fully written.
 #[test]
 fn padding_is_told_as_units_not_fully_written() {
     let padded = profile(

@@ -1,4 +1,4 @@
-//! What a flush waits for, which is what the commit of a database waits for.
+//! Waits of a flush, on which the commit of a database depends.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
@@ -10,7 +10,7 @@ use units::IoOp;
 use crate::drive::player::{Ask, play};
 use crate::drive::profile;
 
-/// Nothing leaves the buffer before a flush.
+/// A drive whose buffer keeps all pages until a flush.
 fn lazy(changes: &[(&str, &str)]) -> Profile {
     let buffer = [
         ("write_buffer.bytes", "64Ki"),
@@ -25,7 +25,7 @@ fn of(op: IoOp, completions: &[Completion]) -> Completion {
     *completions.iter().find(|done| done.submission.op == op).unwrap()
 }
 
-/// Time that a request is said to have spent on a cause, by the name of the cause.
+/// Time that a request spent on a cause, by the name of the cause.
 fn on(name: &str, done: &Completion) -> u64 {
     let delay = Delay::ALL.into_iter().find(|delay| delay.name() == name);
     delay.map_or(0, |delay| done.delays[delay])

@@ -8,8 +8,8 @@ use units::IoOp;
 proptest! {
     #![proptest_config(config())]
 
-    /// Whoever waits for the die: every read finds what a disk may hold, pages of an erase block
-    /// are programmed in order, and nothing is left over.
+    /// Drives whose dies are reserved for cleaning: every read finds data that a disk may hold,
+    /// pages of an erase block are programmed in order, and nothing is left over.
     #[test]
     fn a_die_that_is_kept_for_cleaning_keeps_every_promise(
         keys in any_drive(),

@@ -1,4 +1,4 @@
-//! Parity of a die in each stripe (RAIN), against closed forms.
+//! Parity on one die of each stripe (RAIN), against closed forms.
 
 use ssd::drive::media::{Cause, FlashOp};
 use ssd::drive::profile::Profile;
@@ -8,7 +8,7 @@ use units::IoOp;
 use crate::drive::{Endless, assert_within, run, settings};
 use crate::drive_superblocks::drive;
 
-/// Eight dies of four planes, 12 pages a program of a plane.
+/// Eight dies of four planes, 12 pages per program of a plane.
 const DIES: f64 = 8.0;
 const LIMIT: f64 = DIES * 4.0 * 12.0 * 4096.0 / 2000e-6;
 
@@ -33,7 +33,7 @@ fn parity_takes_one_die_of_the_bandwidth_and_of_the_capacity() {
     let programs = with.media.operations[FlashOp::Program as usize];
     let parity = programs[Cause::Parity as usize] as f64;
     assert_within(parity / programs[Cause::Host as usize] as f64, 1.0 / 7.0, 0.01, "programs");
-    // It goes round the dies: each has its part of the time.
+    // Parity rotates over the dies: each spends its share of time on it.
     let of_die = |die: &ssd::drive::measure::BusyTime| {
         die[FlashOp::Program as usize][Cause::Parity as usize] as f64 / with.elapsed as f64
     };
@@ -53,7 +53,7 @@ fn sequential_reads_lose_nothing_to_parity() {
     assert_within(found.bytes_per_second(), 4.0 * 400e6, 0.05, "four channels of 400 MB/s");
 }
 
-/// What cleaning costs goes by the spare space of data; parity comes on top of all that is written.
+/// The cost of cleaning depends on the spare space of data; parity is added to all writes.
 #[test]
 fn parity_is_taken_off_before_the_spare_space() {
     let amplification = |parity: &str| {

@@ -1,10 +1,10 @@
-//! What must hold for every drive under every load: small random drives with random features,
-//! random requests, whatever scheme is registered.
+//! Properties of every drive under every load: small random drives with random features, random
+//! requests, and all registered schemes.
 //!
-//! On each: every request is completed once; the drive becomes quiet; reads find the last version,
+//! For each: every request is completed once; the drive becomes quiet; reads find the last version,
 //! sector by sector, under any interleaving with cleaning (and no page is programmed twice, read
-//! while it is erased, or copied unread); FLUSH and FUA make durable; planes, dies and channels do
-//! no more than one thing at a time; times add up.
+//! while it is erased, or copied unread); FLUSH and FUA make data durable; planes, dies and
+//! channels do only one thing at a time; times add up.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
@@ -301,7 +301,7 @@ pub fn asks(profile: &Profile, raw: &[Raw]) -> Vec<Ask> {
     asks
 }
 
-/// Whether the drive could be made.
+/// Checks a drive. Returns true if it could be made.
 pub fn check(profile: &Profile, seed: u64, asks: &[Ask], depth: usize) -> bool {
     let Ok(played) = play(profile, seed, asks, depth) else { return false };
     assert_eq!(
@@ -318,7 +318,7 @@ pub fn check(profile: &Profile, seed: u64, asks: &[Ask], depth: usize) -> bool {
     true
 }
 
-/// Counters and energy are those of the commands.
+/// Checks that counters and energy agree with the commands.
 fn check_counters(profile: &Profile, played: &Played) {
     let m = &played.media;
     assert_eq!(FlashOp::ALL.iter().map(|&op| m.of(op)).sum::<u64>(), played.commands.len() as u64);
@@ -364,7 +364,7 @@ fn check_counters(profile: &Profile, played: &Played) {
 }
 
 /// 24 cases take some seconds; PROPTEST_CASES=1000 soaks. A test run is the same each time; a soak
-/// is another each time.
+/// is different each time.
 pub fn config() -> ProptestConfig {
     let soak = std::env::var("PROPTEST_CASES").ok();
     ProptestConfig {
@@ -391,7 +391,8 @@ proptest! {
         }
     }
 
-    /// Times that vary are apart from the others, whose seeds of faults found stay what they are.
+    /// Varying times have a test of their own, so that the other tests' seeds of faults found stay
+    /// valid.
     #[test]
     fn times_that_vary_break_no_promise(
         keys in any_drive(),
@@ -431,7 +432,7 @@ proptest! {
         check(&profile, seed, &asks(&profile, &raw), depth);
     }
 
-    /// Parity, and superblocks that have one bit a cell at times.
+    /// Parity, and superblocks that have one bit per cell at times.
     #[test]
     fn superblocks_with_a_cache_and_parity_keep_every_promise(
         keys in any_drive(),
@@ -553,8 +554,8 @@ fn the_judge_of_servers_lets_pass_what_fits() {
     );
 }
 
-/// Found at random: of a drive this small, one plane may come to hold nearly nothing but valid
-/// pages, and is then cleaned without gain for ever.
+/// Found at random: on a drive this small, one plane may come to hold almost only valid pages, and
+/// is then cleaned without gain for ever.
 #[test]
 fn a_plane_that_is_full_of_valid_pages_is_not_cleaned_for_ever() {
     let keys = [

@@ -1,6 +1,6 @@
-//! What a scheme with copies of pages needs of the drive: commands that race, timers for each
+//! Services of the drive for a scheme with copies of pages: commands that race, timers for each
 //! request, the state of a die. The scheme here holds each page on two dies and is only as large as
-//! these tests; times are exact.
+//! these tests need; times are exact.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
@@ -18,20 +18,20 @@ const ERASE: Picos = 3800 * US;
 const READ: Picos = 75 * US + 4096 * US / 400 + LINK;
 const LINK: Picos = 4096;
 
-/// When the second copy is read.
+/// Rule for reading the second copy.
 #[derive(Clone, Copy)]
 enum Rule {
     /// Never.
     Never,
     /// If the read still waits for its die after this time.
     After(Picos),
-    /// At once: the first of the two answers.
+    /// At once: the first of the two reads answers.
     Race,
     /// Instead of the first, if that die is busy and the second is not.
     ByState,
 }
 
-/// A read that waits, and what its second copy is read with.
+/// A read that waits, with the data needed to read its second copy.
 struct Late {
     first: CommandId,
     second: Command,
@@ -128,7 +128,7 @@ impl Scheme for Copies {
     }
 }
 
-/// Two dies on a channel each; the first erases for cleaning from time 0 on, if it `is_busy`.
+/// Two dies, each on a channel; the first erases for cleaning from time 0 on, if it `is_busy`.
 fn copies(rule: Rule, is_busy: bool) -> Drive<Copies> {
     let profile = profile(&[("media.channels", "2"), ("media.channel_mt_per_second", "400")]);
     let media = Media::new(&profile.media);
@@ -167,7 +167,7 @@ fn read(pages: std::ops::Range<u64>) -> Submission {
     }
 }
 
-/// Steps until nothing happens any more.
+/// Steps until there are no more events.
 fn completions(drive: &mut Drive<Copies>) -> Vec<Completion> {
     let mut completed = Vec::new();
     while drive.next_time().is_some() {
@@ -183,8 +183,8 @@ fn completions(drive: &mut Drive<Copies>) -> Vec<Completion> {
     completed
 }
 
-/// When a read of one page at time 0 is done; reads that the flash did, those in vain, and those
-/// that vanished.
+/// End of a read of one page at time 0; then the numbers of reads of the flash, of those in vain,
+/// and of those that vanished.
 fn one_read(rule: Rule, is_busy: bool) -> (Picos, u64, u64, u64) {
     let mut drive = copies(rule, is_busy);
     drive.submit(0, read(0..1), &mut Vec::new());
@@ -213,12 +213,12 @@ fn a_second_copy_costs_a_read_or_nothing_when_none_waits() {
     assert_eq!(one_read(Rule::After(200 * US), false), (READ, 1, 0, 0));
 }
 
-/// The read begins at the very time at which its timer rings: what the media do at a time comes
-/// before what wakes the scheme.
+/// The read begins at the very time at which its timer rings: events of the media come before the
+/// scheme is woken.
 #[test]
 fn a_timer_at_the_end_of_the_wait_finds_the_read_begun() {
     assert_eq!(one_read(Rule::After(ERASE), true), (ERASE + READ, 1, 0, 0));
-    // A picosecond before, it is read twice, and the second copy is done first by that.
+    // A picosecond earlier, it is read twice, and the second copy is first by that picosecond.
     assert_eq!(one_read(Rule::After(ERASE - 1), true), (ERASE - 1 + READ, 2, 1, 0));
 }
 
@@ -235,8 +235,8 @@ fn each_page_of_each_request_has_a_timer_of_its_own() {
     let on_die = READ - LINK;
     let times: Vec<(u64, Picos)> =
         completed.iter().map(|done| (done.submission.offset / 4096, done.completed_at)).collect();
-    // The second die reads them one after another: pages 0 and 1 from 200 us on, page 2 from when
-    // both are read.
+    // The second die reads them one after another: pages 0 and 1 from 200 us on, page 2 when both
+    // are read.
     assert_eq!(times, [(0, 200 * US + 2 * on_die + LINK), (2, 200 * US + 3 * on_die + LINK)]);
     assert_eq!((drive.scheme().rung, drive.media().counters().vanished), (3, 3));
 }

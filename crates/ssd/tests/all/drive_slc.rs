@@ -1,5 +1,5 @@
 //! The SLC cache against closed forms: bandwidth inside it and behind it, the place of the cliff,
-//! what folding writes.
+//! the writes of folding.
 
 use std::sync::Arc;
 
@@ -43,17 +43,18 @@ fn writes_are_quick_up_to_the_cliff_and_then_those_of_all_bits() {
     let inside = written(&profile, cliff / 16 - 100, 200);
     assert_within(inside.bytes_per_second(), IN_SLC, 0.01, "inside the cache");
     assert_eq!((inside.write_amplification, inside.scheme.relocated_pages), (1.0, 0));
-    // The write buffer, 2048 pages, goes on with what the cache took.
+    // The write buffer, 2048 pages, still holds pages for the cache.
     let behind = written(&profile, cliff / 16 + 3200, cliff / 16 + 200);
     assert_within(behind.bytes_per_second(), IN_TLC, 0.01, "behind the cliff");
     let all = written(&profile, cliff / 16 + 3000, 0);
     assert_eq!(all.scheme.slc_page_writes, cliff, "the place of the cliff in pages");
-    // Without a cache there is none.
+    // Without a cache there is no cliff.
     let plain = written(&drive(&[blocks]), 3200, 200);
     assert_within(plain.bytes_per_second(), IN_TLC, 0.01, "without a cache");
 }
 
-/// What is free holds a third: the fuller, the sooner the cliff.
+/// Free space holds a third as much with one bit per cell: the fuller the drive, the sooner the
+/// cliff.
 #[test]
 fn a_dynamic_cache_shrinks_with_what_the_drive_holds() {
     let profile = cached(&[("slc_cache.keep_free", "0.25")]);
@@ -66,13 +67,13 @@ fn a_dynamic_cache_shrinks_with_what_the_drive_holds() {
         let expected = (64 - loaded - 16) * SLC_PAGES;
         assert_eq!(outcome.scheme.slc_page_writes, expected.min(64_000), "{loaded} superblocks");
     }
-    // And no more than it is allowed: 8 MiB are two superblocks.
+    // The cache does not exceed its limit: 8 MiB are two superblocks.
     let profile = cached(&[("slc_cache.bytes", "8Mi")]);
     assert_eq!(written(&profile, 4000, 0).scheme.slc_page_writes, 2 * SLC_PAGES);
 }
 
 /// When nothing is free, each superblock of three bits that the host writes takes the place of one
-/// and a half that were folded, a third of a superblock each.
+/// and a half folded ones, a third of a superblock each.
 #[test]
 fn folding_under_pressure_costs_half_a_page_for_each_of_the_hosts() {
     let profile = cached(&[("media.erase_blocks_per_plane", "256")]);
@@ -85,7 +86,7 @@ fn folding_under_pressure_costs_half_a_page_for_each_of_the_hosts() {
     assert!(second.slc_page_writes >= 240 * SLC_PAGES, "{}", second.slc_page_writes);
 }
 
-/// Two bursts of what a static cache holds, ten seconds apart, and a read ten seconds later.
+/// Two bursts as large as a static cache, ten seconds apart, and a read ten seconds later.
 fn bursts(changes: &[(&str, &str)]) -> Outcome {
     let fixed = [("slc_cache.kind", "static"), ("slc_cache.bytes", "33Mi")];
     let profile = cached(&[&fixed, changes].concat());
@@ -115,11 +116,11 @@ fn a_static_cache_is_emptied_when_the_drive_is_idle() {
     let folding = idle.media.operations[FlashOp::Program as usize][Cause::Folding as usize];
     assert_eq!(folding, 2 * all);
     assert!(idle.die_share.named().any(|(name, share)| name == "folding" && share > 0.0));
-    // The idea taken out: no idle time is long enough.
+    // The counterexample: no idle time is long enough.
     let busy = bursts(&[("slc_cache.idle_us", "1e8")]);
     assert_eq!((busy.scheme.slc_page_writes, busy.scheme.folded_pages), (all, 0));
     assert_eq!(busy.write_amplification, 1.0);
-    // Its superblocks are no part of the capacity.
+    // Its superblocks are not part of the capacity.
     let plain = drive(&[]).capacity_bytes() as f64;
     let profile = cached(&[("slc_cache.kind", "static"), ("slc_cache.bytes", "33Mi")]);
     assert_within(profile.capacity_bytes() as f64 / plain, 56.0 / 64.0, 1e-4, "capacity");

@@ -18,7 +18,7 @@ use units::{IoOp, IoRequest, Progress, VecRequests};
 use crate::drive::player::{Ask, Played, play};
 use crate::drive::{SplitMix, oracle, page_request, profile, settings};
 
-/// Eight dies in two groups of four, which erase for long; what survives lies apart.
+/// Eight dies in two groups of four, with long erases; survivors lie apart.
 const KEYS: [(&str, &str); 15] = [
     ("media.channels", "4"),
     ("media.dies_per_package", "2"),
@@ -69,8 +69,8 @@ fn longest(outcome: &Outcome) -> u64 {
 const REBUILDS: [(&str, &str); 2] =
     [("ftl.parity_reads", "cleaning"), ("cleaning.rotates", "true")];
 
-/// The bound of the paper's claim: where one die of a stripe cleans at a time, no read waits for
-/// cleaning. It waits for what others ask of the dies: here a program, reads and its own time.
+/// The bound of the paper's claim: if one die of a stripe cleans at a time, no read waits for
+/// cleaning. It waits only for other work of the dies: here a program, reads and its own time.
 #[test]
 fn no_read_waits_for_an_erase_that_the_rest_of_its_stripe_does_not_have_to() {
     let plain = run(&striped(&[]), 30_000, 400);
@@ -78,7 +78,7 @@ fn no_read_waits_for_an_erase_that_the_rest_of_its_stripe_does_not_have_to() {
     let with = run(&striped(&REBUILDS), 30_000, 400);
     assert!(longest(&with) < 2_000, "{} us", longest(&with));
     assert!(with.scheme.rebuilt_pages > 500, "{:?}", with.scheme);
-    // Each takes a read of each other die of its group.
+    // Each rebuilt page takes a read of each other die of its group.
     let reads = with.media.operations[FlashOp::Read as usize];
     assert_eq!(reads[Cause::Reconstruction as usize], 3 * with.scheme.rebuilt_pages);
     assert_eq!(reads[Cause::Host as usize] + with.scheme.rebuilt_pages, host_reads(&with));
@@ -93,8 +93,8 @@ fn host_reads(outcome: &Outcome) -> u64 {
         - outcome.drive.unmapped_pages
 }
 
-/// Either idea taken out: turns without parity reads let each read wait for the erase of its die;
-/// and where all dies of a superblock erase at once, nothing can be rebuilt.
+/// The counterexamples: with turns but without parity reads, each read waits for the erase of its
+/// die; and if all dies of a superblock erase at once, nothing can be rebuilt.
 #[test]
 fn turns_and_parity_need_each_other() {
     for key in REBUILDS {
@@ -103,8 +103,8 @@ fn turns_and_parity_need_each_other() {
     }
 }
 
-/// Programs of a stripe follow each other over its dies, so that the slowest reads find all of them
-/// at work; on average a read waits for less.
+/// Programs of a stripe follow each other over its dies, so the slowest reads find all of them
+/// busy; on average a read waits for less time.
 #[test]
 fn a_busy_die_is_gone_round_whatever_it_does() {
     let waits = |rule: &str| {
@@ -129,7 +129,7 @@ fn asks(profile: &Profile, count: u32, gap: Picos) -> Vec<Ask> {
     (0..count).map(ask).collect()
 }
 
-/// On a small drive, from the factory on.
+/// Plays on a small drive, from the factory state on.
 fn played(profile: &Profile, gap_us: f64) -> Played {
     let mut profile = profile.clone();
     profile.set("media.pages_per_erase_block", "16").unwrap();
@@ -143,7 +143,7 @@ fn of_cleaning(played: &Played) -> impl Iterator<Item = &Carried> {
     played.commands.iter().filter(|carried| carried.command.cause == Cause::Cleaning)
 }
 
-/// Pairs of commands of cleaning that two dies of a group had at the same time.
+/// Number of pairs of commands of cleaning that two dies of a group had at the same time.
 fn together(played: &Played) -> usize {
     let mut commands: Vec<(Picos, Picos, u32)> = of_cleaning(played)
         .map(|carried| {
@@ -152,7 +152,7 @@ fn together(played: &Played) -> usize {
         })
         .collect();
     commands.sort_unstable();
-    // Two dies a channel: the first of each are one group, the second the other.
+    // Two dies per channel: the first of each are one group, the second the other.
     let is_together = |a: &(Picos, Picos, u32), b: &(Picos, Picos, u32)| {
         a.2 != b.2 && a.2 % 2 == b.2 % 2 && b.0 < a.1
     };
@@ -173,7 +173,7 @@ fn one_die_of_a_group_at_a_time_cleans() {
     assert!(found("false") > 1000);
 }
 
-/// Under a load that takes all that is free, nothing is held back any more, and nothing is lost.
+/// Under a load that takes all free space, nothing is held back any more, and nothing is lost.
 #[test]
 fn turns_end_where_writes_wait_for_room() {
     let keys = [("ftl.placement", "none"), ("cleaning.start_below_free", "0")];
@@ -189,7 +189,8 @@ const WINDOWS: [(&str, &str); 3] = [
     ("cleaning.window_start", "0.2"),
 ];
 
-/// Commands that begin a piece of cleaning outside of its windows, and all of them.
+/// Number of commands that begin a piece of cleaning outside of its windows, and number of all such
+/// commands.
 fn outside(played: &Played) -> (usize, usize) {
     let [period, from, to] = [100_000.0, 20_000.0, 60_000.0].map(picos_of_micros);
     let begins: Vec<Picos> = of_cleaning(played)
@@ -231,8 +232,8 @@ fn writes_that_wait_for_room_wait_for_no_window() {
     }
 }
 
-/// What is below the level for idle time and can gain nothing is left alone: it was looked at again
-/// and again, without end.
+/// A drive below the level for idle time that can gain nothing is left alone: once it was checked
+/// again and again, without end.
 #[test]
 fn a_drive_with_windows_and_nothing_to_clean_becomes_quiet() {
     for scheme in ["page_mapped", "superblock_mapped"] {

@@ -1,4 +1,4 @@
-//! What TRIMs cost, against closed forms.
+//! Cost of TRIMs, against closed forms.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use units::{IoOp, IoRequest, VecRequests};
 
 use crate::drive::{profile, run, settings};
 
-/// 5 us a command of writes, 20 us a TRIM, 0.1 us a page.
+/// Plays requests on a drive with 5 us per command of writes, 20 us per TRIM, 0.1 us per page.
 fn played(trim: &str, requests: &[(u64, IoOp, u32)]) -> Outcome {
     let costs = trim != "free";
     let profile = profile(&[
@@ -45,17 +45,17 @@ fn both(trim: &str, read_at_us: u64) -> (u64, u64) {
 
 #[test]
 fn a_trim_takes_its_time_at_once_later_or_never() {
-    // The page that is read holds no data any more, so that the flash is not asked: only the link's
-    // 4 ns for 4 KiB are left.
+    // The page that is read holds no data any more, so no flash is read: only the link's 4 ns for 4
+    // KiB are left.
     let is_near = |found: u64, expected: u64| found.abs_diff(expected) <= 5;
     let (trim, read) = both("free", 1);
     assert!(trim == 5_000 && is_near(read, 4_004), "{trim} ns, {read} ns");
     let (trim, read) = both("at_once", 1);
     assert!(trim == 225_000 && is_near(read, 224_004), "{trim} ns, {read} ns");
-    // Put off: the answer comes after the command, and a read waits for 64 pages at most.
+    // Lazy: the answer comes after the command, and a read waits for 64 pages at most.
     let (trim, read) = both("lazy", 26);
     assert!(trim == 25_000 && is_near(read, 5_404), "{trim} ns, {read} ns");
-    // When all is done, it waits for nothing: 25 + 200 us later.
+    // When all postponed work is done, the read waits for nothing: 25 + 200 us later.
     let (_, read) = both("lazy", 226);
     assert!(is_near(read, 4), "{read} ns");
     let (_, read) = both("lazy", 224);
@@ -69,7 +69,7 @@ fn commands_go_before_what_was_put_off() {
         .chain((0..20).map(|number| (number, IoOp::Trim, 1)))
         .collect();
     let outcome = played("lazy", &requests);
-    // One after the other, 25 us each: what was put off does not come in between.
+    // One after the other, 25 us each: postponed work does not come in between.
     assert_eq!(outcome.elapsed, 21 * 25_000_000);
 }
 

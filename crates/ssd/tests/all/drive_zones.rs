@@ -1,5 +1,5 @@
 //! Zones: states, pointers and contents against a plain model under random requests; write
-//! amplification of exactly 1; what is refused.
+//! amplification of exactly 1; refusals.
 
 use std::collections::BTreeMap;
 
@@ -32,15 +32,15 @@ fn drive(changes: &[(&str, &str)]) -> Profile {
     profile(&[&DRIVE[..], changes].concat())
 }
 
-/// A zone as the standard has it.
+/// A zone as in the standard.
 #[derive(Clone, Debug)]
 struct Zone {
     state: ZoneState,
-    /// Who wrote each page so far.
+    /// Writer of each page so far.
     writers: Vec<u32>,
 }
 
-/// The plain model: no counters that are kept, everything looked up each time.
+/// The plain model: it keeps no counters and looks everything up each time.
 struct Model {
     zones: Vec<Zone>,
     zone_pages: u32,
@@ -86,7 +86,7 @@ impl Model {
         true
     }
 
-    /// The page that it begins at, unless it is refused.
+    /// Gives the page at which a write begins, unless it is refused.
     fn write(&mut self, page: u32, pages: u32, by: u32, is_append: bool) -> Option<u32> {
         let zone = (page / self.zone_pages) as usize;
         let pointer = self.zones[zone].writers.len() as u32;
@@ -137,7 +137,7 @@ impl Model {
     }
 }
 
-/// Random requests, some of them wrong, and zone commands.
+/// Random requests, some of them invalid, and zone commands.
 struct Random {
     dice: SplitMix,
     steps: u32,
@@ -145,7 +145,7 @@ struct Random {
     parts: u32,
 }
 
-/// A drive at work, with what came of its requests.
+/// A drive at work, with the results of its requests.
 struct Player<'a, S> {
     drive: &'a mut Drive<S>,
     done: Vec<Completion>,
@@ -175,7 +175,7 @@ impl<S: Scheme> Player<'_, S> {
         handle
     }
 
-    /// Until all is done; where requests began, and which were refused.
+    /// Waits until all is done. Gives the places where requests began, and those that were refused.
     fn wait(&mut self) -> (BTreeMap<u32, u64>, Vec<u32>) {
         while self.drive.outstanding() > 0 {
             self.drive.step(&mut self.done);
@@ -263,7 +263,7 @@ impl DriveVisitor for Random {
     }
 }
 
-/// Some pages are read, and hold what was written to them last.
+/// Reads some pages, and checks that they hold the last data written to them.
 fn check_reads<S: Scheme>(player: &mut Player<'_, S>, model: &Model, dice: &mut SplitMix) {
     for _ in 0..8 {
         let page = dice.below(model.logical_pages);
@@ -298,7 +298,7 @@ fn zones_are_as_the_standard_has_them() {
     }
 }
 
-/// Zones of so many pages written in order, some at a time, each trimmed as a whole before.
+/// Zones of this many pages written in order, some at a time, each trimmed as a whole before.
 struct ZoneWriter {
     zones: u32,
     zone_pages: u32,
@@ -364,7 +364,8 @@ fn zones_written_and_reset_whole_amplify_nothing() {
         let outcome = run(&settings, source);
         assert_eq!(outcome.write_amplification, 1.0);
         assert_eq!(outcome.scheme.relocated_pages, 0);
-        // What is in the write buffer at the end is not programmed, nor what resets found there.
+        // Pages in the write buffer at the end are not programmed, nor those that resets found
+        // there.
         let programmed = outcome.media.of(FlashOp::Program);
         let written = outcome.drive.written_bytes / PAGE;
         assert!((written - 128..=written).contains(&programmed), "{programmed} of {written}");
@@ -375,7 +376,8 @@ fn zones_written_and_reset_whole_amplify_nothing() {
     }
 }
 
-/// What a load of zones may not do ends the run in one line; it is not passed over.
+/// A load that violates the rules of zones ends the run with an error in one line; it is not
+/// ignored.
 #[test]
 fn what_zones_do_not_take_is_refused() {
     let profile = drive(&[]);

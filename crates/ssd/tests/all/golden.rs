@@ -1,9 +1,9 @@
-//! Exact counters of every policy on a small fixed workload: what a change of code must not change
-//! unseen.
+//! Exact counters of every policy on a small fixed workload: a change of code must not change them
+//! unnoticed.
 //!
 //! `golden.txt` holds one line for each pair of policies: every placement with the victim policy of
 //! its authors and with greedy, and every victim policy without placement. `UPDATE_GOLDEN=1 cargo
-//! test -p flashwright-ssd --test all golden` writes it anew; the difference is then part of the
+//! test -p flashwright-ssd --test all golden` rewrites it; the difference is then part of the
 //! change, to be read and explained.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
@@ -117,7 +117,7 @@ fn parse(text: &str) -> Result<Counters, String> {
         .collect()
 }
 
-/// What differs, one line each; nothing if all is as it was.
+/// Differences, one line each; empty if nothing has changed.
 fn differences(golden: &Counters, found: &Counters) -> Vec<String> {
     let mut told = Vec::new();
     for ((placement, victim), now) in found {

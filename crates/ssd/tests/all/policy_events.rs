@@ -1,6 +1,6 @@
-//! What policies may ask for beyond streams: to hear of each death and place, to choose victims
-//! with what they know, and to close an erase block early. A policy that uses all of it, in the
-//! counting FTL, by steps over flash, and in the timed drive.
+//! Features of policies beyond streams: reports of each death and place, own choice of victims, and
+//! erase blocks closed early. A policy that uses all of them is run in the counting FTL, by steps
+//! over flash, and in the timed drive.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests that fail the test")]
 
@@ -20,21 +20,21 @@ use units::{EraseBlockId, Geometry, IoOp, Lpn, StreamId};
 
 use crate::drive::SplitMix;
 
-/// What the policy was asked and told.
+/// Record of the policy's calls.
 #[derive(Debug, Default)]
 struct Heard {
     deaths: Vec<Death>,
     victims: u64,
-    /// Valid pages of its victims.
+    /// Number of valid pages of its victims.
     moved: u64,
     closed: BTreeMap<u32, usize>,
-    /// Where each page was put last, with the stream.
+    /// Last place of each page, with the stream.
     places: BTreeMap<u32, (EraseBlockId, StreamId)>,
 }
 
 /// Pages that died young go to one stream, others to a second; the second is closed every so often.
-/// The victim is the erase block with the fewest valid pages among those that had a death lately,
-/// else among all.
+/// The victim is the erase block with the fewest valid pages among those with a recent death, else
+/// among all.
 struct Watcher {
     heard: Arc<Mutex<Heard>>,
     /// Clock of each page's last death.
@@ -186,7 +186,7 @@ fn every_death_is_heard_once_and_the_policy_chooses_and_closes() {
     }
 }
 
-/// Where a death is told to have been is where the page lay.
+/// The reported place of a death is where the page lay.
 #[test]
 fn a_death_names_the_place_and_the_stream() {
     let heard = Arc::new(Mutex::new(Heard::default()));
@@ -241,8 +241,8 @@ fn the_own_choice_is_refused_where_the_policy_has_none() {
     assert!(refused.to_string().contains("take another victim policy"), "{refused}");
 }
 
-/// A drive with two planes a channel, each of which wrote 3000 skewed pages; how often it wrote
-/// each page.
+/// A drive with two planes per channel, each of which wrote 3000 skewed pages; and the number of
+/// writes of each page.
 fn written_drive<P: Placement>(
     policy: impl FnOnce(Geometry) -> P,
     victim: &str,
@@ -317,20 +317,20 @@ fn the_timed_drive_asks_and_tells_the_same() {
         heard.victims > 200 && drive.scheme().ftl().counters().unused_pages > 0,
         "{counters:?}"
     );
-    // Without a write buffer each write of a page that was written before is a death, unless that
-    // version still waited for room.
+    // Without a write buffer each further write of a page is a death, unless the old version still
+    // waited for room.
     let again: u32 = written.iter().map(|writes| writes.saturating_sub(1)).sum();
     let heard = heard.deaths.len() as u32;
     assert!((again * 19 / 20..=again).contains(&heard), "{heard} of {again}");
 }
 
-/// Wants an erase block of each of its streams closed whenever it is asked: more than any policy
-/// gains from, and no reason to fail.
+/// Wants an erase block of each of its streams closed at every call: more than is of use to any
+/// policy, but no reason to fail.
 struct Closer {
-    /// Whether it asks only once between two writes of the host.
+    /// True if it asks only once between two writes of the host.
     is_patient: bool,
     to_close: u32,
-    /// How often it was asked since the host wrote last.
+    /// Clock of the host's last write, and the number of calls since.
     asked: (u64, u32),
 }
 
@@ -392,8 +392,8 @@ fn closing_whatever_is_open_does_not_stop_cleaning() {
     assert!(ftl.counters().unused_pages > 1000, "{:?}", ftl.counters());
 }
 
-/// What is closed on one plane is room that survivors on another may need: there each closes only
-/// before a cleaning of its own.
+/// An erase block that is closed on one plane may be room that survivors on another need: so each
+/// plane closes only before a cleaning of its own.
 #[test]
 fn closing_does_not_take_the_room_of_a_cleaning_that_is_under_way() {
     let (drive, _) = written_drive(|_| Closer::new(true), "greedy", "8");

@@ -1,6 +1,6 @@
-//! What each placement policy is for: it writes less than Greedy where some pages are hot, and it
-//! finds out which, wherever they lie and whenever that changes. Counters may change; a policy that
-//! fails here has lost its idea.
+//! Purpose of each placement policy: it writes less than Greedy where some pages are hot, and it
+//! finds the hot pages, wherever they lie and whenever that changes. Counters may change; a policy
+//! that fails here no longer works as intended.
 
 use ftl::{FtlCounters, PageMapped};
 use placement::{
@@ -19,7 +19,8 @@ const OVER_PROVISIONING: f64 = 0.25;
 /// Cost-Benefit by the age of the erase block.
 const CLOSED: &str = "cost_benefit(age=closed)";
 
-/// The pages by heat: the hottest first. Neighbours in it are far from each other as addresses.
+/// The page of a rank in heat, the hottest first. Neighbours in rank are far from each other as
+/// addresses.
 fn by_heat(rank: u32, turned: bool) -> Lpn {
     let place = rank.wrapping_mul(20_011) % PAGES;
     Lpn(if turned { (place + PAGES / 2) % PAGES } else { place })
@@ -34,11 +35,11 @@ fn zipf(updates: usize, turned: bool, seed: u64) -> Vec<PageOp> {
         .collect()
 }
 
-/// What a policy did in two phases, between which other pages become hot.
+/// Results of a policy in two phases, between which other pages become hot.
 struct Left {
     /// Write amplification less one in the second half of the first phase.
     cleaning_cost: f64,
-    /// For each phase the mean rank of the stream of the hottest sixteenth of the pages and of the
+    /// For each phase the mean rank of the stream of the hottest sixteenth of the pages, and of the
     /// coldest half. Rank 0 is the hottest stream.
     ranks: [(f64, f64); 2],
     counters: FtlCounters,
@@ -90,7 +91,7 @@ fn mean_ranks<P: Placement, V: placement::Victim>(
 }
 
 /// The rank of a stream from its label, 0 for the hottest: logs and partitions count from the
-/// hottest on, regions and markers from the coldest; none for a log that was joined with another.
+/// hottest on, regions and markers from the coldest; `None` for a log that was joined with another.
 fn heat_rank(label: &str) -> Option<f64> {
     let mut words = label.split_whitespace();
     let kind = words.next()?;
@@ -129,9 +130,9 @@ fn played(placement: &str, victim: &str) -> Left {
     visit_placement(&Spec::parse(placement).unwrap(), &context, phases).unwrap().unwrap()
 }
 
-/// What each policy reaches here, of Greedy's cleaning cost without placement, and by how many
-/// streams its hottest pages lie above the coldest half, in both phases. Measured values are in
-/// brackets; a policy without its idea is beyond the limit.
+/// Limits for each policy: its part of Greedy's cleaning cost without placement, and the number of
+/// streams by which its hottest pages lie above the coldest half, in both phases. Measured values
+/// are in the comments; a policy that does not work as intended is beyond the limit.
 #[test]
 fn each_policy_does_what_it_is_for() {
     let greedy = played("none", "greedy").cleaning_cost;
@@ -171,7 +172,7 @@ fn each_policy_does_what_it_is_for() {
     }
 }
 
-/// eNVy sheds to both sides and pulls from both: without either heat does not gather.
+/// eNVy sheds to both sides and pulls from both: without either, hot pages do not gather.
 #[test]
 fn envy_pulls_pages_from_its_neighbours() {
     let left = played("envy_hybrid", "lru");

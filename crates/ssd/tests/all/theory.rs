@@ -126,6 +126,21 @@ fn multi_log_optimal_reaches_the_bound_and_multi_log_greedy_on_uniform_updates()
     assert_within(multi_log, greedy, 0.05, "MultiLog against Greedy on uniform updates");
 }
 
+/// MULTILOG 6.2: "for random updates, MultiLog-Optimal is equivalent to the LRU cleaning policy". It
+/// fails if survivors sink by chance though their frequency is known.
+#[test]
+fn the_oracle_is_an_estimator_of_multi_log_and_is_lru_on_uniform_updates() {
+    let sets = [(0.2, 0.8), (0.8, 0.2)];
+    let by_name = run(&sets, 0.3, "multi_log_optimal", "lru");
+    let as_estimator = run(&sets, 0.3, "multi_log(estimator=oracle)", "lru");
+    assert_eq!(by_name.counters, as_estimator.counters);
+    assert_ne!(by_name.counters, run(&sets, 0.3, "multi_log(estimator=lru_1)", "lru").counters);
+    let uniform = [(1.0, 1.0)];
+    let lru = run(&uniform, 0.3, "none", "lru").p_gc;
+    let known = run(&uniform, 0.3, "multi_log(estimator=oracle)", "lru").p_gc;
+    assert_within(known, lru, 0.003, "MultiLog with the oracle against LRU on uniform updates");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_numbers() {
     let sets = [(0.2, 0.8), (0.8, 0.2)];

@@ -27,7 +27,7 @@ const DEFAULT_PAGE_BYTES: u32 = 8192;
 /// More would not fit the number of a relation in an access.
 const MOST_RELATIONS: u32 = 65_535;
 
-/// What a row says.
+/// Event of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Begin { think: u64 },

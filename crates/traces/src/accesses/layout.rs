@@ -1,4 +1,4 @@
-//! Where the rows of tables lie, in pages like PostgreSQL's.
+//! Layout of the rows of tables, in pages like PostgreSQL's.
 
 use super::tree::Tree;
 use super::{Access, Database, Relation};
@@ -24,7 +24,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Of its row of this number, from 0 on.
+    /// Gives the access to its row of this number, from 0 on.
     #[inline]
     pub fn access(&self, row: u32, is_write: bool) -> Access {
         debug_assert!(row / self.per_page < self.pages, "row {row} is beyond the table");
@@ -94,7 +94,7 @@ impl Layout {
         self.pages * u64::from(self.page_bytes)
     }
 
-    /// What it is, when all is laid out.
+    /// Gives the database, when all is laid out.
     ///
     /// # Panics
     /// If pages or rows are more than 32 bits number.
@@ -123,7 +123,8 @@ impl Layout {
     }
 }
 
-/// How many units of scale make a database of `bytes` bytes, by the bytes of one: at least one.
+/// Gives the number of units of scale that make a database of `bytes` bytes, from the bytes of one:
+/// at least one.
 pub fn units_of(bytes: u64, of_one: u64) -> u64 {
     ((bytes + of_one / 2) / of_one).max(1)
 }

@@ -48,11 +48,11 @@ pub struct Access {
 /// One transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
-    /// What it does, by its place in [`Database::kinds`].
+    /// Kind of the transaction, by its place in [`Database::kinds`].
     pub kind: u8,
-    /// What the client waits before it, in nanoseconds.
+    /// Time that the client waits before it, in nanoseconds.
     pub think: Nanos,
-    /// In order. None at all is possible.
+    /// Its accesses, in order; there may be none.
     pub accesses: Vec<Access>,
 }
 
@@ -69,10 +69,10 @@ pub struct Relation {
     pub pages: u32,
 }
 
-/// What the transactions are of.
+/// The database that transactions access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
-    /// How the user named it.
+    /// Name, as the user gave it.
     pub name: String,
     /// Bytes of a page.
     pub page_bytes: u32,
@@ -84,7 +84,7 @@ pub struct Database {
     pub relations: Vec<Relation>,
     /// Names of the kinds of transaction.
     pub kinds: Vec<&'static str>,
-    /// What its size follows from, such as `warehouses`, for reports.
+    /// Quantities from which its size follows, such as `warehouses`, for reports.
     pub scale: Vec<(&'static str, u64)>,
 }
 
@@ -98,16 +98,16 @@ impl Database {
 
 /// Whoever has transactions.
 pub trait TransactionSource: Send {
-    /// What they are of.
+    /// Gives the database that they access.
     fn database(&self) -> &Database;
 
-    /// How many there are; `None` if there is no end.
+    /// Gives their number; `None` if there is no end.
     fn transactions(&self) -> Option<u64> {
         None
     }
 
-    /// Puts the next transaction of this client, counted from 0, into `transaction`; whether there
-    /// was one.
+    /// Puts the next transaction of this client, counted from 0, into `transaction`. Returns true
+    /// if there was one.
     ///
     /// # Errors
     /// [`SourceError`] if it cannot be read.
@@ -125,7 +125,7 @@ pub struct Benchmark {
 /// All benchmarks.
 pub static REGISTRY: &[Benchmark] = &[tpcc::BENCHMARK, tpcb::BENCHMARK, tatp::BENCHMARK];
 
-/// What a benchmark makes itself from.
+/// Inputs from which a benchmark is built.
 struct Built<'a> {
     name: String,
     args: &'a Args,

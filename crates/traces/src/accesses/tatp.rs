@@ -34,7 +34,7 @@ const KINDS: [&str; 7] = [
     "insert_call_forwarding",
     "delete_call_forwarding",
 ];
-/// Where each kind's share of the mix ends, in per cent.
+/// End of each kind's share of the mix, in per cent.
 const MIX_ENDS: [u32; 7] = [35, 45, 80, 82, 96, 98, 100];
 /// In a hundred thousand: a subscriber has each of the four types with 5/8.
 const HAS_TYPE: u32 = 62_500;

@@ -1,10 +1,10 @@
-//! TPC-C by its specification: what its five transactions touch.
+//! TPC-C by its specification: the rows that its five transactions touch.
 //!
-//! What is simplified, beside what [`Tree`] and [`Appender`] say: every last name is that of three
-//! customers of a district, where the specification's population has some names more often; a
-//! new order that is rolled back (1 %) does all its work and ends like the others; items of past
-//! orders are drawn again from the distribution that they were drawn from; a client takes a
-//! warehouse at random for each transaction, as there are fewer clients than terminals.
+//! Simplifications, beside those of [`Tree`] and [`Appender`]: every last name is that of three
+//! customers of a district, where the specification's population has some names more often; a new
+//! order that is rolled back (1 %) does all its work and ends like the others; items of past orders
+//! are drawn again from the distribution that they were drawn from; a client takes a warehouse at
+//! random for each transaction, as there are fewer clients than terminals.
 
 use rand_pcg::Pcg64Mcg;
 use registry::Info;
@@ -30,7 +30,7 @@ pub(super) const BENCHMARK: Benchmark = Benchmark {
 };
 
 const KINDS: [&str; 5] = ["new_order", "payment", "order_status", "delivery", "stock_level"];
-/// Where each kind's share of the mix ends, in per cent: the least of clause 5.2.3 for all but new
+/// End of each kind's share of the mix, in per cent: the least of clause 5.2.3 for all but new
 /// orders.
 const MIX_ENDS: [u32; 5] = [45, 88, 92, 96, 100];
 
@@ -49,7 +49,7 @@ const NAME_CONSTANT: u32 = 123;
 const CUSTOMER_CONSTANT: u32 = 259;
 const ITEM_CONSTANT: u32 = 7911;
 
-/// Where an order lies: its row, its lines, who ordered.
+/// Place of an order: its row, its lines, its customer.
 #[derive(Clone, Copy, Default)]
 struct Order {
     row: u32,
@@ -125,7 +125,7 @@ fn lay_out(warehouses: u64, page_bytes: u32, growth: f64) -> (Layout, Relations)
     (layout, relations)
 }
 
-/// What grows: orders, and who ordered last.
+/// The part that grows: orders, and the last order of each customer.
 struct Orders {
     /// Orders of a district that there is room for.
     room: u32,

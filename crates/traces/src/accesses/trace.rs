@@ -12,7 +12,7 @@ use crate::error::TraceError;
 use crate::open::hash_file;
 use crate::writer::SourceFile;
 
-/// What the file of a trace held.
+/// Counts of the file of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceCounts {
     /// Transactions that committed: those that are played.
@@ -33,7 +33,7 @@ pub struct TraceCounts {
 pub struct AccessTrace {
     database: Database,
     accesses: Vec<Access>,
-    /// Where each transaction's accesses end, and what was thought before it.
+    /// End of each transaction's accesses, and the think time before it.
     ends: Vec<(u64, Nanos)>,
     next: usize,
     is_repeated: bool,
@@ -90,7 +90,7 @@ impl AccessTrace {
         Ok(Self { database, accesses, ends, next: 0, is_repeated, counts, source })
     }
 
-    /// What the file held.
+    /// Gives the counts of the file.
     #[must_use]
     pub fn counts(&self) -> TraceCounts {
         self.counts
@@ -103,8 +103,8 @@ impl AccessTrace {
     }
 }
 
-/// What has been read so far. Relations without metadata are tables, as large as their last page
-/// that occurs.
+/// The part of the file that has been read so far. Relations without metadata are tables, as large
+/// as their last page that occurs.
 #[derive(Default)]
 struct Reading {
     relations: BTreeMap<u32, Relation>,

@@ -1,4 +1,4 @@
-//! Which pages a search in a B+-tree touches.
+//! Pages that a search in a B+-tree touches.
 
 use super::Access;
 
@@ -6,9 +6,9 @@ use super::Access;
 const ENTRY: u32 = 12;
 /// Bytes of a page that hold no entries: header and the tree's own part.
 const PAGE: u32 = 40;
-/// How full leaves are after a load, in per cent: PostgreSQL's fill factor.
+/// Fill of leaves after a load, in per cent: PostgreSQL's fill factor.
 const LEAF_FILL: u32 = 90;
-/// How full inner nodes are, in per cent.
+/// Fill of inner nodes, in per cent.
 const INNER_FILL: u32 = 70;
 /// Levels that no tree exceeds.
 const MOST_LEVELS: usize = 12;

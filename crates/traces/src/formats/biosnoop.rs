@@ -1,4 +1,4 @@
-//! What `biosnoop` prints: that of bcc, of libbpf-tools, and what was made after them.
+//! Output of `biosnoop`: that of bcc, of libbpf-tools, and of their successors.
 
 use registry::{Args, Info, Param, ParamKind};
 use units::{IoOp, IoRequest, Nanos};
@@ -78,7 +78,7 @@ fn is_header(line: &[u8]) -> bool {
     words.next().is_some_and(|first| first.starts_with(b"TIME(")) && words.count() > 2
 }
 
-/// Where the columns stand; that of the process name may have spaces.
+/// Places of the columns; that of the process name may have spaces.
 #[derive(Clone, Debug)]
 struct Columns {
     time: usize,
@@ -130,7 +130,7 @@ impl Columns {
 }
 
 impl Columns {
-    /// Whether the name of the disk is blank: what the operation should be stands in its place.
+    /// Returns true if the name of the disk is blank: the operation then stands in its place.
     fn has_no_disk(&self, words: &[&[u8]]) -> bool {
         let at = |index: usize| words.get(index).copied().unwrap_or(b"");
         words.len() + 1 == self.count

@@ -41,7 +41,7 @@ pub(super) const PARAMS: &[Param] = &[
     },
 ];
 
-/// What happened to a request.
+/// Step of a request on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Queued,
@@ -70,18 +70,19 @@ pub(super) struct Event {
     pub(super) is_append: bool,
 }
 
-/// What an event is about that the block layer has and a trace has not.
+/// Kind of an event, as the block layer has it; not every kind is an operation of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A request.
     Request { op: IoOp, flush_first: bool, is_fua: bool, is_append: bool },
     /// Zeros without data: the range is given up.
     WriteZeroes,
-    /// None of a trace's operations; why.
+    /// Not an operation of a trace; the reason.
     Other(&'static str),
 }
 
-/// What RWBS says (`blk_fill_rwbs` of Linux): F in front is a flush before it, F behind a write FUA.
+/// Reads the kind from RWBS (`blk_fill_rwbs` of Linux): F in front is a flush before it, F behind a
+/// write FUA.
 pub(super) fn kind_of(rwbs: &[u8], bytes: u64) -> Option<Kind> {
     let (flush_first, rest) = match rwbs {
         [b'F', rest @ ..] => (true, rest),

@@ -59,8 +59,8 @@ fn is_announcement(line: &[u8]) -> bool {
     line.starts_with(b"Input file ") || line.starts_with(b"=== ")
 }
 
-/// Whether a summary begins: a process (`postgres (4711)`, with -s), a CPU (`CPU0 (sda):`), the
-/// total, or what blktrace says of its buffers.
+/// Returns true if a summary begins: a process (`postgres (4711)`, with -s), a CPU (`CPU0 (sda):`),
+/// the total, or blktrace's lines on its buffers.
 fn is_summary(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let is_named = matches!(line, [.., b')'] | [.., b')', b':'])
@@ -118,7 +118,7 @@ impl Blkparse {
     }
 }
 
-/// What a line says before its action.
+/// Reads the start of a line, up to its action: device, CPU, time and process.
 fn start(words: &[&[u8]; 7]) -> Result<(u32, u32, Nanos, u32), Bad> {
     let [dev, cpu, sequence, at, pid, _, _] = words;
     let dev = device(dev).ok_or_else(|| Bad::field("device", dev, "major,minor, such as 8,0"))?;

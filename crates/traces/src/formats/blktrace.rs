@@ -15,7 +15,7 @@ use crate::formats::sequences::Sequences;
 use crate::formats::{Fit, Format};
 use crate::input::{Bytes, Input};
 use crate::reader::{BadRecords, Clock, Facts, TraceReader};
-use crate::unpack::Compression;
+use crate::unpack::cpu_file;
 
 pub(super) const FORMAT: Format = Format {
     info: Info {
@@ -87,7 +87,7 @@ impl Numbers<'_> {
         if is_v2 { self.get(32, 8) } else { self.get(28, 4) }
     }
 
-    /// Whether it is a message or the name of a process, which no CPU counts.
+    /// Returns true if it is a message or the name of a process, which no CPU counts.
     fn is_note(&self, is_v2: bool) -> bool {
         self.action(is_v2) >> CATEGORY_SHIFT & NOTIFY != 0
     }
@@ -250,7 +250,7 @@ fn event(numbers: &Numbers<'_>, is_v2: bool) -> Record {
     )
 }
 
-/// What the categories say.
+/// Reads the kind from the categories.
 fn kind(category: u64, bytes: u64) -> Kind {
     let has = |bit| category & bit != 0;
     let op = if has(PASSTHROUGH) {
@@ -438,19 +438,6 @@ impl TraceReader for BlktraceReader {
     }
 }
 
-/// Name and CPU of `NAME.blktrace.N`, however it is compressed.
-fn cpu_file(name: &str) -> Option<(&str, u32)> {
-    let (trace, cpu) = Compression::strip_ending(name).rsplit_once(".blktrace.")?;
-    Some((trace, cpu.parse().ok()?))
-}
-
-/// Whether files are those of the CPUs of one recording.
-pub(crate) fn is_one_recording(names: &[&String]) -> bool {
-    let traces: Option<Vec<&str>> =
-        names.iter().map(|name| cpu_file(name).map(|(trace, _)| trace)).collect();
-    traces.is_some_and(|traces| traces.windows(2).all(|two| two[0] == two[1]))
-}
-
 /// The files of a recording beside the one that was opened.
 struct Siblings {
     /// By CPU.
@@ -496,7 +483,7 @@ fn siblings(input: &Input) -> Result<Siblings, TraceError> {
     Ok(Siblings { others: found.into_iter().map(|(_, path)| path).collect(), missing })
 }
 
-/// What lies in the folder or archive of an input.
+/// Lists the files in the folder or archive of an input.
 fn beside(input: &Input) -> Result<Vec<PathBuf>, TraceError> {
     let Some(path) = input.file() else { return Ok(Vec::new()) };
     if input.is_member() {

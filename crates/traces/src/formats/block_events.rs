@@ -53,7 +53,7 @@ fn fit(head: Head<'_>) -> Fit {
     }
 }
 
-/// Whether a line is none of an event: comments, headers, call chains.
+/// Returns true if a line is not an event: comments, headers, call chains.
 fn is_said(line: &[u8]) -> bool {
     let first = Words(line).next().unwrap_or(b"");
     let is_address = first.len() >= 8 && first.iter().all(u8::is_ascii_hexdigit);

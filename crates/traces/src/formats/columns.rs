@@ -76,7 +76,7 @@ pub(super) const FORMAT: Format = Format {
     write: None,
 };
 
-/// What stands between two fields; `None` are spaces and tabs, as many as there are.
+/// Separator of fields; `None` stands for spaces and tabs, as many as there are.
 type Mark = Option<u8>;
 
 fn mark_of(name: &str, line: &[u8]) -> Mark {
@@ -312,7 +312,7 @@ impl Columns {
     }
 }
 
-/// Whether a field of the first line is a value, so that the line does not name columns.
+/// Returns true if a field of the first line is a value, so that the line does not name columns.
 fn is_value(field: &[u8]) -> bool {
     scaled(field, 0).is_some() || since_1970(field).is_some()
 }

@@ -33,7 +33,7 @@ pub(super) const FORMAT: Format = Format {
     write: None,
 };
 
-/// What the lines of a log have.
+/// Content of the lines of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Requests,

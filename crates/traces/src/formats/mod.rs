@@ -11,8 +11,9 @@ mod by_issue;
 mod columns;
 mod disksim;
 mod fio_iolog;
-pub(crate) mod fio_log;
+mod fio_log;
 mod fiu;
+mod hints;
 mod mqsim;
 mod msr;
 mod page_list;
@@ -23,29 +24,13 @@ mod systor;
 mod tencent;
 mod vscsi;
 
-pub(crate) use blktrace::is_one_recording;
-
 use registry::{Args, Info, Spec, SpecError};
 
 use crate::error::TraceError;
+pub use crate::fit::Fit;
 use crate::input::{Head, Input};
 use crate::reader::TraceReader;
 use crate::writer::{Origin, Output, TraceWriter};
-
-/// How well the start of a file fits a format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fit {
-    /// Not of this format.
-    No,
-    /// The content could be anything: only the file name speaks for it.
-    ByName,
-    /// One of the two lines that there are can be read.
-    Half,
-    /// Most of the first lines or records can be read.
-    Likely,
-    /// It starts as only this format does.
-    Certain,
-}
 
 /// Makes a reader. `skip_bad` malformed records are passed over before one is an error.
 pub type MakeReader =
@@ -122,7 +107,7 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
         .collect();
     let Some(best_fit) = fits.iter().map(|(fit, _)| *fit).max() else {
         let start = &head.bytes[..head.bytes.len().min(24)];
-        if let Some(hint) = crate::hints::hint(head) {
+        if let Some(hint) = hints::hint(head) {
             return unknown(hint);
         }
         return unknown(format!("no known format starts with `{}`", start.escape_ascii()));
@@ -138,7 +123,7 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
         ([one], _) | (_, [one]) => Ok(one),
         (several, _) => {
             if best_fit < Fit::Likely
-                && let Some(hint) = crate::hints::hint(head)
+                && let Some(hint) = hints::hint(head)
             {
                 return unknown(hint);
             }
@@ -154,7 +139,7 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
 /// [`TraceError::UnknownFormat`] if the ending is not one of a format that can be written.
 pub fn for_writing(path: &std::path::Path) -> Result<&'static Format, TraceError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    let name = crate::unpack::Compression::strip_ending(name);
+    let name = crate::compression::Compression::strip_ending(name);
     ALL.iter()
         .find(|format| {
             format.write.is_some() && format.endings.iter().any(|ending| name.ends_with(ending))

@@ -31,7 +31,7 @@ impl Sequences {
         }
     }
 
-    /// How many are missing.
+    /// Gives the number of missing records.
     pub(super) fn missing(&self) -> u64 {
         self.missing
     }

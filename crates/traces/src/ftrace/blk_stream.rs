@@ -26,14 +26,14 @@ const ALIGN_BYTES: usize = 8;
 /// Events between two looks at whether to stop.
 const REPORT_EVENTS: u64 = 1 << 16;
 
-/// What was found in the pages.
+/// Outcome of reading the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlkStream {
     /// Records written.
     pub records: u64,
     /// Events of other tracers, which are not written.
     pub other_events: u64,
-    /// What the kernel or the copier has lost, over all processors.
+    /// Losses of the kernel or the copier, over all processors.
     pub losses: Losses,
 }
 

@@ -17,7 +17,7 @@ const REPORT_EVENTS: u64 = 1 << 16;
 /// The events of one kind, in the order of their times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// When each was, in nanoseconds of the trace's clock.
+    /// Time of each, in nanoseconds of the trace's clock.
     pub time_ns: Vec<u64>,
     /// The thread in which each was.
     pub thread: Vec<u32>,
@@ -33,7 +33,7 @@ pub struct Fields {
     pub kinds: Vec<Kind>,
     /// Events of other kinds.
     pub other_events: u64,
-    /// What the kernel or the copier has lost, over all processors.
+    /// Losses of the kernel or the copier, over all processors.
     pub losses: Losses,
 }
 

@@ -6,7 +6,7 @@ use crate::error::Bad;
 /// two.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
-/// Where something lies in an event or in the head of a page.
+/// Place of a field in an event or in the head of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     offset: usize,
@@ -47,7 +47,7 @@ fn fields(text: &str) -> impl Iterator<Item = (&str, Field)> {
     })
 }
 
-/// How a page of the trace buffer is laid out: `events/header_page` of tracefs.
+/// Layout of a page of the trace buffer: `events/header_page` of tracefs.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLayout {
     /// Bytes of a page with its head.
@@ -61,7 +61,7 @@ impl PageLayout {
     /// Reads the kernel's text.
     ///
     /// # Errors
-    /// What is missing in it, or is of no size that a kernel has.
+    /// Names the field that is missing in it, or is of no size that a kernel has.
     pub fn parse(text: &str) -> Result<Self, String> {
         let find =
             |wanted: &str| fields(text).find(|(name, _)| *name == wanted).map(|(_, field)| field);
@@ -82,7 +82,7 @@ impl PageLayout {
     }
 }
 
-/// How one kind of event is laid out: `events/*/*/format` of tracefs.
+/// Layout of one kind of event: `events/*/*/format` of tracefs.
 #[derive(Clone, Debug)]
 pub(super) struct EventFormat {
     pub(super) name: String,

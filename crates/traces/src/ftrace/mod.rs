@@ -52,14 +52,14 @@ const RING_OPS: [(u8, CallOp); 7] = [
 /// Events between two looks at whether to stop.
 const REPORT_EVENTS: u64 = 1 << 16;
 
-/// What is known of a recording besides its pages.
+/// Facts about a recording besides its pages.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// `format` of each event, as tracefs gives it.
     pub formats: Vec<String>,
     /// Thread and its process, where they differ or may differ.
     pub threads: Vec<(u32, u32)>,
-    /// What was seen of numbers of open files; in any order.
+    /// Sightings of numbers of open files, in any order.
     pub sightings: Vec<Sighting>,
 }
 
@@ -68,25 +68,25 @@ pub struct About {
 pub struct FileCall {
     /// Its beginning, in nanoseconds of the trace's clock.
     pub time_ns: u64,
-    /// How long it took.
+    /// Its duration, in nanoseconds.
     pub duration_ns: u64,
     /// Its number in [`call_names`].
     pub call: u8,
-    /// What it does.
+    /// Its operation on the file.
     pub op: CallOp,
     /// As in [`Sighting`]; `None` if nobody has seen it.
     pub file: Option<u32>,
-    /// Where in the file, in bytes, if known; of `ftruncate` the new size.
+    /// Offset in the file, in bytes, if known; of `ftruncate` the new size.
     pub offset: Option<u64>,
     /// Bytes that were asked for; of calls on vectors and of `io_uring` those that were done.
     pub length: u64,
-    /// What the kernel returned: bytes done, or the negative number of an error.
+    /// Result from the kernel: bytes done, or the negative number of an error.
     pub result: i64,
     /// The process.
     pub process: u32,
 }
 
-/// All calls of a recording, ordered by their ends, and what is not among them.
+/// All calls of a recording, ordered by their ends, and counts of all else.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     /// The calls on files of interest or on what nobody has seen.
@@ -108,7 +108,7 @@ pub struct Calls {
     pub unpaired_exits: u64,
     /// Numbers of open files of which two looks told different files.
     pub contradicted: u64,
-    /// What the kernel or the copier has lost, over all processors.
+    /// Losses of the kernel or the copier, over all processors.
     pub losses: Losses,
 }
 

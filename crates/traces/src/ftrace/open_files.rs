@@ -1,4 +1,4 @@
-//! Which file a number of a process stood for, and when.
+//! Files that the numbers of a process stood for, over time.
 //!
 //! Between two calls that make or close a number it stands for one open file: a *span*. Whoever
 //! looked a number up in `/proc/PID/fd` within a span has told the file of all of it.
@@ -32,7 +32,7 @@ struct Span {
     from_ns: u64,
     to_ns: u64,
     file: u32,
-    /// What the process had there when this one was forked.
+    /// Span of the parent process from which this one was inherited by a fork.
     inherited: Option<u32>,
     is_contradicted: bool,
     /// Position in the file, where it is known.

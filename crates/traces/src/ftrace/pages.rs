@@ -22,7 +22,7 @@ const USED_MASK: u64 = (1 << 27) - 1;
 const MISSED_EVENTS: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
-/// What was lost, or is not there, of one processor's stream.
+/// Losses from one processor's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Pages before which the kernel has thrown events away.
@@ -57,7 +57,7 @@ pub(super) struct CpuPages {
     pub(super) losses: Losses,
 }
 
-/// What comes next in a stream.
+/// Next item of a stream.
 pub(super) enum Next {
     /// Events were lost before `time_ns`.
     Gap {

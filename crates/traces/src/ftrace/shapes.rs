@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::format::{EventFormat, Field};
 use crate::error::Bad;
 
-/// What a call does to a file.
+/// Operation of a call on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOp {
     /// Reads data.
@@ -25,7 +25,7 @@ impl CallOp {
     pub const NAMES: [&str; 5] = ["read", "write", "sync", "allocate", "truncate"];
 }
 
-/// Where a call's offset is from.
+/// Source of a call's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     /// An argument.
@@ -96,7 +96,7 @@ pub fn call_names() -> Vec<&'static str> {
     CALLS.iter().map(|call| call.name).collect()
 }
 
-/// What a call that is not a row of its own does to the numbers of open files.
+/// Effect on the numbers of open files, of a call that is not a row of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     /// The result is a new number, at the beginning of its file unless it appends.
@@ -136,13 +136,13 @@ impl Call {
         if let Self::Control(number) = self { Some(CONTROLS[usize::from(number)].1) } else { None }
     }
 
-    /// Whether a call of this sort tells the flags of `open`.
+    /// Returns true if a call of this sort tells the flags of `open`.
     pub(super) fn tells_flags(self) -> bool {
         matches!(self, Self::Control(number) if CONTROLS[usize::from(number)].2 == ["flags"])
     }
 }
 
-/// What happened in an event.
+/// Content of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Enter { call: Call, arguments: [u64; 4] },
@@ -153,7 +153,7 @@ pub(super) enum What {
     Fork { child: u32 },
 }
 
-/// Where in an event's data to look.
+/// Places of the fields in an event's data.
 struct Shape {
     kind: ShapeKind,
     thread: Field,
@@ -260,7 +260,7 @@ fn enter_fields(call: &FileCall) -> Vec<&'static str> {
 }
 
 impl FileCall {
-    /// Whether the length was an argument.
+    /// Returns true if the length was an argument.
     pub(super) fn tells_length(&self) -> bool {
         self.length.is_some()
     }

@@ -24,7 +24,7 @@ use crate::writer::SourceFile;
 use source::FileSource;
 use table::{Bits, Cursor, NONE, PageTable};
 
-/// How to load a trace.
+/// Settings with which a trace is loaded.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// The format and its parameters; told by content if `None`.
@@ -44,7 +44,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// What a trace comes to, and the way to play it.
+/// Totals of a trace, and the way to play it.
 pub struct LoadedTrace {
     /// Name of the format read.
     pub format: &'static str,
@@ -60,7 +60,7 @@ pub struct LoadedTrace {
     pub page_trims: u64,
     /// Requests read, of every kind.
     pub requests: u64,
-    /// What else was found while reading: malformed records skipped, times clamped.
+    /// Facts found while reading: malformed records skipped, times clamped.
     pub facts: Facts,
     /// Time of the latest request, in nanoseconds since the first.
     pub duration_ns: u64,
@@ -99,7 +99,7 @@ impl LoadedTrace {
         }
     }
 
-    /// Whether the page operations are in memory, rather than read from the file each time.
+    /// Returns true if the page operations are in memory, rather than read from the file each time.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         matches!(self.kept, Kept::InMemory(_))
@@ -117,7 +117,7 @@ fn pages_of(request: &IoRequest, page_size: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// What one pass over the trace gathers. Pages have provisional numbers, in the order of their
+/// Data gathered in one pass over the trace. Pages have provisional numbers, in the order of their
 /// first write.
 struct Gathered {
     table: PageTable,

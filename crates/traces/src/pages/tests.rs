@@ -25,8 +25,8 @@ fn log(requests: &[(u8, IoOp, u64, u32)]) -> String {
 /// Volume and page of it.
 type Key = (u8, u64);
 
-/// What the module says, one page at a time: the pages written, and each operation (whether it is a
-/// trim, of which page).
+/// Does the work of the module one page at a time: gives the pages written, and each operation
+/// (true if it is a trim, and its page).
 fn oracle(requests: &[(u8, IoOp, u64, u32)], page_size: u64) -> (Vec<Key>, Vec<(bool, Key)>) {
     let mut ever = BTreeSet::new();
     let mut holds = BTreeSet::new();

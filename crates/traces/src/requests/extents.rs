@@ -1,4 +1,4 @@
-//! Which extents a trace touches, and where on the drive each of them is.
+//! Extents that a trace touches, and their places on the drive.
 
 use units::{IoOp, IoRequest};
 
@@ -16,7 +16,7 @@ pub(super) struct Extents {
     footprint_bytes: u64,
 }
 
-/// Where a request is on the drive.
+/// Place of a request on the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {
     /// First byte, and length.
@@ -49,13 +49,13 @@ impl Extents {
         self.last = self.last.max((volume, last));
     }
 
-    /// Whether numbers may soon run out: to be asked before each 2^16 requests.
+    /// Returns true if numbers may soon run out: to be asked before each 2^16 requests.
     pub(super) fn are_too_many(&self) -> bool {
         self.touched > 1 << 30
     }
 
-    /// Numbers the extents, after the last request. Bytes that they take on a drive; `None` if
-    /// there are none.
+    /// Numbers the extents, after the last request. Gives the bytes that they take on a drive;
+    /// `None` if there are none.
     pub(super) fn finish(&mut self) -> Option<u64> {
         let before = u64::from(self.touched.checked_sub(1)?) * EXTENT_BYTES;
         self.table.renumber(self.touched);

@@ -34,10 +34,10 @@ use source::{FileRequests, InMemory, MemoryRequests, Packed, Selected};
 pub use recorded::Recorded;
 pub use source::{Folded, Repeated, folded};
 
-/// What of an address stays as it is.
+/// Bytes of an extent, within which addresses stay as they are.
 pub const EXTENT_BYTES: u64 = 1 << 20;
 
-/// How to load a trace.
+/// Settings with which a trace is loaded.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// The format and its parameters; told by content if `None`.
@@ -59,7 +59,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// What requests come to.
+/// Counts of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests, by the number of their [`IoOp`].
@@ -91,13 +91,13 @@ impl Counts {
 
 /// A trace that was read once, and the way to play it.
 pub struct LoadedRequests {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Name of the format read.
     pub format: &'static str,
     /// The files read, with their hashes; none for standard input.
     pub sources: Vec<SourceFile>,
-    /// What else was found while reading: malformed records skipped, whether there are times.
+    /// Facts found while reading: malformed records skipped, and if there are times.
     pub facts: Facts,
     /// Requests by kind, and their bytes.
     pub counts: Counts,
@@ -154,7 +154,7 @@ impl LoadedRequests {
                  {capacity_bytes}",
                 self.footprint_bytes
             ),
-            right: "a drive of that size, or addresses folded onto this one",
+            right: "a drive of that size, or --fold",
         })
     }
 
@@ -169,14 +169,14 @@ impl LoadedRequests {
         }
     }
 
-    /// Whether the requests are in memory, rather than read from the file each time.
+    /// Returns true if the requests are in memory, rather than read from the file each time.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         matches!(self.kept, Kept::InMemory(_))
     }
 }
 
-/// What one pass over the trace gathers.
+/// Data gathered in one pass over the trace.
 struct Gathered {
     extents: Extents,
     /// `None` once they are more than the limit.

@@ -16,7 +16,7 @@ pub struct Recorded {
     how: OpenOptions,
     trace: Trace,
     batch: Vec<IoRequest>,
-    /// Of the batch, the first that was not handed on.
+    /// First request of the batch that was not handed on.
     next: usize,
 }
 
@@ -58,7 +58,7 @@ impl Recorded {
         self.trace.format().info.name
     }
 
-    /// What is known of the trace so far; complete after the last request.
+    /// Gives the facts known of the trace so far; complete after the last request.
     #[must_use]
     pub fn facts(&self) -> Facts {
         self.trace.facts()

@@ -25,7 +25,7 @@ impl Selected {
         Self { skip: start, left: limit }
     }
 
-    /// What to take of the next so many requests.
+    /// Gives the range that is taken of the next `count` requests.
     pub(super) fn next(&mut self, count: usize) -> Range<usize> {
         let skipped = self.skip.min(count as u64);
         let taken = self.left.min(count as u64 - skipped);
@@ -93,7 +93,8 @@ fn rest_of(request: &IoRequest) -> u8 {
 #[derive(Default)]
 pub(super) struct InMemory {
     packed: Vec<Packed>,
-    /// What else they have ([`rest_of`]); empty where all have nothing, as in nearly every trace.
+    /// Their placement handles and FUA ([`rest_of`]); empty where none has any, as in nearly every
+    /// trace.
     rests: Vec<u8>,
 }
 
@@ -186,7 +187,7 @@ pub(super) struct FileRequests {
 struct Pass {
     trace: Trace,
     batch: Vec<IoRequest>,
-    /// Of the batch, what is still to come.
+    /// The part of the batch that is still to come.
     rest: Range<usize>,
     window: Selected,
     cursor: Cursor,
@@ -221,17 +222,7 @@ impl FileRequests {
     /// Counts all requests, in a pass of its own.
     pub(super) fn count(&mut self, progress: &Progress) -> Result<Counts, TraceError> {
         let (mut counts, mut pass) = (Counts::default(), self.start()?);
-        let nothing = IoRequest {
-            time_ns: 0,
-            op: IoOp::Flush,
-            offset: 0,
-            length: 0,
-            stream: 0,
-            latency_ns: None,
-            handle: 0,
-            is_fua: false,
-        };
-        let mut buffer = vec![nothing; BATCH_REQUESTS];
+        let mut buffer = vec![IoRequest::NOTHING; BATCH_REQUESTS];
         loop {
             let count = self.fill_from(&mut pass, &mut buffer)?;
             buffer[..count].iter().for_each(|request| counts.add(request.op, request.length));

@@ -35,17 +35,7 @@ fn loaded(file: &NamedTempFile, options: &LoadOptions) -> Result<LoadedRequests,
 }
 
 fn drain(source: &mut dyn RequestSource, chunk: usize) -> Vec<IoRequest> {
-    let nothing = IoRequest {
-        time_ns: 0,
-        op: IoOp::Flush,
-        offset: 0,
-        length: 0,
-        stream: 0,
-        latency_ns: None,
-        handle: 0,
-        is_fua: false,
-    };
-    let (mut all, mut buffer) = (Vec::new(), vec![nothing; chunk]);
+    let (mut all, mut buffer) = (Vec::new(), vec![IoRequest::NOTHING; chunk]);
     loop {
         let count = source.fill(&mut buffer).unwrap();
         all.extend_from_slice(&buffer[..count]);
@@ -126,7 +116,7 @@ fn a_drive_that_is_too_small_is_told_or_folded_onto() {
     assert!(
         error.ends_with(
             "its requests need 2097664 bytes (in extents of 1 MiB), and the drive has 1048576; \
-             right would be a drive of that size, or addresses folded onto this one"
+             right would be a drive of that size, or --fold"
         ),
         "{error}"
     );

@@ -26,15 +26,15 @@ use update_frequency::UpdateFrequency;
 /// Requests whose pages are looked up together.
 const BLOCK: usize = 64;
 
-/// What the statistics need to know beside the requests.
+/// Settings of the statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatsOptions {
     /// Bytes of a page, at least 1.
     pub page_bytes: u32,
-    /// Whether a stream is a disk or volume of its own, so that equal offsets of two streams are
+    /// True if a stream is a disk or volume of its own, so that equal offsets of two streams are
     /// different pages.
     pub streams_are_volumes: bool,
-    /// Whether times only count requests. Then durations, rates and idle times are not told.
+    /// True if times only count requests. Then durations, rates and idle times are not told.
     pub timeless: bool,
 }
 
@@ -214,7 +214,7 @@ impl Stats {
         );
     }
 
-    /// What was found.
+    /// Gives the statistics of all requests.
     #[must_use]
     pub fn finish(mut self) -> TraceStatistics {
         self.runs.close();

@@ -7,7 +7,7 @@ pub(super) const MOST_ROWS: usize = 200;
 /// Powers of two of a width in nanoseconds.
 const WIDTHS: usize = 64;
 
-/// What is counted in one window.
+/// Counts of one window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CountedWindow {
     /// Requests of each kind, as `IoOp` numbers them.
@@ -79,8 +79,8 @@ impl OverTime {
     }
 }
 
-/// How many reads and writes start in each stretch of addresses in each window (STABLEBUFFER figure
-/// 3).
+/// Numbers of reads and writes that start in each stretch of addresses in each window (STABLEBUFFER
+/// figure 3).
 ///
 /// Stretches are 2^shift bytes and double when the addresses do not fit into `MOST_ROWS` of them.
 #[derive(Debug)]

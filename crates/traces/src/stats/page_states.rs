@@ -1,4 +1,4 @@
-//! What is kept of each page that was read or written, made when it is first touched.
+//! State of each page that was read or written, made when it is first touched.
 
 use std::collections::HashMap;
 
@@ -49,7 +49,7 @@ pub(super) struct PageStates {
     pub(super) rewrite_distances: Octaves,
 }
 
-/// How long ago a page had been touched when it was touched again.
+/// Time and kind of a touch of pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
     /// The relative time of the touch, in nanoseconds.
@@ -168,7 +168,7 @@ impl PageStates {
         self.chunks += 1;
     }
 
-    /// Where a page's state lies, for [`PageStates::bring_near`].
+    /// Finds the place of a page's state, for [`PageStates::bring_near`].
     #[inline]
     pub(super) fn locate(&mut self, volume: u32, page: u64) -> usize {
         self.chunk(volume, page / CHUNK_PAGES as u64) * CHUNK_PAGES + page as usize % CHUNK_PAGES

@@ -1,4 +1,4 @@
-//! What trace statistics come to: named numbers, and tables of numbers.
+//! Results of trace statistics: named numbers, and tables of numbers.
 
 /// One figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ impl Column {
         }
     }
 
-    /// Whether there are no rows.
+    /// Returns true if there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! How unevenly page writes are spread over the pages.
+//! Distribution of page writes over the pages.
 
 use super::histogram::Octaves;
 use super::report::{Column, Table};

@@ -51,14 +51,14 @@ pub(super) struct Columns {
     latency_ns: Option<UInt64Array>,
     handle: Option<UInt64Array>,
     fua: Option<BooleanArray>,
-    /// Whether times are those of a calendar.
+    /// True if times are those of a calendar.
     has_dates: bool,
 }
 
-/// Why a batch cannot be used at all.
+/// The reason why a batch cannot be used at all.
 pub(super) type BatchError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a column has to be, for people.
+/// Says what a column has to be, for people.
 fn right_of(name: &str) -> &'static str {
     match name {
         "time_ns" => "whole nanoseconds, a timestamp, a time of day or a duration",
@@ -191,7 +191,7 @@ impl Columns {
         })
     }
 
-    /// Whether times are those of a calendar.
+    /// Returns true if times are those of a calendar.
     pub(super) fn has_dates(&self) -> bool {
         self.has_dates
     }

@@ -14,8 +14,9 @@
 //! | `handle`     | u8: placement handle of a write, 0 ... 127   | yes  |
 //! | `fua`        | bool: a write that is done when it is durable | no   |
 //!
-//! A handle of 0 is written as null: it is what a drive takes where none is given. Files from before
-//! there were the columns `handle` and `fua` are read as if all were null and false.
+//! A handle of 0 is written as null: it is what a drive takes where none is given. Files without
+//! the columns `handle` and `fua`, which older versions wrote, are read as if all were null and
+//! false.
 //!
 //! Pages are compressed with zstd. Key-value metadata, all text: see the constants of [`keys`].
 
@@ -48,11 +49,12 @@ pub mod keys {
     pub const SKIPPED: &str = "flashwright.skipped";
     /// Requests whose time lay before the first one's and was set to 0.
     pub const CLAMPED_TIMES: &str = "flashwright.clamped_times";
-    /// What was left out of the source or taken for something else: a line `N reason` each.
+    /// Records of the source that were left out or taken for something else: a line `N reason`
+    /// each.
     pub const LEFT_OUT: &str = "flashwright.left_out";
     /// Events that whoever recorded the source lost.
     pub const LOST_EVENTS: &str = "flashwright.lost_events";
-    /// What to know of the source before figures are believed, a line each.
+    /// Warnings to heed before figures of the source are believed, a line each.
     pub const WARNINGS: &str = "flashwright.warnings";
     /// Time of the first request on the source's own clock, in nanoseconds; absent if it has none.
     pub const START_NS: &str = "flashwright.start_ns";

@@ -28,7 +28,7 @@ const BATCH_ROWS: usize = 64 << 10;
 /// missing.
 pub struct StoreReader {
     batches: ParquetRecordBatchReader,
-    /// What columns the file has.
+    /// Names of the file's columns.
     names: String,
     has_dates: bool,
     columns: Option<Columns>,

@@ -1,6 +1,6 @@
 //! Synthetic workloads: page writes drawn from a distribution that is known exactly.
 //!
-//! A workload is asked for by a spec such as `zipf?s=0.99&pages=1Mi&updates=15x` and a seed; the
+//! A workload is asked for by a spec such as `zipf(s=0.99,pages=1Mi,updates=15x)` and a seed; the
 //! same two always give the same sequence. It also tells the exact probability with which each page
 //! is updated, so that a simulation can be set beside the theoretical bound for that very
 //! distribution.
@@ -73,7 +73,7 @@ const fn permute(default: &'static str) -> Param {
     }
 }
 
-/// What a variant builds itself from.
+/// Inputs from which a variant is built.
 struct Inputs<'a> {
     args: &'a Args,
     pages: u32,
@@ -104,7 +104,8 @@ trait Model: Send + Sync {
         self.weights()
     }
 
-    /// Whether each update is drawn independently of those before it, always with the same weights.
+    /// Returns true if each update is drawn independently of those before it, always with the same
+    /// weights.
     fn is_independent(&self) -> bool {
         true
     }
@@ -128,7 +129,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Reads a spec: `uniform?pages=1Mi&updates=15x`, `zipf(s=1)`, with or without `synth:` before
+    /// Reads a spec: `uniform(pages=1Mi,updates=15x)`, `zipf(s=1)`, with or without `synth:` before
     /// it.
     ///
     /// # Errors
@@ -226,7 +227,8 @@ impl Workload {
         self.model.phase_weights(phase)
     }
 
-    /// Whether each update is drawn independently of those before it, always with the same weights.
+    /// Returns true if each update is drawn independently of those before it, always with the same
+    /// weights.
     #[must_use]
     pub fn is_independent(&self) -> bool {
         self.model.is_independent()

@@ -40,7 +40,7 @@ impl Permutation {
         Self { pages, mask: u32::MAX >> (u32::BITS - bits), shift: bits.div_ceil(2), keys }
     }
 
-    /// Where this page goes.
+    /// Gives the place of this page.
     #[inline]
     #[must_use]
     pub fn apply(&self, page: u32) -> u32 {

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn both_ways_to_read_give_the_same() {
-        let workload = Workload::parse("zipf?pages=1000&updates=5000", 7).unwrap();
+        let workload = Workload::parse("zipf(pages=1000,updates=5000)", 7).unwrap();
         let mut batches = Vec::new();
         let mut source = Requests::new(workload.synthetic(), 4096);
         while source.read_batch(&mut batches, 999) > 0 {}

@@ -1,4 +1,4 @@
-//! What must hold for every workload that the registry lists.
+//! Properties of every workload in the registry.
 
 use proptest::prelude::*;
 use units::PageOp;
@@ -7,24 +7,24 @@ use super::*;
 
 /// Every variant, and the settings that take other paths through it.
 const SETTINGS: &[&str] = &[
-    "uniform?",
-    "zipf?",
-    "zipf?s=0&",
-    "zipf?s=1&permute=no&",
-    "zipf?s=1.3&",
-    "zipf?s=6&",
-    "kmodal?",
-    "kmodal?sets=0.1:0.5,0.3:0.5,0.6:0&permute=no&",
-    "tpce?",
-    "tpce?a=63&s=2&permute=yes&",
-    "shifting?period=1000&",
-    "shifting?period=1x&size=0.5&share=1&step=1&permute=no&",
-    "shifting?step=0&",
-    "sequential?",
-    "mixed?run=4&",
-    "mixed?run=3&sequential=0.9&of=zipf(s=1.1)&",
-    "mixed?sequential=1&run=5&",
-    "mixed?sequential=0&of=tpce&",
+    "uniform(",
+    "zipf(",
+    "zipf(s=0,",
+    "zipf(s=1,permute=no,",
+    "zipf(s=1.3,",
+    "zipf(s=6,",
+    "kmodal(",
+    "kmodal(sets=0.1:0.5,0.3:0.5,0.6:0,permute=no,",
+    "tpce(",
+    "tpce(a=63,s=2,permute=yes,",
+    "shifting(period=1000,",
+    "shifting(period=1x,size=0.5,share=1,step=1,permute=no,",
+    "shifting(step=0,",
+    "sequential(",
+    "mixed(run=4,",
+    "mixed(run=3,sequential=0.9,of=zipf(s=1.1),",
+    "mixed(sequential=1,run=5,",
+    "mixed(sequential=0,of=tpce,",
 ];
 
 fn drawn(source: &mut dyn PageSource, buffer: usize) -> Vec<PageOp> {
@@ -42,13 +42,13 @@ fn drawn(source: &mut dyn PageSource, buffer: usize) -> Vec<PageOp> {
 fn every_variant_is_tested() {
     for entry in REGISTRY {
         assert!(
-            SETTINGS.iter().any(|s| s.split('?').next() == Some(entry.info.name)),
+            SETTINGS.iter().any(|s| s.split('(').next() == Some(entry.info.name)),
             "no setting for {}",
             entry.info.name
         );
         let keys: Vec<String> =
             entry.info.params.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
-        let text = format!("{}?{}", entry.info.name, keys.join("&"));
+        let text = format!("{}({})", entry.info.name, keys.join(","));
         assert_eq!(
             Workload::parse(&text, 1).unwrap().args(),
             Workload::parse(entry.info.name, 1).unwrap().args()
@@ -71,7 +71,7 @@ proptest! {
         b in 1usize..6000,
     ) {
         let workload =
-            Workload::parse(&format!("{setting}pages={pages}&updates={updates}"), seed).unwrap();
+            Workload::parse(&format!("{setting}pages={pages},updates={updates})"), seed).unwrap();
         prop_assert_eq!((workload.logical_pages(), workload.operations()), (pages, updates));
         let mut source = workload.source();
         prop_assert_eq!((source.logical_pages(), source.operations()), (pages, Some(updates)));
@@ -92,7 +92,7 @@ proptest! {
         seed: u64,
     ) {
         let workload =
-            Workload::parse(&format!("{setting}pages={pages}&updates={updates}"), seed).unwrap();
+            Workload::parse(&format!("{setting}pages={pages},updates={updates})"), seed).unwrap();
         let weights = workload.page_weights();
         prop_assert_eq!(weights.per_page.len(), pages as usize);
         prop_assert!(weights.per_page.iter().all(|&w| w >= 0.0));
@@ -139,7 +139,7 @@ fn counts_follow_the_weights() {
     for (index, setting) in SETTINGS.iter().enumerate() {
         for (pages, updates) in [(997, 400_000), (4096, 600_000u32)] {
             let workload = Workload::parse(
-                &format!("{setting}pages={pages}&updates={updates}"),
+                &format!("{setting}pages={pages},updates={updates})"),
                 77 + index as u64,
             )
             .unwrap();
@@ -155,7 +155,7 @@ fn counts_follow_the_weights() {
             let run = setting
                 .split("run=")
                 .nth(1)
-                .and_then(|s| s.split('&').next())
+                .and_then(|s| s.split(',').next())
                 .map_or(1, |s| s.parse::<u32>().unwrap());
             let spread = 1.0
                 + 2.0
@@ -196,7 +196,7 @@ fn chi_square(counts: &[u64], weights: &[f64], updates: f64, least: f64) -> (f64
 /// The test of the test: weights that are wrong by a tenth for a tenth of the pages are found.
 #[test]
 fn wrong_weights_are_found() {
-    let workload = Workload::parse("zipf?s=1&pages=997&updates=400000&permute=no", 5).unwrap();
+    let workload = Workload::parse("zipf(s=1,pages=997,updates=400000,permute=no)", 5).unwrap();
     let mut counts = vec![0u64; 997];
     drawn(&mut *workload.source(), 4096).iter().for_each(|op| counts[op.lpn().index()] += 1);
     let mut weights = workload.page_weights().per_page;
@@ -210,7 +210,7 @@ fn wrong_weights_are_found() {
 #[test]
 fn every_phase_of_a_shifting_set_follows_its_own_weights() {
     let workload =
-        Workload::parse("shifting?pages=500&period=100000&step=0.5&size=0.2&updates=400000", 9)
+        Workload::parse("shifting(pages=500,period=100000,step=0.5,size=0.2,updates=400000)", 9)
             .unwrap();
     let all = drawn(&mut *workload.source(), 4096);
     for (phase, updates) in all.chunks(100_000).enumerate() {
@@ -234,14 +234,14 @@ fn tpce_is_less_skewed_than_zipf() {
         weights.sort_by(|a, b| b.total_cmp(a));
         weights[..weights.len() / 100].iter().sum::<f64>()
     };
-    let (tpce, zipf) = (hottest("tpce?pages=1Mi"), hottest("zipf?s=1&pages=1Mi"));
+    let (tpce, zipf) = (hottest("tpce(pages=1Mi)"), hottest("zipf(s=1,pages=1Mi)"));
     assert!(0.25 < tpce && tpce < 0.35 && zipf > 0.6, "the hottest 1 % take {tpce} and {zipf}");
 }
 
 #[test]
 fn runs_are_runs() {
     let workload =
-        Workload::parse("mixed?sequential=0.5&run=64&pages=100000&updates=200000", 3).unwrap();
+        Workload::parse("mixed(sequential=0.5,run=64,pages=100000,updates=200000)", 3).unwrap();
     let all = drawn(&mut *workload.source(), 4096);
     let follows =
         all.windows(2).filter(|w| w[1].lpn().0 == (w[0].lpn().0 + 1) % 100_000).count() as f64;
@@ -255,20 +255,20 @@ fn wrong_specs_say_what_would_be_right() {
     assert!(
         error("nope").starts_with("unknown synthetic workload `nope`; known are: uniform, zipf")
     );
-    assert!(error("uniform?updates=0x").contains("such as 15x"));
-    assert!(error("uniform?updates=many").contains("such as 15x"));
-    assert!(error("uniform?permute=yes").contains("no parameter `permute`"));
-    assert!(error("kmodal?sets=0.2:0.8").contains("summing to 1"));
+    assert!(error("uniform(updates=0x)").contains("such as 15x"));
+    assert!(error("uniform(updates=many)").contains("such as 15x"));
+    assert!(error("uniform(permute=yes)").contains("no parameter `permute`"));
+    assert!(error("kmodal(sets=0.2:0.8)").contains("summing to 1"));
     assert!(
-        error("kmodal?sets=0.01:0.9,0.99:0.1&pages=10").contains("set 1 is smaller than one page")
+        error("kmodal(sets=0.01:0.9,0.99:0.1,pages=10)").contains("set 1 is smaller than one page")
     );
-    assert!(error("tpce?a=100").contains("2^k - 1"));
-    assert!(error("zipf?s=-1").contains("a number from 0 to 64"));
-    assert!(error("mixed?of=sequential").contains("do not depend"));
-    assert!(error("mixed?of=mixed").contains("another workload"));
-    assert!(error("mixed?of=zipf(pages=3)").contains("without `pages`"));
+    assert!(error("tpce(a=100)").contains("2^k - 1"));
+    assert!(error("zipf(s=-1)").contains("a number from 0 to 64"));
+    assert!(error("mixed(of=sequential)").contains("do not depend"));
+    assert!(error("mixed(of=mixed)").contains("another workload"));
+    assert!(error("mixed(of=zipf(pages=3))").contains("without `pages`"));
     assert_eq!(
-        Workload::parse("synth:uniform?pages=2k&updates=1.5x", 0).unwrap().operations(),
+        Workload::parse("synth:uniform(pages=2k,updates=1.5x)", 0).unwrap().operations(),
         3000
     );
 }

@@ -1,6 +1,6 @@
-//! How often each page of a synthetic workload is updated.
+//! Update frequencies of the pages of a synthetic workload.
 
-/// What weights stand for.
+/// Meaning of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The probability that any update, whenever it comes, is to the page.
@@ -23,7 +23,7 @@ pub struct UpdateSet {
 /// Exact share of updates of each page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
-    /// What the shares are shares of.
+    /// Meaning of the shares.
     pub meaning: Meaning,
     /// One for each logical page; they sum to 1.
     pub per_page: Vec<f64>,

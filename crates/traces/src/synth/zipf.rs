@@ -138,7 +138,8 @@ impl Generator for Draw {
 mod tests {
     use super::*;
 
-    /// What the table implies for each rank, computed without drawing, is the distribution.
+    /// The probabilities that the table implies for each rank, computed without drawing, are those
+    /// of the distribution.
     #[test]
     fn the_table_implies_the_exact_distribution() {
         for (pages, exponent) in [

@@ -1,4 +1,4 @@
-//! What is written reads back the same, in every format that can be written.
+//! Round trips: requests are read back as they were written, in every format that can be written.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use traces::{OpenOptions, TraceError, convert, formats, open, store};
 use units::{IoOp, IoRequest, Progress};
 
-/// What a format keeps of a request; the others come back as it cannot but make them.
+/// Properties of a request that a format keeps; the others come back with default values.
 struct Keeps {
     spec: &'static str,
     ending: &'static str,

@@ -1,4 +1,4 @@
-//! What a client does next.
+//! Steps of a client.
 
 use std::cmp::Reverse;
 
@@ -14,14 +14,14 @@ use crate::measured::{Wait, record};
 use crate::observer::Observer;
 use crate::{Granularity, PlayError};
 
-/// Where a client is.
+/// Phase of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It takes its next transaction.
     Next,
-    /// It begins it, for the first time or again.
+    /// It begins that transaction, for the first time or again.
     Begin,
-    /// It locks what the next access is of.
+    /// It locks the page or row of the next access.
     Lock,
     /// It has the lock, and needs the page.
     Fix,
@@ -135,7 +135,7 @@ impl<O: Observer> Engine<'_, O> {
         true
     }
 
-    /// What an access has to lock.
+    /// Gives the page or row that an access has to lock.
     fn lock_of(&self, access: &Access) -> Option<u32> {
         match self.settings.locks {
             Granularity::Page if access.is_locked => Some(access.page),

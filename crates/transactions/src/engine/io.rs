@@ -1,4 +1,4 @@
-//! What goes to the device and comes back.
+//! Commands to the device, and their completions.
 
 use block::{BlockError, Command, Completion};
 use units::IoOp;
@@ -10,10 +10,10 @@ use crate::PlayError;
 use crate::measured::{Wait, record};
 use crate::observer::Observer;
 
-/// For whom a page is written.
+/// Reason for the write of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
-    /// A client, who wants its frame.
+    /// A client that wants its frame.
     Client(u32),
     /// The background writer.
     Writer,
@@ -38,7 +38,7 @@ pub(super) enum Io {
     Free,
 }
 
-/// Who goes on when the log is durable.
+/// Clients and frames that go on when the log is durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum WaitsForLog {
     Client(u32),

@@ -84,7 +84,7 @@ struct Engine<'a, O> {
     /// Clients that can go on.
     ready: VecDeque<u32>,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// What each command under way is, by its id.
+    /// Commands under way, by their ids.
     slots: Vec<Io>,
     free_slots: Vec<u32>,
     unsent: VecDeque<Command>,
@@ -119,7 +119,7 @@ fn unusable(reason: String, right: impl Into<String>) -> PlayError {
     PlayError::Unusable { reason, right: right.into() }
 }
 
-/// What does not fit.
+/// Refuses settings that do not fit the device or the database.
 fn check(
     device: &dyn BlockDevice,
     database: &Database,
@@ -292,7 +292,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
-    /// Whether the warm-up or the measured part is over.
+    /// Begins to measure when the warm-up is over, and ends when the measured part is.
     fn look(&mut self) {
         if self.since.is_none() {
             let warm_up = self.settings.warm_up;

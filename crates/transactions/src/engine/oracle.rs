@@ -6,9 +6,9 @@ use crate::observer::Observer;
 
 #[derive(Default)]
 struct Attempt {
-    /// What it read: a thing and the version that was there.
+    /// Its reads: a thing and the version that was there.
     reads: Vec<(u32, u64)>,
-    /// What it changed, with the version before.
+    /// Its changes: a thing and the version before.
     writes: Vec<(u32, u64)>,
     last_lsn: u64,
 }
@@ -17,7 +17,7 @@ struct Attempt {
 struct Page {
     /// Changes: the ends of their records.
     changes: Vec<u64>,
-    /// How many of them a write that began had, one that ended, if there is one under way.
+    /// Number of changes, from the first, that a write under way contains, if there is one.
     writing: Option<usize>,
     written: usize,
 }

@@ -33,6 +33,7 @@ impl Timed {
             queue_depth,
             is_read_only: false,
             has_trim: false,
+            zeroing_bytes: None,
             is_virtual: true,
             holds_data: false,
         };

@@ -44,11 +44,11 @@ pub static BUFFERS: &[Info] = &[
     },
 ];
 
-/// How often requests to each part of the device as large as an erase block were blocked.
+/// Numbers of blocked requests to each part of the device as large as an erase block.
 #[derive(Clone, Debug)]
 pub struct Blocking {
     pages_per_part: u32,
-    /// Blocked and all, by part.
+    /// Blocked requests and all requests, by part.
     counts: Vec<(u32, u32)>,
 }
 
@@ -94,8 +94,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Of `frames` frames, for a database of `pages` pages, `pages_per_part` of which are as large
-    /// as an erase block.
+    /// Makes a pool of `frames` frames, for a database of `pages` pages, `pages_per_part` of which
+    /// are as large as an erase block.
     ///
     /// # Errors
     /// [`SpecError`] if there is no such way to choose victims.
@@ -153,21 +153,21 @@ impl Pool {
         self.frames[frame as usize].page
     }
 
-    /// Whether the page of a frame is not there yet.
+    /// Returns true if the page of a frame is not there yet.
     #[inline]
     #[must_use]
     pub fn is_reading(&self, frame: u32) -> bool {
         self.frames[frame as usize].is_reading
     }
 
-    /// Whether a frame's page differs from the device's.
+    /// Returns true if a frame's page differs from the device's.
     #[inline]
     #[must_use]
     pub fn is_dirty(&self, frame: u32) -> bool {
         self.frames[frame as usize].is_dirty
     }
 
-    /// Whether a frame's page is on its way to the device.
+    /// Returns true if a frame's page is on its way to the device.
     #[inline]
     #[must_use]
     pub fn is_writing(&self, frame: u32) -> bool {
@@ -197,7 +197,7 @@ impl Pool {
         self.policy.touched(frame);
     }
 
-    /// Lets it go; whether nobody uses it any more.
+    /// Lets it go. Returns true if nobody uses it any more.
     #[inline]
     pub fn unpin(&mut self, frame: u32) -> bool {
         let pins = &mut self.frames[frame as usize].pins;
@@ -230,7 +230,7 @@ impl Pool {
         )
     }
 
-    /// Whether a frame can take another page at once.
+    /// Returns true if a frame can take another page at once.
     #[must_use]
     pub fn is_available(&self, frame: u32) -> bool {
         let about = &self.frames[frame as usize];

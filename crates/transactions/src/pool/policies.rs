@@ -1,4 +1,4 @@
-//! Which frame gives up its page.
+//! Victim policies: they choose the frame that gives up its page.
 
 use units::lists::{Lists, NONE};
 

@@ -1,4 +1,4 @@
-"""What the driver asks of a database.
+"""Interface between the driver and a database.
 
 A backend is one file here and one line in `databases/__init__.py`.
 """
@@ -55,11 +55,11 @@ class Backend(Protocol):
 
 
 class BackendConfig(Protocol):
-    """Where a database is; can be sent to another process."""
+    """Place and settings of a database; can be sent to another process."""
 
     @property
     def parallel_load(self) -> bool:
-        """Whether several connections may load at the same time."""
+        """True if several connections may load at the same time."""
 
     def connect(self) -> Backend:
         """Open a connection."""

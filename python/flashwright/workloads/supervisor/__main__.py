@@ -21,7 +21,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Programs:
-    """What was started and has not been seen to end, in order."""
+    """Programs that were started and have not been seen to end, in order."""
 
     def __init__(self) -> None:
         self._running: dict[int, tuple[subprocess.Popen[bytes], list[list[float]]]] = {}

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..base import Mix, Param, Report, TransactionOutcome, Violation, Workload
+from flashwright.written import count, setting
+
+from ..base import Mix, Report, Sized, TransactionOutcome, Violation, Workload
 from ..databases import Backend, BackendConfig
 from .consistency import violations
 from .inputs import InputGenerator, NuRandConstants, TransactionInput, terminals_of_client
@@ -43,11 +45,11 @@ class TpccLoad:
         return DISTRICTS_PER_WAREHOUSE * self.scale.warehouses
 
     def fill(self, database: BackendConfig, seed: int, processes: int, report: Report) -> None:
-        """See `Load.fill`."""
+        """See `DatabaseLoad.fill`."""
         load(database, self.scale, seed, processes, report)
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> TpccClient:
-        """See `Load.client`.
+        """See `DatabaseLoad.client`.
 
         The seed is that of `fill`, on which NURand's constants of the run depend.
         """
@@ -63,7 +65,7 @@ class TpccLoad:
         )
 
     def violations(self, backend: Backend) -> list[Violation]:
-        """See `Load.violations`: some seconds for each warehouse."""
+        """See `DatabaseLoad.violations`: some seconds for each warehouse."""
         return violations(backend)
 
 
@@ -81,24 +83,30 @@ class TpccClient:
         return execute(backend, request, self._clock())
 
 
+@dataclass(frozen=True)
+class Tpcc(Sized):
+    """See `Sized`."""
+
+    scale: int = setting(
+        "Warehouses, about 100 MB each.", count(1, 2**31 - 1), 1, title="warehouses", is_log=True
+    )
+    items: int = setting(
+        "Items, and stock rows a warehouse; fewer than the specification's only for trying out.",
+        count(15, 2**31 - 1),
+        100_000,
+    )
+    customers: int = setting(
+        "Customers a district, and its first orders; likewise.", count(10, 2**31 - 1), 3_000
+    )
+
+
 WORKLOAD = Workload(
     name="tpcc",
     summary="orders of a wholesaler: five transactions, most of them writing",
     source="TPC-C 5.11; mixes of SCHEDULER table 5.1",
-    params=(
-        Param("warehouses", 1, "about 100 MB each"),
-        Param(
-            "items",
-            100_000,
-            "items, and stock rows a warehouse; fewer than the specification's only for trying out",
-            15,
-        ),
-        Param("customers", 3_000, "customers a district, and its first orders; likewise", 10),
-    ),
+    settings=Tpcc,
     mixes=MIXES,
-    make=lambda values, chosen: TpccLoad(
-        Scale(values["warehouses"], values["items"], values["customers"]), chosen
-    ),
+    make=lambda asked, chosen: TpccLoad(Scale(asked.scale, asked.items, asked.customers), chosen),
     bytes_per_unit=105_000_000,
 )
 

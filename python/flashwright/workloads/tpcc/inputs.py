@@ -59,7 +59,7 @@ class NuRandConstants:
 
 
 def last_name_delta_is_valid(load: int, run: int) -> bool:
-    """Whether C_LAST of the load and of the run are as far apart as clause 2.1.6.1 says.
+    """Tell whether C_LAST of the load and of the run are as far apart as clause 2.1.6.1 says.
 
     65 ... 119 but not 96, 112.
     """
@@ -145,7 +145,7 @@ TransactionInput = NewOrderInput | PaymentInput | OrderStatusInput | DeliveryInp
 
 
 class InputGenerator:
-    """What one client sends.
+    """Generator of the transactions that one client sends.
 
     It stands for the terminals given to it, and takes one of them at random each time. A terminal
     is a warehouse and a district of it, both fixed for the run (clause 2.4.1.1, 2.8.1.1).

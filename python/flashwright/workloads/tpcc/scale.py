@@ -1,4 +1,4 @@
-"""How large a TPC-C database is (clause 1.2.1, table 4.3.3.1)."""
+"""Size of a TPC-C database (clause 1.2.1, table 4.3.3.1)."""
 
 from __future__ import annotations
 

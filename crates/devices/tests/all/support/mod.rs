@@ -26,7 +26,7 @@ pub fn file_of(folder: &TempDir, name: &str, bytes: u64) -> PathBuf {
     path
 }
 
-/// Whether a test may go on that needs this; in CI what is missing is an error.
+/// Returns true if a test may go on that needs this; in CI a missing need is an error.
 pub fn has(is_there: bool, what: &str) -> bool {
     assert!(is_there || std::env::var_os("CI").is_none(), "CI lacks {what}");
     if !is_there {

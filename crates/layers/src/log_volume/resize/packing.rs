@@ -1,35 +1,34 @@
-//! Which pages move when a volume takes another size, and to where.
+//! Choice of the pages that move when a volume is resized, and of their new places.
 
 use std::ops::Range;
 
 use crate::log_volume::disk::NOWHERE;
 use crate::log_volume::layout::VolumeLayout;
 
-/// The volume as it is, seen by the one that is to be.
+/// The old volume, seen by the new one.
 pub struct Held<'a> {
     pub old: &'a VolumeLayout,
     pub new: &'a VolumeLayout,
-    /// Where each logical page lies.
+    /// Place of each logical page.
     pub map: &'a [u32],
-    /// Whether the new volume holds a logical page where the old one does: it has it, and nothing
-    /// else is to be there.
+    /// Returns true if a logical page stays in its place, which nothing else may take.
     pub keeps: &'a dyn Fn(u32) -> bool,
 }
 
-/// Where everything comes to lie. Places are physical pages of the old volume.
+/// Result of packing. Places are physical pages of the old volume.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Packing {
-    /// Pages that move: the logical page, and where it lies.
+    /// Pages that move: the logical page, and its place.
     pub moving: Vec<(u32, u32)>,
-    /// Where they go, and behind those as many others as were asked for.
+    /// Their new places, and behind those as many others as were asked for.
     pub targets: Vec<u32>,
-    /// Pages that neither volume needs, in which anything may lie meanwhile.
+    /// Pages that neither volume needs, which may be used meanwhile.
     pub scratch: Vec<u32>,
-    /// Segments, by their numbers in the old volume, that the new one has in use.
+    /// True for segments, by their numbers in the old volume, that the new one uses.
     pub used: Vec<bool>,
 }
 
-/// Why there is no room.
+/// Error: there is no room.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooFull;
 
@@ -38,14 +37,14 @@ impl Held<'_> {
         self.old.pages_per_segment
     }
 
-    /// Segments that the new volume lies before the old one: those of it that have lower numbers
-    /// in the old one, or higher ones if it is negative.
+    /// Gives the difference of a segment's numbers: that in the old volume less that in the new
+    /// one.
     pub fn shift(&self) -> i64 {
         let segment = self.old.segment_bytes();
         (self.new.data_at / segment) as i64 - (self.old.data_at / segment) as i64
     }
 
-    /// Segments of the old volume that are segments of the new one.
+    /// Gives the segments of the old volume that are segments of the new one.
     pub fn retained(&self) -> Range<u32> {
         let end = i64::from(self.new.segments) + self.shift();
         let end = end.clamp(0, i64::from(self.old.segments)) as u32;
@@ -55,10 +54,9 @@ impl Held<'_> {
     /// Finds room for the pages that cannot stay, for `more` others, and for `scratch` pages
     /// meanwhile, so that at least `free` segments of the new volume hold nothing.
     ///
-    /// What moves goes to segments that hold nothing as long as enough of them are left, and then
-    /// to pages of others whose contents are needed no more: nothing reads them, and no recovery
-    /// looks there once the old volume is drained. Where too few segments would be free, those with
-    /// the fewest pages are emptied.
+    /// Pages move to empty segments as long as enough of those are left, and then to unused pages
+    /// of others: nothing reads these, and no recovery looks there once the old volume is drained.
+    /// Where too few segments would be free, those with the fewest pages are emptied.
     ///
     /// # Errors
     /// [`TooFull`].

@@ -67,7 +67,7 @@ fn an_area_goes_to_the_second_device_with_its_tables_and_not_without_them() {
     let capacity = crate::open(TEXT, &alone, 1, &mut first).unwrap().limits().capacity_bytes;
     let both = facts(Some(BOUNDARY));
     let error = lay_area(TEXT, &both, 1, &mut disk, &Area::empty(BOUNDARY)).unwrap_err();
-    assert!(error.to_string().contains("volume salvage"), "{error}");
+    assert!(error.to_string().contains("volume info --salvage"), "{error}");
     lay_area(TEXT, &both, 1, &mut disk, &area).unwrap();
     let opened = crate::open(TEXT, &both, 1, &mut disk).unwrap();
     assert_eq!(opened.limits().capacity_bytes, capacity);

@@ -1,4 +1,4 @@
-//! A device that delays, reorders, forgets and tears, and an oracle that knows what may be read.
+//! A device that delays, reorders, forgets and tears, and an oracle of what may be read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,20 +17,20 @@ pub(super) const SECTOR: u64 = 512;
 pub(super) struct Memory {
     pub limits: Limits,
     pub bytes: Vec<u8>,
-    /// Writes that it still takes.
+    /// Number of writes that it still takes.
     pub writes_left: u64,
     /// Bytes of which reads fail.
     pub unreadable: std::ops::Range<usize>,
-    /// Whether the first read of each place brings a wrong byte, and those that were read.
+    /// Places that were read, if the first read of each place shall give a wrong byte; else none.
     pub misreads: Option<HashSet<u64>>,
-    /// Places that give zeros at each read but the first, until they are written, as what was
-    /// trimmed may; and whether they were read.
+    /// Places that give zeros at each read but the first, until they are written, as trimmed ones
+    /// may; true for those that were read.
     pub fading: HashMap<u64, bool>,
 }
 
 pub(super) type Disk = Immediate<Memory>;
 
-/// Zeros.
+/// Makes a disk of zeros.
 pub(super) fn disk(capacity_bytes: u64) -> Disk {
     let limits = Limits { capacity_bytes, sector_bytes: SECTOR as u32, most_bytes: 16 << 10 };
     Immediate::new(Memory {
@@ -91,10 +91,10 @@ struct Version {
     tag: u64,
     submitted: u64,
     acknowledged: u64,
-    /// Of a trim: it may show, and never has to.
+    /// True for a trim's version: it may show, and never has to.
     is_weak: bool,
-    /// Something later is durable: after a power cut it does not show any more. A read that came
-    /// before may still show it.
+    /// True if a later version is durable: after a power cut this one does not show any more. A
+    /// read that came before may still show it.
     is_over: bool,
 }
 
@@ -104,12 +104,12 @@ impl Version {
     }
 }
 
-/// What a sector may hold.
+/// Versions that a sector may hold.
 #[derive(Clone, Debug)]
 struct Sector(Vec<Version>);
 
 impl Sector {
-    /// Whether `version` is covered by one that was acknowledged before `time`.
+    /// Returns true if `version` is covered by one that was acknowledged before `time`.
     fn is_covered(&self, version: Version, time: u64) -> bool {
         self.0.iter().any(|later| {
             !later.is_weak && later.submitted > version.acknowledged && later.acknowledged < time
@@ -120,7 +120,7 @@ impl Sector {
         self.0.iter().any(|&version| version.tag == tag && !self.is_covered(version, time))
     }
 
-    /// What was acknowledged before `time` is durable.
+    /// Makes versions durable that were acknowledged before `time`.
     fn made_durable(&mut self, time: u64) {
         for number in 0..self.0.len() {
             self.0[number].is_over |= self.is_covered(self.0[number], time);
@@ -151,9 +151,9 @@ pub(super) struct World {
     pub time: u64,
     next_id: u32,
     next_tag: u64,
-    /// Commands of which the one with this number, from now on, fails.
+    /// Kind of command, and the number of the command from now on that fails.
     pub fails_after: Option<(IoOp, u64)>,
-    /// Places of which a read fails the first time, and the ones of which it has.
+    /// Places of which the first read has failed, if each shall fail once; else none.
     pub fails_first_reads: Option<HashSet<u64>>,
     pub sent: Vec<(IoOp, u64, u32)>,
     pub has_failed: bool,
@@ -205,7 +205,7 @@ impl World {
     pub fn counter(&self, name: &str) -> u64 {
         let mut counts = Vec::new();
         self.stack.layers()[0].count(&mut counts);
-        counts[super::super::COUNTERS
+        counts[super::super::counts::COUNTERS
             .iter()
             .position(|counter| counter.name == name)
             .expect("a counter")]
@@ -337,7 +337,7 @@ impl World {
         true
     }
 
-    /// One command below is carried out and replied to.
+    /// Carries out one command below, and replies to it.
     pub fn step(&mut self) -> bool {
         if self.below.is_empty() {
             return false;
@@ -360,8 +360,8 @@ impl World {
         true
     }
 
-    /// The first command below for which that holds is carried out and replied to. Whether there is
-    /// one.
+    /// Carries out the first command below for which that holds, and replies to it. Returns true if
+    /// there is one.
     pub fn step_if(&mut self, holds: impl Fn(&Command) -> bool) -> bool {
         let chosen = self.below.iter().position(|(command, _)| holds(command));
         chosen.is_some_and(|chosen| {
@@ -404,7 +404,7 @@ impl World {
                 command.data.copy_to(&mut self.current[bytes]);
                 self.cached.push(Cached { command, replied_at: self.time });
             }
-            // The worst that a trim may do.
+            // The worst effect that a trim may have.
             IoOp::Trim => {
                 self.stable[bytes.clone()].fill(0);
                 self.current[bytes].fill(0);
@@ -432,7 +432,7 @@ impl World {
         self.take(actions);
     }
 
-    /// Carries out all that is under way but flushes.
+    /// Carries out all commands under way except flushes.
     pub fn write_all(&mut self) -> Disk {
         while self.below.iter().any(|(command, _)| command.op != IoOp::Flush) {
             self.below.sort_by_key(|(command, sent)| (command.op == IoOp::Flush, *sent));
@@ -455,7 +455,7 @@ impl World {
         })
     }
 
-    /// Carries out all that is under way.
+    /// Carries out all commands under way.
     pub fn settle(&mut self) {
         while self.step() {}
         assert!(
@@ -466,7 +466,7 @@ impl World {
         );
     }
 
-    /// What is on the device after a power cut: what was flushed, and any sectors of any other
+    /// Gives the device after a power cut: all that was flushed, and any sectors of any other
     /// writes in any order.
     fn after_cut(&mut self) -> Disk {
         let mut disk = Immediate::new(Memory {
@@ -518,7 +518,7 @@ impl World {
         disk.writes_left = u64::MAX;
         self.stack = open(&self.text, &mut disk);
         self.outstanding.clear();
-        // What the volume writes of its own meanwhile is on the disk, too.
+        // The writes of the volume itself meanwhile are on the disk, too.
         let found = read_all(&mut self.stack, &mut disk);
         self.stable.clone_from(&disk.bytes);
         self.current.clone_from(&disk.bytes);
@@ -549,7 +549,7 @@ impl World {
         self.settle();
     }
 
-    /// One random command or step.
+    /// Does one random command or step.
     pub fn play(&mut self, mix: Mix) {
         self.has_slow_reads = mix.has_slow_reads;
         let capacity = self.capacity() / SECTOR;
@@ -600,19 +600,19 @@ impl World {
     }
 }
 
-/// What a random host does.
+/// Mix of a random host's commands.
 #[derive(Clone, Copy)]
 pub(super) struct Mix {
     pub sectors: u64,
-    /// Of a thousand, at most 75.
+    /// Flushes of a thousand commands, at most 75.
     pub flushes: u64,
-    /// Of a thousand writes.
+    /// Writes with FUA of a thousand writes.
     pub fuas: u64,
-    /// Of a thousand, at most 75 with flushes.
+    /// Trims of a thousand commands, at most 75 with flushes.
     pub trims: u64,
     /// Sectors at the beginning to which seven of ten writes go; 0 for a tenth of all.
     pub hot_sectors: u64,
-    /// Reads are carried out after most of what was sent later.
+    /// True if reads are carried out after most commands that were sent later.
     pub has_slow_reads: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The volume against a plain map, over a device that delays, reorders, forgets and tears.
+//! Tests of the volume against a plain map, over a device that delays, reorders, forgets and tears.
 
 mod aside;
 mod harness;
@@ -51,7 +51,7 @@ fn every_placement_and_victim_policy_of_the_registry_runs() {
             "log_volume(page=512,segment=4Ki,over_provisioning=150%,summary_pages=16,{policies})"
         )
     };
-    // Those that know frequencies or the future are refused: the volume knows neither.
+    // Policies that know frequencies or the future are refused: the volume knows neither.
     let oracles = ["multi_log_optimal", "future_knowledge"];
     for entry in placement::PLACEMENTS.iter().filter(|entry| !oracles.contains(&entry.info.name)) {
         campaign(&volume(&format!("placement={}", entry.info.name)), 5, 6000, 0.003, RARE);
@@ -137,7 +137,7 @@ fn a_full_volume_is_cleaned_after_any_chain_of_cuts() {
     }
 }
 
-/// What recovery checks was not written over by what came later: a segment is free only when it is
+/// Recovery never checks a place that was overwritten later: a segment is free only when it is
 /// durably known that all that emptied it is durable.
 #[test]
 fn a_segment_is_not_written_to_again_while_recovery_may_look_for_what_was_there() {
@@ -173,7 +173,7 @@ fn without_cuts_it_goes_on_for_ever_and_comes_to_rest() {
     }
 }
 
-/// Writes of the volume's data; what it writes of its own lies before.
+/// Gives the writes of the volume's data; its own structures lie before these.
 fn data_writes(world: &World, first_data_byte: u64) -> Vec<(u64, u32)> {
     let writes = world
         .sent
@@ -257,13 +257,13 @@ fn a_write_or_flush_that_fails_poisons_but_for_reads() {
         world.has_failed = false;
         world.submit(IoOp::Write, 0, KIB, false);
         assert!(world.has_failed && world.waiting() == 0, "{op:?}");
-        // Each of what was acknowledged, and of what was not what it held before or was to hold.
+        // Acknowledged writes are there; others hold the old or the new content.
         world.has_failed = false;
         (0..12).for_each(|page| world.submit(IoOp::Read, page * KIB, KIB, false));
         world.settle();
         assert!(!world.has_failed, "{op:?}: a read is safe");
         assert!(world.stack.is_idle());
-        // What was durable before is still there.
+        // All that was durable before is still there.
         world.cut();
     }
     let without = VOLUMES.iter().find(|volume| volume.contains("checksums=no")).unwrap();
@@ -357,7 +357,7 @@ fn a_filled_volume_reads_what_is_there_and_is_cleaned() {
     let mut counts = Vec::new();
     stack.layers()[0].count(&mut counts);
     let counter = |name: &str| {
-        counts[super::COUNTERS.iter().position(|counter| counter.name == name).unwrap()]
+        counts[super::counts::COUNTERS.iter().position(|counter| counter.name == name).unwrap()]
     };
     assert_eq!((counter("host_pages"), counter("unmapped_reads")), (2000, 0));
     assert!(counter("relocated_pages") > 100, "a volume that was full from the start: {counts:?}");
@@ -412,8 +412,10 @@ fn it_moves_as_many_pages_as_the_simulator() {
     let relocated = |stack: &crate::Stack| {
         let mut counts = Vec::new();
         stack.layers()[0].count(&mut counts);
-        counts
-            [super::COUNTERS.iter().position(|counter| counter.name == "relocated_pages").unwrap()]
+        counts[super::counts::COUNTERS
+            .iter()
+            .position(|counter| counter.name == "relocated_pages")
+            .unwrap()]
     };
     let mut moved = (0, 0);
     for round in 0..2 {
@@ -437,8 +439,8 @@ fn it_moves_as_many_pages_as_the_simulator() {
     );
 }
 
-/// Found by the campaign of `faults`: cleaning moved pages after the flush that ended the drain,
-/// and it was never idle again.
+/// Regression, found by the campaign of `faults`: cleaning moved pages after the flush that ended
+/// the drain, and the volume was never idle again.
 #[test]
 fn after_a_drain_it_is_idle_though_cleaning_goes_on() {
     for volume in VOLUMES {
@@ -466,7 +468,8 @@ fn a_stream_goes_on_where_its_first_page_was_lost() {
     let mut stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
     let mut counts = Vec::new();
     stack.layers()[0].count(&mut counts);
-    let lost = super::COUNTERS.iter().position(|counter| counter.name == "lost_pages").unwrap();
+    let lost =
+        super::counts::COUNTERS.iter().position(|counter| counter.name == "lost_pages").unwrap();
     assert_eq!(counts[lost], 4, "the page that is lost, and those behind it");
     let mut read = [0; 5 * KIB as usize];
     through(&mut stack, &mut disk, |store| {

@@ -1,4 +1,4 @@
-//! What it does while nothing is to be done, and segments that are trimmed below.
+//! Tests of idle time, and of segments that are trimmed below.
 
 use units::IoOp;
 
@@ -10,7 +10,7 @@ use crate::driver::through;
 const VOLUME: &str = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,\
                       summary_pages=16,trim=yes,idle_clean=1us)";
 
-/// A trim is carried out as harshly as may be: what it touches is zeros at once, durably.
+/// A trim is carried out as harshly as possible: its bytes are zeros at once, durably.
 #[test]
 fn neither_reads_nor_recovery_need_what_was_trimmed_below() {
     for seed in 0..6 {
@@ -54,8 +54,8 @@ fn a_freed_segment_is_trimmed_below_and_written_to_again_only_after_that() {
             .filter(|(op, ..)| *op == IoOp::Trim)
             .all(|(_, offset, length)| offset % (8 * KIB) == 0 && *length == 8192)
     );
-    // Settled after each command, a trim has ended before anything else is sent: between two of one
-    // segment it was written to.
+    // With a pause after each command, a trim has ended before the next command is sent: between
+    // two trims of one segment it was written to.
     let &(first, offset) = &trims[0];
     let &(second, _) =
         trims[1..].iter().find(|(_, other)| *other == offset).expect("it is freed again");
@@ -115,7 +115,7 @@ fn it_cleans_ahead_while_nothing_is_to_be_done_and_only_then() {
         "{before} segments were free, and now {after}"
     );
     assert!(!world.wake(), "there is no more to be done");
-    // What was cleaned ahead need not be cleaned while the host writes.
+    // Segments that were cleaned ahead need not be cleaned while the host writes.
     let cleanings = world.counter("cleanings");
     (0..5 * 8).for_each(|_| write(&mut world));
     assert_eq!(world.counter("cleanings"), cleanings);
@@ -136,8 +136,8 @@ fn by_default_it_never_wakes() {
     });
 }
 
-/// The same page lay there once: what the trim left was taken for the write that a power cut took,
-/// and was gone at the next read.
+/// Regression: the same page lay there once, so the rest of a trim was taken for a write that a
+/// power cut took, and was gone at the next read.
 #[test]
 fn what_seems_to_be_there_after_a_trim_is_there_from_then_on() {
     let mut world = World::new(VOLUME, 256 * KIB, 3);

@@ -1,4 +1,4 @@
-//! Bytes that are not those that were written: said, and never given, moved or made whole.
+//! Tests of bytes that rot: an error is given, and they are never given, moved or made valid.
 
 use std::collections::HashSet;
 
@@ -59,7 +59,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Where a version of a page lies on the device.
+    /// Gives the place of a version of a page on the device.
     pub fn place_of(&self, page: u64, version: u64) -> usize {
         let content = content(page, version);
         let mut places = (0..self.disk.bytes.len()).step_by(PAGE);
@@ -74,18 +74,18 @@ impl Volume {
     pub fn counter(&self, name: &str) -> u64 {
         let mut counts = Vec::new();
         self.stack.layers()[0].count(&mut counts);
-        let all = super::super::COUNTERS;
+        let all = super::super::counts::COUNTERS;
         counts[all.iter().position(|counter| counter.name == name).unwrap()]
     }
 
     /// Writes all pages but one until cleaning has been everywhere.
     fn wear(&mut self, but: u64, versions: std::ops::Range<u64>) {
         for version in versions {
-            // In an order that scatters what is valid.
+            // In an order that scatters the valid pages.
             let pages = (0..self.pages()).step_by(2).chain((1..self.pages()).step_by(2));
             for page in pages.filter(|&page| page != but) {
                 self.write(page, version);
-                // What is written there next can be read again.
+                // A page that is written there next can be read again.
                 if self.counter("bad_pages") > 0 {
                     self.disk.unreadable = 0..0;
                 }
@@ -112,7 +112,7 @@ fn a_page_that_rots_fails_what_needs_it_and_nothing_else() {
         said.contains("page 3") && said.contains(&format!("byte {place}")) && said.contains("0x"),
         "{said}"
     );
-    // The wrong byte lies in the second sector of the page: the first is not believed either.
+    // The wrong byte lies in the second sector of the page: the first is not trusted either.
     let part = volume.run(|store| store.read(3 * KIB, &mut [0; 512]));
     assert!(part.is_err(), "a part of a page that rots");
     assert!(volume.run(|store| store.read(0, &mut [0; 8 * PAGE])).is_err());
@@ -122,7 +122,7 @@ fn a_page_that_rots_fails_what_needs_it_and_nothing_else() {
     let mut three = vec![0; 3 * PAGE];
     volume.run(|store| store.read(512, &mut three[512..])).unwrap();
     assert_eq!(three[512..1024], content(0, 1)[512..]);
-    // A part of it cannot be written: the rest would get a checksum that fits.
+    // Part of it cannot be written: the rest would get a checksum that fits.
     let before = volume.counter("host_pages");
     assert!(volume.run(|store| store.write(3 * KIB, &[7; 512])).is_err());
     assert!(volume.read(3).is_err() && volume.counter("host_pages") == before);
@@ -151,7 +151,7 @@ fn cleaning_gives_no_fresh_checksum_to_what_rots() {
     };
     all_right(&mut volume);
     volume.flush();
-    // Through summaries, and through tables.
+    // Both through summaries, and through tables.
     for _ in 0..3 {
         volume.open_again().unwrap();
         assert_eq!(volume.counter("bad_pages"), 1);
@@ -177,7 +177,7 @@ fn a_page_that_is_lost_can_be_trimmed() {
     assert_eq!(volume.read(9).unwrap(), vec![0; PAGE]);
 }
 
-/// It took the volume with it before: every command failed.
+/// Regression: such a page took the volume with it, and every command failed.
 #[test]
 fn a_page_that_cleaning_cannot_read_is_lost_and_the_volume_goes_on() {
     for text in [
@@ -214,8 +214,8 @@ fn what_is_read_wrong_once_is_read_again_by_cleaning() {
     }
 }
 
-/// Otherwise rot in what was written last would be taken for a write that a power cut took, and the
-/// version before would come back.
+/// Otherwise rot in the last writes would be taken for a write that a power cut took, and the
+/// version before it would come back.
 #[test]
 fn after_a_drain_rot_is_said_though_nothing_was_written_since() {
     let mut volume = Volume::new(VOLUME);
@@ -231,13 +231,14 @@ fn after_a_drain_rot_is_said_though_nothing_was_written_since() {
     }
 }
 
-/// Places of structures on the device, by their magic numbers.
+/// Gives the places of structures on the device, by their magic numbers.
 pub(super) fn structures(disk: &Disk, magic: &[u8]) -> Vec<usize> {
     let is_one = |at: &usize| disk.bytes[at + 8..at + 16] == *magic;
     (0..disk.bytes.len()).step_by(512).filter(is_one).collect()
 }
 
-/// The entries behind it would be lost without a word, and older versions would come back.
+/// Otherwise the entries behind it would be lost without an error, and older versions would come
+/// back.
 #[test]
 fn a_summary_that_rots_though_it_was_durable_is_said() {
     let mut volume = Volume::new(VOLUME);
@@ -258,7 +259,7 @@ fn a_summary_that_rots_though_it_was_durable_is_said() {
     }
 }
 
-/// The root before would be taken for the newest.
+/// Otherwise the root before it would be taken for the newest.
 #[test]
 fn a_root_that_rots_has_a_copy() {
     let mut volume = Volume::new(
@@ -317,7 +318,7 @@ fn a_scrub_finds_what_rots_before_anybody_needs_it() {
     assert_eq!((volume.counter("scrubbed_pages"), volume.counter("bad_pages")), (pages, 0));
 }
 
-/// It goes on when the host's commands have ended, and a drain ends it.
+/// A scrub goes on when the host's commands have ended, and a drain ends it.
 #[test]
 fn a_scrub_waits_for_the_host() {
     let mut world = super::World::new(VOLUME, 256 * KIB, 3);
@@ -355,14 +356,14 @@ fn a_scrub_ends_though_the_host_never_rests() {
         while world.step_if(|command| command.id != of_host.get()) {}
     }
     assert_eq!((world.counter("scrubbed_pages"), world.waiting()), (pages, 1));
-    // The last read is waited for by nobody.
+    // Nobody waits for the last read.
     let bytes = (pages * KIB).saturating_sub(64 * KIB);
     assert!(world.time - begun >= 100_000_000 + bytes * 100_000_000 / (128 * KIB), "no faster");
     assert_eq!(world.stack.wakes_at(), None);
     world.settle();
 }
 
-/// What a drain cut short is not taken for lost.
+/// A page whose check was cut short by a drain is not taken for lost.
 #[test]
 fn a_page_of_a_scrub_that_was_given_up_is_not_lost() {
     let mut volume = Volume::new(VOLUME);
@@ -379,7 +380,7 @@ fn a_page_of_a_scrub_that_was_given_up_is_not_lost() {
     assert_eq!(volume.stack.layers()[0].bad_places(9), [(9 * PAGE as u64, PAGE as u64)]);
 }
 
-/// Who wants less memory knows less.
+/// Without checksums the volume takes less memory, and detects less.
 #[test]
 fn without_checksums_parts_of_pages_are_read_and_nothing_is_held_against_them() {
     let text = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=none,\

@@ -1,4 +1,4 @@
-//! What one bad sector costs, and what is left of a volume whose map is gone.
+//! Tests of the cost of one bad sector, and of a volume whose map is lost.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::{Facts, LayerError, Stack};
 
 const DEVICE_BYTES: u64 = 640 * KIB;
 const SECTOR_BYTES: usize = 4096;
-/// Where a second device begins, and its bytes.
+/// First byte of a second device, and its bytes.
 const BOUNDARY: u64 = 512 * KIB;
 
 const VOLUMES: &[&str] = &[
@@ -26,8 +26,8 @@ const VOLUMES: &[&str] = &[
     "log_volume(page=1Ki,segment=32Ki,over_provisioning=80%,summary_pages=40,summaries=segments)",
 ];
 
-/// A volume that was written to, trimmed and cleaned, and what its pages of 1 KiB hold: the number
-/// of the write, 0 for nothing.
+/// A volume that was written to, trimmed and cleaned, and the contents of its pages of 1 KiB: the
+/// number of the write, 0 for nothing.
 struct Written {
     text: &'static str,
     facts: Facts,
@@ -50,7 +50,7 @@ impl Written {
         written
     }
 
-    /// Several lives, the last of which ends without a drain.
+    /// Lives several lives, the last of which ends without a drain.
     fn work(&mut self, mut stack: Stack, seed: u64) {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let pages = self.held.len() as u64;
@@ -93,7 +93,7 @@ impl Written {
         (stack, notes)
     }
 
-    /// Counts pages that cannot be read, and makes sure that all others are as they were.
+    /// Counts pages that cannot be read, and checks that all others are as they were.
     fn lost(&self, stack: &mut Stack, disk: &mut Disk, may_come_back: bool, what: &str) -> usize {
         let mut lost = 0;
         for (page, &version) in (0..).zip(&self.held) {
@@ -117,7 +117,8 @@ impl Written {
     }
 }
 
-/// It took the whole volume with it: a superblock, a page of the tables, a summary.
+/// Regression: one sector took the whole volume with it: a superblock, a page of the tables, a
+/// summary.
 #[test]
 fn no_sector_that_cannot_be_read_takes_more_than_the_pages_in_it() {
     for (seed, text) in (3..).zip(VOLUMES) {
@@ -136,7 +137,7 @@ fn no_sector_that_cannot_be_read_takes_more_than_the_pages_in_it() {
     }
 }
 
-/// What was bad is written again with the next opening: the other copy may go then.
+/// An opening writes bad copies again: the other copy may be lost then.
 #[test]
 fn an_opening_makes_both_copies_good_again() {
     for (seed, text) in (3..).zip(VOLUMES) {
@@ -163,7 +164,7 @@ fn only_where_both_copies_are_bad_it_is_refused_and_says_what_helps() {
         let mut disk = written.disk.clone();
         written.places(magic).into_iter().for_each(|at| disk.bytes[at + 40] ^= 8);
         let error = written.open(&mut disk).map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains("volume salvage"), "{error}");
+        assert!(error.contains("volume info --salvage"), "{error}");
     }
 }
 
@@ -171,7 +172,7 @@ fn destroy(disk: &mut Disk, of: Range<u64>) {
     disk.bytes[of.start as usize..of.end as usize].fill(0x5a);
 }
 
-/// Roots and tables, with both copies; or all but the segments.
+/// Roots and tables are lost, with both copies; or all but the segments.
 #[test]
 fn a_salvage_gets_everything_back_from_a_volume_without_a_map() {
     for (text, seed) in VOLUMES.iter().zip(3..).chain(VOLUMES.iter().zip(30..)) {
@@ -197,7 +198,7 @@ fn a_salvage_gets_everything_back_from_a_volume_without_a_map() {
     }
 }
 
-/// Nothing is made up where the map is whole: trims stay what they are.
+/// A salvage invents nothing where the map is good: trims stay trims.
 #[test]
 fn a_salvage_beside_a_whole_map_finds_the_same() {
     for (seed, text) in (3..).zip(VOLUMES) {
@@ -208,8 +209,8 @@ fn a_salvage_beside_a_whole_map_finds_the_same() {
     }
 }
 
-/// After a drain nothing but the footers is needed, those of open segments among them: the second
-/// device may be gone as a whole.
+/// After a drain only the footers are needed, those of open segments among them: the second device
+/// may be lost as a whole.
 #[test]
 fn a_salvage_needs_only_the_device_with_the_segments() {
     let text = VOLUMES[0];

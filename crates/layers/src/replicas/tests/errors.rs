@@ -1,4 +1,4 @@
-//! What fails below.
+//! Tests of errors below.
 
 use units::IoOp;
 
@@ -6,7 +6,7 @@ use super::world::{Fate, World, after, failing};
 use super::{MS, PAGE, TEXT, geometry, is_home, with_replica};
 use crate::{Command, Data, Failure};
 
-/// What becomes of writes to home and of writes to slots; all else takes 10 us.
+/// Sets the fates of writes to home and of writes to slots; all other commands take 10 us.
 fn writes(world: &mut World, home: Fate, slot: Fate) {
     let geometry = geometry(0.2);
     world.fate = Box::new(move |command| match command.op {
@@ -41,7 +41,7 @@ fn a_write_that_fails_at_home_is_a_failure_of_that_write() {
     let id = world.write(0, &[2; PAGE]);
     world.wait(id).1.unwrap();
     assert_eq!((world.byte(0), world.count("failed_homes")), (2, 1));
-    // So it is for a part of a page.
+    // The same holds for a part of a page.
     writes(&mut world, failing(MS), after(10_000));
     let id = world.write(512, &[3; 512]);
     world.wait(id).1.unwrap_err();
@@ -51,7 +51,7 @@ fn a_write_that_fails_at_home_is_a_failure_of_that_write() {
     assert!(world.stack.is_idle());
 }
 
-/// Its write to home fails at 20 ms, when it has been acknowledged.
+/// Lets a page's write to home fail at 20 ms, when it has been acknowledged.
 fn fail_home_once(world: &mut World) {
     let geometry = geometry(0.2);
     let mut has_failed = false;
@@ -115,7 +115,7 @@ fn after_a_flush_that_failed_only_what_is_known_to_be_durable_is_read() {
             _ => after(2 * MS),
         });
         world.failure = Some(failure);
-        // Under way when the flush fails: a read of each page.
+        // A read of each page is under way when the flush fails.
         let flush = world.flush();
         let reads = [0, 1, 2].map(|number| world.read(number * page, 512));
         world.wait(flush).1.unwrap_err();

@@ -1,6 +1,6 @@
-//! Histories of a host that has much under way, on a device that answers late, with errors, or not
-//! at all: each sector has to be an atomic register, and what a flush covered has to outlive a
-//! power cut.
+//! Histories of a host with many commands under way, on a device that answers late, with errors, or
+//! not at all: each sector has to be an atomic register, and flushed writes have to outlive a power
+//! cut.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -15,7 +15,7 @@ const SECTOR: usize = 512;
 /// Sectors of the volume that are used: few, so that much happens to each.
 const SECTORS: usize = 40;
 
-/// What a device is like.
+/// Behaviour of a device.
 #[derive(Clone, Copy, Debug)]
 struct Manners {
     blocked: f64,
@@ -33,7 +33,7 @@ struct Sent {
     begun: u64,
     ended: Option<u64>,
     is_fua: bool,
-    /// What was read.
+    /// Values that were read.
     found: Vec<u32>,
 }
 
@@ -122,7 +122,7 @@ impl History {
             let sent = self.sent.get_mut(&reply.id).expect("a command of the host");
             assert!(sent.ended.is_none(), "it is replied to once");
             self.outstanding -= 1;
-            // What fails may have been done, or may be later.
+            // A failed command may have been carried out, or may be later.
             let Ok(data) = reply.outcome else { continue };
             sent.ended = Some(now);
             if sent.op == IoOp::Read {
@@ -193,7 +193,7 @@ impl History {
         }
     }
 
-    /// What took effect on the media is all there; nothing else is.
+    /// Judges a recovery: all that took effect on the media is there, and nothing else.
     fn judge_recovery(&mut self, seed: u64) {
         self.world.reopen();
         self.world.fate = Box::new(|_| super::after(10));
@@ -243,7 +243,7 @@ const TEXTS: [&str; 4] = [
     "replicas(partitions=2,page=2Ki,budget=30%,copies=2)",
 ];
 
-/// Histories from a seed on: `count`, times N with `HISTORIES=N` in the environment.
+/// Runs histories from a seed on: `count`, times N with `HISTORIES=N` in the environment.
 fn run(manners: Manners, (first, count): (u64, u64)) -> [u64; 4] {
     let times = std::env::var("HISTORIES").ok().and_then(|times| times.parse().ok());
     let mut seen = [0; 4];

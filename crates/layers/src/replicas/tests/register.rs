@@ -1,4 +1,4 @@
-//! Whether histories of reads and writes are those of atomic registers.
+//! Check that histories of reads and writes are those of atomic registers.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,12 @@ pub struct Event {
     pub value: u32,
     pub is_write: bool,
     pub begun: u64,
-    /// None for what was never replied to, or failed: it may take effect at any time, or never.
+    /// Time of the end; none for a command that was never replied to, or failed: it may take effect
+    /// at any time, or never.
     pub ended: Option<u64>,
 }
 
-/// A value's write, and the reads that found it.
+/// The write of a value, and the reads that found it.
 #[derive(Clone, Copy, Debug)]
 struct Cluster {
     written: u64,
@@ -21,12 +22,13 @@ struct Cluster {
     last_begin: u64,
 }
 
-/// Why a history of one register has no order that its times allow; none if it has one.
+/// Gives the reason why a history of one register has no order that its times allow; none if it has
+/// one.
 ///
-/// Where values are unique this is decided by zones (Gibbons & Korach, SIAM J. Comput. 1997, 4.1):
-/// from the first end among a value's operations to their last beginning. Where the end comes
-/// first, the value was there all the time between; such times may not overlap, and no other value
-/// may lie within one wholly.
+/// For unique values this is decided by zones (Gibbons & Korach, SIAM J. Comput. 1997, 4.1): from
+/// the first end among a value's operations to their last beginning. Where the end comes first, the
+/// value was there all the time between; such times may not overlap, and no other value's zone may
+/// lie wholly within one.
 pub fn wrong(events: &[Event]) -> Option<String> {
     let mut clusters: BTreeMap<u32, Cluster> = BTreeMap::new();
     clusters.insert(0, Cluster { written: 0, first_end: 0, last_begin: 0 });
@@ -49,7 +51,7 @@ pub fn wrong(events: &[Event]) -> Option<String> {
         cluster.first_end = cluster.first_end.min(ended);
         cluster.last_begin = cluster.last_begin.max(event.begun);
     }
-    // A write without an end that nobody read may never have been.
+    // A write without an end that nobody read may never have taken effect.
     clusters.retain(|_, cluster| cluster.first_end < u64::MAX);
     for (one, zone) in clusters.iter().filter(|(_, zone)| zone.first_end < zone.last_begin) {
         for (other, with) in clusters.iter().filter(|(other, _)| *other != one) {
@@ -66,7 +68,7 @@ pub fn wrong(events: &[Event]) -> Option<String> {
     None
 }
 
-/// The same by trying every order, for few events.
+/// Decides the same by trying every order, for few events.
 fn has_order(events: &[Event], value: u32) -> bool {
     if events.iter().all(|event| event.ended.is_none()) {
         return true;
@@ -103,7 +105,7 @@ proptest::proptest! {
         )
     ) {
         let mut next = 0;
-        // Times are all different, as those of a history are that is recorded step by step.
+        // All times differ, as in a history that is recorded step by step.
         let events: Vec<Event> = seeds
             .iter()
             .enumerate()

@@ -4,15 +4,15 @@ use block::{BlockDevice as _, Immediate, Sparse, Store};
 use units::{IoOp, Nanos};
 
 use crate::{
-    Actions, Command, Data, Facts, Failure, LayerError, Limits, Reply, Signal, Stack, format, open,
+    Actions, Command, Data, Facts, Failure, LayerError, Limits, Reply, Stack, format, open,
 };
 
-/// What becomes of a command, counted from when it was sent.
+/// Fate of a command, in times since it was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Fate {
-    /// When it takes effect; never, if the power goes before.
+    /// Time when it takes effect, in nanoseconds; never, if the power goes before.
     pub effect: Nanos,
-    /// When it is replied to; none for never.
+    /// Time of the reply, in nanoseconds; none for never.
     pub reply: Option<Nanos>,
     pub fails: bool,
 }
@@ -43,15 +43,15 @@ pub struct World {
     pub stack: Stack,
     pub now: Nanos,
     pub media: Vec<u8>,
-    /// What commands become of, from now on.
+    /// Function that gives the fates of commands, from now on.
     pub fate: Box<dyn FnMut(&Command) -> Fate>,
-    /// What a command that fails fails with, if not as a device's does.
+    /// Failure of commands that fail, if it is not one of a device.
     pub failure: Option<Failure>,
     under_way: Vec<UnderWay>,
     actions: Actions,
     /// Replies to the host, with their times, that were not taken.
     pub replies: Vec<(Nanos, Reply)>,
-    /// All that the device was sent.
+    /// All commands that the device was sent.
     pub sent: Vec<Command>,
     next_id: u32,
     text: String,
@@ -68,7 +68,7 @@ fn device_of(media: &[u8], limits: Limits) -> Immediate<Sparse> {
 }
 
 impl World {
-    /// A new volume; the device takes 10 us for everything.
+    /// Makes a new volume; the device takes 10 us for each command.
     pub fn new(text: &str) -> Self {
         Self::with(text, LIMITS)
     }
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// What is on the media now is opened again, with another text or the same.
+    /// Opens the volume on the media as they are now, with another text or the same.
     pub fn reopen_as(&mut self, text: &str) -> Result<(), LayerError> {
         let mut device = device_of(&self.media, self.limits);
         self.stack = open(text, &Facts::default(), 8, &mut device)?;
@@ -117,7 +117,7 @@ impl World {
         counts[at.unwrap_or_else(|| panic!("no counter `{name}`"))]
     }
 
-    /// The host sends a command: its id.
+    /// Sends a command of the host; gives its id.
     pub fn submit(&mut self, mut command: Command) -> u32 {
         self.next_id += 1;
         command.id = self.next_id;
@@ -142,11 +142,6 @@ impl World {
         self.submit(Command::new(0, IoOp::Trim, offset, length))
     }
 
-    pub fn signal(&mut self, signal: Signal) {
-        self.stack.signal(signal, self.now, &mut self.actions);
-        self.carry_out();
-    }
-
     fn carry_out(&mut self) {
         while !self.actions.up.is_empty() || !self.actions.down.is_empty() {
             self.replies.extend(self.actions.up.drain(..).map(|reply| (self.now, reply)));
@@ -165,7 +160,7 @@ impl World {
         }
     }
 
-    /// When something happens next.
+    /// Gives the time of the next event.
     pub fn next(&self) -> Option<Nanos> {
         let effects =
             self.under_way.iter().filter(|one| !one.has_taken_effect).map(|one| one.effect);
@@ -174,7 +169,7 @@ impl World {
         (next < Nanos::MAX / 4).then_some(next.max(self.now))
     }
 
-    /// The next thing happens: effects before replies, and replies before times.
+    /// Lets the next event happen: effects before replies, and replies before times.
     pub fn step(&mut self) -> bool {
         let Some(next) = self.next() else { return false };
         self.now = next;
@@ -222,19 +217,19 @@ impl World {
         self.now = time;
     }
 
-    /// Lets all happen that will.
+    /// Lets all events happen.
     pub fn settle(&mut self) {
         while self.step() {}
     }
 
-    /// The reply to a command, with its time; none if it has none yet.
+    /// Gives the reply to a command, with its time; none if it has none yet.
     pub fn reply(&mut self, id: u32) -> Option<(Nanos, Result<Data, Failure>)> {
         let at = self.replies.iter().position(|(_, reply)| reply.id == id)?;
         let (time, reply) = self.replies.swap_remove(at);
         Some((time, reply.outcome))
     }
 
-    /// Lets time pass until a command is replied to: when, and what it brought.
+    /// Lets time pass until a command is replied to; gives the time and the outcome.
     pub fn wait(&mut self, id: u32) -> (Nanos, Result<Data, Failure>) {
         loop {
             if let Some(reply) = self.reply(id) {
@@ -250,7 +245,7 @@ impl World {
         self.wait(id).1.unwrap().joined().unwrap()[0]
     }
 
-    /// Commands of a kind that the device was sent after the first `since`.
+    /// Gives the places of commands of a kind that the device was sent after the first `since`.
     pub fn sent_since(&self, since: usize, op: IoOp) -> Vec<u64> {
         let since = self.sent[since..].iter().filter(|command| command.op == op);
         since.map(|command| command.offset).collect()

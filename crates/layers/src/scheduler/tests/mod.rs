@@ -74,7 +74,7 @@ fn without_data_the_same_commands_go_below() {
     }
 }
 
-/// A scheduler over large limits, and what it wants done.
+/// A scheduler with large limits, and its actions.
 struct Bare {
     layer: Box<dyn Layer>,
     actions: Actions,
@@ -87,7 +87,7 @@ impl Bare {
         Self { layer: made(text, limits), actions: Actions::default(), next: 0 }
     }
 
-    /// Submits, and gives the id. Pages of 4 KiB.
+    /// Submits a command, and gives the id. Pages have 4 KiB.
     fn submit(&mut self, op: IoOp, page: u64, is_fua: bool) -> u32 {
         let length = if op == IoOp::Flush { 0 } else { 4096 };
         self.next += 1;
@@ -107,7 +107,7 @@ impl Bare {
         self.actions.up.drain(..).map(|reply| reply.id).collect()
     }
 
-    /// Replies to what was sent below until nothing more is: operation, first page and pages of
+    /// Replies to commands below until there are none; gives operation, first page and pages of
     /// each.
     fn carry_out(&mut self) -> Vec<(IoOp, u64, u32)> {
         let mut seen = Vec::new();
@@ -177,7 +177,7 @@ fn coalesced_writes_are_merged_and_ascend() {
     );
 }
 
-/// What lies side by side is one command, and comes where the first write among it was.
+/// Writes that lie side by side are one command, at the place of the first write among them.
 #[test]
 fn coalesced_writes_may_keep_the_order_of_their_arrival() {
     let mut bare = Bare::new("scheduler(dfr_cls,order=arrival)");
@@ -349,7 +349,8 @@ fn what_is_held_is_read_from_memory_after_a_write_that_failed() {
         bare.submit(IoOp::Flush, 0, false);
         let below = bare.actions.down.remove(0);
         assert_eq!(below.op, op);
-        // A flush only if what is below says that it is poisoned, and so knows what it may give.
+        // A flush fails because what is below is poisoned: then that knows which reads it may
+        // answer.
         let failure = if op == IoOp::Write { below.failed("planned") } else { poisoned.clone() };
         bare.layer.replied(Reply { id: below.id, outcome: Err(failure) }, 0, &mut bare.actions);
         bare.replies();
@@ -432,7 +433,7 @@ fn memory_does_not_grow_with_the_run() {
     }
 }
 
-/// SCHEDULER table 7.2: what was flushed is there again when the stack is opened anew, in every
+/// SCHEDULER table 7.2: flushed writes are there again when the stack is opened anew, in every
 /// combination.
 #[test]
 fn all_combinations_of_the_paper_are_stacks() {
@@ -484,8 +485,8 @@ fn all_combinations_of_the_paper_are_stacks() {
     }
 }
 
-/// What is expected to live shorter than what lies beside it is written by itself, so that a layer
-/// below can keep it apart. Writes with FUA, which are not held, keep their hints, too.
+/// Writes of a shorter lifetime than their neighbours are sent alone, so that a layer below can
+/// keep them apart. Writes with FUA, which are not held, keep their hints, too.
 #[test]
 fn writes_keep_the_hints_of_their_lifetimes() {
     use units::Lifetime::{Long, NotSet, Short};
@@ -500,7 +501,7 @@ fn writes_keep_the_hints_of_their_lifetimes() {
     write(2, Short, false);
     write(3, NotSet, false);
     write(4, NotSet, false);
-    // Its next life.
+    // The next lifetime of the page.
     write(0, Short, false);
     write(9, Long, true);
     let fua: Vec<Lifetime> = bare.actions.down.iter().map(|command| command.lifetime).collect();

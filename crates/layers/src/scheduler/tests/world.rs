@@ -1,5 +1,5 @@
-//! A scheduler between a host and a device that both do what they like, and what each sector may
-//! hold.
+//! A scheduler between a host and a device that both act at random, and a model of what each sector
+//! may hold.
 
 use block::Immediate;
 use rand::{RngExt as _, SeedableRng as _};
@@ -14,7 +14,7 @@ pub const SECTOR: u32 = 16;
 pub const LIMITS: Limits =
     Limits { capacity_bytes: 64 * SECTOR as u64, sector_bytes: SECTOR, most_bytes: 16 * SECTOR };
 
-/// A scheduler with these parameters.
+/// Makes a scheduler with these parameters.
 pub fn made(text: &str, limits: Limits) -> Box<dyn Layer> {
     let args = ENTRY.info.accept(&Spec::parse(text).unwrap()).unwrap();
     (ENTRY.open)(
@@ -24,14 +24,14 @@ pub fn made(text: &str, limits: Limits) -> Box<dyn Layer> {
     .unwrap()
 }
 
-/// A sector of a write: its tag, and where it belongs.
+/// Gives the bytes of a write: in each sector its tag, and its place.
 pub fn bytes(tag: u64, start: u64, sectors: u64) -> Vec<u8> {
     (start..start + sectors)
         .flat_map(|sector| [tag.to_le_bytes(), sector.to_le_bytes()].concat())
         .collect()
 }
 
-/// The tags in what was read; 0 where nothing was written.
+/// Gives the tags in bytes that were read; 0 where nothing was written.
 pub fn tags(bytes: &[u8], start: u64) -> Vec<u64> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     let tag = |(place, sector): (usize, &[u8])| {
@@ -45,7 +45,7 @@ pub fn tags(bytes: &[u8], start: u64) -> Vec<u64> {
     bytes.chunks(SECTOR as usize).enumerate().map(tag).collect()
 }
 
-/// What a sector holds: what is durable, and what was written since, with when.
+/// Content of a sector: the durable one, and later writes with their times.
 #[derive(Clone, Debug, Default)]
 struct Cell {
     durable: u64,
@@ -59,9 +59,9 @@ pub struct Device {
     time: u64,
     random: Pcg64Mcg,
     cuts: Pcg64Mcg,
-    /// Replies until one is a failure.
+    /// Number of replies until one is a failure.
     pub fails_in: Option<u32>,
-    /// What came: operation, offset, length, FUA.
+    /// Commands that came: operation, offset, length, FUA.
     pub seen: Vec<(IoOp, u64, u32, bool)>,
 }
 
@@ -131,13 +131,13 @@ impl Device {
                     }
                 }
             }
-            // What a flush that failed has lost is gone.
+            // A flush that failed loses its writes for good.
             IoOp::Flush => self.cells.iter_mut().for_each(|cell| cell.since.clear()),
         }
         Data::Absent
     }
 
-    /// What may be left of a sector after a cut.
+    /// Draws the content that is left of a sector after a cut.
     fn survivor(&mut self, sector: u64) -> u64 {
         let cell = &self.cells[sector as usize];
         let mut candidates: Vec<u64> =
@@ -166,13 +166,13 @@ struct Written {
 }
 
 impl Written {
-    /// Whether all of it came after all of another.
+    /// Returns true if all of it came after all of another.
     fn is_after(&self, other: &Self) -> bool {
         other.replied.is_some_and(|replied| replied < self.submitted)
     }
 }
 
-/// What the host sent and has no reply to.
+/// A command of the host that has no reply.
 #[derive(Clone, Debug)]
 struct Asked {
     command: Command,
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// One random thing happens.
+    /// Lets one random event happen.
     pub fn step(&mut self) {
         match self.random.random_range(0..100) {
             0..50 if self.asked.len() < 12 => self.ask(),
@@ -281,7 +281,7 @@ impl World {
         tag as u32
     }
 
-    /// The device replies to something.
+    /// Lets the device reply to a command.
     pub fn answer(&mut self) {
         if let Some(reply) = self.device.reply() {
             self.time += 1;
@@ -359,7 +359,7 @@ impl World {
         }
     }
 
-    /// Looks at what a power cut could leave now.
+    /// Checks what a power cut could leave now.
     pub fn cut(&mut self) {
         for sector in 0..self.sectors.len() {
             let tag = self.device.survivor(sector as u64);
@@ -372,7 +372,7 @@ impl World {
         }
     }
 
-    /// Until nothing goes on any more.
+    /// Goes on until nothing is under way any more.
     pub fn end(&mut self) {
         self.signal(Signal::Drain);
         while !self.device.outstanding.is_empty() {
@@ -383,14 +383,14 @@ impl World {
     }
 }
 
-/// Whether a sector may hold a tag: that of a write after which, wholly, none came that counts; or
-/// one from before a trim after which none did.
+/// Returns true if a sector may hold a tag: that of a write that no later one that counts came
+/// wholly after; or one from before a trim that is not followed by such a write.
 fn may_hold(list: &[Written], tag: u64, counts: impl Fn(&Written) -> bool) -> bool {
     let is_last = |written: &Written| {
         !list.iter().any(|other| !other.is_trim && counts(other) && other.is_after(written))
     };
     let is_own = |written: &&Written| !written.is_trim && written.tag == tag;
-    // What was trimmed before it was durable has hidden nothing for good.
+    // A write that was trimmed before it was durable has hidden nothing for good.
     let is_settled = |other: &Written, trim: &Written| {
         let durable =
             other.durable.filter(|durable| trim.replied.is_some_and(|replied| *durable < replied));

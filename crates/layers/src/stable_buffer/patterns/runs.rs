@@ -10,9 +10,9 @@ use super::sizes::Sizes;
 /// Pages in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRun {
-    /// The first.
+    /// First page.
     pub start: u64,
-    /// How many.
+    /// Number of pages.
     pub length: u32,
 }
 
@@ -31,7 +31,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// For at most this many pages.
+    /// Makes an empty set for at most this many pages.
     pub fn new(most_pages: u32) -> Self {
         Self {
             by_start: BTreeMap::new(),
@@ -60,7 +60,7 @@ impl Runs {
         self.by_start.remove(&run.start);
     }
 
-    /// The last run that begins at this page or before it.
+    /// Gives the last run that begins at this page or before it.
     fn at_or_before(&self, page: u64) -> Option<(u32, PageRun)> {
         self.by_start
             .range(..=page)
@@ -68,7 +68,7 @@ impl Runs {
             .map(|(_, &index)| (index, self.runs[index as usize]))
     }
 
-    /// A page that is in no run comes. Gives the run that it is part of.
+    /// Adds a page that is in no run. Gives the run that it is part of.
     pub fn insert(&mut self, page: u64) -> PageRun {
         let before = self.at_or_before(page).filter(|(_, run)| run.end() == page);
         let after = self.by_start.get(&(page + 1)).map(|&index| (index, self.runs[index as usize]));
@@ -88,7 +88,7 @@ impl Runs {
         run
     }
 
-    /// A page goes.
+    /// Removes a page.
     ///
     /// # Panics
     /// If it is in no run.
@@ -108,18 +108,18 @@ impl Runs {
         }
     }
 
-    /// The length of the longest run; 0 if there is none.
+    /// Gives the length of the longest run; 0 if there is none.
     pub fn longest(&self) -> u32 {
         self.by_length.greatest()
     }
 
-    /// Pages in the runs of this length, of at most so many of them.
+    /// Gives the number of pages in the runs of this length, of at most so many of them.
     pub fn pages_of_length(&self, length: u32, most_runs: u32) -> u32 {
         self.by_length.count(length).min(most_runs) * length
     }
 
-    /// The length whose runs, at most so many of them, have most pages together, of those that are
-    /// long enough, and how many they have; of equals, the longest.
+    /// Finds the length whose runs, at most so many of them, have most pages together, of those
+    /// that are long enough; of equals, the longest. Gives it with the number of pages.
     pub fn most_pages_of_a_length(&self, least: u32, most_runs: u32) -> (u32, u32) {
         let long_enough = self.by_length.sizes().filter(|&length| length >= least);
         let (pages, length) = long_enough
@@ -129,7 +129,7 @@ impl Runs {
         (length, pages)
     }
 
-    /// First pages of the runs of this length, the first so many of them, ascending.
+    /// Gives the first pages of the runs of this length, the first so many of them, ascending.
     pub fn starts_of_length(&self, length: u32, most_runs: u32) -> Vec<u64> {
         let mut starts: Vec<u64> =
             self.by_length.of(length).map(|index| self.runs[index as usize].start).collect();
@@ -138,12 +138,12 @@ impl Runs {
         starts
     }
 
-    /// The first page of the first run of this length.
+    /// Gives the first page of the first run of this length.
     pub fn first_of_length(&self, length: u32) -> Option<u64> {
         self.by_length.of(length).map(|index| self.runs[index as usize].start).min()
     }
 
-    /// The first page from this one on.
+    /// Gives the first page from this one on.
     pub fn first_from(&self, page: u64) -> Option<u64> {
         if self.at_or_before(page).is_some_and(|(_, run)| run.end() > page) {
             return Some(page);
@@ -151,13 +151,13 @@ impl Runs {
         self.by_start.range(page..).next().map(|(&start, _)| start)
     }
 
-    /// The last page before this one.
+    /// Gives the last page before this one.
     pub fn last_before(&self, page: u64) -> Option<u64> {
         let (_, run) = self.at_or_before(page.checked_sub(1)?)?;
         Some(run.end().min(page) - 1)
     }
 
-    /// Writes down the pages from `min` to `max`, both of which are there.
+    /// Lists the pages from `min` to `max`, both of which are there.
     pub fn write_down(&self, min: u64, max: u64, pages: &mut Vec<u64>) {
         let first = self.at_or_before(min).map_or(min, |(_, run)| run.start);
         for &index in self.by_start.range(first..=max).map(|(_, index)| index) {
@@ -166,7 +166,7 @@ impl Runs {
         }
     }
 
-    /// All runs, by ascending address.
+    /// Gives all runs, by ascending address.
     #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = PageRun> {
         self.by_start.values().map(|&index| self.runs[index as usize])

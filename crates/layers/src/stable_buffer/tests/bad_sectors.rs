@@ -1,5 +1,5 @@
-//! One bad sector, or one bit that changed, wherever it is: the volume opens, no page costs more
-//! than itself, and none gives what it held before.
+//! Tests of one bad sector, or one bit that changed, wherever it is: the volume opens, no page
+//! costs more than itself, and none gives older content.
 
 use block::Immediate;
 use twox_hash::XxHash3_64;
@@ -38,13 +38,13 @@ fn content(page: u64, version: u64) -> Vec<u8> {
 struct Left {
     text: &'static str,
     device: Immediate<Flawed>,
-    /// The newest version of each page.
+    /// Newest version of each page.
     versions: [u64; PAGES as usize],
 }
 
 impl Left {
-    /// A volume whose pages were written and flushed to their homes, and others of which lie in
-    /// slots: it was closed, or left as it was.
+    /// Makes a volume with pages that were written and flushed to their homes, and others in slots:
+    /// it was closed, or left as it was.
     fn new(text: &'static str, is_closed: bool) -> Self {
         let mut device = Immediate::new(Flawed::new(LIMITS));
         crate::format(text, &Facts::default(), 1, &mut device).unwrap();
@@ -76,7 +76,7 @@ impl Left {
         assert!(stack.is_idle());
     }
 
-    /// Pages that cannot be read; the others hold what was written last.
+    /// Gives the pages that cannot be read; checks that the others hold what was written last.
     fn lost(&mut self, stack: &mut Stack) -> Vec<u64> {
         let mut lost = Vec::new();
         for page in 0..PAGES {
@@ -92,7 +92,8 @@ impl Left {
         lost
     }
 
-    /// What is lost after an opening, a second one, and when it was written, closed and opened.
+    /// Gives the number of pages that are lost after an opening. They stay lost after a second one,
+    /// and are there again when they were written, and the volume closed and opened.
     fn lost_when_opened(&mut self) -> Result<usize, LayerError> {
         let lost = {
             let mut stack = self.open()?;
@@ -125,12 +126,12 @@ fn geometry(layout: HeaderPlace) -> Geometry {
     Geometry::at_end(LIMITS, PAGE as u32, SLOTS, layout).unwrap()
 }
 
-/// Every sector from the area's first on.
+/// Gives every sector from the area's first on.
 fn area(layout: HeaderPlace) -> std::ops::Range<u64> {
     geometry(layout).area_offset / SECTOR..LIMITS.capacity_bytes / SECTOR
 }
 
-/// Places of all bits of all headers.
+/// Gives the places of all bits of all headers.
 fn header_bits(layout: HeaderPlace) -> impl Iterator<Item = (usize, u8)> {
     let geometry = geometry(layout);
     let places = (0..SLOTS).flat_map(move |slot| {
@@ -185,7 +186,7 @@ fn a_bad_sector_costs_one_page_when_it_was_not_closed() {
     }
 }
 
-/// Which page it held is not known then, so no page can be trusted.
+/// The page of the slot is not known then, so no page can be trusted.
 #[test]
 fn a_slot_without_any_header_is_refused_with_its_place_unless_it_was_closed() {
     for (text, layout) in BUFFERS {
@@ -204,7 +205,8 @@ fn a_slot_without_any_header_is_refused_with_its_place_unless_it_was_closed() {
     }
 }
 
-/// It would look like one that a power cut tore, and an older one be taken for the newest.
+/// Otherwise it would look like one that a power cut tore, and an older one would be taken for the
+/// newest.
 #[test]
 fn a_page_that_was_found_bad_stays_so_whatever_comes() {
     for (text, layout) in BUFFERS {

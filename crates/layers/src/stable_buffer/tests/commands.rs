@@ -1,4 +1,4 @@
-//! What goes down for what comes from above: which commands, in which order.
+//! Tests of the commands below for commands from above, and of their order.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,7 @@ use crate::{
 const PAGE: u64 = 4096;
 const LIMITS: Limits = Limits { capacity_bytes: 4 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
 
-/// A layer whose commands are carried out one after the other, as they are asked for, without
-/// bytes.
+/// A layer whose commands are carried out one after the other, without bytes.
 struct Bench {
     layer: Box<dyn Layer>,
     actions: Actions,
@@ -82,7 +81,7 @@ impl Bench {
         self.settle();
     }
 
-    /// First pages of the writes to destinations that were seen, and their pages.
+    /// Gives the writes to destinations that were seen: first page, and number of pages.
     fn destinations(&self) -> Vec<(u64, u64)> {
         let writes =
             self.seen.iter().filter(|(op, offset, ..)| *op == IoOp::Write && *offset < self.area);
@@ -117,15 +116,15 @@ fn a_sequential_instance_is_written_in_the_longest_commands_there_are() {
     (100..120).rev().for_each(|page| bench.write(page));
     bench.drain();
     assert_eq!(bench.destinations(), [(100, 16), (116, 4)]);
-    // One after the pages, and one after the note that no slot is needed any more.
+    // One flush after the pages, and one after the note that no slot is needed any more.
     assert_eq!(
         (bench.flushes(), bench.count("sequential_flushes"), bench.count("sequential_pages")),
         (2, 1, 20)
     );
 }
 
-/// A page keeps its hint on the way to its destination, and one of another lifetime is written by
-/// itself, so that a layer below can keep them apart. Slots are overwritten soon.
+/// A page keeps its hint on the way to its destination, and one of another lifetime is written
+/// alone, so that a layer below can keep them apart. Slots are overwritten soon.
 #[test]
 fn pages_keep_the_hints_of_their_lifetimes() {
     let mut bench = Bench::new("size=128Ki,sequential=16Ki");
@@ -363,7 +362,8 @@ fn the_flush_of_a_note_that_fails_is_a_flush_that_fails() {
         assert!(bench.step());
     }
     let of_note = bench.waiting.pop_front().unwrap();
-    // Acknowledged while volatile: what the device then drops, a later flush does not bring back.
+    // The write is acknowledged while volatile: if the device then drops it, a later flush does not
+    // bring it back.
     bench.write(7);
     let failure = Failure::Io { op: IoOp::Flush, offset: 0, length: 0, reason: "broken".into() };
     let reply = Reply { id: of_note.id, outcome: Err(failure) };
@@ -374,8 +374,8 @@ fn the_flush_of_a_note_that_fails_is_a_flush_that_fails() {
     assert!(matches!(bench.actions.up.pop().unwrap().outcome, Err(Failure::Poisoned { .. })));
 }
 
-/// Once such a stack could be made, and was poisoned by the first bytes that the layer above wrote
-/// of its own.
+/// Regression: such a stack could be made, and was poisoned by the first bytes that the layer above
+/// wrote of its own.
 #[test]
 fn headers_in_pages_are_refused_below_a_layer_that_writes_whole_pages() {
     let below = "stable_buffer(layout=embedded)";

@@ -1,4 +1,4 @@
-//! A device whose power can be cut, and what may be read from it: for the tests of this layer.
+//! A device whose power can be cut, and an oracle of what may be read from it, for tests.
 
 use block::Serve;
 use rand::RngExt as _;
@@ -10,7 +10,7 @@ use crate::{Command, Data, Failure, Limits, Reply};
 
 pub const SECTOR: usize = 512;
 
-/// What a sector holds: its first bytes, as the rest follows from them or is zero.
+/// Content of a sector: its first bytes, as the rest follows from them or is zero.
 type Content = Box<[u8]>;
 
 /// A write that was sent and that no flush covers.
@@ -21,8 +21,8 @@ struct Unflushed {
     was_replied_to: bool,
 }
 
-/// Memory behind a volatile cache: replies come in any order, a cut takes, tears and reorders what
-/// was not flushed.
+/// Memory behind a volatile cache: replies come in any order; a power cut takes, tears and reorders
+/// writes that were not flushed.
 #[derive(Clone)]
 pub struct Device {
     pub limits: Limits,
@@ -32,7 +32,7 @@ pub struct Device {
     sent: Vec<(Command, u64)>,
     numbers: u64,
     pub random: Pcg64Mcg,
-    /// The command, counted from now on, that fails.
+    /// Number of the command, counted from now on, that fails.
     pub fails_at: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Device {
             *left = left.wrapping_sub(1);
             if *left == u64::MAX {
                 self.fails_at = None;
-                // It may have been carried out, or in parts, now but not later.
+                // It may have been carried out as a whole or in part now, but not later.
                 if let Some(at) = self.unflushed.iter().position(|write| write.number == number) {
                     let write = self.unflushed.remove(at);
                     self.unflushed.push(Unflushed { was_replied_to: true, ..write });
@@ -148,7 +148,8 @@ impl Device {
         }
     }
 
-    /// A write with FUA has ended: what was replied to before it does not come over it.
+    /// Makes a write with FUA durable when it has ended: earlier writes that were replied to do not
+    /// overwrite it.
     fn make_durable(&mut self, write: &Unflushed) {
         self.durable.extend(write.sectors.iter().cloned());
         for other in self.unflushed.iter_mut().filter(|other| other.was_replied_to) {
@@ -156,8 +157,8 @@ impl Device {
         }
     }
 
-    /// The power goes: each sector keeps what was durable or gets what any write that was not
-    /// flushed would have given it.
+    /// Cuts the power: each sector keeps the durable content, or gets that of any write that was
+    /// not flushed.
     pub fn cut(&mut self) {
         for write in std::mem::take(&mut self.unflushed) {
             let fate = self.random.random_range(0..3);
@@ -207,17 +208,18 @@ impl Serve for Device {
 struct Given {
     tag: u32,
     from: u64,
-    /// When it was replied to; never, as long as it was not.
+    /// Time of the reply; never, as long as there was none.
     to: u64,
     is_durable: bool,
     is_trim: bool,
 }
 
-/// What each sector may hold, by what was sent, replied to and made durable, and when.
+/// Contents that each sector may hold, by the commands that were sent, replied to and made durable,
+/// and their times.
 pub struct Oracle {
     sectors: Vec<Vec<Given>>,
     pub now: u64,
-    /// Whatever is replied to is durable.
+    /// True if all that is replied to is durable.
     pub is_durable_at_once: bool,
 }
 
@@ -247,7 +249,7 @@ impl Oracle {
         given.is_durable |= (is_fua || at_once) && !given.is_trim;
     }
 
-    /// A flush that came at this time was replied to.
+    /// Notes the reply to a flush that came at this time.
     pub fn flushed(&mut self, came: u64) {
         for given in
             self.sectors.iter_mut().flatten().filter(|given| given.to < came && !given.is_trim)
@@ -263,7 +265,7 @@ impl Oracle {
         all.iter().filter(is_allowed).map(|given| given.tag).collect()
     }
 
-    /// What a read that came at this time may bring now.
+    /// Gives the tags that a read that came at this time may find now.
     pub fn may_be_read(&self, sector: u64, came: u64) -> Vec<u32> {
         let all = &self.sectors[sector as usize];
         let is_allowed = |given: &&Given| {
@@ -276,7 +278,8 @@ impl Oracle {
         allowed
     }
 
-    /// After a cut a sector holds this: whether it may. From now on that is what it holds.
+    /// Notes the content of a sector after a cut, which it holds from now on; an error if it must
+    /// not hold it.
     pub fn found(&mut self, sector: u64, tag: u32) -> Result<(), Vec<u32>> {
         let allowed = self.may_be_left(sector);
         self.sectors[sector as usize] =

@@ -1,4 +1,4 @@
-//! What recovery does with what it finds.
+//! Tests of recovery.
 
 use block::{Immediate, Store};
 use rand::SeedableRng as _;
@@ -26,7 +26,7 @@ fn formatted(more: &str) -> Immediate<Device> {
     device
 }
 
-/// Opens it and does this.
+/// Opens the volume, and does this.
 fn opened<T>(
     more: &str,
     device: &mut Immediate<Device>,
@@ -46,8 +46,8 @@ fn read(store: &mut Store<'_>, page: u64) -> Vec<u8> {
     bytes
 }
 
-/// Found by the campaign of `faults`, once in 600,000 cuts: a slot that was torn stays so, whatever
-/// parts of a later write get there.
+/// Regression, found by the campaign of `faults` once in 600,000 cuts: a torn slot stays torn,
+/// whatever parts of a later write get there.
 #[test]
 fn a_torn_slot_is_not_completed_by_the_next_torn_write() {
     for (more, layout) in [("", HeaderPlace::Beside), (",layout=embedded", HeaderPlace::Embedded)] {
@@ -57,13 +57,13 @@ fn a_torn_slot_is_not_completed_by_the_next_torn_write() {
         let begin = geometry.slot_offset(0);
         let mut whole = vec![0; geometry.slot_bytes() as usize];
         Store::new(&mut device).read(begin, &mut whole).unwrap();
-        // Of the slot the header's sector is left, and not the one in the middle.
+        // The sector of the slot's header is left, and not the one in the middle.
         let torn_at = 2 * SECTOR;
         Store::new(&mut device).write(begin + torn_at as u64, &[0; SECTOR]).unwrap();
         opened(more, &mut device, |through| {
             assert!(read(through, 3) == [0; PAGE], "what is torn is not there");
         });
-        // The same page is written there again, and only the one in the middle gets there.
+        // The same page is written there again, and only the sector in the middle gets there.
         Store::new(&mut device)
             .write(begin + torn_at as u64, &whole[torn_at..torn_at + SECTOR])
             .unwrap();

@@ -1,4 +1,4 @@
-//! The table of slots against a plain list of what is on the media.
+//! Test of the table of slots against a plain list of the versions on the media.
 
 use proptest::prelude::*;
 
@@ -6,16 +6,16 @@ use crate::stable_buffer::table::{NONE, Table};
 
 const SLOTS: u32 = 6;
 
-/// What a slot may hold on the media.
+/// Version that a slot may hold on the media.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     slot: u32,
     page: u64,
     sequence: u32,
     is_durable: bool,
-    /// Its slot is being written with something else.
+    /// True if its slot is being written with another one.
     is_going: bool,
-    /// Its destination holds it.
+    /// True if its destination holds it.
     is_flushed: bool,
     was_replied_to: bool,
     readers: u32,
@@ -34,8 +34,8 @@ impl Plain {
         })
     }
 
-    /// Whether a slot may be overwritten: nobody needs what it holds, and nothing older of its page
-    /// would be taken for the newest.
+    /// Returns true if a slot may be overwritten: its content is not needed, and no older version
+    /// of its page would be taken for the newest.
     fn may_take(&self, slot: u32) -> bool {
         let Some(held) =
             self.held.iter().filter(|held| held.slot == slot).max_by_key(|held| held.sequence)
@@ -118,7 +118,7 @@ proptest! {
                     }
                 }
                 4 => {
-                    // Flushed durably, with all that was replied to in its slot.
+                    // It is flushed durably, with all that was replied to in its slot.
                     let is_read_from = |held: &Held| {
                         table.find(held.page).is_some_and(|page| table.page(page).slot == held.slot)
                     };

@@ -1,28 +1,29 @@
-//! Whether deaths come in bursts: what predicts the next deaths of an erase block best?
+//! Test for bursts of deaths, by the signs that best predict the next deaths of an erase block.
 
 use super::victims::{Signs, Victims};
 use crate::Device;
 
-/// Erase blocks of a look, evenly spread: one for `WRITES` host page writes since the last look,
-/// and `LEAST` at the least, so that a look costs little for each write.
+/// Number of erase blocks per look, evenly spread: one for `WRITES` host page writes since the last
+/// look, and at least `LEAST`, so that the cost of a look per write is small.
 const WRITES: u64 = 64;
 const LEAST: usize = 128;
 
-/// What is seen is gathered until there is so much of it, by either measure.
+/// Observations are gathered until one of these limits is reached.
 const MOST_ROWS: usize = 1024;
 const MOST_DEATHS: f64 = 2000.0;
 
-/// Weights: of a constant and of four signs.
+/// Number of weights: of a constant and of four signs.
 const WEIGHTS: usize = 5;
 
-/// Deaths are bursts if what was seen of late has more weight.
+/// Deaths come in bursts if the weight of recent deaths is above this.
 const BURSTY: f64 = 0.08;
 
-/// A regression of the deaths in each erase block from one look to the next on what was known
-/// before: Poisson's, with the logarithm as link, by iteratively reweighted least squares.
+/// A Poisson regression of the deaths in each erase block from one look to the next on the signs
+/// known before, with the logarithm as link, by iteratively reweighted least squares.
 ///
-/// With independent deaths the mean hazard of the stream says all, and what an erase block did of
-/// late is noise; where deaths come in bursts it is the other way round. The weights say which.
+/// With independent deaths the mean hazard of the stream predicts all, and the recent deaths of an
+/// erase block are noise; where deaths come in bursts it is the other way round. The weights tell
+/// which.
 #[derive(Debug, Default)]
 pub struct Bursts {
     seen: Vec<(u32, Signs)>,
@@ -30,11 +31,11 @@ pub struct Bursts {
     first: usize,
     rows: Vec<Row>,
     deaths: f64,
-    /// The weight of what was seen of late, smoothed.
+    /// The weight of recent deaths, smoothed.
     recent: f64,
 }
 
-/// An erase block from one look to the next.
+/// Observation of an erase block from one look to the next.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     before: Signs,
@@ -44,11 +45,12 @@ struct Row {
 }
 
 impl Bursts {
-    /// Looks at the erase blocks: whether deaths come in bursts, as far as known.
+    /// Looks at the erase blocks. Returns true if deaths come in bursts, by all observations so
+    /// far.
     pub fn look(&mut self, victims: &Victims, device: &Device) -> bool {
         let span = (device.clock - self.at) as f64;
         for &(block, before) in &self.seen {
-            // One that was rewritten in between says nothing.
+            // An erase block that was rewritten in between tells nothing.
             let Some(now) = victims.signs(block, device) else { continue };
             if now.born == before.born && now.valid <= before.valid {
                 let deaths = f64::from(before.valid - now.valid);
@@ -58,7 +60,7 @@ impl Bursts {
         }
         if self.rows.len() >= MOST_ROWS || self.deaths >= MOST_DEATHS {
             if let Some(weights) = regress(&self.rows) {
-                // Where little happened yet a weight may be anything.
+                // With few deaths so far a weight may have any value.
                 let recent = (weights[2] + weights[3]).clamp(-0.2, 1.0);
                 self.recent += 0.3 * (recent - self.recent);
             }
@@ -77,7 +79,7 @@ impl Bursts {
     }
 }
 
-/// Weights that make the deaths seen most likely; none if too few were seen.
+/// The weights that make the observed deaths most likely; `None` if too few were observed.
 fn regress(rows: &[Row]) -> Option<[f64; WEIGHTS]> {
     let deaths: f64 = rows.iter().map(|row| row.deaths).sum();
     if deaths < 32.0 {
@@ -110,7 +112,7 @@ fn regress(rows: &[Row]) -> Option<[f64; WEIGHTS]> {
                 row[WEIGHTS] += expected * left * target;
             }
         }
-        // Signs that say the same share the weight.
+        // Signs that are equivalent share the weight.
         for (number, row) in matrix.iter_mut().enumerate().skip(1) {
             row[number] += 1e-3 * deaths;
         }
@@ -124,7 +126,7 @@ fn regress(rows: &[Row]) -> Option<[f64; WEIGHTS]> {
     weights.iter().all(|weight| weight.is_finite()).then_some(weights)
 }
 
-/// Gaussian elimination with the greatest pivot.
+/// Solves the equations by Gaussian elimination with the greatest pivot.
 fn solve(mut rows: [[f64; WEIGHTS + 1]; WEIGHTS]) -> Option<[f64; WEIGHTS]> {
     for column in 0..WEIGHTS {
         let pivot = (column..WEIGHTS)

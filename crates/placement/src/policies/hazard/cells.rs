@@ -1,53 +1,54 @@
-//! How soon the pages of each cell die: learned from pages that are watched.
+//! Hazards of the pages of each cell: learned from pages that are watched.
 
 use super::GLANCES;
 use super::pages::{
     CELLS, PASTS, is_stale, later, past, rate_of, rate_of_stale, stale_cell, written_again,
 };
 
-/// Deaths at the believed rate that a cell begins with.
+/// Number of deaths, at the prior rate, that a cell begins with.
 const PRIOR_DEATHS: f32 = 8.0;
 
-/// Weight of all that was seen before, at each plan.
+/// Weight of all earlier observations, at each plan.
 pub const KEPT: f32 = 0.9;
 
-/// No cell dies faster, a tick: shorter lives count as the same.
+/// Greatest hazard of a cell, in deaths per page and tick: shorter lives count as the same.
 const MOST_HAZARD: f32 = 2.0;
 
-/// Watched pages on a large device; a small one watches all.
+/// Number of watched pages on a large device; a small one watches all.
 const WATCHED: u32 = 1 << 16;
 
-/// A record of a watched page: the tick of its placement, its cell, and whether it holds data.
+/// Flag of a record that holds data. The record of a watched page has the tick of its placement,
+/// its cell, and this flag.
 const HOLDS: u32 = 1 << 31;
-/// Its cell.
+/// Mask of the cell in a record.
 const CELL: u32 = 0xfff;
 
-/// How far deaths are from what was expected.
+/// Difference of deaths from their expectation.
 #[derive(Clone, Copy, Debug)]
 pub struct Surprise {
-    /// The logarithm of the ratio of likelihoods, less what chance makes of it, a death; 0 or more.
+    /// Logarithm of the likelihood ratio, less its part due to chance, in nats per death; 0 or
+    /// more.
     pub nats: f32,
-    /// How many died.
+    /// Number of deaths.
     pub deaths: f32,
 }
 
 /// Deaths and time lived by cell, and the hazards that follow from them.
 ///
-/// On large devices one page of eight is watched, drawn among its neighbours so that no pattern of
-/// addresses decides which.
+/// On large devices one page of eight is watched, drawn at random among its neighbours so that the
+/// choice follows no pattern of addresses.
 #[derive(Debug)]
 pub struct Cells {
     deaths: Vec<f32>,
-    /// Ticks.
+    /// Time lived in ticks.
     lived: Vec<f32>,
-    /// Deaths a page and tick.
+    /// Deaths per page and tick.
     pub hazard: Vec<f32>,
-    /// Pages that lie where they were put with this cell, all of the device.
+    /// Number of pages of the whole device that are still where they were placed with this cell.
     pub pages: Vec<f32>,
     watched: Vec<u32>,
     shift: u32,
-    /// Deaths and time lived that were known when hazards were learned last, and when last looked
-    /// at.
+    /// Deaths and time lived up to the last learning of hazards; then those up to the last look.
     old: Vec<(f32, f32)>,
     looked: Vec<(f32, f32)>,
     looked_at: u32,
@@ -70,7 +71,7 @@ impl Cells {
         }
     }
 
-    /// Where the record of a page is kept, if it is watched.
+    /// Index of the record of a page, if it is watched.
     #[inline]
     fn record(&self, lpn: u32) -> Option<usize> {
         let group = lpn >> self.shift;
@@ -79,7 +80,7 @@ impl Cells {
         (lpn & mask == drawn & mask).then_some(group as usize)
     }
 
-    /// A page is put into a place.
+    /// Records that a page is placed.
     #[inline]
     pub fn placed(&mut self, lpn: u32, cell: u16, tick: u32) {
         if let Some(record) = self.record(lpn) {
@@ -87,7 +88,7 @@ impl Cells {
         }
     }
 
-    /// A page leaves its place, dead or relocated, and is put into another.
+    /// Records that a page leaves its place, dead or relocated, and is placed elsewhere.
     #[inline]
     pub fn moved(&mut self, lpn: u32, cell: u16, tick: u32, is_dead: bool) {
         if let Some(record) = self.record(lpn) {
@@ -96,7 +97,7 @@ impl Cells {
         }
     }
 
-    /// A page is trimmed.
+    /// Records that a page is trimmed.
     pub fn left(&mut self, lpn: u32, tick: u32) {
         if let Some(record) = self.record(lpn) {
             self.leave(record, tick, true);
@@ -108,16 +109,17 @@ impl Cells {
     fn leave(&mut self, record: usize, tick: u32, is_dead: bool) {
         if self.watched[record] & HOLDS != 0 {
             let (cell, lived) = settle(self.watched[record], tick);
-            // A death within the tick of the placement was in its middle, on average.
+            // A death within the tick of the placement was in the middle of the tick, on average.
             self.lived[cell] += if is_dead { lived.max(0.5) } else { lived };
             self.deaths[cell] += f32::from(u8::from(is_dead));
         }
     }
 
-    /// Counts what still lies where it was put, and how long it has.
+    /// Counts the pages that are still where they were placed, and the time that they have been
+    /// there.
     ///
-    /// Pages that were not written since the load changed, `changed` ticks ago, go to the cell of
-    /// that time.
+    /// Pages that were not written since the load changed, `changed` ticks ago, move to the cell
+    /// for that time.
     pub fn settle(&mut self, tick: u32, changed: u32) {
         self.pages.fill(0.0);
         let stands_for = (1 << self.shift) as f32;
@@ -133,9 +135,9 @@ impl Cells {
         }
     }
 
-    /// The load has changed just now: what was placed before has cells apart from what is placed
-    /// from now on, and what was seen since the last look counts for the former alone. After
-    /// [`Self::settle`].
+    /// Separates old from new after a change of the load: pages placed before the change get other
+    /// cells than pages placed from now on, and observations since the last look count only for the
+    /// old ones. Call [`Self::settle`] before.
     pub fn part(&mut self) {
         let mut seen = vec![(0.0, 0.0); CELLS];
         let mut written = 0.0;
@@ -153,7 +155,7 @@ impl Cells {
         }
         let stands_for = (1 << self.shift) as f32;
         self.pages.fill(0.0);
-        // As many will be written until space is planned again, and are to have streams then.
+        // As many pages will be written until space is planned again, and need streams then.
         let soon = 2.0 / GLANCES as f32;
         self.pages[usize::from(written_again(soon))] = written * stands_for;
         for record in self.watched.iter_mut().filter(|record| **record & HOLDS != 0) {
@@ -174,13 +176,15 @@ impl Cells {
         sums.map(|(pages, deaths)| if pages > 0.0 { deaths / pages } else { 1e-3 })
     }
 
-    /// How far the deaths since the last look are from what was expected. After [`Self::settle`].
+    /// Difference of the deaths since the last look from their expectation. Call [`Self::settle`]
+    /// before.
     pub fn surprise(&self) -> Surprise {
         self.surprise_at(f32::INFINITY, |cell| self.lived[cell] - self.looked[cell].1)
     }
 
-    /// About the same without [`Self::settle`]: as if as many pages were in each cell all the time
-    /// as were at the last look. Cells that most pages leave meanwhile are not counted.
+    /// An estimate of the surprise without [`Self::settle`]: assumes that the number of pages in
+    /// each cell has not changed since the last look. Cells that most pages leave meanwhile are not
+    /// counted.
     pub fn glance(&self, tick: u32) -> Surprise {
         let ticks = (tick - self.looked_at) as f32;
         let watched = ticks / (1 << self.shift) as f32;
@@ -192,7 +196,7 @@ impl Cells {
         tick - self.looked_at
     }
 
-    /// The surprise of cells that are not of a higher hazard, with the time lived in each.
+    /// The surprise of the cells whose hazard is at most `highest`, given the time lived in each.
     fn surprise_at(&self, highest: f32, lived: impl Fn(usize) -> f32) -> Surprise {
         let (mut surprise, mut all, mut cells) = (0.0, 0.0, 0.0f32);
         for cell in (0..CELLS).filter(|&cell| !is_stale(cell as u16)) {
@@ -211,13 +215,13 @@ impl Cells {
             all += deaths;
             cells += 1.0;
         }
-        // Twice the ratio is about chi-square with a degree of freedom a cell.
+        // Twice the ratio is roughly chi-square with one degree of freedom per cell.
         let chance = 0.5 * cells + 2.0 * (0.5 * cells).sqrt();
         let deaths = all.max(1.0);
         Surprise { nats: (surprise - chance).max(0.0) / deaths, deaths }
     }
 
-    /// The next surprise is of deaths from now on.
+    /// Ends a look: the next surprise covers deaths from now on.
     pub fn looked(&mut self, tick: u32) {
         self.looked_at = tick;
         for (looked, seen) in self.looked.iter_mut().zip(self.deaths.iter().zip(&self.lived)) {
@@ -225,8 +229,8 @@ impl Cells {
         }
     }
 
-    /// Learns hazards from all that was seen; `kept` is the weight of what was seen before they
-    /// were learned last. After [`Self::settle`].
+    /// Learns hazards from all observations; `kept` is the weight of those before the last
+    /// learning. Call [`Self::settle`] before.
     pub fn learn(&mut self, kept: f32, tick: u32) {
         self.looked_at = tick;
         for cell in 0..CELLS {
@@ -242,7 +246,7 @@ impl Cells {
     }
 }
 
-/// The cell that the pages of a cell fall in when the load changes.
+/// The cell to which the pages of a cell move when the load changes.
 fn parted(cell: usize) -> u16 {
     if is_stale(cell as u16) { later(cell as u16, 0) } else { stale_cell(rate_of(cell), 0) }
 }

@@ -1,5 +1,5 @@
-//! Hazard: how soon the pages of each kind die is learned, the space is planned from it, and
-//! victims are chosen by what their cleaning gains over a whole cycle.
+//! Hazard: learns how soon the pages of each kind die, plans the space from it, and chooses victims
+//! by the gain of their cleaning over a whole cycle.
 
 mod bursts;
 mod cells;
@@ -20,7 +20,7 @@ use self::shifts::Shifts;
 use self::victims::{Judged, Victims};
 use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "hazard",
     aliases: &["flashwright"],
@@ -30,47 +30,48 @@ pub const INFO: Info = Info {
     params: &[],
 };
 
-/// The victim policy that it is run with by default.
+/// The default victim policy.
 pub const VICTIM: &str = crate::victims::own::NAME;
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 8;
 
-/// Streams at most.
+/// Most streams.
 const MOST_STREAMS: usize = 24;
 
-/// Ticks from one plan to the next: a quarter of the logical pages are written meanwhile.
+/// Ticks between two plans: a quarter of the logical pages are written meanwhile.
 const PLANS: u32 = TICKS / 4;
 
-/// Ticks from one check whether the load has changed to the next.
+/// Ticks between two checks for a change of the load.
 const CHECKS: u32 = PLANS / 2;
 
-/// Ticks from one glance at the deaths to the next; from one check to the next after a change.
+/// Ticks between two glances at the deaths, and between two checks after a change.
 const GLANCES: u32 = TICKS / 32;
 
-/// Ticks from one look at the erase blocks to the next.
+/// Ticks between two looks at the erase blocks.
 const LOOKS: u32 = TICKS / 20;
 
-/// Ticks after which a page's age does not grow: the tick of its last write has 16 bits.
+/// Greatest age of a page in ticks: the tick of its last write has 16 bits.
 const OLDEST: u32 = 48 << 10;
 
-/// Plans in which the ages of all pages are seen to.
+/// Number of plans over which the ages of all pages are capped once.
 const SWEEP: usize = 8;
 
 /// Each placement falls in a cell of rate, confidence, regularity, and whether host or cleaning
 /// does it; the hazard of each cell is learned from pages that are watched. Streams are planned
-/// from the hazards such that relocations and the price of space are least together, and a victim
-/// is what gains most over the cycle that its survivors begin. State: 4 bytes a page, and 4 more
-/// for each page that is watched, one of eight on devices of more than 256 Ki pages.
+/// from the hazards so that the sum of relocations and the price of space is least, and the victim
+/// is the erase block with the greatest gain over the cycle that its survivors begin. State: 4
+/// bytes per page, and 4 more for each page that is watched, one of eight on devices of more than
+/// 256 Ki pages.
 ///
-/// Where it loses, and by how much: docs/placement.md.
+/// For the loads on which it loses, and by how much, see docs/placement.md.
 #[derive(Debug)]
 pub struct Hazard {
     pages: Vec<Page>,
     cells: Cells,
     /// The stream of each cell.
     stream_of: Vec<u8>,
-    /// The mean hazard of each stream, a tick.
+    /// The mean hazard of each stream, per tick.
     hazards: Vec<f64>,
     is_used: Vec<bool>,
     to_close: Vec<StreamId>,
@@ -80,11 +81,11 @@ pub struct Hazard {
     bursts: Bursts,
     shifts: Shifts,
     is_bursty: bool,
-    /// Whether erase blocks are judged by their own deaths alone.
+    /// True if erase blocks are judged by their own deaths alone.
     judges_itself: bool,
     /// Ticks since the load changed.
     since_change: u32,
-    /// Host page writes a tick.
+    /// Host page writes per tick.
     tick_writes: u64,
     tick: u32,
     next_tick: u64,
@@ -93,12 +94,12 @@ pub struct Hazard {
     next_check: u32,
     next_glance: u32,
     swept: usize,
-    /// The page that the host is about to write, with what is known of it then and its cell.
+    /// The page that the host is about to write, with its record and the cell of the new version.
     pending: (u32, Page, u16),
 }
 
 impl Hazard {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.
@@ -176,8 +177,8 @@ impl Hazard {
         }
     }
 
-    /// Whether deaths of late look as if the load had changed. Where they come in bursts they
-    /// always do.
+    /// Returns true if recent deaths suggest that the load has changed. Never asked where deaths
+    /// come in bursts, as they always suggest it there.
     fn glances(&mut self) -> bool {
         if self.tick < self.next_glance || self.is_bursty {
             return false;
@@ -186,10 +187,10 @@ impl Hazard {
         self.shifts.is_change(self.cells.glance(self.tick), self.tick)
     }
 
-    /// Looks whether the load has changed. Whether space is to be planned again.
+    /// Checks whether the load has changed. Returns true if space is to be planned again.
     fn check(&mut self, device: &Device) -> bool {
         self.cells.settle(self.tick, self.since_change);
-        // Of a few ticks nothing can be said, as the time of a death is known to a tick.
+        // A few ticks tell nothing, as the time of a death is known only to a tick.
         if self.cells.since_look(self.tick) >= GLANCES / 2 {
             let surprise = self.cells.surprise();
             let has_changed = !self.is_bursty && self.shifts.is_change(surprise, self.tick);
@@ -202,13 +203,14 @@ impl Hazard {
             }
             self.cells.looked(self.tick);
         }
-        // What is learned changes fast after a change.
+        // Learned hazards change fast after a change of the load.
         let is_new = self.shifts.changed_at > 0 && self.since_change < 2 * TICKS;
         self.next_check = self.tick + if is_new { GLANCES } else { CHECKS };
         is_new
     }
 
-    /// Keeps ages from running over their 16 bits: an eighth of the pages at each plan.
+    /// Keeps ages from overflowing their 16 bits: caps those of an eighth of the pages at each
+    /// plan.
     fn sweep(&mut self) {
         let part = self.pages.len().div_ceil(SWEEP);
         let from = self.swept * part;
@@ -248,8 +250,8 @@ impl Hazard {
         self.to_close.extend(dropped.map(|(stream, _)| StreamId(stream as u32)));
     }
 
-    /// The stream that each planned one goes on as: those of about the same hazard, so that what
-    /// they hold stays what it was taken for.
+    /// Assigns each planned stream to an existing one of about the same hazard, so that the pages
+    /// of a stream keep the hazard with which they were placed.
     fn match_streams(&self, plan: &Plan) -> Vec<u8> {
         let count = plan.hazards.len();
         let mut pairs = Vec::new();
@@ -273,7 +275,7 @@ impl Hazard {
     }
 }
 
-/// Loads the entries of pages together, as their cache misses overlap then.
+/// Loads the entries of pages together, so that their cache misses overlap.
 #[inline]
 fn fetch(pages: &[Page], lpns: impl Iterator<Item = u32>) {
     let mut sum = 0u32;

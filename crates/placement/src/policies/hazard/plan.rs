@@ -1,40 +1,40 @@
-//! How many streams there are, which hazards each takes, and what space costs.
+//! The plan of the streams: their number, the hazards that each takes, and the price of space.
 
-/// Ages at which a stream may be cleaned, four an octave, from one tick on.
+/// Number of ages at which a stream may be cleaned, four per octave, from one tick on.
 const AGES: usize = 72;
 
-/// Cells whose hazards differ by less are planned as one.
+/// Cells whose hazards differ by a smaller factor are planned as one.
 const ALIKE: f64 = 1.12;
 
-/// Pages with about the same hazard.
+/// Pages of about the same hazard.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     pub pages: f64,
-    /// Deaths a page and tick, the mean.
+    /// Mean deaths per page and tick.
     pub hazard: f64,
 }
 
 /// The streams, from the lowest hazard to the highest.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// For each stream the mean hazard of its pages.
+    /// Mean hazard of the pages of each stream.
     pub hazards: Vec<f64>,
     /// The least hazard of each stream but the first.
     pub from: Vec<f64>,
-    /// What a page of space costs, in writes a tick.
+    /// Price of a page of space, in writes per tick.
     pub price: f64,
 }
 
-/// What is planned for.
+/// The space to be planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
-    /// Pages that may be filled.
+    /// Number of pages that may be filled.
     pub pages: f64,
     pub pages_per_erase_block: f64,
     pub most_streams: usize,
 }
 
-/// Cells in ascending order of hazard, those alike joined.
+/// Cells in ascending order of hazard; similar ones are joined.
 pub fn groups(cells: &mut [Group]) -> Vec<Group> {
     cells.sort_unstable_by(|a, b| a.hazard.total_cmp(&b.hazard));
     let mut groups: Vec<Group> = Vec::new();
@@ -55,19 +55,20 @@ pub fn groups(cells: &mut [Group]) -> Vec<Group> {
     groups
 }
 
-/// Divides the groups into contiguous streams such that writes and the price of space are least
-/// together, at the price at which the space is just filled.
+/// Divides the groups into contiguous streams so that the sum of writes and the price of space is
+/// least, at the price at which the space is just filled.
 ///
 /// A stream whose erase blocks are cleaned at age a, with groups of n pages and hazard h, is
-/// written W = sum of n h / (1 - exp(-h a)) pages a tick, relocations included: n pages are alive
-/// of those written within a. It takes W a pages, and half an erase block that is open. The sum
-/// over the streams of W (1 + price a) + price S / 2 is least for contiguous streams, found by
+/// written W = sum of n h / (1 - exp(-h a)) pages per tick, including relocations: n pages are
+/// alive of those written within a. It takes W a pages, and half an erase block that is open. The
+/// sum over the streams of W (1 + price a) + price S / 2 is least for contiguous streams, found by
 /// dynamic programming.
 pub fn plan(groups: &[Group], space: Space, last_price: f64) -> Plan {
     let table = Table::new(groups);
     let mut price = if last_price > 0.0 { last_price } else { 1e-3 };
     let mut divided = table.divide(price, space);
-    // More space used than there is: it costs more. The used space falls with the price.
+    // If more space is used than there is, the price must rise. The used space falls with the
+    // price.
     let (mut low, mut high) = (0.0, f64::INFINITY);
     for _ in 0..40 {
         let used = divided.used;
@@ -104,18 +105,18 @@ pub fn plan(groups: &[Group], space: Space, last_price: f64) -> Plan {
     }
 }
 
-/// Writes a tick of the first N groups, by the age at which they are cleaned.
+/// Writes per tick of the first N groups, by the age at which they are cleaned.
 struct Table {
     ages: Vec<f64>,
-    /// By group, then age.
+    /// Indexed by group, then age.
     sums: Vec<f64>,
     groups: usize,
 }
 
 struct Divided {
-    /// The end of each stream among the groups.
+    /// Index of the group after the last one of each stream.
     ends: Vec<usize>,
-    /// Pages that they take.
+    /// Number of pages that the streams take.
     used: f64,
 }
 

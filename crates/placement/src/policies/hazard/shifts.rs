@@ -1,33 +1,33 @@
-//! Whether the load has changed, so that what was learned before it is forgotten.
+//! Detection of changes of the load, after which what was learned before is forgotten.
 
 use super::cells::{KEPT, Surprise};
 use super::pages::TICKS;
 
-/// A surprise beyond this many times the usual one makes the past count less, and one beyond twice
-/// that is a change.
+/// A surprise beyond this many times the usual one lowers the weight of the past, and one beyond
+/// twice that is a change.
 const UNUSUAL: f32 = 4.0;
 
-/// Surprises up to this, in nats a death, do no harm.
+/// Surprises up to this, in nats per death, are harmless.
 const HARMLESS: f32 = 0.003;
 
-/// Nats of surprise, in all, that may still be chance: there are dozens of looks a footprint.
+/// Total surprise in nats that may still be chance: there are dozens of looks per footprint.
 const CHANCE: f32 = 16.0;
 
-/// Weight of a look in what is usual.
+/// Weight of a look in the usual surprise.
 const WEIGHT: f32 = 0.05;
 
-/// What is learned is wrong after a change, and keeps being so for as long as it is remembered. How
-/// surprising deaths are shows that; but on real loads they always are, some two orders of
-/// magnitude more than on a stationary one, and to forget all the time costs up to 5 % there. So a
-/// surprise is held against what is usual: the geometric mean of those before it, which lasts some
+/// After a change of the load, learned hazards are wrong for as long as they are remembered. The
+/// surprise of the deaths shows that; but on real loads deaths always surprise, some two orders of
+/// magnitude more than on a stationary one, and forgetting all the time costs up to 5 % there. So a
+/// surprise is compared with the usual one: the geometric mean of earlier surprises, over some
 /// footprints.
 #[derive(Debug)]
 pub struct Shifts {
     usual: f32,
     looks: f32,
-    /// The weight of what was learned before, at the next plan.
+    /// Weight of earlier observations at the next plan.
     pub kept: f32,
-    /// The tick from which on what is seen of a page may count.
+    /// The tick of the last change: observations of a page count only from then on.
     pub changed_at: u32,
 }
 
@@ -38,22 +38,22 @@ impl Default for Shifts {
 }
 
 impl Shifts {
-    /// How surprising deaths may be.
+    /// Greatest surprise, in nats per death, that is not unusual.
     fn unusual(&self) -> f32 {
         HARMLESS + if self.looks > 0.0 { UNUSUAL * self.usual.exp() } else { 1.0 }
     }
 
-    /// Whether a surprise says that the load has changed. It says nothing for a footprint after a
-    /// change: too little is learned by then.
+    /// Returns true if a surprise shows that the load has changed. Never for a footprint after a
+    /// change: too little has been learned by then.
     pub fn is_change(&self, surprise: Surprise, tick: u32) -> bool {
         let by_chance = CHANCE / surprise.deaths;
         let is_beyond = surprise.nats > 2.0 * self.unusual() + by_chance;
         self.looks > 0.0 && is_beyond && tick - self.changed_at > TICKS
     }
 
-    /// What is usual, and how much of the past counts at the next plan.
+    /// Updates the usual surprise, and the weight of the past at the next plan.
     pub fn look(&mut self, surprise: Surprise, tick: u32) {
-        // Before each page was written once on average nothing was learned that may be wrong.
+        // Before each page was written once on average, nothing was learned that may be wrong.
         if tick <= TICKS {
             return;
         }
@@ -69,7 +69,7 @@ impl Shifts {
 mod tests {
     use super::{KEPT, Shifts, Surprise, TICKS};
 
-    /// The looks at which a change was seen, of these surprises after the first footprint.
+    /// The looks at which a change was detected, of these surprises after the first footprint.
     fn changes(surprises: impl IntoIterator<Item = f32>) -> Vec<usize> {
         let mut shifts = Shifts::default();
         let mut changes = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(changes((0..100).map(varied)), []);
     }
 
-    /// What is learned of a new load is wrong at first, and that is no change of the load.
+    /// Hazards learned of a new load are wrong at first, and that is no change of the load.
     #[test]
     fn a_change_is_seen_once() {
         let surprises = (0..100).map(|look| if (60..70).contains(&look) { 0.3 } else { 0.0 });

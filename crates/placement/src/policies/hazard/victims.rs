@@ -1,4 +1,4 @@
-//! Which erase block is cleaned: the one whose cleaning gains most over the whole cycle that its
+//! Choice of victims: the erase block with the greatest gain over the whole cycle that its
 //! survivors begin.
 
 use units::EraseBlockId;
@@ -7,91 +7,93 @@ use super::pages::{PASTS, TICKS, past};
 use super::ranks::Ranks;
 use crate::Device;
 
-/// How the hazard of what is left in an erase block is judged.
+/// Basis on which the hazard of the valid pages of an erase block is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// There is one stream: all are alike, and the fewest valid pages gain most.
+    /// There is one stream: all are alike, and those with the fewest valid pages gain most.
     Alike,
-    /// Deaths are independent: what was expected when it was written, and its own deaths since.
+    /// Deaths are independent: the hazard expected when it was written, and its own deaths since.
     ByStream,
-    /// Deaths come in bursts: its own, since it was written and of late.
+    /// Deaths come in bursts: its own deaths, since it was written and recently.
     ByItself,
 }
 
-/// What is known of an erase block: half a cache line, as a death looks at one of these.
+/// Record of an erase block: half a cache line, as a death reads one of these.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Known {
-    /// Clock in the middle of its being written.
+    /// Clock in the middle of the time in which it was written.
     born: u32,
-    /// Valid pages, and the clock, at the last fall by 2 %.
+    /// Number of valid pages, and the clock, at the last fall by 2 %.
     mark: (u32, u32),
     /// Clock of the last death.
     last: u32,
-    /// Nothing changes before so few pages are valid.
+    /// Number of valid pages down to which deaths need no further work.
     wake: u32,
-    /// It is listed when so few pages are valid.
+    /// Number of valid pages at which it is listed.
     list_at: u32,
     /// Logarithm of the hazard that was expected of its pages when it was written.
     expected: i16,
-    /// The same of what is left, as it is believed now.
+    /// Logarithm of the hazard of its valid pages, as estimated now.
     believed: i16,
     rank: u16,
     domain: u16,
 }
 
-/// In place of a rank: it is open or erased, or of a rank that is not listed.
+/// Values in place of a rank: the erase block is open or erased, or its rank is too low to be
+/// listed.
 const ABSENT: u16 = u16::MAX;
 const UNLISTED: u16 = u16::MAX - 1;
 
-/// In place of an expected hazard: that of pages not written since the load changed, of this class
-/// and the next ones.
+/// Value in place of an expected hazard: that of pages not written since the load changed, of the
+/// first class; the next values are the next classes.
 const STALE: i16 = i16::MIN;
 
-/// Steps of a rank and of a logarithm in an octave.
+/// Steps per octave of ranks and of logarithms.
 const OCTAVE: f32 = 32.0;
 
-/// Ranks of what is judged by its hazard; the octave in which they begin.
+/// Number of ranks of erase blocks that are judged by their hazard; then the lowest octave.
 const RANKS: usize = 2048;
 const LOWEST: f32 = -28.0;
 
-/// A fall of the valid pages that counts as news.
+/// The valid pages have to fall by one part in this many to count as news.
 const FALL: u32 = 50;
 
-/// One in `LISTED` closed erase blocks is listed: the best.
+/// The best of `LISTED` closed erase blocks is listed.
 const LISTED: u32 = 16;
 
-/// Erase blocks that are judged again at each choice, in turn, where time changes their ranks.
+/// Number of erase blocks that are judged again at each choice, in turn, where time changes their
+/// ranks.
 const IN_TURN: usize = 32;
 
-/// Deaths that what was expected weighs, against those that were seen.
+/// Weight of the expected hazard, as a number of deaths seen.
 const WEIGHT: f32 = 16.0;
 
-/// How often a choice goes on because the best turned out to be worse.
+/// Most retries of a choice because the best turned out to be worse.
 const TRIES: usize = 32;
 
-/// Closed erase blocks by what cleaning them gains.
+/// Closed erase blocks, ordered by the gain of cleaning them.
 ///
-/// Only the best are in lists: the others come in when they have lost enough pages. The floors
-/// below which none is listed are set again at each plan, and when a domain has none listed left.
+/// Only the best are in lists; others are listed when they have lost enough pages. The floors below
+/// which none is listed are set again at each plan, and when a domain has no listed ones left.
 #[derive(Debug)]
 pub struct Victims {
     ranks: Ranks,
     known: Vec<Known>,
     domains: Vec<Domain>,
-    /// By valid pages: the rank of what a victim gains at hazard 1 a tick,
-    /// ln(E / (1 - E) + ln(1 - E)).
+    /// Indexed by valid pages: the rank of a victim's gain at hazard 1 per tick, ln(E / (1 - E) +
+    /// ln(1 - E)).
     gains: Vec<i16>,
-    /// By valid pages: -ln of their share.
+    /// Indexed by valid pages: -ln of their share.
     decay: Vec<f32>,
     judged: Judged,
     /// Logarithm of the hazard of each stream.
     streams: Vec<i16>,
-    /// The same of pages that were not written since the load changed, by what was known of them.
+    /// The same for pages that were not written since the load changed, by their class before.
     stale: [i16; PASTS],
-    /// Valid pages of each erase block when its deaths began to count.
+    /// Number of valid pages of each erase block when its deaths began to count.
     whole: Vec<u32>,
-    /// Host page writes a tick.
+    /// Host page writes per tick.
     tick: f32,
     turn: usize,
 }
@@ -103,7 +105,7 @@ struct Domain {
     floor: u16,
 }
 
-/// Logarithm of a hazard a tick.
+/// Logarithm of a hazard per tick.
 fn log(hazard: f32) -> i16 {
     (hazard.log2() * OCTAVE) as i16
 }
@@ -140,8 +142,8 @@ impl Victims {
         }
     }
 
-    /// From now on erase blocks of each stream are written with this hazard, a tick, and all are
-    /// judged so. Those that are closed keep what was expected of them.
+    /// Sets the basis of judgement, and the hazard per tick with which erase blocks of each stream
+    /// are written from now on. Those that are closed keep their expected hazard.
     pub fn judge(&mut self, judged: Judged, hazards: &[f64], stale: [f32; PASTS], device: &Device) {
         self.judged = judged;
         self.stale = stale.map(log);
@@ -151,8 +153,8 @@ impl Victims {
         self.rank_all(device);
     }
 
-    /// The load has changed: erase blocks that are closed are judged by their deaths from now on,
-    /// and by what is expected of pages that were written before the change.
+    /// Records a change of the load: closed erase blocks are judged by their deaths from now on,
+    /// and by the hazard expected of pages that were written before the change.
     pub fn part(&mut self, device: &Device) {
         for (number, known) in self.known.iter_mut().enumerate() {
             if known.rank == ABSENT || device.blocks[number].valid == 0 {
@@ -208,7 +210,8 @@ impl Victims {
             known.mark = (valid, device.clock as u32);
         }
         let is_listed = known.rank != UNLISTED;
-        // A burst makes what is not listed worse; what it gains in time is seen in turn.
+        // A burst lowers the rank of an unlisted erase block; the gain that it makes with time is
+        // found when its turn comes.
         if valid == 0 || is_listed || valid <= known.list_at && self.judged != Judged::ByItself {
             self.rank_again(block, device);
         } else {
@@ -253,7 +256,7 @@ impl Victims {
         self.domains[domain].closed -= 1;
     }
 
-    /// Ranks a closed erase block, and lists it if it is good enough.
+    /// Ranks a closed erase block, and lists it if its rank is high enough.
     fn rank_again(&mut self, block: u32, device: &Device) {
         if self.judged == Judged::ByStream {
             self.known[block as usize].believed = self.believed(block, device);
@@ -292,12 +295,13 @@ impl Victims {
             }
             Judged::ByItself => 0,
         };
-        // Of one that was just seen not to be good enough no more is expected before its next loss.
+        // An unlisted erase block was just found not good enough: look again at its next loss at
+        // the earliest.
         known.list_at = known.list_at.min(valid.saturating_sub(1));
         known.wake = fallen(known.mark.0).max(known.list_at);
     }
 
-    /// Sets the floors such that the best of each domain are listed.
+    /// Sets the floors so that the best of each domain are listed.
     #[cold]
     fn rank_all(&mut self, device: &Device) {
         let ranks = RANKS.max(self.gains.len()).next_multiple_of(64);
@@ -333,7 +337,7 @@ impl Victims {
         }
     }
 
-    /// What cleaning an erase block gains.
+    /// Rank of an erase block by the gain of cleaning it.
     fn rank(&self, block: u32, device: &Device) -> u16 {
         let valid = device.blocks[block as usize].valid;
         let highest = self.gains.len().max(RANKS) as u16 - 1;
@@ -353,8 +357,8 @@ impl Victims {
         rank.clamp(0, i32::from(highest) - 1) as u16
     }
 
-    /// The hazard that was expected, corrected by the deaths since: as if that expectation came
-    /// from some deaths that had been seen before (a gamma prior).
+    /// The expected hazard, corrected by the deaths since: as if the expectation came from some
+    /// deaths that had been seen before (a gamma prior).
     fn believed(&self, block: u32, device: &Device) -> i16 {
         let known = &self.known[block as usize];
         let valid = device.blocks[block as usize].valid as usize;
@@ -377,13 +381,14 @@ impl Victims {
         if past < PASTS { self.stale[past] } else { expected }
     }
 
-    /// Its hazard since it was written, and of late, a host page write.
+    /// Hazards of the erase block by its own deaths, since it was written and recently, per host
+    /// page write.
     fn own_hazards(&self, block: u32, device: &Device) -> (f32, f32) {
         let known = &self.known[block as usize];
         let now = device.clock as u32;
         let valid = device.blocks[block as usize].valid;
         let since = |then: u32| now.wrapping_sub(then).max(1) as f32;
-        // Half a death more than were seen: none seen does not mean that there are none.
+        // Half a death is added: no deaths seen does not mean a hazard of zero.
         let half = 0.5 / valid as f32;
         let whole = self.whole[block as usize] as usize;
         let own = (self.decay[valid as usize] - self.decay[whole] + half) / since(known.born);
@@ -392,7 +397,8 @@ impl Victims {
         (own, recent)
     }
 
-    /// What may tell the next deaths of an erase block; none if it is not closed, or empty.
+    /// Signs of an erase block that may predict its next deaths; `None` if it is not closed, or
+    /// empty.
     pub fn signs(&self, block: u32, device: &Device) -> Option<Signs> {
         let valid = device.blocks[block as usize].valid;
         let known = &self.known[block as usize];
@@ -407,19 +413,20 @@ impl Victims {
     }
 }
 
-/// The valid pages at which a fall from `valid` counts.
+/// The number of valid pages at which a fall from `valid` counts as news.
 fn fallen(valid: u32) -> u32 {
     valid - valid.div_ceil(FALL)
 }
 
-/// What may tell how many pages of an erase block die next.
+/// Signs that may predict how many pages of an erase block die next.
 #[derive(Clone, Copy, Debug)]
 pub struct Signs {
     pub valid: u32,
-    /// Clock in the middle of its being written: another one means that it was rewritten.
+    /// Clock in the middle of the time in which it was written: another value means that it was
+    /// rewritten.
     pub born: u32,
-    /// Logarithms of its own hazard, of that of late, of the inverse of the time since the last
-    /// death, and of the hazard that was expected, a host page write.
+    /// Logarithms of its own hazard, of its recent hazard, of the inverse of the time since the
+    /// last death, and of the expected hazard, per host page write.
     pub logs: [f32; 4],
 }
 
@@ -435,7 +442,7 @@ mod tests {
     const COLD: f64 = 0.001;
     const STALE: [f32; PASTS] = [0.001; PASTS];
 
-    /// Erase blocks 0, of stream 0, and 1, of stream 1, half of whose pages die at once.
+    /// Erase blocks 0 of stream 0, and 1 of stream 1, half of whose pages die at once.
     fn two_half_dead(victims: &mut Victims) -> Device {
         let geometry = Geometry::with_over_provisioning(4096, PAGES, 64 * 64, 0.2).expect("valid");
         let mut device = Device::new(geometry, 2);
@@ -467,8 +474,8 @@ mod tests {
         assert_eq!(victims.choose(0, &device), None);
     }
 
-    /// When space is planned again a stream goes on with other pages. Erase blocks that it wrote
-    /// before were once taken for what it writes now, and cold ones were never cleaned.
+    /// When space is planned again, a stream may get other pages. Once, erase blocks written before
+    /// were judged by what the stream writes now, and cold ones were never cleaned.
     #[test]
     fn what_an_erase_block_was_written_for_outlasts_the_plan() {
         let mut victims = victims();
@@ -477,7 +484,7 @@ mod tests {
         assert_eq!(victims.choose(0, &device), Some(EraseBlockId(0)));
     }
 
-    /// What was expected may be wrong; an erase block must not be kept for ever for it.
+    /// The expected hazard may be wrong; an erase block must not be kept for ever because of it.
     #[test]
     fn deaths_correct_what_was_expected() {
         let mut victims = victims();
@@ -488,7 +495,7 @@ mod tests {
         assert!(victims.known[1].believed < expected - 5 * 32, "not a 32nd of what was expected");
     }
 
-    /// After the load has changed what was expected is void, and only deaths since then count.
+    /// After a change of the load the expected hazard is void, and only deaths since then count.
     #[test]
     fn erase_blocks_of_before_a_change_are_judged_by_their_deaths_since() {
         let mut victims = victims();
@@ -518,7 +525,7 @@ mod tests {
         }
     }
 
-    /// Erase blocks that are not listed are found when none is listed any more, in each domain.
+    /// Unlisted erase blocks are found when none is listed any more, in each domain.
     #[test]
     fn every_closed_erase_block_is_chosen_once() {
         for judged in [Judged::Alike, Judged::ByStream, Judged::ByItself] {

@@ -1,27 +1,27 @@
-//! Which pages are hot: those that died young in the first group, again and again.
+//! Detection of hot pages: those that died young in the first group, again and again.
 
 use super::model::Hot;
 
 /// A page is hot at this count, which is the highest.
 const HOT: u8 = 3;
 
-/// Windows whose means tell what the hot group is like.
+/// Number of windows whose means describe the hot group.
 const WINDOWS: usize = 10;
 
-/// A counter for each page, and how young is young: the age at which victims of the hot group are
-/// cleaned.
+/// A counter for each page, and the age below which a death is young: that at which victims of the
+/// hot group are cleaned.
 #[derive(Debug)]
 pub struct HotFilter {
     counts: Vec<u8>,
-    /// An age, in host page writes; a window is as long.
+    /// Age limit of young deaths, in host page writes; a window is as long.
     young: f64,
     left: i64,
-    /// Nothing is counted before.
+    /// The clock before which nothing is counted.
     begins_at: u64,
-    /// Victims of the hot group in this window: how many, the sums of their ages and shares of
-    /// valid pages.
+    /// Victims of the hot group in this window: their number, and the sums of their ages and shares
+    /// of valid pages.
     victims: (f64, f64, f64),
-    /// The host's writes in this window: all, and hot ones.
+    /// Number of the host's writes in this window: all, and those of hot pages.
     writes: (f64, f64),
     windows: Vec<Hot>,
     next: usize,
@@ -41,8 +41,8 @@ impl HotFilter {
         }
     }
 
-    /// The host writes a page whose last version is in an erase block of this group and age.
-    /// Whether it is hot.
+    /// Records that the host writes a page whose last version is in an erase block of this group
+    /// and age. Returns true if the page is hot.
     #[inline]
     pub fn write(&mut self, lpn: u32, last: Option<(u8, u32)>, clock: u64, space: f64) -> bool {
         if clock >= self.begins_at {
@@ -65,7 +65,7 @@ impl HotFilter {
         is_hot
     }
 
-    /// A page outlived its erase block in the first group, or in the hot one.
+    /// Records that a page outlived its erase block in the first group, or in the hot one.
     #[inline]
     pub fn relocated(&mut self, lpn: u32) {
         let count = &mut self.counts[lpn as usize];
@@ -76,7 +76,7 @@ impl HotFilter {
         self.counts[lpn as usize] = 0;
     }
 
-    /// An erase block of the hot group was cleaned.
+    /// Records that an erase block of the hot group was cleaned.
     pub fn cleaned(&mut self, age: u32, valid: f64) {
         let (victims, ages, shares) = self.victims;
         self.victims = (victims + 1.0, ages + f64::from(age), shares + valid);
@@ -99,7 +99,7 @@ impl HotFilter {
         (self.victims, self.writes) = ((0.0, 0.0, 0.0), (0.0, 0.0));
     }
 
-    /// What the hot group was like in the last windows; they are forgotten.
+    /// Gives the mean state of the hot group in the last windows, and forgets them.
     pub fn take(&mut self) -> Option<Hot> {
         if self.windows.is_empty() {
             return None;

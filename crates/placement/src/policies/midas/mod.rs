@@ -14,7 +14,7 @@ use self::model::{Configuration, Intervals, Model};
 use crate::tournament::{Tournament, Worth};
 use crate::{BuildError, Context, Death, Device, Placement, Previous, Pull, Survivors};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "midas",
     aliases: &[],
@@ -25,26 +25,26 @@ pub const INFO: Info = Info {
     params: &[],
 };
 
-/// The victim policy of its authors: the oldest of a group that has more space than it shall have,
-/// else Greedy in the last group.
+/// The victim policy of its authors: the oldest erase block of a group that has more space than
+/// planned, else Greedy in the last group.
 pub const VICTIM: &str = crate::victims::own::NAME;
 
-/// State, in bytes a logical page.
+/// State per logical page, in bytes.
 pub const BYTES_PER_PAGE: u32 = 5;
 
-/// Groups at most, with the hot one.
+/// Most groups, including the hot one.
 const MOST_GROUPS: usize = 10;
 
-/// Groups of a chain that nobody planned.
+/// Number of groups of an unplanned chain.
 const CHAIN: usize = 5;
 
 /// Length of an epoch, in writes for each logical page.
 const EPOCH: u64 = 4;
 
-/// Units of space at most: a unit is an erase block on small devices.
+/// Most units of space: a unit is an erase block on small devices.
 const MOST_UNITS: u32 = 512;
 
-/// A share of valid pages that is so far from what was expected is irregular.
+/// A share of valid pages that differs by more than this from the expected one is irregular.
 const IRREGULAR: f64 = 0.1;
 
 const NONE: u8 = u8::MAX;
@@ -52,28 +52,28 @@ const NONE: u8 = u8::MAX;
 /// The closed erase blocks of one domain.
 #[derive(Debug, Default)]
 struct Domain {
-    /// Of each group that is cleaned in order, from the oldest on.
+    /// For each group that is cleaned in order, its erase blocks from the oldest on.
     queues: Vec<VecDeque<u32>>,
     closed: u32,
 }
 
 /// Group 0 has the host's writes of hot pages, group 1 the others; survivors of a group go to the
 /// next one, those of the last stay in it. Groups but the last are queues of a planned size, and
-/// the first that is larger is cleaned at its oldest erase block; if none is, Greedy cleans the
-/// last.
+/// the first queue that exceeds its size is cleaned at its oldest erase block; if none does, Greedy
+/// cleans the last group.
 ///
-/// Sizes come from a model, once in an epoch of four times the logical pages: the distribution of
-/// the intervals between two writes says which share of a queue's pages is valid when cleaned, and
-/// for the last group there is a closed form of two frequencies. Sizes are searched group by
-/// group. A configuration is taken if less is expected of it than was written of late. If a group
-/// then has another share of valid pages than expected, it and those after it become one, which is
-/// cleaned by Greedy, and in which pages go down a chain of five groups nevertheless. So does a
-/// device begin.
+/// Sizes come from a model, once per epoch of four times the logical pages: the distribution of the
+/// intervals between two writes gives the share of a queue's pages that is valid when cleaned, and
+/// for the last group there is a closed form for two frequencies. Sizes are searched group by
+/// group. A configuration is adopted if its expected writes are below the recent ones. If a group
+/// then has another share of valid pages than expected, it and those after it become one group,
+/// which is cleaned by Greedy, though its pages still go down a chain of five streams. A device
+/// begins in this state.
 ///
-/// After the code of the authors. What is otherwise here, and why:
+/// After the code of the authors. Differences, with reasons:
 ///
 /// - They count the intervals of one page of 100, and the short ones apart, to save memory. Where
-///   few pages have much of the writes it matters whether they are in the sample; here all pages
+///   few pages get many of the writes it matters whether they are in the sample; here all pages
 ///   are.
 /// - A unit of the model is a segment there. Here at most 512 units are the whole space, or the
 ///   search takes too long with small erase blocks.
@@ -98,20 +98,21 @@ pub struct Midas {
     /// The group of each closed erase block.
     groups: Vec<u8>,
     domain_of: Vec<u16>,
-    /// The share of space of each group that is cleaned in order.
+    /// The planned share of space of each group that is cleaned in order.
     limits: Vec<f64>,
     /// The first group that is cleaned by Greedy.
     last: usize,
-    /// Whether pages go down a chain from there on.
+    /// True if pages go down a chain from that group on.
     is_chain: bool,
     streams: usize,
-    /// What is expected of each group, and what was seen since it is looked at: sums and victims.
+    /// The expected share of valid pages of each group, and the observed ones: sums and numbers of
+    /// victims.
     expected: Vec<f64>,
     seen: Vec<(f64, f64)>,
-    /// When a configuration was taken that is to be checked.
+    /// Clock at which the current configuration was adopted, while it is still to be checked.
     taken_at: Option<u64>,
     relocated: u64,
-    /// The clock at the begin of the epoch; the clock and relocations when looked at last.
+    /// The clock at the start of the epoch; then the clock and the relocations at the last look.
     epoch: u64,
     looked: (u64, u64),
     write_amplification: f64,
@@ -121,7 +122,7 @@ pub struct Midas {
 }
 
 impl Midas {
-    /// The policy for this device.
+    /// Makes the policy for this device.
     ///
     /// # Errors
     /// None.
@@ -162,7 +163,8 @@ impl Midas {
         (self.last + length).min(self.streams) - 1
     }
 
-    /// Whether a group is cleaned in order. One group beside the hot one is cleaned with it.
+    /// Returns true if a group is cleaned in order. A single group beside the hot one is cleaned
+    /// with it.
     fn is_queue(&self, group: usize) -> bool {
         group < self.last && self.last > 1
     }
@@ -189,8 +191,8 @@ impl Midas {
         }
     }
 
-    /// From now on the groups before `last` are queues, and all others are one, or a chain. Erase
-    /// blocks of groups that are no more go to `last`.
+    /// Makes the groups before `last` queues, and all others one group, or a chain. Erase blocks of
+    /// groups that no longer exist go to `last`.
     fn regroup(&mut self, last: usize, is_chain: bool, device: &Device) {
         let mut joined = Vec::new();
         for block in (0..self.groups.len() as u32).map(EraseBlockId) {
@@ -210,7 +212,7 @@ impl Midas {
         self.to_close = dropped.map(|stream| StreamId(stream as u32)).collect();
     }
 
-    /// The oldest erase blocks of queues that are too long go to the last group.
+    /// Moves the oldest erase blocks of queues that are too long to the last group.
     fn shorten(&mut self, device: &Device) {
         for number in 0..self.domains.len() {
             for group in 0..self.domains[number].queues.len() {
@@ -232,7 +234,7 @@ impl Midas {
         self.seen.fill((0.0, 0.0));
     }
 
-    /// The clock has gone on by as much as there are logical pages since it was looked at.
+    /// Looks at the state, each time the host has written as many pages as there are logical ones.
     #[cold]
     fn look(&mut self, device: &Device) {
         let (then, relocated) = self.looked;
@@ -253,7 +255,7 @@ impl Midas {
         }
     }
 
-    /// Looks for a group whose victims are not what was expected.
+    /// Looks for a group whose victims are not as expected.
     fn check(&mut self, device: &Device) {
         self.taken_at = None;
         let is_irregular = |(&(sum, victims), &expected): (&(f64, f64), &f64)| {
@@ -265,11 +267,11 @@ impl Midas {
         }
     }
 
-    /// An epoch is over.
+    /// Ends an epoch: plans the groups anew.
     fn plan(&mut self, device: &Device) {
         let counts = self.intervals.finish();
         let Some(hot) = self.hot.take() else { return };
-        // Such a hot group is none.
+        // A hot group with so many valid pages is none.
         if hot.valid > if hot.size > 1.0 { 0.18 } else { 0.3 } {
             return;
         }
@@ -310,7 +312,7 @@ impl Placement for Midas {
     const WATCHES_DEATHS: bool = true;
     const CHOOSES_VICTIMS: bool = true;
     const CLOSES_EARLY: bool = true;
-    /// It takes nothing along, and hears so of victims without survivors.
+    /// It pulls nothing: this only makes the FTL report victims without survivors.
     const PULLS: bool = true;
 
     fn streams(&self) -> usize {
@@ -435,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Where the survivors of an erase block go.
+    /// The group that the survivors of an erase block go to.
     fn below(midas: &mut Midas, device: &Device, block: u32) -> u32 {
         let stream = StreamId(u32::from(device.blocks[block as usize].stream));
         let (offsets, lpns) = (&[0][..], &[7][..]);
@@ -473,7 +475,8 @@ mod tests {
         assert_eq!(midas.choose_victim(0, &device), Some(EraseBlockId(3)), "by Greedy");
     }
 
-    /// All that was there is of the last group; queues fill again, and are cleaned at their oldest.
+    /// All existing erase blocks belong to the last group; queues fill again, and are cleaned at
+    /// their oldest.
     #[test]
     fn a_queue_that_is_too_long_is_cleaned_at_its_oldest() {
         let (mut midas, mut device) = planned();
@@ -486,7 +489,7 @@ mod tests {
         assert_eq!(below(&mut midas, &device, victim.0), 2);
     }
 
-    /// A group that is not what was expected and those after it are one chain.
+    /// A group that is not as expected and those after it are one chain.
     #[test]
     fn an_irregular_group_is_joined_with_those_after_it() {
         for (seen, expected) in [(0.65, 2), (0.8, 1)] {

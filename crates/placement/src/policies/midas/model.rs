@@ -1,17 +1,17 @@
-//! What the groups of a configuration would relocate, from how long pages live between two writes,
-//! and which configuration relocates least.
+//! Model of the relocations of a configuration of groups, from the intervals between writes of a
+//! page, and search for the configuration that relocates least.
 
 /// Intervals between two writes of the same page over an epoch.
 #[derive(Debug)]
 pub struct Intervals {
-    /// When each page was written last in this epoch, in steps from 1 on; the highest bit says that
-    /// it was written once.
+    /// Last write of each page in this epoch, in steps from 1 on; the highest bit is set if it was
+    /// written once.
     last: Vec<u32>,
-    /// By interval, in units; the last holds all longer ones.
+    /// Number of intervals by length, in units; the last entry holds all longer ones.
     counts: Vec<u64>,
-    /// Writes a step: the steps of an epoch fit into 31 bits.
+    /// Writes per step: the steps of an epoch fit into 31 bits.
     step: u64,
-    /// Writes a unit.
+    /// Writes per unit.
     unit: u64,
 }
 
@@ -28,7 +28,7 @@ impl Intervals {
         }
     }
 
-    /// The host writes a page; `write` is the number of the write within the epoch.
+    /// Records that the host writes a page; `write` is the number of the write within the epoch.
     #[inline]
     pub fn write(&mut self, lpn: u32, write: u64) {
         let now = (write / self.step) as u32 + 1;
@@ -42,8 +42,8 @@ impl Intervals {
         self.counts[(interval as usize).min(longest)] += 1;
     }
 
-    /// The epoch is over: how many intervals there were of each length. Longer ones fit less often
-    /// into an epoch, which is corrected; of pages that were written once they are the longest.
+    /// Ends the epoch and gives the number of intervals of each length. Longer intervals fit less
+    /// often into an epoch, which is corrected; pages that were written once count as the longest.
     pub fn finish(&mut self) -> Vec<f64> {
         let once = self.last.iter().filter(|&&last| last & ONCE != 0).count();
         let units = self.counts.len();
@@ -63,54 +63,54 @@ impl Intervals {
     }
 }
 
-/// What was seen of the hot group, or what it is to be.
+/// Properties of the hot group, observed or planned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hot {
     /// Share of the host's writes that go there.
     pub traffic: f64,
-    /// Units of space.
+    /// Size in units of space.
     pub size: f64,
     /// Share of valid pages in its victims.
     pub valid: f64,
 }
 
-/// A configuration, with what is expected of it.
+/// A configuration and its expected results.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     pub hot: Hot,
-    /// Space of each group after the hot one, in units; the last has what is left.
+    /// Space of each group after the hot one, in units; the last has the rest.
     pub sizes: Vec<f64>,
-    /// Share of valid pages in the victims of each of them.
+    /// Share of valid pages in the victims of each of those groups.
     pub valid: Vec<f64>,
     pub write_amplification: f64,
 }
 
-/// The load, and the space that there is.
+/// The load and the available space.
 #[derive(Debug)]
 pub struct Model<'a> {
-    /// By interval, in units.
+    /// Number of intervals by length, in units.
     pub counts: &'a [f64],
     /// Units of space.
     pub space: f64,
     /// Units of valid pages.
     pub valid: f64,
-    /// Groups after the hot one, at most.
+    /// Most groups after the hot one.
     pub most_groups: usize,
-    /// The hot group as it is, if it is no good to be planned.
+    /// The observed hot group, if its size is not to be planned.
     pub fixed: Option<Hot>,
 }
 
-/// Units at most that a hot group is tried with.
+/// Greatest size of the hot group that is tried, in units.
 const MOST_HOT: usize = 30;
 
-/// What a larger hot group has to gain at first.
+/// Least gain in write amplification for which the first search enlarges the hot group.
 const HOT_GAIN: f64 = 0.05;
 
-/// Passes of the second phase.
+/// Number of passes of the second phase.
 const PASSES: usize = 4;
 
 impl Model<'_> {
-    /// The configuration that is expected to relocate least; none if none can be judged.
+    /// Gives the configuration with the least expected relocation; `None` if none can be judged.
     pub fn best(&self) -> Option<Configuration> {
         let mut best = self.first()?;
         let mut longer = best.clone();
@@ -141,7 +141,7 @@ impl Model<'_> {
         Some(best)
     }
 
-    /// One group beside the hot one.
+    /// Gives the best configuration with one group beside the hot one.
     fn first(&self) -> Option<Configuration> {
         if let Some(hot) = self.fixed {
             return self.judge(hot.size, &[self.space - hot.size]);
@@ -183,8 +183,8 @@ impl Model<'_> {
         }
     }
 
-    /// With the best size of a group, if it is better than `at_most`. The last group gives and
-    /// takes.
+    /// Gives the configuration with the best size of a group, if it is better than `at_most`. The
+    /// last group gives or takes the space.
     fn resized(
         &self,
         of: &Configuration,
@@ -208,7 +208,8 @@ impl Model<'_> {
         best
     }
 
-    /// What is expected of sizes; none if pages lie longer than an epoch shows.
+    /// Gives the expected results of these sizes; `None` if pages stay longer in a group than an
+    /// epoch shows.
     fn judge(&self, hot_size: f64, sizes: &[f64]) -> Option<Configuration> {
         let mut all: f64 = self.counts.iter().sum();
         let (hot, mut from, mut past, mut held) = self.hot_group(hot_size, all)?;
@@ -246,8 +247,8 @@ impl Model<'_> {
         Some(Configuration { hot, sizes, valid, write_amplification: 1.0 + moved })
     }
 
-    /// The hot group of a size: what it is, the first interval and the time after it, and the valid
-    /// pages of all groups that are younger.
+    /// The hot group of a size: its properties, the first interval and the time after it, and the
+    /// valid pages of the younger groups.
     fn hot_group(&self, size: f64, all: f64) -> Option<(Hot, usize, f64, f64)> {
         let (mut died, mut held) = (0.0, 0.0);
         if let Some(hot) = self.fixed {
@@ -272,9 +273,9 @@ impl Model<'_> {
         None
     }
 
-    /// Write amplification of the last group, at so much space for its valid pages: its pages are
-    /// of two frequencies, and lie in segments that are cleaned in order (Desnoyers, SYSTOR 2012).
-    /// The hotter ones have less than 0.7 of the mean interval.
+    /// Write amplification of the last group, given its space relative to its valid pages. Its
+    /// pages have two frequencies, and lie in segments that are cleaned in order (Desnoyers, SYSTOR
+    /// 2012). The hotter ones have less than 0.7 of the mean interval.
     fn last_group(&self, from: usize, space: f64) -> f64 {
         let sums = |until: f64| {
             let all = self.counts.iter().enumerate().skip(from);
@@ -320,7 +321,7 @@ mod tests {
         counts
     }
 
-    /// Valid are 5 units of the one and 150 of the other.
+    /// Valid pages: 5 units of the first kind and 150 of the second.
     fn model(counts: &[f64], fixed: Option<Hot>) -> Model<'_> {
         Model { counts, space: 200.0, valid: 155.0, most_groups: 9, fixed }
     }
@@ -340,7 +341,7 @@ mod tests {
         assert_eq!(intervals.finish().iter().sum::<f64>(), 0.0, "a new epoch");
     }
 
-    /// One frequency: cleaned in order, as a circular log of 0.25 spare.
+    /// One frequency: cleaned in order, as a circular log with 0.25 spare.
     #[test]
     fn a_last_group_of_one_frequency_is_a_circular_log() {
         let mut counts = vec![0.0; 801];
@@ -349,7 +350,7 @@ mod tests {
         assert!((found - models::write_amplification_lru(0.25)).abs() < 1e-3, "{found}");
     }
 
-    /// A queue that is longer than 10 units leaves the half of its pages that live longer.
+    /// A queue that is longer than 10 units keeps the half of its pages that live longer.
     #[test]
     fn a_queue_holds_what_outlives_it() {
         let counts = two_kinds();
@@ -361,7 +362,7 @@ mod tests {
         assert!(judged.valid[0] > 0.99, "too short: {judged:?}");
     }
 
-    /// What is found keeps both kinds apart, as one group does not.
+    /// The best configuration keeps both kinds apart, which a single group does not.
     #[test]
     fn the_search_finds_what_relocates_less() {
         let counts = two_kinds();

@@ -1,17 +1,18 @@
-//! How often the pages of each log are updated.
+//! Update frequency of the pages of each log.
 
 use crate::Device;
 
-/// Updates that the belief from before a window counts for: with fewer than this many in the window
-/// the old belief prevails.
+/// Number of updates that the estimate from before a window counts for: with fewer than this in the
+/// window, the old estimate prevails.
 const PRIOR_UPDATES: f64 = 32.0;
 
-/// The mean update frequency f_i of a page of each log, in updates a host write (MULTILOG table 3).
+/// The mean update frequency f_i of a page of each log, in updates per host write (MULTILOG table
+/// 3).
 ///
 /// The frequency of a page is kept rather than the log's share of updates, f_s = f_i x pages: pages
 /// move between logs all the time, and the share follows them at once while the frequency changes
-/// slowly. A new log is believed to be half as hot as the one above it, as the update sets decrease
-/// in powers of two (MULTILOG 5); what is counted then corrects that.
+/// slowly. A new log is assumed to be half as hot as the one above it, as the update sets decrease
+/// in powers of two (MULTILOG 5); counts then correct that.
 #[derive(Debug)]
 pub(super) struct Frequencies {
     of_page: Vec<f64>,
@@ -30,13 +31,13 @@ impl Frequencies {
         }
     }
 
-    /// A new log below `above`.
+    /// Begins a new log below `above`.
     pub fn start(&mut self, log: usize, above: usize) {
         self.of_page[log] = self.of_page[above] / 2.0;
         self.counted[log] = 0;
     }
 
-    /// The host writes a page, which was in this log if it held data.
+    /// Records that the host writes a page, which was in this log if it held data.
     #[inline]
     pub fn count(&mut self, log: Option<usize>, device: &Device) {
         if let Some(log) = log {
@@ -48,7 +49,7 @@ impl Frequencies {
         }
     }
 
-    /// The mean of a Gamma belief that had seen `PRIOR_UPDATES` before the window.
+    /// Ends a window: takes the mean of a Gamma prior that had seen `PRIOR_UPDATES` before it.
     #[cold]
     fn close_window(&mut self, device: &Device) {
         for (log, (frequency, counted)) in

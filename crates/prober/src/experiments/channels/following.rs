@@ -1,13 +1,14 @@
-//! Whether a read whose command is sent just when the data of another one is on its way waits for
-//! that: on a channel that they share it does, long before either comes to the link.
+//! Test for a shared channel: a read whose command is sent just when the data of another one is on
+//! its way waits for that data on a channel that they share, long before either comes to the link.
 //!
-//! When the data was on its way is known from when the other one ended. So what is compared is not
-//! how long reads take on average, but how that depends on how much later the other one ended: the
-//! one that follows waits for as long as the data still took ([`Curve`]). From when on, two reads
-//! in one unit tell, as they surely wait for each other; and in drives whose dies read on while
-//! they send (cache mode), also for how long. Only there can it be told that nothing is shared:
-//! elsewhere a transfer may be shorter than any that is looked for, which begin with those of a
-//! channel [`FASTEST`] times as fast as what the drive sends from its memory.
+//! The time at which the data was on its way follows from the end of the other read. So it is not
+//! the mean latency of reads that is compared, but its change with the time by which the other one
+//! ended later: the one that follows waits for as long as the data still took ([`Curve`]). The time
+//! from which on it waits is told by two reads in one unit, as they surely wait for each other; in
+//! drives whose dies read on while they send (cache mode), these also tell for how long. Only there
+//! can it be told that nothing is shared: elsewhere a transfer may be shorter than any that is
+//! looked for, which begin with those of a channel [`FASTEST`] times as fast as what the drive
+//! sends from its memory.
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
@@ -23,9 +24,9 @@ use crate::experiments::inside::{self, Burst, Lagged, Order as _};
 
 /// Reads in a row, each of which follows the one before.
 const READS: usize = 6;
-/// What a drive takes for a sector from its memory is at most so much more than the link takes.
+/// Most time that a drive takes for a sector from its memory, as a multiple of the link's time.
 const MEMORY: f64 = 1.5;
-/// Reads in one unit that say from when on they wait, at least.
+/// Fewest reads in one unit that tell from when on they wait.
 const FEWEST: f64 = 1000.0;
 /// Bins of curves.
 const BINS: usize = 600;
@@ -87,7 +88,8 @@ impl<'a> Following<'a> {
         })
     }
 
-    /// Whether units read one thing after the other, by how two reads in one wait for each other.
+    /// Returns true if units read one thing after the other, by how two reads in one wait for each
+    /// other.
     ///
     /// A die waits until all has been sent, or in cache mode until it has been read. Where
     /// transfers take longer than reads and several dies are hidden behind a channel, the second
@@ -106,8 +108,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// When the data of the one before may have begun to be sent, and for how long, in nanoseconds:
-    /// a shared channel is one of these.
+    /// Gives times at which the data of the one before may have begun to be sent, and for how long,
+    /// in nanoseconds: a shared channel is one of these.
     ///
     /// If dies read on while they send, but too little for that to show, two in one unit seem to
     /// wait only from later on, at most from when it was sent.
@@ -130,7 +132,7 @@ impl<'a> Following<'a> {
             .collect()
     }
 
-    /// What is said if data was sent from so early on for so long.
+    /// Judges the waits, if data was sent from this time on for so long.
     fn judge_transfer(&self, saw: &Saw, begin: f64, length: f64) -> Judged {
         let reach = (2.0 * length).max(self.pilot.spread);
         let shares: Option<Vec<Estimate>> =
@@ -257,8 +259,8 @@ fn about(end: f64, length: f64, spread: f64) -> Vec<(f64, f64)> {
     ends.into_iter().flat_map(|end| lengths.map(|length| (end - length, length))).collect()
 }
 
-/// What a sector more takes from the memory of the drive, in nanoseconds: reads of what was just
-/// read, if a cache answers them.
+/// Measures the time of one more sector from the drive's memory, in nanoseconds: by reads of data
+/// that was just read, if a cache answers them.
 fn memory(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,

@@ -1,10 +1,10 @@
-//! Whether units share a channel, where two reads of the same size at a time do not tell.
+//! Tests for channels that units share, where two reads of the same size at a time do not tell.
 //!
 //! If a channel is faster than the link to the host, two reads of one size on it wait for nothing
 //! that they would not wait for at the link anyway. Two kinds of reads do: those that overtake
 //! ([`overtaking`]), and those that follow when another one's data is on its way ([`following`]).
 //! Both are [questions](Question) that are asked until what they say is clear or the time is over.
-//! Here is what they share.
+//! This module has the parts that they share.
 
 mod following;
 mod overtaking;
@@ -32,20 +32,20 @@ const EACH: usize = 16;
 const FIRST_LOOK: usize = 8;
 const MOST_ROUNDS: usize = 20_000;
 
-/// What groups of reads say of channels.
+/// Evidence of groups of reads on shared channels.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing {
     /// The distances in chunks at which they wait for each other more than at others.
     pub levels: Levels,
-    /// By how much they would wait longer if they shared a channel, in nanoseconds: 0 if that is
+    /// Time by which they would wait longer if they shared a channel, in nanoseconds: 0 if that is
     /// not known.
     pub expected: f64,
-    /// By how much they did at any distance, at most, with 95 % confidence, in nanoseconds.
+    /// Most that they waited longer at any distance, with 95 % confidence, in nanoseconds.
     pub most_added: f64,
-    /// Sharing would have been seen.
+    /// True if sharing would have been seen.
     pub is_excluded: bool,
-    /// It was seen that units are what reads one thing after the other, and not channels with more
-    /// on them that reads do not tell apart.
+    /// True if it was seen that units are what reads one thing after the other, and not channels
+    /// with more on them that reads do not tell apart.
     pub are_dies: bool,
 }
 
@@ -55,11 +55,11 @@ pub(super) struct Units {
     pub order: ByAddress,
     pub count: usize,
     pub sector: u64,
-    /// How long the second of two reads in one unit waits, in nanoseconds.
+    /// Wait of the second of two reads in one unit, in nanoseconds.
     pub wait: f64,
 }
 
-/// Measures for about so long.
+/// Measures for about this time.
 ///
 /// # Errors
 /// Those of [`Bench::play`].
@@ -98,15 +98,15 @@ pub(super) fn measure(
     })
 }
 
-/// What has to be known of reads by themselves and of two in one unit.
+/// Latencies of single reads and of two in one unit, which the questions need.
 #[derive(Clone, Debug)]
 pub(super) struct Pilot {
     /// Latency of a sector that is read: least, mean, and standard deviation, in nanoseconds.
     pub least: f64,
     pub single: f64,
     pub spread: f64,
-    /// How much later the second of two reads sent together ends if they are in different units,
-    /// and in one, in nanoseconds.
+    /// Time by which the second of two reads sent together ends later, in nanoseconds: in different
+    /// units, and in one.
     pub gap: f64,
     pub spacing: Estimate,
     pub long: Option<Long>,
@@ -118,9 +118,9 @@ pub(super) struct Long {
     pub bytes: u64,
     /// Its latency if it is read, at least, in nanoseconds.
     pub least: f64,
-    /// How much longer it takes than a sector, in nanoseconds.
+    /// Time that it takes longer than a sector, in nanoseconds.
     pub more: Estimate,
-    /// What its data takes on channel and link together, in nanoseconds: at least, and at most.
+    /// Time of its data on channel and link together, in nanoseconds: at least, and at most.
     pub data: [f64; 2],
 }
 
@@ -228,7 +228,7 @@ impl Pilot {
         })
     }
 
-    /// Whether it is not known well how much longer the long read takes: to a tenth.
+    /// Returns true if the extra time of the long read is known to no better than a tenth.
     pub fn is_vague(&self, long: &Long) -> bool {
         long.more.half_width() > 0.1 * long.more.mean
     }
@@ -371,7 +371,7 @@ impl Distances {
     }
 }
 
-/// What the waits at each distance say, and whether they do so clearly.
+/// Judgement of the waits at each distance, and whether it is clear.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub sharing: Sharing,
@@ -379,7 +379,7 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// By how much this is more credible than anything else.
+    /// Gives the margin by which this is more credible than anything else.
     pub fn margin(&self) -> f64 {
         self.sharing.levels.margin
     }
@@ -398,16 +398,16 @@ impl Judged {
     }
 }
 
-/// What is asked by groups of `J` reads.
+/// A question that is asked by groups of `J` reads.
 pub(super) trait Question<const J: usize> {
     /// The number of conditions that groups are drawn for.
     fn conditions(&self) -> usize;
     /// A group of a condition.
     fn draw(&self, random: &mut Pcg64Mcg, condition: usize) -> [Lagged; J];
-    /// Takes a round: each group with its condition, and the latencies of its reads. How many
-    /// groups count.
+    /// Takes a round: each group with its condition, and the latencies of its reads. Returns the
+    /// number of groups that count.
     fn add_round(&mut self, groups: &[(usize, [Lagged; J])], latencies: &[[f64; J]]) -> usize;
-    /// What all of them say.
+    /// Judges all groups together.
     fn judge(&self) -> Judged;
 }
 

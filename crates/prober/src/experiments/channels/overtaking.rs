@@ -1,5 +1,5 @@
-//! Whether a short read overtakes a long one from another unit, which it cannot on a channel that
-//! they share.
+//! Test for a shared channel: a short read overtakes a long one from another unit, unless they
+//! share a channel.
 //!
 //! If each has a channel of its own, a short read whose data is ready just after that of a long one
 //! comes to the host before it, and otherwise after it. If a transfer of the long one takes `C` on
@@ -27,16 +27,16 @@ use crate::experiments::inside::Lagged;
 
 /// The least share of a long read's data that is its time on a channel.
 const LEAST: f64 = 1.0 / (1.0 + FASTEST);
-/// How far beyond those that waited for the link reads are counted, as a share of what more data
-/// takes.
+/// Range of ends that are counted beyond those of reads that waited for the link, as a share of the
+/// time of the additional data.
 const BEYOND: f64 = 0.3;
-/// So many standard errors would show what is shared.
+/// Least wait on a shared channel, in standard errors, for its absence to be clear.
 const ERRORS: f64 = 8.0;
-/// What all share is seen in how near reads end: at most such a share of what more data takes is
-/// the link's.
+/// Largest share of the link in the time of the additional data. With more, reads may end near each
+/// other because all units share a channel.
 const MOST_OF_LINK: f64 = 1.05 - LEAST;
-/// Standard deviations of the noise that lags go beyond what counts, so that all of that is as
-/// likely.
+/// Standard deviations of the noise by which lags go beyond the range that counts, so that all of
+/// that range is equally likely.
 const NOISE: f64 = 1.8;
 
 /// Asks whether reads overtake each other, with as many as show most.
@@ -61,8 +61,8 @@ pub(super) fn measure(
     }
 }
 
-/// When the long read is sent, in nanoseconds after the others: as likely at any time at which its
-/// data may meet that of the last of them.
+/// Times at which the long read is sent, in nanoseconds after the others: equally likely at any
+/// time at which its data may meet that of the last of them.
 #[derive(Clone, Copy, Debug)]
 struct Lags {
     from: f64,
@@ -96,7 +96,7 @@ struct Overtaking<'a, const J: usize> {
     long: Long,
     lags: Lags,
     distances: Distances,
-    /// How much later the long read ended than the last of these, in nanoseconds, for each
+    /// Times by which the long read ended later than the last of these, in nanoseconds, for each
     /// distance.
     later: Vec<Vec<f64>>,
 }
@@ -114,8 +114,8 @@ impl<'a, const J: usize> Overtaking<'a, J> {
     }
 }
 
-/// What one of both takes on the link, in nanoseconds, if it ends after the other: at least so much
-/// later. `None` if there are too few.
+/// Gives the time of one of the two reads on the link, in nanoseconds: the least by which it ends
+/// after the other. `None` if there are too few.
 fn on_link(later: &[Vec<f64>], side: f64) -> Option<f64> {
     const FEWEST: usize = 200;
     /// One in so many may be nearer for other reasons.
@@ -126,8 +126,8 @@ fn on_link(later: &[Vec<f64>], side: f64) -> Option<f64> {
     (ends.len() > FEWEST).then(|| *ends.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
 
-/// For how long a channel keeps the long read first, in nanoseconds, at each distance; and whether
-/// a channel that all share could not look like that.
+/// Gives the time for which a channel keeps the long read first, in nanoseconds, at each distance;
+/// and true if a channel that all share could not look like that.
 ///
 /// `later` says how much later the long read ended than the short one, and `more` how much longer
 /// it takes.
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// What a short and a long read take on the channel and on the link.
+    /// Times of a short and a long read on the channel and on the link.
     struct Times {
         channel: [f64; 2],
         link: [f64; 2],
@@ -234,7 +234,8 @@ mod tests {
             self.channel[1] - self.channel[0] + self.link[1] - self.link[0]
         }
 
-        /// How much later long reads end that are ready at random times about the short one.
+        /// Gives the times by which long reads end later that are ready at random times about the
+        /// short one.
         fn later(&self, is_shared: bool, seed: u64) -> Vec<f64> {
             let mut random = Pcg64Mcg::seed_from_u64(seed);
             let most = 2.0 * (self.channel[1] + self.link[1]);

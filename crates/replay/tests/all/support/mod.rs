@@ -86,6 +86,7 @@ impl Fixed {
             queue_depth,
             is_read_only: false,
             has_trim: true,
+            zeroing_bytes: None,
             is_virtual: true,
             holds_data: false,
         };
@@ -166,14 +167,14 @@ pub fn request(time_ns: Nanos, op: IoOp, offset: u64, length: u32) -> IoRequest 
     IoRequest { time_ns, op, offset, length, stream: 0, latency_ns: None, handle: 0, is_fua: false }
 }
 
-/// What the requests come to, as far as placing them needs it.
+/// Gives the totals of the requests, as far as placing them needs them.
 pub fn totals(all: &[IoRequest]) -> Totals {
     let end_bytes =
         all.iter().map(|request| request.offset + u64::from(request.length)).max().unwrap_or(0);
     Totals { end_bytes, unit_bytes: 512, by_op: [0, 1, 0, 0], ..Totals::default() }
 }
 
-/// How [`played`] plays.
+/// Settings of [`played`].
 #[derive(Clone, Copy)]
 pub struct Settings {
     pub pace: Pace,
@@ -194,6 +195,6 @@ pub fn played(
     play(
         device,
         vec![flow(Box::new(source), pace)],
-        &Playing { signals: &[], keeps_going, progress },
+        &Playing { keeps_going, ..Playing::whole(progress) },
     )
 }

@@ -1,4 +1,4 @@
-//! What the kinds of arrays have in common: drives of any scheme, and what they are asked.
+//! Common interface of the kinds of arrays, and of their drives of any scheme.
 
 use units::PageOp;
 
@@ -8,12 +8,13 @@ use crate::drive::device::Drive;
 use crate::drive::load::Target;
 use crate::drive::measure::{BusyTime, busy_times};
 use crate::drive::media::MediaCounters;
-use crate::drive::schemes::{Scheme, SchemeCounters};
+use crate::drive::schemes::replicated::ReplicationFigures;
+use crate::drive::schemes::{Scheme, SchemeCounters, WornOut, ZoneError};
 use crate::drive::time::Picos;
 
 /// A drive of an array, whatever its scheme.
 pub trait Member: Send {
-    /// As what requests are sent to.
+    /// Gives the drive as a target of requests.
     fn as_target(&mut self) -> &mut dyn Target;
     /// As [`Drive::next_time`].
     fn next_time(&self) -> Option<Picos>;
@@ -23,27 +24,31 @@ pub trait Member: Send {
     fn would_wait(&self, offset: u64, length: u32) -> Option<Picos>;
     /// As [`Drive::apply_untimed`].
     fn apply_untimed(&mut self, pages: &[PageOp]);
-    /// What its scheme counted.
+    /// Counters of its scheme.
     fn scheme_counters(&self) -> SchemeCounters;
-    /// What its media counted.
+    /// Counters of its media.
     fn media_counters(&self) -> MediaCounters;
-    /// What each die worked.
+    /// Busy time of each die.
     fn busy_times(&self) -> Vec<BusyTime>;
-    /// Erases of each erase block.
+    /// Number of erases of each erase block.
     fn erase_counts(&self) -> &[u32];
-    /// Hash over all its operations.
+    /// Hash of all its operations.
     fn event_hash(&self) -> u64;
-    /// Whether it takes no more writes.
-    fn is_worn_out(&self) -> bool;
-    /// Requests under way.
+    /// As [`Drive::worn_out`].
+    fn worn_out(&self) -> Option<WornOut>;
+    /// As [`Drive::take_refused`].
+    fn take_refused(&mut self) -> Vec<(u32, ZoneError)>;
+    /// Figures of its copies of pages; `None` if the scheme keeps none.
+    fn replication(&self) -> Option<ReplicationFigures>;
+    /// Number of requests under way.
     fn outstanding(&self) -> u32;
-    /// Whether its tables agree with each other.
+    /// Checks that its tables agree with each other.
     ///
     /// # Errors
     /// The first contradiction.
     fn audit(&self) -> Result<(), String>;
 
-    /// Erases of the mean erase block.
+    /// Mean number of erases of an erase block.
     fn erases_mean(&self) -> f64 {
         Wear::of(self.erase_counts()).erases_mean
     }
@@ -90,8 +95,16 @@ impl<S: Scheme> Member for Drive<S> {
         self.media().event_hash()
     }
 
-    fn is_worn_out(&self) -> bool {
-        self.worn_out().is_some()
+    fn worn_out(&self) -> Option<WornOut> {
+        self.worn_out()
+    }
+
+    fn take_refused(&mut self) -> Vec<(u32, ZoneError)> {
+        self.take_refused()
+    }
+
+    fn replication(&self) -> Option<ReplicationFigures> {
+        self.scheme().replication(self.media())
     }
 
     fn outstanding(&self) -> u32 {
@@ -103,12 +116,12 @@ impl<S: Scheme> Member for Drive<S> {
     }
 }
 
-/// What an array counted.
+/// Counters of an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// What was done with reads, where all drives hold all data.
+    /// Counters of reads, where all drives hold all data.
     pub reads: ArrayCounters,
-    /// What was done with stripes.
+    /// Counters of stripes.
     pub stripes: StripeCounters,
 }
 
@@ -116,20 +129,21 @@ pub struct Counts {
 pub trait Group: Target + Send {
     /// The drives.
     fn drives(&self) -> &[Box<dyn Member>];
-    /// The drives, to be stepped.
+    /// The drives, by mutable reference.
     fn drives_mut(&mut self) -> &mut [Box<dyn Member>];
-    /// What was counted so far.
+    /// Counters since the array was made.
     fn counts(&self) -> Counts;
-    /// Bytes of data and of parity that each drive was given; empty where there are no stripes.
+    /// Bytes of data and of parity written to each drive; empty where there are no stripes.
     fn written(&self) -> Vec<Written> {
         Vec::new()
     }
-    /// Requests of the host's under way.
+    /// Number of the host's requests under way.
     fn outstanding(&self) -> u32;
-    /// Whether reads brought what was written, and parity fits: as far as it was followed.
+    /// Checks that reads returned what was written, and that parity is right, if the data was
+    /// followed.
     ///
     /// # Errors
-    /// The first that did not.
+    /// The first violation.
     fn audit(&self) -> Result<(), String> {
         Ok(())
     }

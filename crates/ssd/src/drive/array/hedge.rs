@@ -1,11 +1,11 @@
-//! How long a read may take before it is sent a second time.
+//! Time limit after which a read is sent a second time.
 
 use crate::drive::time::Picos;
 
-/// A percentile of what reads took lately.
+/// A percentile of the latencies of recent reads.
 #[derive(Clone, Debug)]
 pub(super) struct Percentile {
-    /// 0 ... 1.
+    /// The share of reads below it, 0 ... 1.
     share: f64,
     last: Vec<Picos>,
     next: usize,
@@ -13,7 +13,7 @@ pub(super) struct Percentile {
     value: Picos,
 }
 
-/// Reads that it is of, and after how many it is worked out again.
+/// Number of recent reads that it covers; then the number of reads between two computations.
 const OF: usize = 1024;
 const EVERY: usize = 64;
 
@@ -22,7 +22,7 @@ impl Percentile {
         Self { share, last: Vec::with_capacity(OF), next: 0, since: 0, value: Picos::MAX }
     }
 
-    /// A read took so long.
+    /// Adds the latency of a read.
     pub fn add(&mut self, latency: Picos) {
         if self.last.len() < OF {
             self.last.push(latency);
@@ -39,7 +39,7 @@ impl Percentile {
         }
     }
 
-    /// The percentile; `None` until enough is known.
+    /// The percentile; `None` until there are enough reads.
     pub fn get(&self) -> Option<Picos> {
         (self.value != Picos::MAX).then_some(self.value)
     }

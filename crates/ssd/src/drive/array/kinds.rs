@@ -61,28 +61,28 @@ pub static ARRAYS: &[Info] = &[
     },
 ];
 
-/// What a write of a part of a stripe reads.
+/// Choice of the data that a write of a part of a stripe reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePolicy {
-    /// Whichever is less; of equal ones, old data and old parity.
+    /// The choice with the fewest reads; at equal numbers, old data and old parity.
     Fewest,
-    /// Old data and old parity, unless a drive that is missing forbids it.
+    /// Old data and old parity, unless a missing drive forbids it.
     ReadModify,
 }
 
 /// An array whose data lies in stripes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StripedConfig {
-    /// Bytes on one drive before the next one's turn.
+    /// Bytes on one drive before the data goes on on the next.
     pub unit_bytes: u32,
-    /// Percent of the parity on the first drives, or none on any; drives that are not named have
-    /// the rest alike.
+    /// Percent of the parity on the first drives, or `None` if there is no parity; the drives not
+    /// listed share the rest equally.
     pub shares: Option<Vec<f64>>,
-    /// What writes read.
+    /// Choice of the data that writes read.
     pub writes: WritePolicy,
 }
 
-/// Which drive of an array holds what.
+/// Kind of an array: the way in which its data is spread over the drives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrayKind {
     /// Every drive holds all data.
@@ -92,7 +92,7 @@ pub enum ArrayKind {
 }
 
 impl ArrayKind {
-    /// By its spec, such as `diff_raid(shares=70,10,10,10,unit=16Ki)`.
+    /// Parses a spec, such as `diff_raid(shares=70,10,10,10,unit=16Ki)`.
     ///
     /// # Errors
     /// [`ArrayError::Spec`] or [`ArrayError::Shares`].
@@ -114,10 +114,11 @@ impl ArrayKind {
         Ok(Self::Striped(StripedConfig { unit_bytes, shares, writes }))
     }
 
-    /// Of each drive the share of the parity, 0 ... 1; nothing where there is none.
+    /// Share of the parity on each drive, 0 ... 1; `None` where there is no parity.
     ///
     /// # Errors
-    /// [`ArrayError::Shares`] if they are of more drives, or do not make a whole.
+    /// [`ArrayError::Shares`] if there are more shares than drives, or they do not add up to a
+    /// whole.
     pub fn parity(&self, drives: u32) -> Result<Option<Vec<f64>>, ArrayError> {
         let Self::Striped(StripedConfig { shares: Some(given), .. }) = self else {
             return Ok(None);

@@ -1,10 +1,10 @@
 //! The lives of the drives of an array with parity: how far apart uneven parity keeps their ages.
 //!
-//! Random pages are written, each with its parity, on drives whose FTLs do all that they would do
-//! in no time. A drive whose mean erase block has reached the erase limit is replaced by a new one,
-//! which is written whole; then the oldest drive that is left takes the first place of the shares,
-//! and so on, and the new one the last (DIFF-RAID's replacement, which its abstract describes; the
-//! text of its sections was not at hand). Units whose place changes by that are written once.
+//! Random pages are written, each with its parity, on drives whose FTLs do all their work in no
+//! time. A drive whose mean erase block has reached the erase limit is replaced by a new one, which
+//! is written whole; then the oldest remaining drive takes the first place of the shares, and so
+//! on, and the new one the last (DIFF-RAID's replacement, which its abstract describes; the text of
+//! its sections was not available). Units whose place changes by that are written once.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -18,51 +18,51 @@ use crate::drive::profile::Profile;
 use crate::drive::run::RunError;
 use crate::drive::state::State;
 
-/// What is lived through.
+/// Settings of a simulation of drives' lives.
 #[derive(Clone, Debug)]
 pub struct LivesSettings {
-    /// The drives.
+    /// Profile of the drives.
     pub profile: Profile,
-    /// How they hold data: with parity.
+    /// The array, which must have parity.
     pub config: ArrayConfig,
     /// Erases of the mean erase block at which a drive is replaced: 10 ... 100,000.
     pub erase_limit: f64,
-    /// Drives that are replaced before it ends.
+    /// Number of replacements after which it ends.
     pub replacements: u32,
     /// Share of the host's pages that are written as whole rows of a stripe, 0 ... 1.
     pub full_stripes: f64,
-    /// Of the writes, and of each drive's policies.
+    /// Seed of the writes and of each drive's policies.
     pub seed: u64,
 }
 
-/// A drive was replaced.
+/// Replacement of a drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replacement {
-    /// Which one.
+    /// The drive that was replaced.
     pub drive: u32,
-    /// Pages that the host had written by then.
+    /// Pages that the host had written until then.
     pub host_pages: u64,
-    /// Age of each drive when it came to that, as a share of the erase limit, oldest first.
+    /// Age of each drive at that time, as a share of the erase limit, oldest first.
     pub ages: Vec<f64>,
-    /// Pages that the new drive was given, and those that the others were given as parity moved.
+    /// Pages written to the new drive.
     pub rebuilt_pages: u64,
-    /// Of the others.
+    /// Pages written to the other drives since parity moved.
     pub moved_pages: u64,
 }
 
-/// What came of it.
+/// Outcome of such a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lives {
-    /// In the order in which they came.
+    /// Replacements, in order of time.
     pub replacements: Vec<Replacement>,
-    /// Page programs for each page that a drive was given, by place of the shares, from half of the
-    /// replacements on.
+    /// Page programs for each page written to a drive, by place of the shares, over the second half
+    /// of the replacements.
     pub write_amplification: Vec<f64>,
-    /// Pages that drives were given for each page of the host's, likewise.
+    /// Pages written to drives for each page of the host, likewise.
     pub rates: Vec<f64>,
 }
 
-/// Pages that are written between two looks at the ages, as a share of a drive's.
+/// Pages that are written between two checks of the ages: one part in this many of a drive's.
 const LOOKS: u32 = 16;
 
 struct Array<'a> {
@@ -74,13 +74,13 @@ struct Array<'a> {
     made: u64,
     /// Pages to be written, by drive.
     pages: Vec<Vec<PageOp>>,
-    /// Pages that each drive was given since it was made, and those of the drive in each place.
+    /// Pages written to each drive since it was made; then those of the drive in each place.
     given: Vec<u64>,
     in_place: Tally,
     progress: &'a Progress,
 }
 
-/// What was done by drives in each place of the shares.
+/// Work of the drives in each place of the shares.
 #[derive(Default)]
 struct Tally {
     given: Vec<u64>,
@@ -107,11 +107,11 @@ impl Array<'_> {
         self.drives[drive].erases_mean() / self.settings.erase_limit
     }
 
-    /// Writes `count` pages of the host's, each with its parity, or whole rows with theirs.
+    /// Writes `count` pages of the host, each with its parity, or whole rows with theirs.
     fn write(&mut self, random: &mut Pcg64Mcg, count: u32) -> u64 {
         let columns = self.places.columns();
         let mut written = 0;
-        // Of whole rows as many fewer are drawn as they have more pages.
+        // Whole rows have more pages, so fewer of them are drawn in proportion.
         let share = self.settings.full_stripes;
         let rows = share / (share + (1.0 - share) * f64::from(columns));
         for _ in 0..count {
@@ -142,7 +142,8 @@ impl Array<'_> {
         }
     }
 
-    /// Replaces a drive, and gives it the last place. How many pages that took of it and of others.
+    /// Replaces a drive, and gives it the last place. Returns the number of pages written to it and
+    /// to the others.
     fn replace(&mut self, gone: u32) -> Result<[u64; 2], ArrayError> {
         let before = self.places.clone();
         self.drives[gone as usize] = self.new_drive(State::Filled)?;
@@ -171,7 +172,7 @@ impl Array<'_> {
         Ok([u64::from(self.stripes) * u64::from(self.rows), moved])
     }
 
-    /// What the drive in each place was given and programmed up to now, with those before it.
+    /// Pages written to the drive in each place, and pages that it programmed, since it was made.
     fn stand(&self) -> Vec<[u64; 2]> {
         let of = |&drive: &u8| {
             let drive = drive as usize;
@@ -181,7 +182,7 @@ impl Array<'_> {
     }
 }
 
-/// Lives through replacements, in no virtual time.
+/// Simulates replacements of drives, in no virtual time.
 ///
 /// # Errors
 /// [`ArrayError`].
@@ -224,7 +225,7 @@ fn live(array: &mut Array<'_>) -> Result<Lives, ArrayError> {
         let oldest =
             |best: usize, drive| if array.age(drive) > array.age(best) { drive } else { best };
         let gone = (1..array.drives.len()).fold(0, oldest);
-        let worn_out = array.drives.iter().position(|drive| drive.is_worn_out());
+        let worn_out = array.drives.iter().position(|drive| drive.worn_out().is_some());
         if array.age(gone) < 1.0 && worn_out.is_none() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Drives that each hold all data: a read that would take long on one goes to another.
+//! Drives that each hold all data: a read that would take long on one of them goes to another.
 
 use units::IoOp;
 
@@ -11,20 +11,20 @@ use crate::drive::profile::Profile;
 use crate::drive::time::{Picos, picos_of_micros};
 use crate::drive::timers::{TimerId, Timers};
 
-/// A request of the host's under way.
+/// A request of the host under way.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     submission: Submission,
     submitted_at: Picos,
-    /// Parts under way.
+    /// Number of parts under way.
     outstanding: u32,
-    /// Parts that have to be done before it is.
+    /// Number of parts that still have to end before the request does.
     left: u32,
     is_answered: bool,
     timer: Option<TimerId>,
 }
 
-/// A request as it was sent to one of the drives.
+/// A request as sent to one of the drives.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     request: u32,
@@ -32,22 +32,22 @@ struct Part {
     sent_at: Picos,
 }
 
-/// What a timer is for.
+/// Purpose of a timer.
 #[derive(Clone, Copy, Debug)]
 enum Due {
-    /// A read was failed.
+    /// A drive failed this read.
     Failed(u32),
-    /// A read may be hedged.
+    /// This read may be hedged.
     Hedge(u32),
 }
 
-/// The drives, and what is under way.
+/// The drives, and the requests under way.
 pub(super) struct Mirrored {
     drives: Vec<Box<dyn Member>>,
     reads: ArrayReads,
     percentile: Percentile,
     page_bytes: u64,
-    /// How long the host takes to learn that a read was failed: a command and the way back.
+    /// Time until the host learns that a read was failed: a command and the way back.
     fail: Picos,
     now: Picos,
     requests: Vec<Request>,
@@ -80,7 +80,7 @@ impl Mirrored {
         }
     }
 
-    /// The drive that a read goes to first: pages in turn.
+    /// The drive that a read goes to first: pages are dealt out in turn.
     fn home_of(&self, submission: &Submission) -> u32 {
         (submission.offset / self.page_bytes % self.drives.len() as u64) as u32
     }
@@ -129,7 +129,7 @@ impl Mirrored {
                 self.timers.cancel(timer);
             }
             let mut delays = done.delays;
-            // What it waited for before, at the other drive, the host does not know.
+            // The host cannot tell how the time at the other drive before was spent.
             delays[Delay::Queue] += part.sent_at - request.submitted_at;
             completed.push(Completion {
                 submission: request.submission,
@@ -169,13 +169,13 @@ impl Mirrored {
         self.send(home, number, completed);
     }
 
-    /// Of all drives the one that lets a read wait least, the home last where they are equal.
+    /// Sends a read to the drive with the shortest wait; at equal waits, the home drive comes last.
     fn read_elsewhere(&mut self, number: u32, completed: &mut Vec<Completion>) {
         let submission = self.requests[number as usize].submission;
         let (home, count) = (self.home_of(&submission), self.drives.len() as u32);
         let wait = |drive: u32| {
             let drive = &self.drives[drive as usize];
-            // Not at all, or for the rest of what it is at.
+            // No wait, or the rest of the operation under way.
             drive
                 .would_wait(submission.offset, submission.length)
                 .map_or(0, |rest| rest.saturating_add(1))
@@ -226,7 +226,7 @@ impl Target for Mirrored {
         if is_read {
             return self.read(number, completed);
         }
-        // A drive may be done at once: then the request has to wait for the rest all the same.
+        // A drive may complete a part at once: the request must wait for the others all the same.
         for drive in 0..self.drives.len() as u32 {
             self.send(drive, number, completed);
         }

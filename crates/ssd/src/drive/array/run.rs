@@ -1,4 +1,4 @@
-//! One run of an array, and what came of it.
+//! A run of an array, and its outcome.
 
 use player::Flow;
 use units::Progress;
@@ -20,34 +20,34 @@ use crate::drive::schemes::{Scheme, SchemeCounters};
 use crate::drive::state::{State, prepare};
 use crate::drive::time::{PICOS_PER_SECOND, Picos};
 
-/// What came of a run, over the part that was measured.
+/// Outcome of a run, over the part that was measured.
 #[derive(Debug)]
 pub struct ArrayOutcome {
     /// Requests completed.
     pub requests: u64,
     /// Latencies as the host sees them. Delays are those of the drive that answered, or was last of
-    /// a write; what passed before the request was sent to it is `queue`.
+    /// a write; the time before the request was sent to it is `queue`.
     pub latencies: Latencies,
     /// Virtual time, in picoseconds.
     pub elapsed: Picos,
-    /// What was done with reads, where all drives hold all data.
+    /// Counters of reads, where all drives hold all data.
     pub counters: ArrayCounters,
-    /// What was done with stripes.
+    /// Counters of stripes.
     pub stripes: StripeCounters,
-    /// What each drive was given; empty where there are no stripes.
+    /// Amount written to each drive; empty where there are no stripes.
     pub written: Vec<Written>,
     /// Mean erases of an erase block of each drive.
     pub erases: Vec<f64>,
-    /// What the scheme of each drive counted.
+    /// Counters of the scheme of each drive.
     pub schemes: Vec<SchemeCounters>,
-    /// Where the time of the dies of all drives went.
+    /// Shares of the time of the dies of all drives.
     pub die_share: DieShare,
-    /// Hash over the event hashes of the drives.
+    /// Hash of the event hashes of the drives.
     pub event_hash: u64,
 }
 
 impl ArrayOutcome {
-    /// Requests a second of virtual time; 0 if none has passed.
+    /// Requests per second of virtual time; 0 if none has passed.
     #[must_use]
     pub fn iops(&self) -> f64 {
         if self.elapsed == 0 {
@@ -57,7 +57,7 @@ impl ArrayOutcome {
     }
 }
 
-/// Makes a drive of an array, in its state.
+/// Makes a drive of an array and brings it into its state.
 pub(super) struct Maker<'a> {
     pub state: State,
     pub seed: u64,
@@ -74,8 +74,7 @@ impl DriveVisitor for Maker<'_> {
     }
 }
 
-/// The profile of one of several drives: its windows come when those of the drives before it have
-/// come.
+/// The profile of one of several drives: its windows follow those of the drives before it.
 fn profile_of(profile: &Profile, drive: u32, drives: u32) -> Profile {
     let mut profile = profile.clone();
     let start = profile.cleaning.window_start + f64::from(drive) / f64::from(drives);
@@ -83,7 +82,7 @@ fn profile_of(profile: &Profile, drive: u32, drives: u32) -> Profile {
     profile
 }
 
-/// The units of an array of such drives; none where all drives hold all data.
+/// The units of an array of such drives; `None` where all drives hold all data.
 pub(super) fn places_of(
     profile: &Profile,
     config: &ArrayConfig,
@@ -110,8 +109,9 @@ impl ArrayConfig {
     }
 }
 
-/// An array of drives of one profile, each in that state, which differ in seed and in when their
-/// windows are. If it is audited, and has parity, what each drive holds is followed.
+/// Makes an array of drives of one profile, each in the given state. They differ in seed and in the
+/// times of their windows. If the array is audited and has parity, the contents of each drive are
+/// followed.
 ///
 /// # Errors
 /// [`ArrayError`].
@@ -127,9 +127,7 @@ pub fn array_of(
     let places = places_of(profile, config)?;
     let drives = (0..config.drives).map(|drive| {
         let profile = profile_of(profile, drive, config.drives);
-        let seed = seed + u64::from(drive);
-        visit_drive(&profile, seed, None, Maker { state, seed, progress })
-            .map_err(RunError::from)?
+        drive_of(&profile, state, seed + u64::from(drive), progress)
     });
     let drives = drives.collect::<Result<Vec<_>, RunError>>()?;
     let (Some(places), ArrayKind::Striped(striped)) = (places, &config.kind) else {
@@ -139,7 +137,21 @@ pub fn array_of(
     Ok(Box::new(Striped::new(drives, places, capacity, striped.writes, config.missing, is_audited)))
 }
 
-/// Plays flows on an array of drives. Untimed requests and timelines are of single drives alone.
+/// Makes one drive in the given state, for callers that do not know its scheme.
+///
+/// # Errors
+/// [`RunError`].
+pub fn drive_of(
+    profile: &Profile,
+    state: State,
+    seed: u64,
+    progress: &Progress,
+) -> Result<Box<dyn Member>, RunError> {
+    visit_drive(profile, seed, None, Maker { state, seed, progress })?
+}
+
+/// Plays flows on an array of drives. Untimed requests and timelines are supported only for single
+/// drives.
 ///
 /// # Errors
 /// [`ArrayError`].
@@ -154,7 +166,7 @@ pub fn simulate_array(
     let mut made = made?;
     let array = &mut *made;
     let mut load = Load::new(flows, settings.most_requests, settings.most_time);
-    // Before the first requests: they count, too.
+    // Before the first requests: these count, too.
     let meter = Meter::new(array);
     load.start(array).map_err(RunError::Source)?;
     let meter = play(array, &mut load, meter, settings, progress)?;
@@ -170,14 +182,14 @@ pub fn simulate_array(
     Ok(meter.outcome)
 }
 
-/// What is measured from some time on.
+/// Measurement that begins at some time.
 struct Meter {
     outcome: ArrayOutcome,
     from: Picos,
     dies: Vec<BusyTime>,
 }
 
-/// What the dies of all drives have done up to now.
+/// Busy times of the dies of all drives up to now.
 fn all_dies(array: &mut dyn Group) -> Vec<BusyTime> {
     let now = array.now();
     array.drives_mut().iter_mut().for_each(|drive| drive.advance_to(now));
@@ -235,7 +247,7 @@ impl Meter {
     }
 }
 
-/// Events between two looks at the progress.
+/// Number of events between two reports of progress.
 const EVENTS_PER_LOOK: u32 = 1 << 14;
 
 fn play(
@@ -250,7 +262,7 @@ fn play(
     loop {
         for _ in 0..EVENTS_PER_LOOK {
             let next = load.next_time(array);
-            if next == Picos::MAX || array.drives().iter().any(|drive| drive.is_worn_out()) {
+            if next == Picos::MAX || array.drives().iter().any(|drive| drive.worn_out().is_some()) {
                 progress.advance(load.sent() - reported)?;
                 return Ok(meter.end(array));
             }
@@ -276,7 +288,7 @@ fn play(
 }
 
 impl ArrayReads {
-    /// By its name: `home`, `fail_fast`, or `hedged` with its share.
+    /// The choice with this name: `home`, `fail_fast`, or `hedged` with its share.
     #[must_use]
     pub fn named(name: &str, share: f64) -> Option<Self> {
         match name {

@@ -1,10 +1,11 @@
-//! Which data a drive holds and gives out, followed version by version: for tests, which compare it
+//! Data that a drive holds and returns, followed version by version: for tests, which compare it
 //! with a plain model.
 //!
 //! The simulator moves no data. Here each page that the host writes becomes a version, which names
-//! its request, the sectors that it covers, and the version below it that the other sectors are
-//! from. The media say which version each physical page holds ([`crate::drive::media::Witness`]);
-//! the write-back buffer, the read cache and the controller's memory are followed beside.
+//! its request, the sectors that it covers, and the version below it that supplies the other
+//! sectors. The media record which version each physical page holds
+//! ([`crate::drive::media::Witness`]); the write-back buffer, the read cache and the controller's
+//! memory are followed here.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +17,15 @@ use crate::drive::dram::Admission;
 use crate::drive::media::{Command, Content, INITIAL, NOTHING, TRANSLATION};
 use crate::drive::schemes::{ReadPath, Scheme};
 
-/// Sectors are told apart 128 to a page: 512 bytes in pages up to 64 KiB.
+/// Number of sectors of a page that are followed: 512 bytes each in pages up to 64 KiB.
 pub(super) const SECTORS: u32 = 128;
 
-/// Bytes of a sector, as far as they are told apart.
+/// Bytes of a sector, the unit in which contents are followed.
 pub(super) fn sector_bytes(page_bytes: u32) -> u32 {
     page_bytes.div_ceil(SECTORS).max(512.min(page_bytes))
 }
 
-/// A bit for each sector that `bytes` from byte `first` of a page touch.
+/// A bit mask of the sectors touched by `bytes` from byte `first` of a page on.
 pub(super) fn sectors_of(first: u32, bytes: u32, page_bytes: u32) -> u128 {
     let sector = sector_bytes(page_bytes);
     let ones = |count: u32| if count >= SECTORS { u128::MAX } else { (1 << count) - 1 };
@@ -47,32 +48,32 @@ pub struct Found {
     pub handle: u32,
     /// The page.
     pub lpn: Lpn,
-    /// What it held.
+    /// Its content.
     pub content: Content,
 }
 
-/// A write that is on its way to the scheme, without a buffer.
+/// A write without a buffer, on its way to the scheme.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     content: Content,
-    /// Trimmed while the rest of the page was read: the rest is nothing.
+    /// True if the page was trimmed while the rest of it was read: the rest is then nothing.
     was_trimmed: bool,
 }
 
-/// All versions, and where they are outside the flash.
+/// All versions, and their places outside the flash.
 #[derive(Clone, Debug)]
 pub struct Contents {
     page_bytes: u32,
-    /// By content; the first ones stand for what is no version.
+    /// Versions by content; the first entries stand for contents that are no version.
     versions: Vec<Version>,
     arrived: BTreeMap<(RequestSlot, u32), Arrived>,
-    /// In the write-back buffer.
+    /// Newest contents in the write-back buffer.
     waiting: BTreeMap<u32, Content>,
     in_flight: BTreeMap<u32, Arrived>,
-    /// The newest that was given to the scheme.
+    /// Newest contents given to the scheme.
     given: BTreeMap<u32, Content>,
     cached: BTreeMap<u32, Content>,
-    /// What the buffer held when a read began that needs other sectors of the page too.
+    /// Contents of the buffer when a read began that needs other sectors of the page, too.
     overlays: BTreeMap<(RequestSlot, u32), Content>,
     found: Vec<Found>,
 }
@@ -93,26 +94,26 @@ impl Contents {
         }
     }
 
-    /// What reads found since this was asked last.
+    /// Takes the results of reads since the last call.
     pub fn take_found(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.found)
     }
 
-    /// Bytes of a sector, as far as they are told apart.
+    /// Bytes of a sector, the unit in which contents are followed.
     #[must_use]
     pub fn sector_bytes(&self) -> u32 {
         sector_bytes(self.page_bytes)
     }
 
-    /// The logical page that a content is of; `None` if no version.
+    /// The logical page of a content; `None` if it is no version.
     #[must_use]
     pub fn page_of(&self, content: Content) -> Option<Lpn> {
         (content > TRANSLATION).then(|| Lpn(self.versions[content as usize].lpn))
     }
 
     /// The handle of the request that wrote a sector of a content, and the version's number: later
-    /// ones are higher. `None` for what was never written, was trimmed, or was there before anyone
-    /// watched.
+    /// ones are higher. `None` if the sector was never written, was trimmed, or was there before
+    /// contents were followed.
     #[must_use]
     pub fn writer(&self, mut content: Content, sector: u32) -> Option<(u32, Content)> {
         while content > TRANSLATION {
@@ -132,7 +133,7 @@ impl Contents {
         (self.versions.len() - 1) as Content
     }
 
-    /// The rest of a version's page, for those of its sectors that nobody wrote.
+    /// Sets the rest of a version's page, for its sectors that nobody wrote.
     fn fill(&mut self, mut content: Content, rest: Content) {
         while self.versions[content as usize].below > TRANSLATION {
             content = self.versions[content as usize].below;
@@ -140,7 +141,7 @@ impl Contents {
         self.versions[content as usize].below = rest;
     }
 
-    /// The newest version in the buffer. One that waits lies over one in flight.
+    /// The newest version in the buffer. One that waits takes precedence over one in flight.
     fn in_buffer(&mut self, lpn: Lpn) -> Option<Content> {
         let in_flight = self
             .in_flight
@@ -153,7 +154,7 @@ impl Contents {
         }
     }
 
-    /// One content, and another one for those of its sectors that nobody wrote.
+    /// A content laid over another one, which supplies the sectors that nobody wrote.
     fn laid_over(&mut self, newer: Content, older: Content) -> Content {
         if newer <= TRANSLATION {
             return older;
@@ -180,20 +181,20 @@ impl Contents {
 }
 
 impl<S: Scheme> Drive<S> {
-    /// From now on, what the drive holds and gives out is followed, and the first `most_commands`
-    /// to the media are kept. Only before the first request, and before it is filled.
+    /// Begins to follow the drive's contents, and keeps the first `most_commands` to the media.
+    /// Call it only before the first request, and before the drive is filled.
     pub fn follow(&mut self, most_commands: usize) {
         self.media.follow(most_commands);
         self.contents = Some(Box::new(Contents::new(self.page_bytes)));
     }
 
-    /// What is followed.
+    /// The contents, if they are followed.
     #[must_use]
     pub fn contents(&self) -> Option<&Contents> {
         self.contents.as_deref()
     }
 
-    /// What is followed, to take what reads found.
+    /// The contents, to take the results of reads.
     pub fn contents_mut(&mut self) -> Option<&mut Contents> {
         self.contents.as_deref_mut()
     }
@@ -207,7 +208,7 @@ impl<S: Scheme> Drive<S> {
         self.contents.as_deref_mut().expect("asked for only where contents are followed")
     }
 
-    /// What the scheme answers from memory, or does not have.
+    /// Content of a page that the scheme answers from memory, or that holds no data.
     fn held_by_scheme(&self, lpn: Lpn, path: ReadPath) -> Content {
         let contents = self.contents().expect("asked for only where contents are followed");
         match path {
@@ -229,8 +230,8 @@ impl<S: Scheme> Drive<S> {
         contents.arrived.insert((slot, lpn.0), Arrived { content, was_trimmed: false });
     }
 
-    /// A page of a write has gone into the buffer. If the cache held the page, the rest is known
-    /// from there.
+    /// Records that a page of a write has gone into the buffer. If the cache held the page, its
+    /// rest is known from there.
     #[cold]
     pub(super) fn follow_admission(
         &mut self,
@@ -250,7 +251,7 @@ impl<S: Scheme> Drive<S> {
         contents.waiting.insert(lpn.0, content);
     }
 
-    /// A page leaves the buffer.
+    /// Records that a page leaves the buffer.
     #[cold]
     pub(super) fn follow_flush(&mut self, lpn: Lpn) {
         let contents = self.followed();
@@ -263,8 +264,8 @@ impl<S: Scheme> Drive<S> {
         self.followed().in_flight.remove(&lpn.0);
     }
 
-    /// The rest of a page that was written in part is known: from the flash, from memory, or there
-    /// is none.
+    /// Records that the rest of a partly written page is known: from flash, from memory, or as
+    /// absent.
     #[cold]
     pub(super) fn follow_fill(&mut self, op: &Op, read: Option<&Command>, path: ReadPath) {
         let rest = match read {
@@ -280,7 +281,7 @@ impl<S: Scheme> Drive<S> {
         contents.fill(arrived.content, if arrived.was_trimmed { NOTHING } else { rest });
     }
 
-    /// A page is given to the scheme.
+    /// Records that a page is given to the scheme.
     #[cold]
     pub(super) fn follow_write(&mut self, op: &Op, tag: u32) {
         let contents = self.followed();
@@ -303,35 +304,35 @@ impl<S: Scheme> Drive<S> {
         self.followed().trim(lpn);
     }
 
-    /// A read has a page from flash; where the buffer held sectors of it, these are newer.
+    /// Records that a read has a page from flash; sectors that the buffer held are newer.
     #[cold]
     pub(super) fn follow_read(&mut self, op: &Op, read: &Command) {
         let content = self.content_on_flash(read);
         self.follow_found(op.request, op.lpn, content);
     }
 
-    /// A page was put into the read cache.
+    /// Records that a page was put into the read cache.
     #[cold]
     pub(super) fn follow_caching(&mut self, lpn: Lpn, read: &Command) {
         let content = self.content_on_flash(read);
         self.followed().cached.insert(lpn.0, content);
     }
 
-    /// Read-ahead found a page in memory, or nothing.
+    /// Records that read-ahead found a page in memory, or found it empty.
     #[cold]
     pub(super) fn follow_ahead(&mut self, lpn: Lpn, path: ReadPath) {
         let content = self.held_by_scheme(lpn, path);
         self.followed().cached.insert(lpn.0, content);
     }
 
-    /// A read has a page from the buffer.
+    /// Records that a read has a page from the buffer.
     #[cold]
     pub(super) fn follow_buffer_hit(&mut self, slot: RequestSlot, lpn: Lpn) {
         let content = self.followed().in_buffer(lpn).expect("the buffer holds the page");
         self.follow_found(slot, lpn, content);
     }
 
-    /// A read needs sectors that the buffer does not know.
+    /// Records that a read needs sectors that the buffer does not know.
     #[cold]
     pub(super) fn follow_overlay(&mut self, slot: RequestSlot, lpn: Lpn) {
         let contents = self.followed();
@@ -345,7 +346,7 @@ impl<S: Scheme> Drive<S> {
         self.follow_found(slot, lpn, content);
     }
 
-    /// A read that waited for read-ahead has its page.
+    /// Records that a read that waited for read-ahead has its page.
     #[cold]
     pub(super) fn follow_expected(&mut self, slot: RequestSlot, lpn: Lpn, read: Option<&Command>) {
         let content = match read {

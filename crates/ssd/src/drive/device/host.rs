@@ -10,14 +10,14 @@ use crate::drive::profile::{InterfaceKind, Profile};
 use crate::drive::schemes::Scheme;
 use crate::drive::time::{Picos, Rate, picos_of_micros};
 
-/// In place of a request: what was put off of TRIMs.
+/// In place of a request: the postponed work of TRIMs.
 const PUT_OFF: RequestSlot = RequestSlot::MAX;
 
-/// Things that arrive in the order in which they were sent.
+/// Items that arrive in the order in which they were sent.
 #[derive(Debug)]
 pub(super) struct Line<T> {
     items: VecDeque<(Picos, T)>,
-    /// When the first arrives: asked for at each event, changed at few.
+    /// Time of the first arrival. It is read at each event, but changes seldom.
     next: Picos,
 }
 
@@ -70,9 +70,9 @@ impl Link {
 /// One queue of the host.
 #[derive(Debug, Default)]
 struct Queue {
-    /// Requests that the drive has taken, and that are not done.
+    /// Number of requests that the drive has taken and not completed.
     taken: u32,
-    /// Requests that the drive may take now.
+    /// Requests that the controller may take now.
     ready: VecDeque<RequestSlot>,
     /// Requests beyond the queue's depth, with their priority: they wait in the host, the highest
     /// at the front.
@@ -99,28 +99,28 @@ pub(super) struct Host {
     depth: u32,
     next_queue: usize,
     ready: u32,
-    /// The command that the controller is at, and until when.
+    /// End of the controller's work on a command, and the command.
     at_hand: Option<(Picos, RequestSlot)>,
-    /// Commands are being taken: one that is done at once leaves the next to the loop that took it,
-    /// as any number may wait.
+    /// True while a loop takes commands: a command that completes at once leaves the next one to
+    /// that loop, as any number may wait.
     is_taking: bool,
     read_command: Picos,
     write_command: Picos,
     page: Picos,
-    /// Least time from one write to the next, and when the next may begin.
+    /// Least time from one write to the next; then the time at which the next may begin.
     write_gap: Picos,
     next_write: Picos,
-    /// How much later it may begin for a page that was relocated, and how many were when the last
-    /// write came.
+    /// Additional delay of the next write for each page that was relocated since the last one.
     relocation_gap: Picos,
-    /// How far it may lie ahead before a write waits for it.
+    /// Lead of `next_write` over the clock up to which writes do not wait.
     write_slack: Picos,
-    /// How long a page of the last write makes the next one wait at most, and until when that is.
+    /// Longest delay of the next write for each page of the last one; then the time until which
+    /// that holds.
     trickle_gap: Picos,
     next_trickle: Picos,
-    /// How far that may lie ahead before a write waits for it.
+    /// Lead of `next_trickle` over the clock up to which writes do not wait.
     trickle_slack: Picos,
-    /// The same for a read.
+    /// Delay of the next write for each read.
     read_gap: Picos,
     relocated: Option<u64>,
     turnaround: Picos,
@@ -133,31 +133,33 @@ pub(super) struct Host {
     to_host: Link,
     /// Writes that came sooner after the last one than the drive takes them.
     held_back: Line<RequestSlot>,
-    /// Data of writes, in parts: the request, and how many of its pages have arrived with this one.
+    /// Data of writes, in parts: the request, and the number of its pages that have arrived with
+    /// this part.
     incoming: Line<(RequestSlot, u32)>,
     outgoing: Line<Outgoing>,
-    /// Whether writes wait for reads; and what waits.
+    /// Gate at which writes wait for reads, with the requests that wait.
     pub gate: Gate,
 }
 
-/// Reads from flash share the mapping table, a write needs it for itself (PARALLELISM 5.2 names it
+/// Reads from flash share the mapping table; a write needs it exclusively (PARALLELISM 5.2 names it
 /// as a cause of interference). A write that waits keeps later reads out, so that neither starves.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     pub is_on: bool,
-    /// How long a write needs the table, and how much longer if it had to wait for a read.
+    /// Time for which a write needs the table; then the additional time if it had to wait for a
+    /// read.
     hold: Picos,
     drain: Picos,
-    /// The write at the front found reads under way.
+    /// True if the write at the front found reads under way.
     had_to_wait: bool,
-    /// The write that has it, and until when.
+    /// End of the time for which a write holds the table, and the write.
     holder: Option<(Picos, RequestSlot)>,
-    /// Read requests past the gate that are not done.
+    /// Number of read requests past the gate that have not ended.
     pub reading: u32,
     pub waiting: VecDeque<RequestSlot>,
 }
 
-/// The time of a command that waits for something else. It never comes.
+/// Time of a command that is held. It never comes.
 const HELD: Picos = Picos::MAX - 1;
 
 impl Host {
@@ -225,12 +227,12 @@ impl Host {
     #[inline]
     fn number_of(&self, queue: u32) -> usize {
         let (queue, count) = (queue as usize, self.queues.len());
-        // Mostly spares a division.
+        // Mostly saves a division.
         if queue < count { queue } else { queue % count }
     }
 
-    /// A request comes from the host. Whether the controller begins with it now: if it rests, the
-    /// request is the next command, and needs not go through the queue.
+    /// Takes a request from the host. Returns true if the controller begins with it now: if it is
+    /// idle, the request is the next command, and need not go through the queue.
     #[inline(always)]
     pub fn arrive(&mut self, slot: RequestSlot, queue: u32, priority: u8) -> bool {
         let number = self.number_of(queue);
@@ -250,12 +252,12 @@ impl Host {
         false
     }
 
-    /// The controller stays with a command until [`Host::retry`].
+    /// Keeps the controller at a command until [`Host::retry`].
     pub fn hold(&mut self, slot: RequestSlot) {
         self.at_hand = Some((HELD, slot));
     }
 
-    /// A command that is held is looked at again.
+    /// Lets the controller try a held command again.
     pub fn retry(&mut self, now: Picos) {
         if let Some((until, _)) = &mut self.at_hand
             && *until == HELD
@@ -264,7 +266,8 @@ impl Host {
         }
     }
 
-    /// A request of the queue is done. Whether the controller can begin with a command now.
+    /// Records that a request of the queue has ended. Returns true if the controller can begin with
+    /// a command now.
     #[inline]
     pub fn left(&mut self, queue: u32, _now: Picos) -> bool {
         let number = self.number_of(queue);
@@ -278,7 +281,7 @@ impl Host {
         false
     }
 
-    /// The next command, from the queues in turn.
+    /// Takes the next command, from the queues in turn.
     #[inline]
     fn next_command(&mut self) -> Option<RequestSlot> {
         if self.ready == 0 || self.at_hand.is_some() {
@@ -301,7 +304,7 @@ impl Host {
             IoOp::Read => self.read_command,
             IoOp::Write => self.write_command,
             IoOp::Trim => return self.write_command + self.trims.time(pages),
-            // It carries no data; what it costs beyond a command comes from what it causes.
+            // A flush carries no data; its other costs come from what it causes.
             IoOp::Flush => return self.write_command,
         };
         let turns = self.last_op != op && self.last_op != IoOp::Flush;
@@ -309,7 +312,7 @@ impl Host {
         command + self.page * Picos::from(pages) + if turns { self.turnaround } else { 0 }
     }
 
-    /// Sends bytes to the host. When they have arrived.
+    /// Sends bytes to the host. Gives the time at which they have arrived.
     #[inline]
     fn send_out(&mut self, now: Picos, is_first: bool, bytes: u32) -> Picos {
         let frames = if is_first { self.read_frames } else { 0 };
@@ -322,7 +325,7 @@ impl Host {
 }
 
 impl<S: Scheme> Drive<S> {
-    /// The controller takes commands for as long as it has time and there are some.
+    /// Lets the controller take commands, as long as it is free and there are some.
     #[inline]
     pub(super) fn take_commands(&mut self, completed: &mut Vec<Completion>) {
         if self.host.is_taking {
@@ -335,7 +338,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// The controller rests: it does what was put off, if there is something.
+    /// Lets the idle controller do postponed work, if there is some.
     #[inline]
     fn work_off_trims(&mut self) {
         if self.host.at_hand.is_none()
@@ -345,7 +348,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// The controller takes this command, and those that it has time for then.
+    /// Lets the controller take this command, and then further ones that take no time.
     #[inline]
     pub(super) fn take_command(&mut self, mut slot: RequestSlot, completed: &mut Vec<Completion>) {
         self.host.is_taking = true;
@@ -366,7 +369,7 @@ impl<S: Scheme> Drive<S> {
         self.host.is_taking = false;
     }
 
-    /// What happens next at the host's side.
+    /// Carries out the next event at the host's side.
     pub(super) fn step_host(&mut self, completed: &mut Vec<Completion>) {
         let now = self.media.now();
         if self.host.outgoing.next_time() == now {
@@ -389,7 +392,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// The controller knows the request: now its data moves.
+    /// Begins the transfer of data for a request, after the controller has processed the command.
     #[inline(always)]
     fn dispatch(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if S::is_zoned() && !self.enters_zone(slot, completed) {
@@ -410,7 +413,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// Begins with a write, as soon as the drive takes it after the last one.
+    /// Begins a write, after the delays that the drive keeps between writes.
     fn keep_distance(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let now = self.media.now();
         if self.host.relocation_gap > 0 {
@@ -432,7 +435,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// The next part of a write's data comes over the link. One at a time: as long as a part finds
+    /// Transfers the next part of a write's data over the link. One at a time: while a part finds
     /// no room in the drive, no more can come.
     #[inline(never)]
     pub(super) fn receive(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
@@ -449,7 +452,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// A part of the data of a write is in the drive.
+    /// Handles the arrival of a part of a write's data in the drive.
     fn data_arrived(&mut self, slot: RequestSlot, pages: u32, completed: &mut Vec<Completion>) {
         let request = &mut self.requests[slot as usize];
         let is_first = request.arrived == 0;
@@ -461,14 +464,14 @@ impl<S: Scheme> Drive<S> {
                 self.go_on_writing(slot, completed);
             }
         } else if pages == request.pages {
-            // Without a buffer the controller has to have all of it before it can answer for any.
+            // Without a buffer the controller needs all of the data before it can acknowledge any.
             self.pass_gate(slot, completed);
         } else {
             self.receive(slot, completed);
         }
     }
 
-    /// Lets a read or a write go on, or makes it wait.
+    /// Lets a read or a write continue, or makes it wait.
     #[inline(always)]
     fn pass_gate(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if !self.host.gate.is_on {
@@ -515,7 +518,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// All data of a read has come from flash.
+    /// Handles the arrival of all data of a read from flash.
     #[inline]
     pub(super) fn read_left_gate(&mut self, completed: &mut Vec<Completion>) {
         if self.host.gate.is_on {
@@ -524,7 +527,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// Sends a page's part to the host.
+    /// Sends a part of a page to the host.
     #[inline(always)]
     pub(super) fn send_to_host(
         &mut self,

@@ -1,9 +1,9 @@
 //! The drive as its host sees it: requests in, completions out, and the next time at which
 //! something happens.
 //!
-//! A [`Drive`] does no I/O and reads no clock: whoever runs it gives it requests, asks for the next
-//! time, and lets it step. So the same drive runs in virtual time as fast as the processor goes, or
-//! on a wall clock.
+//! A [`Drive`] does no I/O and reads no clock: the caller gives it requests, asks for the next
+//! time, and lets it step. So the same drive runs in virtual time as fast as the processor allows,
+//! or on a wall clock.
 
 mod contents;
 mod host;
@@ -30,35 +30,35 @@ use crate::drive::time::{Picos, picos_of_micros};
 /// A request to the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// What it does.
+    /// The operation.
     pub op: IoOp,
     /// First byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
-    /// Which queue of the host it comes through: taken modulo the profile's queues.
+    /// Queue of the host that it comes through: taken modulo the profile's queues.
     pub queue: u32,
-    /// Of requests that wait in the host for room in a queue, the one with the highest goes first.
+    /// Priority among requests that wait in the host for room in a queue: the highest goes first.
     pub priority: u8,
-    /// A write is done only when it is on flash (FUA).
+    /// True if a write is done only when it is on flash (FUA).
     pub is_fua: bool,
-    /// Placement handle of a write (FDP); 0 if none is given. Only a profile with `fdp.handles`
-    /// looks at it.
+    /// Placement handle of a write (FDP); 0 if none is given. Used only by profiles with
+    /// `fdp.handles`.
     pub placement: u8,
-    /// Given back with the completion.
+    /// Number that the completion carries, too.
     pub handle: u32,
 }
 
-/// A request that is done.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The request.
     pub submission: Submission,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted_at: Picos,
-    /// When the host knows of its end.
+    /// Time at which the host knows of its end.
     pub completed_at: Picos,
-    /// Where the time went.
+    /// Delays that make up its latency.
     pub delays: RequestDelays,
 }
 
@@ -69,39 +69,39 @@ struct Request {
     submitted_at: Picos,
     first: Lpn,
     pages: u32,
-    /// Pages that are not done.
+    /// Number of pages that have not ended.
     left: u32,
-    /// The next page to be accepted, of a write.
+    /// The next page of a write to be accepted.
     next: u32,
-    /// Of the page that was done last.
+    /// Delays of the page that ended last.
     delays: Delays,
-    /// Pages whose data has arrived, of a write.
+    /// Number of pages of a write whose data has arrived.
     arrived: u32,
-    /// Whether a write is past the gate, and whether it waits for room in the write-back buffer.
+    /// Stage of a write.
     stage: writes::Stage,
-    /// When it began to wait for room in the write-back buffer.
+    /// Time at which it began to wait for room in the write-back buffer.
     stalled_at: Picos,
-    /// How long it waited for that in all.
+    /// Total time for which it waited for that.
     stalled: Picos,
-    /// The frames that announce its data to the host are sent.
+    /// True if the frames that announce its data to the host are sent.
     has_frames: bool,
-    /// A zone append: its zone says where it goes.
+    /// True for a zone append: its place is chosen by the zone.
     is_append: bool,
 }
 
 type RequestSlot = u32;
 
-/// Writes come over the link in parts of so many bytes. Smaller ones would be more exact and
-/// slower; 32 KiB take 0.1 ms on SATA.
+/// Writes come over the link in parts of this many bytes. Smaller parts would be more exact and
+/// slower to simulate; 32 KiB take 0.1 ms on SATA.
 const PART_BYTES: u32 = 32 * 1024;
 
-/// Pages that are looked up together at most, before their requests come.
+/// Most pages that are looked up together, before their requests come.
 const PAGES_AT_ONCE: usize = 128;
-/// Pages whose entries in a map of 4 bytes a page come together, in a line of the cache.
+/// Pages whose entries in a map of 4 bytes per page share a cache line.
 const NEIGHBOURS: u32 = 16;
 
 counters! {
-    /// What a drive did besides flash operations.
+    /// Counters of a drive besides flash operations.
     pub struct DriveCounters {
         /// Pages of host reads answered from the write-back buffer or the controller's memory.
         pages_from_memory,
@@ -111,9 +111,9 @@ counters! {
         filled_pages,
         /// Bytes that the host read.
         read_bytes,
-        /// Bytes that the host wrote, those of refused requests included.
+        /// Bytes that the host wrote, including those of refused requests.
         written_bytes,
-        /// Bytes of writes that were refused: zones are written in order.
+        /// Bytes of writes that were refused because zones are written in order.
         refused_bytes,
     }
 }
@@ -128,7 +128,7 @@ pub struct Drive<S> {
     free_requests: Vec<RequestSlot>,
     ops: Ops,
     buffer: WriteBuffer,
-    /// Capacitors keep what is in the buffer.
+    /// True if capacitors protect the data in the buffer.
     is_protected: bool,
     /// Pages in the buffer of which only some sectors are known.
     partial: writes::PartialPages,
@@ -136,10 +136,10 @@ pub struct Drive<S> {
     stalled: std::collections::VecDeque<RequestSlot>,
     tickets: Vec<writes::Pending>,
     cache: ReadCache,
-    /// When pages were last written or trimmed, plus 1; empty without a cache.
+    /// Time at which pages were last written or trimmed, plus 1; empty without a cache.
     last_change: Vec<Picos>,
     ahead: ReadAhead,
-    /// Reads that wait for a page that is fetched ahead.
+    /// Reads that wait for a page under read-ahead.
     expecting: Vec<reads::Expecting>,
     done: Vec<Done>,
     page_bytes: u32,
@@ -151,7 +151,7 @@ pub struct Drive<S> {
     to_host: Line<Completion>,
     outstanding: u32,
     counters: DriveCounters,
-    /// Handles of requests that were refused, and why, that nobody has asked for.
+    /// Handles of refused requests that nobody has taken yet, with the reasons.
     refused: Vec<(u32, ZoneError)>,
     /// Only for tests.
     contents: Option<Box<Contents>>,
@@ -220,12 +220,12 @@ impl<S: Scheme> Drive<S> {
         &self.media
     }
 
-    /// The media, to be told what to write down.
+    /// The media, to set what they record.
     pub fn media_mut(&mut self) -> &mut Media {
         &mut self.media
     }
 
-    /// What was done besides flash operations.
+    /// Counters besides flash operations.
     #[must_use]
     pub fn counters(&self) -> &DriveCounters {
         &self.counters
@@ -243,37 +243,37 @@ impl<S: Scheme> Drive<S> {
         &self.cache
     }
 
-    /// Requests submitted and not completed.
+    /// Number of requests submitted and not completed.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         self.outstanding
     }
 
-    /// The time of the event at hand.
+    /// The time of the current event.
     #[must_use]
     pub fn now(&self) -> Picos {
         self.media.now()
     }
 
-    /// Set when the drive takes no more writes.
+    /// The reason for which the drive accepts no more writes, if it does not.
     #[must_use]
     pub fn worn_out(&self) -> Option<WornOut> {
         self.scheme.worn_out()
     }
 
-    /// Writes and forgets pages in no time: to age a drive. [`Drive::settle`] has to follow before
-    /// the first request.
+    /// Writes and trims pages in no time, to age a drive. Call [`Drive::settle`] before the first
+    /// request.
     pub fn apply_untimed(&mut self, pages: &[PageOp]) {
         self.scheme.apply_untimed(pages);
     }
 
-    /// The placement handle of pages that are written in no time from now on.
+    /// Sets the placement handle of pages that are written in no time from now on.
     pub fn set_handle_untimed(&mut self, handle: u8) {
         self.scheme.set_handle(handle);
     }
 
-    /// Adds what a request does in no time to `pages`: what it touches is written, and what lies
-    /// wholly within a trim is forgotten; reads and flushes change nothing.
+    /// Adds the operations of a request in no time to `pages`: the pages that a write touches are
+    /// written, those that lie wholly within a trim are trimmed; reads and flushes change nothing.
     pub fn pages_of_untimed(&self, request: &IoRequest, pages: &mut Vec<PageOp>) {
         let page = u64::from(self.page_bytes);
         let (start, end) = (request.offset, request.offset + u64::from(request.length));
@@ -290,13 +290,13 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// Ends the writing in no time.
+    /// Ends the writes in no time.
     pub fn settle(&mut self) {
         self.scheme.settle(&mut self.media);
         self.media.preset_wear(self.scheme.erase_counts());
     }
 
-    /// When something happens next, if anything does without a further request.
+    /// Time of the next event, if there is one without a further request.
     #[inline]
     #[must_use]
     pub fn next_time(&self) -> Option<Picos> {
@@ -314,8 +314,8 @@ impl<S: Scheme> Drive<S> {
         next
     }
 
-    /// Takes a request at a time that is not before the last event. Completions that need no time
-    /// are put into `completed` at once.
+    /// Takes a request at a time that is not before the last event. Requests that complete in no
+    /// time are added to `completed` at once.
     ///
     /// # Panics
     /// If the range lies outside the drive or is empty though the operation needs one, or an event
@@ -388,7 +388,7 @@ impl<S: Scheme> Drive<S> {
         (Lpn(first as u32), (last - first) as u32 + 1)
     }
 
-    /// Loads what the scheme has to look up for requests that come soon, all together.
+    /// Loads the scheme's map entries for requests that come soon, all together.
     #[inline(never)]
     pub fn fetch(&self, requests: &[IoRequest]) {
         let mut lpns = [0; PAGES_AT_ONCE];
@@ -420,10 +420,10 @@ impl<S: Scheme> Drive<S> {
         ((start - page_start) as u32, (end - start) as u32)
     }
 
-    /// Carries out what happens next, and puts the requests that are done with it into `completed`.
+    /// Carries out the next event, and adds the requests that it completes to `completed`.
     ///
     /// # Panics
-    /// If nothing is to happen.
+    /// If there is no event.
     #[inline]
     pub fn step(&mut self, completed: &mut Vec<Completion>) {
         let next = self.next_event();
@@ -431,7 +431,7 @@ impl<S: Scheme> Drive<S> {
         self.step_at(next, completed);
     }
 
-    /// As [`Drive::step`], for a caller who knows the time.
+    /// As [`Drive::step`], for a caller that knows the time.
     ///
     /// # Panics
     /// If it is not that of [`Drive::next_time`].
@@ -471,7 +471,7 @@ impl<S: Scheme> Drive<S> {
         self.done = done;
     }
 
-    /// A command of the drive's own is done.
+    /// Handles the end of a command of the drive itself.
     #[inline(always)]
     fn op_done(&mut self, done: &Done, completed: &mut Vec<Completion>) {
         let op = self.ops.take(done.command.tag.number());
@@ -484,7 +484,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// The delays of a page, with what it waited for before its command was given.
+    /// The delays of a page, including its wait before the command was given.
     #[inline]
     fn delays_of(op: &Op, done: &Done) -> Delays {
         let mut delays = Delays::default();
@@ -492,13 +492,13 @@ impl<S: Scheme> Drive<S> {
         delays
     }
 
-    /// The same, in place: a copy that is changed in part and then read as a whole lets the
-    /// processor wait.
+    /// The same, in place: a copy that is changed in part and then read as a whole stalls the
+    /// processor.
     #[inline(always)]
     fn tell_delays(delays: &mut Delays, op: &Op, done: &Done) {
         *delays = done.delays;
         // A scheme holds a write back only until cleaning has made room, and a read until it knows
-        // where the page lies.
+        // the page's place.
         let class = match op.kind {
             OpKind::Write | OpKind::Flush => Class::Cleaning,
             OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => Class::DieBusy,
@@ -506,13 +506,13 @@ impl<S: Scheme> Drive<S> {
         delays.die[class as usize] += done.issued_at - op.since;
     }
 
-    /// A request is done in the drive.
+    /// Completes a request in the drive.
     #[inline]
     fn complete(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         self.complete_with(slot, completed, |delays| delays);
     }
 
-    /// As [`Drive::complete`], for a caller who knows more of what the request waited for.
+    /// As [`Drive::complete`], for a caller that adjusts the delays.
     #[inline]
     fn complete_with(
         &mut self,

@@ -5,7 +5,7 @@ use units::Lpn;
 use super::RequestSlot;
 use crate::drive::time::Picos;
 
-/// For what a page is read or written.
+/// Purpose of reading or writing a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpKind {
     /// The host reads it.
@@ -29,7 +29,7 @@ pub(super) struct Op {
     pub lpn: Lpn,
     /// The request, where there is one.
     pub request: RequestSlot,
-    /// When the scheme was asked.
+    /// Time at which the scheme was called.
     pub since: Picos,
 }
 

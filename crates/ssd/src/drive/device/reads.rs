@@ -1,4 +1,4 @@
-//! Reads: from the write-back buffer, the read cache, what is fetched ahead, or flash.
+//! Reads: from the write-back buffer, the read cache, read-ahead, or flash.
 
 use units::Lpn;
 
@@ -25,10 +25,10 @@ impl<S: Scheme> Drive<S> {
         let request = &mut self.requests[slot as usize];
         let (first, pages) = (request.first, request.pages);
         let (offset, length) = (request.submission.offset, request.submission.length);
-        // Pages that are still to come from flash. Counted beside `left`, which goes on to the
-        // host.
+        // Number of pages that are still to come from flash. Counted beside `left`, which goes on
+        // until they are at the host.
         request.next = pages;
-        // Pages that the flash senses together are asked for together.
+        // Pages that the flash can sense together are requested together.
         self.media.hold();
         for number in 0..pages {
             let lpn = Lpn(first.0 + number);
@@ -59,7 +59,7 @@ impl<S: Scheme> Drive<S> {
                 self.page_at_hand(slot, bytes, completed);
                 return;
             }
-            // The rest of the page has to come from where it was before: what the buffer knows is
+            // The rest of the page has to come from its old place, and the buffer's sectors are
             // laid over it.
             if self.is_followed() {
                 self.follow_overlay(slot, lpn);
@@ -91,9 +91,9 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// How long a read that came now would wait for what the drive does for itself on one of its
-    /// dies, as far as is known; `None` if it would not. The longest of its pages: what a drive
-    /// adds to a read that it fails on request rather than let it wait (IODA 3.2).
+    /// Time for which a read that came now would wait for the drive's own work on one of its dies,
+    /// as far as known; `None` if it would not. The longest wait of its pages. A drive returns this
+    /// with a read that it fails on request instead of letting it wait (IODA 3.2).
     #[must_use]
     pub fn would_wait(&self, offset: u64, length: u32) -> Option<Picos> {
         let (first, pages) = self.pages_of(offset, length);
@@ -104,7 +104,7 @@ impl<S: Scheme> Drive<S> {
             .max()
     }
 
-    /// A page of a read is in the drive's memory.
+    /// Handles a page of a read that is in the drive's memory.
     #[inline(always)]
     fn page_at_hand(&mut self, slot: RequestSlot, bytes: u32, completed: &mut Vec<Completion>) {
         let request = &mut self.requests[slot as usize];
@@ -116,7 +116,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// A page has come from flash for the host.
+    /// Handles a page for the host that has come from flash.
     #[inline(always)]
     pub(super) fn page_read(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         Self::tell_delays(&mut self.requests[op.request as usize].delays, &op, done);
@@ -133,12 +133,13 @@ impl<S: Scheme> Drive<S> {
         self.page_at_hand(op.request, done.command.bytes, completed);
     }
 
-    /// Whether the page that a read brings is still the newest version, so that it may be kept.
+    /// Returns true if the page that a read returned is still the newest version, so that it may be
+    /// cached.
     fn is_newest(&self, op: &Op) -> bool {
         self.last_change[op.lpn.index() % LAST_CHANGES] <= op.since && !self.buffer.contains(op.lpn)
     }
 
-    /// Fetches what a sequential stream will read next.
+    /// Fetches the pages that a sequential stream will read next.
     #[inline(never)]
     fn fetch_ahead(&mut self, offset: u64, length: u32, completed: &mut Vec<Completion>) {
         let Some(pages) = self.ahead.observe(offset, length) else { return };
@@ -160,7 +161,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// A page that was fetched ahead has come.
+    /// Handles a page of read-ahead that has come.
     #[inline(never)]
     pub(super) fn page_fetched(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         if self.is_followed() && self.cache.is_expected(op.lpn) {
@@ -178,7 +179,7 @@ impl<S: Scheme> Drive<S> {
                 index += 1;
                 continue;
             }
-            // In order: who came first is served first.
+            // In order: the first to come is served first.
             self.expecting.remove(index);
             if self.is_followed() {
                 self.follow_expected(slot, lpn, done.map(|done| &done.command));

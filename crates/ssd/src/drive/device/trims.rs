@@ -1,25 +1,25 @@
-//! What TRIMs cost the controller.
+//! Cost of TRIMs for the controller.
 //!
-//! A drive forgets what a TRIM names at once, as far as reads and cleaning can tell. That takes its
-//! controller a time, for the command and for each page of the map; some drives take it before they
-//! answer, others later, while requests that come then wait (PC Perspective, "TRIM Speed", in its
-//! review of the Optane SSD 800P, 2018: stalls of other requests for each GB that was deleted,
+//! A drive forgets the pages of a TRIM at once, as far as reads and cleaning can tell. That takes
+//! its controller time, for the command and for each page of the map; some drives spend it before
+//! they answer, others later, while requests that come then wait (PC Perspective, "TRIM Speed", in
+//! its review of the Optane SSD 800P, 2018: stalls of other requests for each GB that was deleted,
 //! drive by drive).
 
 use crate::drive::profile::{FtlConfig, TrimRule};
 use crate::drive::time::{Picos, picos_of_micros};
 
-/// Pages that the controller does at a time of what it put off: a request that comes meanwhile waits
+/// Pages of postponed work that the controller does at a time: a request that comes meanwhile waits
 /// for their end.
 const PAGES_AT_A_TIME: u64 = 64;
 
-/// The times of TRIMs, and what is put off.
+/// The times of TRIMs, and the postponed work.
 #[derive(Debug)]
 pub(super) struct Trims {
     rule: TrimRule,
     command: Picos,
     page: Picos,
-    /// Pages whose time was put off.
+    /// Number of pages whose time was postponed.
     put_off: u64,
 }
 
@@ -33,7 +33,8 @@ impl Trims {
         }
     }
 
-    /// Time that the controller takes for a TRIM of so many pages, beside that of a command.
+    /// Time that the controller takes for a TRIM of so many pages, in addition to that of a
+    /// command.
     pub fn time(&mut self, pages: u32) -> Picos {
         match self.rule {
             TrimRule::Free => 0,
@@ -45,7 +46,7 @@ impl Trims {
         }
     }
 
-    /// The controller has nothing to do: how long it works on what was put off, if there is any.
+    /// Takes postponed work for the idle controller, if there is any, and gives its time.
     #[inline]
     pub fn work_off(&mut self) -> Option<Picos> {
         if self.put_off == 0 {

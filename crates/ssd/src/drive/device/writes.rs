@@ -12,22 +12,22 @@ use crate::drive::media::{Delays, Done};
 use crate::drive::schemes::{ReadPath, Scheme};
 use crate::drive::time::Picos;
 
-/// How far a write with a buffer has come.
+/// Stage of a write with a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Its first data is under way, or waits at the gate.
     Arriving,
     /// Its pages go into the buffer as they come.
     Storing,
-    /// It waits for room.
+    /// It waits for room in the buffer.
     Stalled,
 }
 
-/// What a request waits for besides its data.
+/// Wait of a request for durability of its data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     slot: RequestSlot,
-    /// When it began to.
+    /// Time at which the wait began.
     since: Picos,
     ticket: Ticket,
 }
@@ -42,9 +42,9 @@ enum Ticket {
 /// of whole pages.
 #[derive(Debug, Default)]
 pub(super) struct PartialPages {
-    /// Sectors known of pages that wait in the buffer.
+    /// Known sectors of pages that wait in the buffer.
     known: BTreeMap<u32, u128>,
-    /// Sectors known of pages on their way from the buffer, while the rest is read; without a
+    /// Known sectors of pages on their way from the buffer, while the rest is read; without a
     /// buffer, of pages whose rest is read.
     filling: BTreeMap<u32, u128>,
     /// Without a buffer: pages of writes that wait until such a page is whole. If each read the
@@ -64,7 +64,7 @@ impl PartialPages {
         }
     }
 
-    /// Whether the buffer, which holds a version of the page, knows all of this part.
+    /// Returns true if the buffer, which holds a version of the page, knows all of this part.
     #[inline]
     pub fn covers(&self, lpn: Lpn, part: (u32, u32), page_bytes: u32, waits: bool) -> bool {
         if self.known.is_empty() && self.filling.is_empty() {
@@ -75,12 +75,12 @@ impl PartialPages {
     }
 }
 
-/// Places in the table of last changes: by logical page, modulo this. Two pages of one place make a
-/// read not be cached now and then.
+/// Number of entries in the table of last changes: by logical page, modulo this. If two pages share
+/// an entry, a read is now and then not cached.
 pub(super) const LAST_CHANGES: usize = 4096;
 
 impl<S: Scheme> Drive<S> {
-    /// The first data of a write is in the drive, and it may go on.
+    /// Continues a write whose first data is in the drive.
     pub(super) fn write(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.buffer.capacity() == 0 {
             self.write_through(slot);
@@ -90,7 +90,7 @@ impl<S: Scheme> Drive<S> {
         self.go_on_writing(slot, completed);
     }
 
-    /// Puts what has arrived of a write into the buffer, or makes it wait behind those that wait
+    /// Puts the arrived pages of a write into the buffer, or makes it wait behind those that wait
     /// for room.
     pub(super) fn go_on_writing(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.requests[slot as usize].stage != Stage::Storing {
@@ -107,7 +107,7 @@ impl<S: Scheme> Drive<S> {
         self.pump(&Delays::default(), completed);
     }
 
-    /// Puts the pages of a write that have arrived into the buffer. Whether all of them found room.
+    /// Puts the arrived pages of a write into the buffer. Returns true if all of them found room.
     fn accept(&mut self, slot: RequestSlot) -> bool {
         let request = self.requests[slot as usize];
         for number in request.next..request.arrived {
@@ -120,7 +120,7 @@ impl<S: Scheme> Drive<S> {
                 self.requests[slot as usize].next = number;
                 return false;
             }
-            // What the cache knows need not be read again.
+            // Sectors that the cache holds need not be read again.
             let was_cached = self.cache.contains(lpn);
             if self.is_followed() {
                 self.follow_admission(lpn, &request.submission, part, admission, was_cached);
@@ -140,8 +140,8 @@ impl<S: Scheme> Drive<S> {
         true
     }
 
-    /// What has arrived of a write is in the buffer: if that is all, it is accepted, otherwise more
-    /// can come.
+    /// Continues a write whose arrived pages are in the buffer: if those are all, it is accepted,
+    /// otherwise more can come.
     fn stored(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = &self.requests[slot as usize];
         if request.next == request.pages {
@@ -151,7 +151,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// A write is in the buffer: it is done, unless it has to be durable.
+    /// Completes a write that is in the buffer, unless it has to be durable.
     fn accepted(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if S::is_zoned() {
             self.host.retry(self.media.now());
@@ -169,8 +169,8 @@ impl<S: Scheme> Drive<S> {
         self.redeem(&Delays::default(), completed);
     }
 
-    /// Sends what the buffer's rule says is due, and ends what is durable now. `last` is what the
-    /// page waited for that was programmed just now, if one was.
+    /// Sends the pages that are due by the buffer's rule, and ends requests that are durable now.
+    /// `last` has the delays of the page that was programmed just now, if there was one.
     fn pump(&mut self, last: &Delays, completed: &mut Vec<Completion>) {
         while let Some(lpn) = self.buffer.next_flush() {
             if self.is_followed() {
@@ -192,8 +192,8 @@ impl<S: Scheme> Drive<S> {
         self.redeem(last, completed);
     }
 
-    /// Reads the rest of a page that was written in part. Whether that takes a command: otherwise
-    /// it is in memory, or there is none.
+    /// Reads the rest of a page that was written in part. Returns true if that takes a command:
+    /// otherwise the rest is in memory, or absent.
     fn fill(&mut self, op: Op) -> bool {
         let tag = self.tag(op);
         let path = self.scheme.read(op.lpn, self.page_bytes, tag, &mut self.media);
@@ -208,13 +208,13 @@ impl<S: Scheme> Drive<S> {
         false
     }
 
-    /// The host has written or trimmed a page: what the cache holds is out of date, and so is what
-    /// reads under way may bring.
+    /// Records that the host has written or trimmed a page: the cache's version is out of date, and
+    /// so may be the data of reads under way.
     #[inline]
     fn overwritten(&mut self, lpn: Lpn) {
         if self.cache.capacity() > 0 {
             self.cache.remove(lpn);
-            // One more, so that 0 is never.
+            // Plus one, so that 0 is never.
             self.last_change[lpn.index() % LAST_CHANGES] = self.media.now() + 1;
         }
     }
@@ -224,7 +224,7 @@ impl<S: Scheme> Drive<S> {
         if self.is_followed() {
             self.follow_write(&op, tag.number());
         }
-        // Since it was accepted, reads may have brought the version before.
+        // Since the write was accepted, reads may have fetched the old version.
         self.overwritten(op.lpn);
         if S::has_handles() {
             let handle = match op.kind {
@@ -236,7 +236,7 @@ impl<S: Scheme> Drive<S> {
         self.scheme.write(op.lpn, tag, &mut self.media);
     }
 
-    /// A page of the buffer is on flash.
+    /// Handles the end of the program of a buffered page.
     #[inline(never)]
     pub(super) fn page_flushed(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         if self.is_followed() {
@@ -259,7 +259,7 @@ impl<S: Scheme> Drive<S> {
         self.pump(&delays, completed);
     }
 
-    /// Ends the requests whose pages are durable by now. `last` is what the page waited for that
+    /// Ends the requests whose pages are durable by now. `last` has the delays of the page that
     /// made them so.
     fn redeem(&mut self, last: &Delays, completed: &mut Vec<Completion>) {
         let mut index = 0;
@@ -285,7 +285,8 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// Without a buffer: each page goes to flash, and the write is done when all are programmed.
+    /// Writes without a buffer: each page goes to flash, and the write is done when all are
+    /// programmed.
     fn write_through(&mut self, slot: RequestSlot) {
         let request = self.requests[slot as usize];
         for number in 0..request.pages {
@@ -314,7 +315,7 @@ impl<S: Scheme> Drive<S> {
         self.write_page(Op { kind: OpKind::Write, lpn, request: slot, since });
     }
 
-    /// The rest of a page that the host wrote in part was read.
+    /// Handles the end of the read of the rest of a page that the host wrote in part.
     #[inline(never)]
     pub(super) fn page_filled(&mut self, op: Op, done: &Done) {
         let lpn = op.lpn;
@@ -339,7 +340,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// A page that the host waits for is on flash.
+    /// Handles the end of the program of a page that the host waits for.
     pub(super) fn page_written(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         let request = &mut self.requests[op.request as usize];
         request.left -= 1;
@@ -349,7 +350,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// TRIM: forgets the pages that lie wholly within the range.
+    /// Carries out a TRIM: forgets the pages that lie wholly within the range.
     #[inline(never)]
     pub(super) fn trim(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = self.requests[slot as usize];
@@ -372,8 +373,8 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// FLUSH: done when everything that was acknowledged before is durable. Without a buffer, or
-    /// with one that capacitors keep, that is so at once.
+    /// Carries out a FLUSH: it ends when everything acknowledged before is durable. Without a
+    /// buffer, or with one that capacitors protect, that is so at once.
     #[inline(never)]
     pub(super) fn flush(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.buffer.capacity() == 0 || self.is_protected {
@@ -386,8 +387,8 @@ impl<S: Scheme> Drive<S> {
     }
 }
 
-/// What a request waited for that ended with a page of the buffer: that page's delays, as far back
-/// as the request had waited. The rest of that page's time lies before the request.
+/// Delays of a request that ended with a page of the buffer: that page's delays, scaled down to the
+/// time for which the request had waited. The rest of that page's time lies before the request.
 fn scaled(delays: &Delays, waited: Picos) -> Delays {
     let total = delays.total();
     if total <= waited {

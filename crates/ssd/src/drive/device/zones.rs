@@ -1,4 +1,4 @@
-//! Requests to a drive with zones: taken in the order in which the controller takes commands, or
+//! Requests to a drive with zones: executed in the order in which the controller takes commands, or
 //! refused.
 
 use units::IoOp;
@@ -8,8 +8,8 @@ use crate::drive::schemes::{Scheme, ZoneAction, ZoneError};
 use crate::drive::time::Picos;
 
 impl<S: Scheme> Drive<S> {
-    /// As [`Drive::submit`], of a zone append: a write that goes to the write pointer of the zone
-    /// that its offset lies in. The completion's offset is where it went.
+    /// As [`Drive::submit`], for a zone append: a write that goes to the write pointer of the zone
+    /// of its offset. The completion has the offset that was chosen.
     ///
     /// # Panics
     /// As [`Drive::submit`], and if it is no write.
@@ -33,19 +33,19 @@ impl<S: Scheme> Drive<S> {
         self.scheme.manage_zone(action, zone, &mut self.media)
     }
 
-    /// Why the first request was refused, if one was: zones are written in order.
+    /// The reason for which the first request was refused, if one was: zones are written in order.
     #[must_use]
     pub fn refusal(&self) -> Option<&ZoneError> {
         self.scheme.refusal()
     }
 
-    /// Handles of the requests that were refused since this was asked last, and why. They are
-    /// completed like others.
+    /// Takes the handles of the requests that were refused since the last call, and the reasons.
+    /// Refused requests complete like others.
     pub fn take_refused(&mut self) -> Vec<(u32, ZoneError)> {
         std::mem::take(&mut self.refused)
     }
 
-    /// Whether a request may go on now.
+    /// Returns true if a request may continue now.
     pub(super) fn enters_zone(
         &mut self,
         slot: RequestSlot,
@@ -64,7 +64,8 @@ impl<S: Scheme> Drive<S> {
             self.scheme.refuse_part(offset, length)
         } else if op == IoOp::Trim {
             if self.scheme.is_in_transit(first, pages) {
-                // A reset waits for the data of what came before it, and all else behind it.
+                // A reset waits for the data of earlier writes, and later commands wait for the
+                // reset.
                 self.host.hold(slot);
                 return false;
             }

@@ -8,21 +8,21 @@ use units::lists::{Lists, NONE};
 /// The order of BPLRU (Kim and Ahn, FAST 2008) without its page padding, which would be reads, and
 /// without its rule that an erase block written in sequence goes first.
 ///
-/// The pages of the erase block at hand are given in ascending order. One that comes into it
+/// The pages of the current erase block are given in ascending order. A page that is added to it
 /// meanwhile goes along if its place is still ahead.
 #[derive(Clone, Debug)]
 pub(super) struct EraseBlockOrder {
     pages_per_erase_block: u32,
     words_per_erase_block: usize,
-    /// A bit a page that may be flushed now; each erase block begins with a new word.
+    /// A bit for each page that may be flushed now; each erase block begins with a new word.
     ready: Vec<u64>,
-    /// Waiting pages of each erase block, those that may not be flushed yet included.
+    /// Number of waiting pages of each erase block, including those that may not be flushed yet.
     waiting: Vec<u32>,
     /// Erase blocks with waiting pages, the one written to least recently first.
     recency: Lists,
-    /// The erase block at hand, [`NONE`] if there is none.
+    /// The current erase block, [`NONE`] if there is none.
     current: u32,
-    /// Pages of it below this one were given.
+    /// Its pages below this one were given.
     cursor: u32,
 }
 
@@ -53,7 +53,7 @@ impl EraseBlockOrder {
         lpn.0 / self.pages_per_erase_block
     }
 
-    /// A page began to wait; `ready` if it may be flushed now.
+    /// Adds a page that began to wait; `ready` if it may be flushed now.
     pub fn stored(&mut self, lpn: Lpn, ready: bool) {
         let block = self.erase_block_of(lpn);
         self.waiting[block as usize] += 1;
@@ -67,19 +67,19 @@ impl EraseBlockOrder {
         }
     }
 
-    /// A waiting page was overwritten.
+    /// Records that a waiting page was overwritten.
     pub fn touched(&mut self, lpn: Lpn) {
         let block = self.erase_block_of(lpn);
         self.recency.move_to_back(0, block);
     }
 
-    /// A waiting page may be flushed from now on.
+    /// Marks a waiting page that may be flushed from now on.
     pub fn make_ready(&mut self, lpn: Lpn) {
         let (word, bit) = self.place_of(lpn);
         self.ready[word] |= bit;
     }
 
-    /// A page waits no more.
+    /// Removes a page that no longer waits.
     pub fn left(&mut self, lpn: Lpn) {
         let (word, bit) = self.place_of(lpn);
         self.ready[word] &= !bit;
@@ -91,16 +91,17 @@ impl EraseBlockOrder {
         }
     }
 
-    /// Whether the erase block at hand has more pages to give.
+    /// Returns true if the current erase block has more pages to give.
     pub fn goes_on(&self) -> bool {
         self.next_of_current().is_some()
     }
 
-    /// The next page: of the erase block at hand, or else of the one that `preferred` lies in, or
-    /// else of the one written to least recently. It stays until [`EraseBlockOrder::left`] is told.
+    /// Gives the next page: of the current erase block, or else of the one that contains
+    /// `preferred`, or else of the one written to least recently. The page stays until
+    /// [`EraseBlockOrder::left`] is called.
     ///
-    /// Erase blocks whose waiting pages all wait for their older versions are passed over; there
-    /// are at most as many as pages in flight.
+    /// Erase blocks whose waiting pages all wait for their older versions are skipped; there are at
+    /// most as many as pages in flight.
     pub fn next(&mut self, preferred: Option<Lpn>) -> Option<Lpn> {
         if !self.goes_on() {
             self.cursor = 0;
@@ -117,7 +118,7 @@ impl EraseBlockOrder {
         Some(Lpn(self.current * self.pages_per_erase_block + page))
     }
 
-    /// Leaves the erase block at hand.
+    /// Leaves the current erase block.
     pub fn restart(&mut self) {
         self.current = NONE;
     }

@@ -1,57 +1,58 @@
-//! Read-ahead: which pages the host will read next.
+//! Read-ahead: prediction of the pages that the host will read next.
 
 use std::ops::Range;
 
 use crate::drive::profile::{Detector, ReadAheadConfig};
 
-/// What happened so far.
+/// Counters of read-ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadAheadCounters {
-    /// Reads that were observed.
+    /// Reads observed.
     pub requests: u64,
-    /// Of them, those that went on where a known stream was.
+    /// Reads that continued a known stream.
     pub in_sequence: u64,
-    /// Pages that were to be fetched.
+    /// Pages to be fetched.
     pub pages: u64,
-    /// Streams that had pages fetched ahead and were then forgotten for another read's sake.
+    /// Streams that had pages fetched ahead and were then replaced by another one.
     pub lost_streams: u64,
 }
 
 /// A run of reads, each beginning where the one before ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// Where it would go on, in bytes. Not of a stream that is not in use: `requests` is 0 there.
+    /// Byte at which it would continue. Meaningless for a stream that is not in use, whose
+    /// `requests` is 0.
     next: u64,
-    /// End of what was fetched ahead, in pages; 0 if nothing was.
+    /// End of the pages fetched ahead; 0 if none were.
     fetched_until: u32,
     /// Requests so far.
     requests: u32,
-    /// Number of the last one, over all streams.
+    /// Number of its last request, counted over all streams.
     used_at: u64,
 }
 
-/// Tells sequential streams, and says what to fetch ahead of them.
+/// Detects sequential streams, and chooses the pages to fetch ahead of them.
 ///
-/// A stream is one from its `trigger_requests`-th request on (the first counts; 0 is taken for 1):
-/// from then on as many whole pages as end within `window_bytes` beyond its last request are
-/// fetched, so the window advances with it. Not one is named twice for one stream. Two streams over
-/// the same pages name them once each: [`super::ReadCache::expect`] refuses the second time.
+/// A stream counts from its `trigger_requests`-th request on (the first counts; 0 is taken for 1):
+/// from then on all whole pages that end within `window_bytes` beyond its last request are fetched,
+/// so the window advances with it. No page is named twice for one stream. Two streams over the same
+/// pages name them once each: [`super::ReadCache::expect`] refuses the second time.
 ///
-/// Writes do not disturb it, nor does it learn when fetched pages are evicted before they were
-/// read.
+/// Writes do not disturb it, and it does not learn of fetched pages that are evicted before they
+/// were read.
 ///
 /// - `last_request` knows one stream: a read that begins anywhere but where the last one ended
-///   begins a new one, so that streams that are mixed spoil each other (PARALLELISM 5.3).
+///   begins a new one, so interleaved streams spoil each other (PARALLELISM 5.3).
 /// - `table` knows `streams` of them (0 is taken for 1), and replaces the least recently used. A
-///   read that begins within what was fetched ahead of a stream, beyond its last request, is in
-///   sequence as well. It is found by comparing all.
+///   read that begins within the pages fetched ahead of a stream, beyond its last request, is in
+///   sequence as well. The stream is found by comparing all.
 #[derive(Clone, Debug)]
 pub struct ReadAhead {
     trigger_requests: u32,
     window_bytes: u64,
     page_bytes: u64,
     logical_pages: u32,
-    /// Whether a read may skip ahead within the window.
+    /// True if a read may skip ahead within the window.
     may_skip: bool,
     /// Empty if there is no read-ahead.
     streams: Vec<Stream>,
@@ -59,7 +60,7 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Read-ahead for a drive of `logical_pages` pages of `page_bytes`.
+    /// Makes the read-ahead of a drive of `logical_pages` pages of `page_bytes`.
     ///
     /// # Panics
     /// If a page has no bytes: a bug of the caller.
@@ -82,20 +83,20 @@ impl ReadAhead {
         }
     }
 
-    /// Whether the drive has read-ahead at all.
+    /// Returns true if the drive has read-ahead.
     #[must_use]
     pub const fn is_on(&self) -> bool {
         !self.streams.is_empty()
     }
 
-    /// What happened so far.
+    /// Counters since the drive was made.
     #[must_use]
     pub const fn counters(&self) -> ReadAheadCounters {
         self.counters
     }
 
-    /// A read of `bytes` from byte `offset` on has come. The answer is the logical pages to fetch
-    /// now, never empty: all lie beyond the request and within the drive.
+    /// Observes a read of `bytes` from byte `offset` on. Gives the logical pages to fetch now,
+    /// never an empty range: all lie beyond the request and within the drive.
     pub fn observe(&mut self, offset: u64, bytes: u32) -> Option<Range<u32>> {
         if !self.is_on() {
             return None;
@@ -178,8 +179,8 @@ mod tests {
         ReadAhead::new(&config, PAGE, 10_000)
     }
 
-    /// Reads a page at each of the places in turn, each going on by itself; the number of pages
-    /// that were fetched ahead.
+    /// Reads a page at each of the places in turn, each continuing its own sequence. Gives the
+    /// number of pages fetched ahead.
     fn pages_of_streams(subject: &mut ReadAhead, streams: u64, rounds: u64) -> u64 {
         for round in 0..rounds {
             for stream in 0..streams {
@@ -275,7 +276,7 @@ mod tests {
                 streams: 4,
             };
             let alone = ReadAheadConfig { detector: Detector::LastRequest, ..config.clone() };
-            // Streams lie 400 MB apart: they do not meet.
+            // Streams are 400 MB apart, so they do not meet.
             let logical_pages = 400_000;
             let mut mixed = ReadAhead::new(&config, PAGE, logical_pages);
             let mut lone: Vec<_> =

@@ -4,7 +4,7 @@ use units::Lpn;
 
 use units::lists::{Lists, NONE};
 
-/// Where a page stands.
+/// Result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// In the cache.
@@ -15,55 +15,55 @@ pub enum Lookup {
     Miss,
 }
 
-/// What happened so far, in pages.
+/// Counters of the read cache, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCacheCounters {
-    /// Looked up and found.
+    /// Look-ups of pages in the cache.
     pub hits: u64,
-    /// Looked up and found to be on their way.
+    /// Look-ups of pages on their way from flash.
     pub expected_hits: u64,
-    /// Looked up in vain.
+    /// Look-ups of other pages.
     pub misses: u64,
-    /// Fetched ahead.
+    /// Pages fetched ahead.
     pub fetched: u64,
-    /// Of them, looked up at least once while they were here or on their way.
+    /// Pages fetched ahead that were looked up at least once before they were evicted.
     pub fetched_and_used: u64,
-    /// Evicted, because room was needed.
+    /// Pages evicted to make room.
     pub evicted: u64,
 }
 
-/// One page.
+/// A slot of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 struct CachedPage {
     lpn: u32,
-    /// The newest version is here.
+    /// True if the newest version is in the cache.
     is_present: bool,
-    /// It is on its way from flash, and its slot cannot be given away.
+    /// True if the page is on its way from flash, so that its slot cannot be reused.
     is_fetched: bool,
-    /// What is on its way is not the newest version any more.
+    /// True if the version on its way is no longer the newest.
     is_stale: bool,
-    /// It was fetched ahead, and nobody has looked it up yet.
+    /// True if it was fetched ahead, and nobody has looked it up yet.
     is_unused: bool,
 }
 
 /// Pages that were read, or fetched ahead: the least recently used is evicted first.
 ///
-/// A page on its way takes its slot from the beginning. One that was overwritten meanwhile is
-/// dropped when it arrives.
+/// A page on its way has its slot from the beginning. One that was overwritten meanwhile is dropped
+/// when it arrives.
 #[derive(Clone, Debug)]
 pub struct ReadCache {
     capacity: u32,
     slot_of: Vec<u32>,
     slots: Vec<CachedPage>,
     free: Vec<u32>,
-    /// Pages that are here and not on their way, the least recently used first.
+    /// Pages that are present and not on their way, the least recently used first.
     recency: Lists,
     counters: ReadCacheCounters,
 }
 
 impl ReadCache {
-    /// A cache of `bytes` for a drive of `logical_pages` pages of `page_bytes`. With less than a
-    /// page it has no capacity: every look-up misses, and nothing is kept.
+    /// Makes a cache of `bytes` for a drive of `logical_pages` pages of `page_bytes`. With less
+    /// than a page it has no capacity: every look-up misses, and nothing is kept.
     ///
     /// # Panics
     /// If a page has no bytes: a bug of the caller.
@@ -81,13 +81,13 @@ impl ReadCache {
         }
     }
 
-    /// Pages that it can hold.
+    /// Number of pages that it can hold.
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// What happened so far.
+    /// Counters since the cache was made.
     #[must_use]
     pub const fn counters(&self) -> ReadCacheCounters {
         self.counters
@@ -101,21 +101,21 @@ impl ReadCache {
             + self.recency.bytes()
     }
 
-    /// Whether a page is here. Neither its recency nor a counter changes.
+    /// Returns true if a page is present. Changes neither its recency nor a counter.
     #[inline]
     #[must_use]
     pub fn contains(&self, lpn: Lpn) -> bool {
         self.find(lpn).is_some_and(|slot| self.slots[slot as usize].is_present)
     }
 
-    /// Whether a page is on its way, its newest version, and not here already.
+    /// Returns true if the newest version of a page is on its way, and not present already.
     #[inline]
     #[must_use]
     pub fn is_expected(&self, lpn: Lpn) -> bool {
         self.find(lpn).is_some_and(|slot| self.slots[slot as usize].is_expected())
     }
 
-    /// Looks a page up for the host: if it is here, it becomes the most recently used.
+    /// Looks a page up for the host: if it is present, it becomes the most recently used.
     #[inline]
     pub fn look_up(&mut self, lpn: Lpn) -> Lookup {
         let Some(slot) = self.find(lpn) else {
@@ -141,14 +141,14 @@ impl ReadCache {
         Lookup::Hit
     }
 
-    /// As [`ReadCache::look_up`]; whether the page is here.
+    /// As [`ReadCache::look_up`]. Returns true if the page is present.
     #[inline]
     pub fn touch(&mut self, lpn: Lpn) -> bool {
         self.look_up(lpn) == Lookup::Hit
     }
 
-    /// Keeps a page that was read for the host, as the most recently used one. If all slots are of
-    /// pages on their way, it is not kept.
+    /// Keeps a page that was read for the host, as the most recently used one. If all slots are
+    /// taken by pages on their way, it is not kept.
     pub fn insert(&mut self, lpn: Lpn) {
         if let Some(slot) = self.find(lpn) {
             self.slots[slot as usize].is_present = true;
@@ -162,7 +162,7 @@ impl ReadCache {
         }
     }
 
-    /// Forgets a page, because it was written or trimmed. If it is on its way, it is dropped on
+    /// Drops a page, because it was written or trimmed. If it is on its way, it is dropped on
     /// arrival.
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) {
@@ -178,9 +178,9 @@ impl ReadCache {
         }
     }
 
-    /// Makes room for a page that is to be fetched ahead. If the answer is no, it must not be
-    /// fetched: it is here or on its way already (be it in an old version), or all slots are of
-    /// pages on their way. If it is yes, [`ReadCache::arrived`] has to follow.
+    /// Makes room for a page to be fetched ahead. If it returns false, the page must not be
+    /// fetched: it is present or on its way already (perhaps in an old version), or all slots are
+    /// taken by pages on their way. If it returns true, [`ReadCache::arrived`] must follow.
     pub fn expect(&mut self, lpn: Lpn) -> bool {
         if self.capacity == 0 || self.find(lpn).is_some() {
             return false;
@@ -192,8 +192,8 @@ impl ReadCache {
         true
     }
 
-    /// A page that [`ReadCache::expect`] said yes to has come: it is the most recently used now.
-    /// Whether it is the newest version and was kept.
+    /// Records the arrival of a page for which [`ReadCache::expect`] returned true: it is now the
+    /// most recently used. Returns true if it is the newest version and was kept.
     ///
     /// # Panics
     /// If the page was not on its way.
@@ -262,7 +262,7 @@ mod tests {
 
     const PAGES: u32 = 12;
 
-    /// One page of the plain model: what is here by version, what is on its way by version.
+    /// A page of the plain model: the version that is present, and the one on its way.
     #[derive(Clone, Copy, Debug, Default)]
     struct Plain {
         newest: u32,
@@ -291,7 +291,7 @@ mod tests {
         (step, 0..PAGES)
     }
 
-    /// Makes room in the model: the least recently used page that is not on its way goes.
+    /// Makes room in the model: evicts the least recently used page that is not on its way.
     fn make_room(model: &mut [Plain], capacity: usize) -> bool {
         let taken =
             model.iter().filter(|page| page.here.is_some() || page.coming.is_some()).count();
@@ -387,7 +387,7 @@ mod tests {
                     Step::Arrive => {}
                 }
                 for (lpn, plain) in (0u32..).zip(&model) {
-                    // Whatever is here is the newest version: no read may get an old one.
+                    // A page that is present has the newest version: no read may get an old one.
                     prop_assert!(plain.here.is_none_or(|version| version == plain.newest));
                     prop_assert_eq!(cache.contains(Lpn(lpn)), plain.here.is_some());
                     prop_assert_eq!(

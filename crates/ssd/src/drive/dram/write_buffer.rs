@@ -9,40 +9,40 @@ use units::lists::{Lists, NONE};
 #[cfg(test)]
 mod tests;
 
-/// What became of a page that was written.
+/// Result of a write to the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The page waited already: it was overwritten in place.
+    /// The page was waiting already and was overwritten in place.
     Merged,
     /// The page took a slot.
     Stored,
-    /// No room: the request has to wait until [`WriteBuffer::flushed`] makes some.
+    /// There is no room: the request has to wait until [`WriteBuffer::flushed`] makes some.
     Full,
 }
 
-/// Stands for all pages that the buffer held when FLUSH was asked for.
+/// Ticket for all pages that the buffer held when FLUSH was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlushTicket(u64);
 
-/// Stands for the versions of one page up to now (FUA).
+/// Ticket for the versions of one page up to now (FUA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageTicket {
     lpn: Lpn,
     before: u64,
 }
 
-/// What happened so far, in pages.
+/// Counters of the write buffer, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteBufferCounters {
-    /// Overwritten while they waited: writes that flash is spared.
+    /// Pages overwritten while they waited: writes that flash is spared.
     pub merged: u64,
-    /// That took a slot.
+    /// Pages that took a slot.
     pub stored: u64,
-    /// Programmed.
+    /// Pages programmed.
     pub flushed: u64,
-    /// Trimmed while they waited: these too flash is spared.
+    /// Pages trimmed while they waited: flash is spared these, too.
     pub trimmed: u64,
-    /// Calls of [`WriteBuffer::write`] that found no room; a page that is tried again counts again.
+    /// Calls of [`WriteBuffer::write`] that found no room; each retry of a page counts.
     pub full: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct WriteBufferCounters {
 enum State {
     Free,
     Waiting,
-    /// As `Waiting`, to be flushed before all others and whatever the rule.
+    /// As `Waiting`, but flushed before all others, whatever the rule.
     Urgent,
     InFlight,
 }
@@ -64,15 +64,15 @@ struct BufferedPage {
     /// The slot of the version before, if that is still in flight.
     older: u32,
     state: State,
-    /// In flight, and one of the batch that `when_full` waits for.
+    /// True if it is in flight, in the batch that `when_full` waits for.
     of_batch: bool,
-    /// In flight, but trimmed: no read may find it.
+    /// True if it is in flight but trimmed: no read may find it.
     stale: bool,
-    /// Placement handle; 0 where none is given.
+    /// Placement handle; 0 if none was given.
     handle: u8,
 }
 
-/// Of the lists that waiting pages are in.
+/// Numbers of the lists of waiting pages.
 const WAITING: usize = 0;
 const URGENT: usize = 1;
 
@@ -81,60 +81,60 @@ const URGENT: usize = 1;
 /// A slot is taken from [`WriteBuffer::write`] to [`WriteBuffer::flushed`]. After each of these
 /// calls, and after a FLUSH, the drive calls [`WriteBuffer::next_flush`] until it gives nothing.
 ///
-/// What the rules of the profile mean:
-/// - `eager`: once `flush_pages` pages wait, so many are sent, then again. Fewer wait on until
+/// The rules of the profile:
+/// - `eager`: once `flush_pages` pages wait, that many are sent, and so on. Fewer pages wait until
 ///   there are more, or a FLUSH.
-/// - `when_full`: nothing is sent until no slot is free. Then `flush_pages` are sent, and not one
-///   of their slots is given away before the last one is programmed: a write either takes no time
-///   or that of a whole batch, which makes two belts of response times (SCHEDULER figure 4.19).
-/// - `batches`: from half full on, `flush_pages` are sent at a time, and their slots are given away
-///   together; the free half takes writes meanwhile.
+/// - `when_full`: nothing is sent until no slot is free. Then `flush_pages` are sent, and none of
+///   their slots is reused before the last one is programmed: a write takes either no time or that
+///   of a whole batch, which makes two bands of response times (SCHEDULER figure 4.19).
+/// - `batches`: when the buffer is half full or more, `flush_pages` are sent at a time, and their
+///   slots become free together; the free half takes writes meanwhile.
 /// - `by_erase_block`: a batch ends with an erase block's last page, so it may be longer than
 ///   `flush_pages`.
 /// - FLUSH and FUA override the rule, not `in_flight_pages`.
 ///
 /// A page that is written while its last version is in flight takes a slot of its own, and is not
-/// sent before that one is programmed.
+/// sent before that version is programmed.
 #[derive(Clone, Debug)]
 pub struct WriteBuffer {
     rule: FlushRule,
-    /// Otherwise each version of a page is programmed, several at a time.
+    /// True if waiting versions of a page are merged; otherwise each version is programmed, several
+    /// at a time.
     merges: bool,
     /// 1 ... capacity.
     flush_pages: u32,
     in_flight_limit: u32,
     capacity: u32,
-    /// Slot of a logical page's newest version.
+    /// Slot of the newest version of each logical page.
     slot_of: Vec<u32>,
     slots: Vec<BufferedPage>,
     free: Vec<u32>,
     /// All versions, waiting and in flight, in the order of their arrival.
     age: Lists,
-    /// Waiting versions in the order of their arrival, and the urgent ones in the order of their
-    /// urging.
+    /// Waiting versions in the order of their arrival; then the urgent ones in the order in which
+    /// they became urgent.
     queues: Lists,
     /// Only for `by_erase_block`.
     by_erase_block: Option<EraseBlockOrder>,
     waiting: u32,
     in_flight: u32,
-    /// Pages of the batch that are yet to be sent, and that are in flight.
+    /// Number of pages of the batch that are still to be sent; then that of pages in flight.
     batch_left: u32,
     batch_in_flight: u32,
-    /// The batch has its pages, and only goes on to the end of the erase block at hand.
+    /// True if the batch has its pages, and only continues to the end of the current erase block.
     batch_is_tail: bool,
-    /// Under `batches`: slots of the batch at hand that are programmed, to be given back with its
-    /// last one.
+    /// Under `batches`: programmed slots of the current batch, to be freed with its last one.
     kept_back: Vec<u32>,
     next_sequence: u64,
-    /// Versions that arrived before have to go.
+    /// Versions that arrived before this number have to be flushed.
     drain_before: u64,
     counters: WriteBufferCounters,
 }
 
 impl WriteBuffer {
-    /// A buffer for a drive of `logical_pages` pages of `page_bytes`. `pages_per_erase_block`
+    /// Makes a buffer for a drive of `logical_pages` pages of `page_bytes`. `pages_per_erase_block`
     /// logical pages make a logical erase block for `by_erase_block`; `planes` is the limit of
-    /// pages in flight if the profile names none.
+    /// pages in flight if the profile sets none.
     ///
     /// With less than one page of memory the capacity is 0, and nothing may be written to it.
     ///
@@ -150,8 +150,8 @@ impl WriteBuffer {
     ) -> Self {
         assert!(page_bytes > 0, "a page has bytes");
         assert!(planes > 0, "a drive has planes");
-        // Twice the logical pages hold every page once in flight and once waiting: more can never
-        // be used.
+        // Twice the logical pages hold every page once in flight and once waiting: more slots could
+        // never be used.
         let most = (u64::from(logical_pages) * 2).min(u64::from(u32::MAX - 2));
         let capacity = (config.bytes / u64::from(page_bytes)).min(most) as u32;
         let is_used = capacity > 0;
@@ -193,25 +193,26 @@ impl WriteBuffer {
         }
     }
 
-    /// Slots: pages that it can hold, waiting and in flight. 0 if the drive has no buffer.
+    /// Number of slots: pages that it can hold, waiting and in flight. 0 if the drive has no
+    /// buffer.
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Pages that wait to be sent.
+    /// Number of pages that wait to be sent.
     #[must_use]
     pub const fn waiting(&self) -> u32 {
         self.waiting
     }
 
-    /// Pages that were sent and are not yet programmed.
+    /// Number of pages that were sent and are not yet programmed.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// What happened so far.
+    /// Counters since the buffer was made.
     #[must_use]
     pub const fn counters(&self) -> WriteBufferCounters {
         self.counters
@@ -227,14 +228,15 @@ impl WriteBuffer {
             + self.by_erase_block.as_ref().map_or(0, EraseBlockOrder::bytes)
     }
 
-    /// Whether a page that does not wait already would be stored.
+    /// Returns true if a page that does not wait already would be stored.
     #[inline]
     #[must_use]
     pub fn has_room(&self) -> bool {
         !self.free.is_empty() && !self.is_closed()
     }
 
-    /// Whether the newest version of a page is here, so that a read is answered from memory.
+    /// Returns true if the newest version of a page is in the buffer, so that a read is answered
+    /// from memory.
     #[inline]
     #[must_use]
     pub fn contains(&self, lpn: Lpn) -> bool {
@@ -242,7 +244,7 @@ impl WriteBuffer {
         slot != NONE && !self.slots[slot as usize].stale
     }
 
-    /// Whether the newest version of a page is here and was not sent yet.
+    /// Returns true if the newest version of a page is in the buffer and was not sent yet.
     #[inline]
     #[must_use]
     pub fn is_waiting(&self, lpn: Lpn) -> bool {
@@ -250,7 +252,7 @@ impl WriteBuffer {
         slot != NONE && self.slots[slot as usize].state != State::InFlight
     }
 
-    /// Whether the version in flight was trimmed after it was sent.
+    /// Returns true if the version in flight was trimmed after it was sent.
     #[must_use]
     pub fn is_trimmed_in_flight(&self, lpn: Lpn) -> bool {
         let mut slot = self.newest_of(lpn);
@@ -260,7 +262,7 @@ impl WriteBuffer {
         slot != NONE && self.slots[slot as usize].stale
     }
 
-    /// Writes a page. Unless the answer is [`Admission::Full`], the write may be acknowledged.
+    /// Writes a page. Unless it returns [`Admission::Full`], the write may be acknowledged.
     ///
     /// # Panics
     /// If the buffer has no capacity.
@@ -269,8 +271,8 @@ impl WriteBuffer {
         self.take(lpn, self.merges)
     }
 
-    /// Writes a part of a page: what waits of it is completed, whatever the profile says of whole
-    /// pages.
+    /// Writes a part of a page. It is merged into a waiting version, whatever the profile says
+    /// about whole pages.
     ///
     /// # Panics
     /// As [`WriteBuffer::write`].
@@ -323,7 +325,7 @@ impl WriteBuffer {
         Admission::Stored
     }
 
-    /// The placement handle of the newest version of a page, which is here.
+    /// Sets the placement handle of the newest version of a page, which must be in the buffer.
     pub fn set_handle(&mut self, lpn: Lpn, handle: u8) {
         let slot = self.newest_of(lpn);
         self.slots[slot as usize].handle = handle;
@@ -343,8 +345,8 @@ impl WriteBuffer {
         self.slots[slot as usize].handle
     }
 
-    /// The next page that has to be sent to flash now, if there is one; it is in flight from then
-    /// on.
+    /// Gives the next page that has to be sent to flash now, if there is one; it is in flight from
+    /// then on.
     pub fn next_flush(&mut self) -> Option<Lpn> {
         if self.waiting == 0 || self.in_flight >= self.in_flight_limit {
             return None;
@@ -368,8 +370,8 @@ impl WriteBuffer {
         Some(lpn)
     }
 
-    /// A page that [`WriteBuffer::next_flush`] gave is programmed: its slot is free, or will be
-    /// with the last one of its batch.
+    /// Records that a page given by [`WriteBuffer::next_flush`] is programmed: its slot is free, or
+    /// will be with the last one of its batch.
     ///
     /// # Panics
     /// If the page is not in flight.
@@ -402,7 +404,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Takes the oldest version of a page off its versions, and returns it: they are sent in order.
+    /// Removes the oldest version of a page from its chain, and returns it: versions are sent in
+    /// order.
     fn unlink_oldest(&mut self, lpn: Lpn) -> u32 {
         let mut slot = self.slot_of[lpn.index()];
         let mut newer = NONE;
@@ -418,8 +421,7 @@ impl WriteBuffer {
         slot
     }
 
-    /// Forgets a page. A version in flight is programmed all the same, but no read finds it any
-    /// more.
+    /// Drops a page. A version in flight is programmed all the same, but no read finds it any more.
     pub fn trim(&mut self, lpn: Lpn) {
         let mut newest = self.newest_of(lpn);
         while newest != NONE && self.slots[newest as usize].state != State::InFlight {
@@ -437,13 +439,15 @@ impl WriteBuffer {
         self.shorten_batch();
     }
 
-    /// FLUSH: everything that waits now has to go, whatever the rule. Several may be outstanding.
+    /// Carries out a FLUSH: everything that waits now has to be sent, whatever the rule. Several
+    /// may be outstanding.
     pub fn drain(&mut self) -> FlushTicket {
         self.drain_before = self.next_sequence;
         FlushTicket(self.next_sequence)
     }
 
-    /// Whether all that was here when the ticket was given is programmed, or trimmed.
+    /// Returns true if all pages that were in the buffer when the ticket was given are programmed,
+    /// or trimmed.
     #[inline]
     #[must_use]
     pub fn is_durable(&self, ticket: FlushTicket) -> bool {
@@ -451,7 +455,7 @@ impl WriteBuffer {
         oldest == NONE || self.slots[oldest as usize].sequence >= ticket.0
     }
 
-    /// FUA: this page has to go before all others, whatever the rule.
+    /// Carries out an FUA write: this page has to be sent before all others, whatever the rule.
     pub fn drain_page(&mut self, lpn: Lpn) -> PageTicket {
         let newest = self.newest_of(lpn);
         if newest != NONE && self.slots[newest as usize].state == State::Waiting {
@@ -462,8 +466,8 @@ impl WriteBuffer {
         PageTicket { lpn, before: self.next_sequence }
     }
 
-    /// Whether the versions of a page that were here when the ticket was given are programmed, or
-    /// trimmed.
+    /// Returns true if the versions of a page that were in the buffer when the ticket was given are
+    /// programmed, or trimmed.
     #[must_use]
     pub fn is_page_durable(&self, ticket: PageTicket) -> bool {
         let mut slot = self.newest_of(ticket.lpn);
@@ -476,7 +480,7 @@ impl WriteBuffer {
         true
     }
 
-    /// Whether `when_full` has a batch under way, so that free slots are not given away.
+    /// Returns true if `when_full` has a batch under way, so that free slots are not given away.
     #[inline]
     fn is_closed(&self) -> bool {
         self.rule == FlushRule::WhenFull && self.batch_left + self.batch_in_flight > 0
@@ -487,7 +491,7 @@ impl WriteBuffer {
         if self.capacity == 0 { NONE } else { self.slot_of[lpn.index()] }
     }
 
-    /// Under `batches`: gives the slots of a batch back once all of it is programmed.
+    /// Under `batches`: frees the slots of a batch once all of it is programmed.
     fn end_batch(&mut self) {
         if self.batch_left + self.batch_in_flight == 0 {
             self.free.append(&mut self.kept_back);
@@ -498,7 +502,7 @@ impl WriteBuffer {
         let is_due = self.batch_left == 0
             && match self.rule {
                 FlushRule::Eager => self.waiting >= self.flush_pages,
-                // While a FLUSH makes room there is no need to.
+                // Not needed while a FLUSH makes room.
                 FlushRule::WhenFull => self.free.is_empty() && self.in_flight == 0,
                 FlushRule::Batches => {
                     self.waiting >= self.capacity.div_ceil(2) && self.in_flight == 0
@@ -513,7 +517,7 @@ impl WriteBuffer {
         }
     }
 
-    /// A batch cannot be of more pages than there are.
+    /// Limits a batch to the pages that there are.
     fn shorten_batch(&mut self) {
         self.batch_left = self.batch_left.min(self.waiting);
         if self.batch_is_tail && !self.erase_block_goes_on() {
@@ -538,15 +542,15 @@ impl WriteBuffer {
             return None;
         }
         let Some(order) = &mut self.by_erase_block else { return oldest };
-        // The least recent erase block might never be the oldest page's, if the host writes to that
-        // one again and again: a FLUSH would not end.
+        // If the host writes to the oldest page's erase block again and again, that might never be
+        // the least recent one, and a FLUSH would not end.
         let preferred =
             if drains { oldest.map(|slot| Lpn(self.slots[slot as usize].lpn)) } else { None };
         let lpn = order.next(preferred)?;
         Some(self.slot_of[lpn.index()])
     }
 
-    /// The first of a queue whose older version is not in flight. At most as many are passed over
+    /// The first page of a queue whose older version is not in flight. At most as many are skipped
     /// as are in flight.
     fn first_ready(&self, queue: usize) -> Option<u32> {
         let mut slot = self.queues.first(queue);

@@ -1,13 +1,13 @@
-//! What the dies spent their time on.
+//! Shares of the dies' time, by cause.
 
 use crate::drive::media::{Cause, FlashOp, Media};
 use crate::drive::time::Picos;
 
-/// Picoseconds that a die was busy, by [`FlashOp`] and [`Cause`]. Time in which several planes of a
-/// die work counts once.
+/// Busy time of a die in picoseconds, by [`FlashOp`] and [`Cause`]. Time in which several planes of
+/// a die work counts once.
 pub type BusyTime = [[Picos; Cause::ALL.len()]; FlashOp::ALL.len()];
 
-/// What each die has done so far.
+/// Busy time of each die so far.
 #[must_use]
 pub fn busy_times(media: &Media) -> Vec<BusyTime> {
     let of_die = |die| FlashOp::ALL.map(|op| Cause::ALL.map(|cause| media.time_on(die, op, cause)));
@@ -17,14 +17,14 @@ pub fn busy_times(media: &Media) -> Vec<BusyTime> {
 /// Shares of the time of a die, or of all dies, 0 ... 1, which add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DieShare {
-    /// Work, in the order of [`Cause::ALL`].
+    /// Shares of work, in the order of [`Cause::ALL`].
     pub by_cause: [f64; Cause::ALL.len()],
-    /// Nothing to do.
+    /// Share of idle time.
     pub idle: f64,
 }
 
 impl DieShare {
-    /// Of one die over `elapsed`. If no time has passed, it was idle.
+    /// Computes the shares of one die over `elapsed`. If no time has passed, it was idle.
     ///
     /// # Panics
     /// If it was busy for longer than that: two operations were counted at the same time.
@@ -33,7 +33,7 @@ impl DieShare {
         Self::total(std::slice::from_ref(busy), elapsed)
     }
 
-    /// Of all dies together over `elapsed`.
+    /// Computes the shares of all dies together over `elapsed`.
     ///
     /// # Panics
     /// If a die was busy for longer than that.
@@ -64,18 +64,18 @@ impl DieShare {
         share
     }
 
-    /// By name: of each cause, and idle.
+    /// The shares by name: of each cause, and of idle time.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
         Cause::ALL.iter().map(|cause| cause.name()).zip(self.by_cause).chain([("idle", self.idle)])
     }
 
-    /// All but idle.
+    /// Share of all work.
     #[must_use]
     pub fn busy(&self) -> f64 {
         self.by_cause.iter().sum()
     }
 
-    /// What the host did not ask for.
+    /// Share of the work that the host did not ask for.
     #[must_use]
     pub fn internal(&self) -> f64 {
         Cause::ALL

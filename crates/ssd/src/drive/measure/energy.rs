@@ -30,9 +30,9 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// Of a run with so many `operations`, in the order of [`FlashOp::ALL`], and so many bytes on
-    /// the channels. A copy-back costs a read and a program. `None` if the profile gives no energy
-    /// at all: no figure is better than 0 joules.
+    /// Computes the energy of a run with so many `operations`, in the order of [`FlashOp::ALL`],
+    /// and so many bytes on the channels. A copy-back costs a read and a program. `None` if the
+    /// profile gives no energy at all: no figure is better than 0 joules.
     #[must_use]
     pub fn of(
         config: &EnergyConfig,

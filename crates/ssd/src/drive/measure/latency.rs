@@ -1,4 +1,4 @@
-//! Latencies of requests, by operation and by what delayed them.
+//! Latencies of requests, by operation and by cause of delay.
 
 use std::ops::{Index, IndexMut};
 
@@ -9,30 +9,30 @@ use units::{IoOp, Nanos};
 use crate::drive::media::{Class, Delays};
 use crate::drive::time::{PICOS_PER_NANO, Picos, nanos_of};
 
-/// Where the time of a request may go.
+/// Part of a request's latency, by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Delay {
     /// Everything outside the flash: the host's queue, the controller, the link.
     Queue,
-    /// Waited for the channel.
+    /// Wait for the channel.
     Channel,
-    /// Waited while the die was busy with this.
+    /// Wait while the die was busy with this.
     Die(Class),
-    /// The flash commands' own time: what an idle drive would take, too.
+    /// The flash commands' own time: that which an idle drive would take, too.
     Service,
-    /// Pages could not be decoded, and were read again.
+    /// Repeated reads of pages that could not be decoded.
     Retry,
-    /// Waited for room in the write-back buffer behind other pages that were on their way to flash:
-    /// the page that made room in the end tells the other causes.
+    /// Wait for room in the write-back buffer behind other pages on their way to flash: the delays
+    /// of the page that made room in the end count for the other causes.
     Buffer,
-    /// Waited until what the write-back buffer held was on flash: FLUSH, and writes with FUA. Time
-    /// in which the last of these pages waited for cleaning, wear levelling or an erase counts
-    /// there.
+    /// Wait until the contents of the write-back buffer were on flash: FLUSH, and writes with FUA.
+    /// Time in which the last of these pages waited for cleaning, wear levelling or an erase counts
+    /// for those.
     Flush,
 }
 
 impl Delay {
-    /// How many there are.
+    /// Number of delays.
     pub const COUNT: usize = Class::COUNT + 6;
 
     /// All, in the order of their numbers.
@@ -52,7 +52,7 @@ impl Delay {
         all
     };
 
-    /// Its place in [`Delay::ALL`].
+    /// Its index in [`Delay::ALL`].
     #[inline]
     #[must_use]
     pub const fn number(self) -> usize {
@@ -82,7 +82,7 @@ impl Delay {
     }
 }
 
-/// Something for each [`Delay`], in the order of [`Delay::ALL`].
+/// A value for each [`Delay`], in the order of [`Delay::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByDelay<T>(pub [T; Delay::COUNT]);
 
@@ -108,23 +108,23 @@ impl<T: Serialize> Serialize for ByDelay<T> {
     }
 }
 
-/// Where the time of one request went, in picoseconds, on its critical path: of a request of many
-/// pages, the page that was done last.
+/// Delays of one request, in picoseconds, on its critical path: for a request of many pages, those
+/// of the page that ended last.
 pub type RequestDelays = ByDelay<Picos>;
 
 impl RequestDelays {
-    /// The whole time.
+    /// Sum of the delays.
     #[inline]
     #[must_use]
     pub fn total(&self) -> Picos {
         self.0.iter().sum()
     }
 
-    /// Of a request that took `latency` and ended with a flash command that took `flash`: all the
-    /// rest is [`Delay::Queue`]. For a request that needed no flash, such as a buffered write, that
-    /// is all of it: `flash` is then `Delays::default()`. Of a write that waited for room in the
-    /// buffer, for `stalled` in all, `flash` is what the page spent meanwhile that made room in the
-    /// end, and the rest of `stalled` is [`Delay::Buffer`].
+    /// Delays of a request that took `latency` and ended with a flash command whose delays are
+    /// `flash`: the rest is [`Delay::Queue`]. For a request that needed no flash, such as a
+    /// buffered write, that is all of it: `flash` is then `Delays::default()`. For a write that
+    /// waited for room in the buffer, for `stalled` in all, `flash` has the delays in that time of
+    /// the page that made room in the end, and the rest of `stalled` is [`Delay::Buffer`].
     ///
     /// # Panics
     /// If the flash command took longer than the request.
@@ -146,11 +146,11 @@ impl RequestDelays {
         delays
     }
 
-    /// The same request, of which `waited` passed until pages of the buffer were on flash. `last`
-    /// is what the last of them waited for meanwhile.
+    /// The same request, of whose time `waited` passed until pages of the buffer were on flash.
+    /// `last` has the delays in that time of the last of these pages.
     ///
     /// # Panics
-    /// If that is longer than what the request spent outside the flash.
+    /// If that is longer than the request's time outside the flash.
     #[must_use]
     pub fn with_flush(mut self, waited: Picos, last: &Delays) -> Self {
         let queue = self[Delay::Queue].checked_sub(waited);
@@ -168,61 +168,60 @@ impl RequestDelays {
     }
 }
 
-/// A distribution of latencies, in nanoseconds. Without requests all is 0.
+/// A distribution of latencies, in nanoseconds. All values are 0 without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LatencySummary {
-    /// Requests.
+    /// Number of requests.
     pub count: u64,
-    /// Mean: exact, not from the histogram.
+    /// Mean latency: exact, not from the histogram.
     pub mean: f64,
-    /// Half of the requests took no longer than this, to 0.1 %.
+    /// Median, to 0.1 %.
     pub p50: Nanos,
-    /// 99 % took no longer.
+    /// 99th percentile.
     pub p99: Nanos,
-    /// 99.9 % took no longer.
+    /// 99.9th percentile.
     pub p999: Nanos,
-    /// 99.99 % took no longer; none of fewer than [`LEAST_FOR_P9999`] requests.
+    /// 99.99th percentile; `None` for fewer than [`LEAST_FOR_P9999`] requests.
     pub p9999: Option<Nanos>,
-    /// The longest: exact.
+    /// Longest latency: exact.
     pub max: Nanos,
 }
 
-/// How much one [`Delay`] matters. Times in nanoseconds; without requests all is 0.
+/// Summary of one [`Delay`]. Times in nanoseconds; all values are 0 without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DelaySummary {
-    /// Requests that were delayed by this at all.
+    /// Number of requests with this delay.
     pub delayed: u64,
-    /// The same as a share of all requests, 0 ... 1.
+    /// Share of these requests in all requests, 0 ... 1.
     pub share_of_requests: f64,
-    /// Share of the sum of all latencies, 0 ... 1; over all delays these add up to 1.
+    /// Share of this delay in the sum of all latencies, 0 ... 1; over all delays these add up to 1.
     pub share_of_latency: f64,
     /// Mean over all requests, delayed or not: over all delays these add up to the mean latency.
     pub mean: f64,
-    /// Half of the delayed requests were delayed no longer than this, to 0.1 %.
+    /// Median over the delayed requests, to 0.1 %.
     pub p50: Nanos,
-    /// 99 % of the delayed.
+    /// 99th percentile over the delayed requests.
     pub p99: Nanos,
-    /// 99.9 % of the delayed.
+    /// 99.9th percentile over the delayed requests.
     pub p999: Nanos,
-    /// 99.99 % of the delayed; none of fewer than [`LEAST_FOR_P9999`].
+    /// 99.99th percentile over the delayed requests; `None` for fewer than [`LEAST_FOR_P9999`].
     pub p9999: Option<Nanos>,
-    /// The longest: exact.
+    /// Longest delay: exact.
     pub max: Nanos,
 }
 
-/// Latencies of one operation, and what delayed it.
+/// Latencies and delays of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct OpSummary {
     /// The whole latency.
     pub latency: LatencySummary,
-    /// What it consists of.
+    /// The delays that it consists of.
     pub delays: ByDelay<DelaySummary>,
 }
 
-/// Latencies of all requests, by operation and by what delayed them.
+/// Latencies of all requests, by operation and delay.
 ///
-/// Histograms have 3 significant digits and begin small; one that reaches up to minutes takes 0.2
-/// MiB.
+/// Histograms have 3 significant digits and begin small; one that reaches minutes takes 0.2 MiB.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     by_op: [OpLatencies; IoOp::ALL.len()],
@@ -235,7 +234,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Nothing recorded yet.
+    /// A record without requests.
     #[must_use]
     pub fn new() -> Self {
         Self { by_op: std::array::from_fn(|_| OpLatencies::new()) }
@@ -255,27 +254,27 @@ impl Latencies {
         let found = &mut self.by_op[op as usize];
         found.latency.add(latency);
         for (distribution, picos) in found.delays.iter_mut().zip(delays.0) {
-            // Most requests are spared most delays: they are told from the number of requests, and
-            // cost nothing here.
+            // Most requests do not have most delays: those counts follow from the number of
+            // requests, and cost nothing here.
             if picos > 0 {
                 distribution.add(picos);
             }
         }
     }
 
-    /// Requests recorded.
+    /// Number of requests recorded.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.by_op.iter().map(|found| found.latency.count()).sum()
     }
 
-    /// Of one operation.
+    /// Summary of one operation.
     #[must_use]
     pub fn of(&self, op: IoOp) -> OpSummary {
         self.by_op[op as usize].summary()
     }
 
-    /// Of all operations together.
+    /// Summary of all operations together.
     #[must_use]
     pub fn all(&self) -> OpSummary {
         let mut sum = OpLatencies::new();
@@ -283,16 +282,16 @@ impl Latencies {
         sum.summary()
     }
 
-    /// The latency histogram of an operation: upper end of a bucket in nanoseconds, requests in it;
-    /// ascending, no empty buckets. The ends are the same in all histograms; the last may be up to
-    /// 0.1 % beyond the longest latency.
+    /// The latency histogram of an operation: upper end of a bucket in nanoseconds, and requests in
+    /// it; ascending, without empty buckets. The ends are the same in all histograms; the last may
+    /// be up to 0.1 % beyond the longest latency.
     #[must_use]
     pub fn latency_rows(&self, op: IoOp) -> Vec<(Nanos, u64)> {
         self.by_op[op as usize].latency.rows()
     }
 
-    /// The histogram of one delay of an operation, as [`Self::latency_rows`]; only of the requests
-    /// that it delayed.
+    /// The histogram of one delay of an operation, as [`Self::latency_rows`], over the requests
+    /// with that delay.
     #[must_use]
     pub fn delay_rows(&self, op: IoOp, delay: Delay) -> Vec<(Nanos, u64)> {
         self.by_op[op as usize].delays[delay.number()].rows()
@@ -346,29 +345,29 @@ impl OpLatencies {
     }
 }
 
-/// Those of a summary.
+/// The quantiles of a summary.
 const QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
 
-/// Of fewer requests none is beyond the 99.99th percentile: it would be the longest of them.
+/// Least number of requests for a 99.99th percentile: with fewer it would be the longest latency.
 pub const LEAST_FOR_P9999: u64 = 10_000;
 
 fn of_enough(count: u64, p9999: Nanos) -> Option<Nanos> {
     (count >= LEAST_FOR_P9999).then_some(p9999)
 }
 
-/// 0 of nothing is 0: a run without requests shows no NaN.
+/// 0 if `whole` is 0: a run without requests shows no NaN.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Requests by latency, exact below 2^[`EXACT`] ns, then 2^([`EXACT`] - 1) steps to a factor of two:
-/// the buckets of a [`Histogram`] of 3 significant digits, which is made of them in the end. They
-/// are counted here because each request is counted in several of these.
+/// Requests by latency, exact below 2^[`EXACT`] ns, then 2^([`EXACT`] - 1) steps to a factor of
+/// two: the buckets of a [`Histogram`] of 3 significant digits, which is made from them in the end.
+/// They are counted here for speed, as each request counts in several of these.
 ///
-/// Sum and maximum are kept beside it in picoseconds, since buckets round.
+/// Sum and maximum are kept besides in picoseconds, since buckets round.
 #[derive(Clone, Debug, Default)]
 struct Distribution {
-    /// As long as the greatest latency so far needs it.
+    /// As many as the greatest latency so far needs.
     buckets: Vec<u64>,
     sum: u128,
     max: Picos,
@@ -406,7 +405,7 @@ impl Distribution {
         }
     }
 
-    /// Counts one in a bucket that is not there yet.
+    /// Counts a latency in a bucket that does not exist yet.
     #[cold]
     #[inline(never)]
     fn reach(&mut self, bucket: usize) {
@@ -439,8 +438,8 @@ impl Distribution {
         histogram
     }
 
-    /// The latencies that these shares do not exceed. A bucket's upper end may lie beyond the
-    /// longest latency, which would look odd beside the exact maximum.
+    /// The latencies at these quantiles. They are limited to the maximum, as a bucket's upper end
+    /// may lie beyond it, which would look odd beside the exact maximum.
     fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [Nanos; N] {
         let histogram = self.histogram();
         shares.map(|share| histogram.value_at_quantile(share).min(nanos_of(self.max)))
@@ -575,7 +574,7 @@ mod tests {
             around.with_flush(25, &Delays::default()),
             ByDelay([5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0])
         );
-        // What the page waited for before the flush came is not the flush's.
+        // The page's waits before the flush came are not the flush's.
         assert_eq!(
             around.with_flush(4, &last),
             ByDelay([26, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0])
@@ -613,7 +612,7 @@ mod tests {
         }
     }
 
-    /// The value that so many of the values do not exceed, by sorting.
+    /// A quantile by sorting: the value that this share of the values does not exceed.
     fn sorted_quantile(values: &[Picos], quantile: f64) -> f64 {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();

@@ -1,8 +1,8 @@
-//! What is measured in a run: latencies and what delayed them, throughput over time, the dies'
-//! time, energy, a hash of the events.
+//! Measurements of a run: latencies and their causes, throughput over time, the dies' time, energy,
+//! a hash of the events.
 //!
-//! All of it takes a fixed amount of memory, whatever the length of the run, and none of it changes
-//! what the drive does.
+//! All of it takes a fixed amount of memory, whatever the length of the run, and does not affect
+//! the drive.
 
 mod die_share;
 mod energy;

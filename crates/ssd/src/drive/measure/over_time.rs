@@ -5,15 +5,16 @@ use units::IoOp;
 use crate::drive::schemes::SchemeCounters;
 use crate::drive::time::{PICOS_PER_NANO, PICOS_PER_SECOND, Picos};
 
-/// Even, as windows are merged in pairs. 512 are more than a plot shows and take 64 KiB.
+/// Most windows. Even, as windows are merged in pairs. 512 are more than a plot shows and take 64
+/// KiB.
 const MOST_WINDOWS: usize = 512;
 
-/// What happened in a stretch of virtual time: after `start`, up to and including `start + length`.
+/// Figures of a window of virtual time: after `start`, up to and including `start + length`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeWindow {
-    /// When it begins.
+    /// Start of the window.
     pub start: Picos,
-    /// How long it is. 0 only if the whole run took no time.
+    /// Length of the window. 0 only if the whole run took no time.
     pub length: Picos,
     /// Reads completed.
     pub reads: u64,
@@ -66,8 +67,8 @@ impl TimeWindow {
         self.per_second(self.written_bytes)
     }
 
-    /// (host + relocated + translation + parity pages) / host pages; `None` without host page writes. A
-    /// relocation counts where it was decided: its window may be one earlier than that of its
+    /// (host + relocated + translation + parity pages) / host pages; `None` without host page
+    /// writes. A relocation counts where it was decided: possibly one window earlier than its
     /// program.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
@@ -76,19 +77,19 @@ impl TimeWindow {
         (self.host_page_writes > 0).then(|| all as f64 / self.host_page_writes as f64)
     }
 
-    /// Mean latency of the reads in nanoseconds; `None` without any.
+    /// Mean latency of the reads in nanoseconds; `None` without reads.
     #[must_use]
     pub fn mean_read_ns(&self) -> Option<f64> {
         mean_ns(self.read_latency, self.reads)
     }
 
-    /// Mean latency of the writes in nanoseconds; `None` without any.
+    /// Mean latency of the writes in nanoseconds; `None` without writes.
     #[must_use]
     pub fn mean_write_ns(&self) -> Option<f64> {
         mean_ns(self.write_latency, self.writes)
     }
 
-    /// Mean latency of the flushes in nanoseconds; `None` without any.
+    /// Mean latency of the flushes in nanoseconds; `None` without flushes.
     #[must_use]
     pub fn mean_flush_ns(&self) -> Option<f64> {
         mean_ns(self.flush_latency, self.flushes)
@@ -102,7 +103,7 @@ impl TimeWindow {
         }
     }
 
-    /// The place and length stay those of `self`.
+    /// Adds the counts of another window. Start and length stay those of `self`.
     fn add(&mut self, other: &Self) {
         self.reads += other.reads;
         self.writes += other.writes;
@@ -126,13 +127,13 @@ fn mean_ns(sum: u128, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / PICOS_PER_NANO as f64 / count as f64)
 }
 
-/// A run cut into windows of equal length. When they would become more than 512, pairs are merged
-/// and the length doubles: memory stays the same however long the run is, and a run is shown by 256
-/// windows at least, once it has that many.
+/// A run cut into windows of equal length. When there would be more than 512, pairs are merged and
+/// the length doubles: memory stays the same however long the run is, and a run is shown by at
+/// least 256 windows, once it has that many.
 ///
-/// Before each event: `if over_time.is_due(now) { over_time.advance(now, &counters) }`. The
-/// scheme's counters are so asked for once a window instead of once an event, and still the windows
-/// hold exactly what happened in them.
+/// Before each event: `if over_time.is_due(now) { over_time.advance(now, &counters) }`. So the
+/// scheme's counters are read once per window instead of once per event, and windows still hold
+/// exactly their own events.
 #[derive(Clone, Debug)]
 pub struct OverTime {
     start: Picos,
@@ -159,16 +160,16 @@ impl OverTime {
         Self { start, length: first_length, end_of_last: start + first_length, windows, counters }
     }
 
-    /// Whether `now` is beyond the last window, so that [`Self::advance`] has to be called before
-    /// anything is done at that time.
+    /// Returns true if `now` is beyond the last window, so that [`Self::advance`] has to be called
+    /// before anything is done at that time.
     #[inline]
     #[must_use]
     pub const fn is_due(&self, now: Picos) -> bool {
         now > self.end_of_last
     }
 
-    /// Closes the window at hand with what the scheme has counted so far, and opens the one that
-    /// `now` is in.
+    /// Closes the current window with the scheme's counts so far, and opens the one that contains
+    /// `now`.
     ///
     /// # Panics
     /// If a counter has gone down.
@@ -188,13 +189,13 @@ impl OverTime {
         self.end_of_last = self.start + (index as u64 + 1) * self.length;
     }
 
-    /// A request is completed.
+    /// Records a completed request.
     ///
     /// # Panics
-    /// If the window that `now` is in was not opened, or lies behind.
+    /// If the window that contains `now` was not opened, or is already closed.
     #[inline]
     pub fn request(&mut self, now: Picos, op: IoOp, bytes: u32, latency: Picos) {
-        // At `end_of_last - length` only the very first window has events, but a window that was
+        // Only the very first window has events at `end_of_last - length`, but a window that was
         // just opened has none to lose.
         assert!(
             now <= self.end_of_last && now >= self.end_of_last - self.length,
@@ -221,8 +222,9 @@ impl OverTime {
     }
 
     /// The windows of a run that ends at `end`, when the scheme has counted `counters`. The last
-    /// one is as long as is left; if that is less than half a window, it is part of the one before,
-    /// as a rate over a short time says little. The rates of a run that took no time are 0.
+    /// one is as long as the rest of the run; if that is less than half a window, it is merged into
+    /// the one before, as a rate over a short time says little. The rates of a run that took no
+    /// time are 0.
     #[must_use]
     pub fn rows(&self, end: Picos, counters: &SchemeCounters) -> Vec<TimeWindow> {
         let mut run = self.clone();
@@ -372,7 +374,7 @@ mod tests {
     }
 
     proptest! {
-        /// Windows follow each other without gap, hold everything, and hold it at its time.
+        /// Windows follow each other without gap, and count each event once, at its time.
         #[test]
         fn agrees_with_a_list_of_events(
             start in 0..1000_u64,

@@ -1,36 +1,36 @@
-//! Each request by itself, for whoever wants more than distributions.
+//! Individual requests, for users who want more than distributions.
 
 use units::{IoOp, Nanos};
 
 use super::latency::{ByDelay, RequestDelays};
 use crate::drive::time::nanos_of;
 
-/// A request that was measured. Times are in nanoseconds from the first request of the run on, with
-/// those of the warm-up: as the timeline has them.
+/// A request that was measured. Times are in nanoseconds since the first request of the run,
+/// including the warm-up, as in the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredRequest {
-    /// When it was sent.
+    /// Time at which it was sent.
     pub submitted: Nanos,
-    /// How long it took, rounded as everywhere else.
+    /// Its latency, rounded as everywhere else.
     pub latency: Nanos,
-    /// What of it each delay was: exactly `latency` in sum.
+    /// Its delays, which add up to exactly `latency`.
     pub delays: ByDelay<Nanos>,
-    /// What it did.
+    /// The operation.
     pub op: IoOp,
     /// First byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
-    /// Number of its flow, in the order in which they were given.
+    /// Index of its flow.
     pub flow: u32,
 }
 
-/// Whoever is told of each request that is measured, in the order in which they end.
+/// Receiver of each request that is measured, in the order in which they end.
 pub trait RequestSink {
-    /// Takes the next.
+    /// Takes the next request.
     fn add(&mut self, request: &MeasuredRequest);
 
-    /// Tells why no more can be taken, if that is so: asked now and then, so that a run does not go
+    /// Reports the reason if no more can be taken. Called now and then, so that a run does not go
     /// on for hours after its disk is full.
     ///
     /// # Errors
@@ -38,8 +38,8 @@ pub trait RequestSink {
     fn check(&mut self) -> Result<(), String>;
 }
 
-/// The delays in nanoseconds. Each is rounded together with those before it, so that each is less
-/// than a nanosecond off, none that is 0 becomes more, and they add up to the rounded sum.
+/// The delays in nanoseconds. They are rounded cumulatively, so that each is less than a nanosecond
+/// off, none that is 0 becomes more, and they add up to the rounded sum.
 #[must_use]
 pub fn in_nanos(delays: &RequestDelays) -> ByDelay<Nanos> {
     let (mut sum, mut told) = (0, 0);

@@ -1,15 +1,15 @@
-//! For what the dies work: one table, from which counters, timeline, shares of time and delays take
-//! their rows.
+//! Causes of the dies' work: one table defines the rows of counters, timeline, shares of time and
+//! delays.
 
 use super::command::FlashOp;
 
-/// Makes [`Cause`] and [`Class`] of one line a cause.
+/// Makes [`Cause`] and [`Class`] from one line per cause.
 macro_rules! causes {
     (
         for requests { $($(#[doc = $request_doc:literal])+ $request:ident $request_name:literal;)+ }
         of the drive itself { $($(#[doc = $own_doc:literal])+ $own:ident $own_name:literal;)+ }
     ) => {
-        /// For what a command is given: its time on a die is accounted under this.
+        /// Cause of a command: its time on a die is accounted under this.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Cause {
@@ -31,7 +31,7 @@ macro_rules! causes {
                 }
             }
 
-            /// What belongs to it, in a sentence.
+            /// Description in a sentence.
             #[must_use]
             pub fn summary(self) -> &'static str {
                 match self {
@@ -42,14 +42,14 @@ macro_rules! causes {
             }
         }
 
-        /// What a die may be busy with, as far as commands that wait for it care.
+        /// Work of a die, as classified for commands that wait for it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Class {
             /// Reads and programs for requests: of the host, or of mapping pages.
             DieBusy,
             $(#[doc = concat!("Reads and programs of the cause `", $own_name, "`.")] $own,)+
-            /// Erases, for whatever cause.
+            /// Erases, for any cause.
             Erase,
         }
 
@@ -57,7 +57,7 @@ macro_rules! causes {
             /// All, in the order of their numbers.
             pub const ALL: [Self; [$($own_name),+].len() + 2] =
                 [Self::DieBusy, $(Self::$own,)+ Self::Erase];
-            /// How many there are.
+            /// Number of classes.
             pub const COUNT: usize = Self::ALL.len();
 
             /// The name in tables and files.
@@ -70,7 +70,7 @@ macro_rules! causes {
                 }
             }
 
-            /// Of an operation for a cause.
+            /// The class of an operation for a cause.
             #[inline]
             pub(super) fn of(op: FlashOp, cause: Cause) -> Self {
                 match (op, cause) {
@@ -83,8 +83,8 @@ macro_rules! causes {
     };
 }
 
-// A cause of the drive itself is a delay of its own. New ones go to the end: event hashes hold the
-// numbers.
+// A cause of the drive itself is a delay of its own. New ones go to the end: event hashes contain
+// the numbers.
 causes! {
     for requests {
         /// A page that the host reads or writes, read-ahead included.
@@ -109,13 +109,13 @@ causes! {
 }
 
 impl Cause {
-    /// Whether a request may wait for it, so that its time is recorded part by part.
+    /// Returns true if a request may wait for it, so that its time is recorded part by part.
     #[inline]
     pub(super) const fn may_be_waited_for(self) -> bool {
         matches!(self, Self::Host | Self::Replication | Self::Reconstruction)
     }
 
-    /// Whether it may have a die for itself.
+    /// Returns true if it may have a die for itself.
     #[inline]
     pub(super) const fn occupies(self) -> bool {
         matches!(self, Self::Cleaning | Self::WearLevelling)

@@ -1,11 +1,11 @@
-//! What an FTL asks of the media, and what it is told when that is done.
+//! Commands from an FTL to the media, and reports of their ends.
 
 use units::Ppn;
 
 use super::causes::{Cause, Class};
 use crate::drive::time::Picos;
 
-/// What a die does for a command.
+/// Operation of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FlashOp {
@@ -35,14 +35,14 @@ impl FlashOp {
     }
 }
 
-/// Who is told when a command is done. The highest bit says whether that is the scheme.
+/// Receiver of the report when a command is done. The highest bit is set if that is the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(pub u32);
 
 impl Tag {
     const SCHEME: u32 = 1 << 31;
 
-    /// A command of the drive's: host pages, write-back, read-ahead. Below 2^31.
+    /// Tag of a command of the drive: host pages, write-back, read-ahead. Below 2^31.
     #[inline]
     #[must_use]
     pub const fn drive(number: u32) -> Self {
@@ -50,7 +50,7 @@ impl Tag {
         Self(number)
     }
 
-    /// A command of the scheme's own, which is told in
+    /// Tag of a command of the scheme, which is reported to
     /// [`crate::drive::schemes::Scheme::completed`]. Below 2^31.
     #[inline]
     #[must_use]
@@ -59,7 +59,7 @@ impl Tag {
         Self(number | Self::SCHEME)
     }
 
-    /// Whether the scheme is told.
+    /// Returns true if the end is reported to the scheme.
     #[inline]
     #[must_use]
     pub const fn is_scheme(self) -> bool {
@@ -74,27 +74,27 @@ impl Tag {
     }
 }
 
-/// One command to a die.
+/// A command to a die.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
-    /// What the die does.
+    /// The operation.
     pub op: FlashOp,
-    /// For what.
+    /// The cause.
     pub cause: Cause,
-    /// The page; of an erase, the first page of the erase block; of a copy-back, the page that is
-    /// programmed.
+    /// The page; for an erase, the first page of the erase block; for a copy-back, the page to
+    /// program.
     pub page: Ppn,
-    /// The page that a copy-back reads; of a read that is part of rebuilding a page, that page.
-    /// Otherwise not looked at.
+    /// The page that a copy-back reads; for a read that is part of rebuilding a page, that page.
+    /// Otherwise ignored.
     pub from: Ppn,
-    /// Bytes sent over the channel: a read may fetch part of a page.
+    /// Bytes sent over the channel: a read may transfer part of a page.
     pub bytes: u32,
-    /// Who is told.
+    /// Receiver of the report.
     pub tag: Tag,
 }
 
 impl Command {
-    /// Whether it is one of several reads that bring another page together.
+    /// Returns true if it is one of several reads that together rebuild another page.
     #[inline]
     #[must_use]
     pub fn is_part(&self) -> bool {
@@ -102,21 +102,21 @@ impl Command {
     }
 }
 
-/// Where the time of a command went, in picoseconds.
+/// Delays of a command, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// Waited while the die was busy with this, in the order of [`Class::ALL`].
+    /// Wait while the die was busy with this, in the order of [`Class::ALL`].
     pub die: [Picos; Class::COUNT],
-    /// Waited for the channel.
+    /// Wait for the channel.
     pub channel: Picos,
-    /// Held up by reads that failed and were tried again.
+    /// Time of retries of failed reads.
     pub retry: Picos,
-    /// The command's own time: commands, array and transfer.
+    /// The command's own time: command transfer, array and data transfer.
     pub service: Picos,
 }
 
 impl Delays {
-    /// The whole time.
+    /// Sum of the delays.
     #[inline]
     #[must_use]
     pub fn total(&self) -> Picos {
@@ -129,10 +129,9 @@ impl Delays {
 pub struct Done {
     /// The command.
     pub command: Command,
-    /// When it was given.
+    /// Time at which it was given.
     pub issued_at: Picos,
-    /// Where the time since then went. The sum is the whole time. Only for [`Cause::Host`]: zero
-    /// for others.
+    /// Its delays, which add up to the time since then. Only for [`Cause::Host`]: zero for others.
     pub delays: Delays,
 }
 
@@ -140,7 +139,7 @@ pub struct Done {
 mod tests {
     use super::*;
 
-    /// Reads of hybrid schemes, which leave `from` as it is, were taken for parts once.
+    /// Reads of hybrid schemes, which leave `from` unchanged, were once taken for parts.
     #[test]
     fn only_reads_for_reconstruction_are_parts_of_a_page() {
         for cause in Cause::ALL {

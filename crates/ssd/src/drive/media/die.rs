@@ -1,47 +1,47 @@
-//! One die: what it is doing, what waits for it, and where its time went.
+//! A die: its current work, its queues, and the account of its time.
 
 use super::causes::{Cause, Class};
 use super::command::FlashOp;
 use super::slots::{Group, Queue, Slots};
 use crate::drive::time::Picos;
 
-/// Kinds of activity that a die's time is accounted under: operation x cause, and idle.
+/// Number of activities that a die's time is accounted under: operation x cause, and idle.
 pub(super) const ACTIVITIES: usize = FlashOp::ALL.len() * Cause::ALL.len() + 1;
 const IDLE: usize = ACTIVITIES - 1;
 
-/// The cell array.
+/// State of the cell array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Array {
     Idle,
     Busy,
-    /// A page was read and waits until the register that goes to the channel is free (cache mode).
+    /// A page was sensed and waits until the register to the channel is free (cache mode).
     Sensed,
 }
 
-/// The register between array and channel.
+/// State of the register between array and channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transfer {
     Idle,
     Out,
-    /// Data of the next program arrives while the array is busy with the last (cache mode).
+    /// Data of the next program arrives while the array is busy with the last one (cache mode).
     In,
 }
 
-/// What a die is doing, for a scheme that chooses where to read or write.
+/// State of a die, for a scheme that chooses where to read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DieState {
-    /// The operation at hand and its cause; `None` if the die rests.
+    /// The current operation and its cause; `None` if the die is idle.
     pub work: Option<(FlashOp, Cause)>,
-    /// When that began.
+    /// Time at which that began.
     pub since: Picos,
-    /// When it ends as far as is known: of a read first the array, then each page's transfer; in
-    /// cache mode the later of the two. `None` if the die rests.
+    /// Expected end: for a read first of the array, then of each page's transfer; in cache mode the
+    /// later of the two. `None` if the die is idle.
     pub until: Option<Picos>,
-    /// The program or erase that reads interrupted, and its time that is left.
+    /// The program or erase that reads interrupted, and its remaining time.
     pub suspended: Option<(FlashOp, Cause, Picos)>,
-    /// Reads for the host that wait where these overtake.
+    /// Number of waiting reads for the host, if these overtake other commands.
     pub waiting_first: u32,
-    /// All other commands that wait.
+    /// Number of all other waiting commands.
     pub waiting: u32,
 }
 
@@ -59,20 +59,21 @@ pub(super) struct Die {
     pub channel: u32,
     pub array: Array,
     pub array_group: Group,
-    /// When the data of the program in the array had arrived: before that there is nothing to
-    /// suspend.
+    /// Time at which the data of the program in the array had arrived: before that there is nothing
+    /// to suspend.
     pub array_since: Picos,
     pub transfer: Transfer,
     pub transfer_group: Group,
-    /// A program whose data has arrived and that waits for the array, and since when.
+    /// A program whose data has arrived and that waits for the array, with the start of its wait.
     pub loaded: Option<(Group, Picos)>,
     pub suspended: Option<Suspended>,
-    /// How often the operation in the array was interrupted so far.
+    /// Number of interruptions of the operation in the array so far.
     pub interruptions: u8,
-    /// Reads for the host, where they overtake.
+    /// Reads for the host, if these overtake other commands.
     pub urgent: Queue,
     pub queue: Queue,
-    /// Owners that have it for themselves; what comes for others meanwhile waits in `later`.
+    /// Number of owners that have the die for themselves; commands for others meanwhile wait in
+    /// `later`.
     pub occupants: u8,
     pub later: Queue,
     activity: usize,
@@ -106,12 +107,12 @@ impl Die {
         }
     }
 
-    /// Whether nothing is under way and nothing waits.
+    /// Returns true if nothing is under way and nothing waits.
     pub fn is_idle(&self) -> bool {
         self.can_begin() && self.later.is_empty()
     }
 
-    /// Whether a command would begin at once, of whoever may give one.
+    /// Returns true if a command would begin at once, given by an owner that may give one.
     #[inline]
     pub fn can_begin(&self) -> bool {
         self.activity == IDLE
@@ -124,7 +125,8 @@ impl Die {
         self.is_idle().then_some(self.since)
     }
 
-    /// What it does, with the queues counted: as many steps as commands wait.
+    /// The current state, including the numbers of waiting commands: takes time in proportion to
+    /// them.
     pub fn state(&self, until: Option<Picos>, slots: &Slots) -> DieState {
         let count = |queue: Queue| slots.from(queue.first()).count() as u32;
         DieState {
@@ -139,7 +141,7 @@ impl Die {
         }
     }
 
-    /// From `now` on the die works on this.
+    /// Records that the die works on this from `now` on.
     #[inline]
     pub fn works_on(&mut self, op: FlashOp, cause: Cause, now: Picos) {
         self.account(now);
@@ -147,7 +149,7 @@ impl Die {
         self.class = Class::of(op, cause) as usize;
     }
 
-    /// From `now` on the die works on nothing.
+    /// Records that the die is idle from `now` on.
     #[inline]
     pub fn rests(&mut self, now: Picos) {
         self.account(now);
@@ -164,7 +166,7 @@ impl Die {
         self.since = now;
     }
 
-    /// What the die works on, and since when.
+    /// The current operation, its cause, and its start.
     #[inline]
     pub fn activity(&self) -> Option<(FlashOp, Cause, Picos)> {
         if self.activity == IDLE {
@@ -174,7 +176,7 @@ impl Die {
         Some((FlashOp::ALL[self.activity / causes], Cause::ALL[self.activity % causes], self.since))
     }
 
-    /// Writes down the time spent by class up to now.
+    /// Notes the time spent by class up to now.
     #[inline(always)]
     pub fn note_time(&self, time: &mut [Picos; Class::COUNT], now: Picos) {
         *time = self.by_class;
@@ -183,11 +185,11 @@ impl Die {
         }
     }
 
-    /// Makes of the time by class that was noted the time spent since. In place: a copy that is
-    /// changed in part and then read as a whole lets the processor wait.
+    /// Turns noted times by class into the times spent since. In place: a copy that is changed in
+    /// part and then read as a whole stalls the processor.
     #[inline(always)]
     pub fn time_since(&self, noted: &mut [Picos; Class::COUNT], now: Picos) {
-        // What the die is still at was noted, and is not in `by_class` yet.
+        // The current activity was noted, and is not in `by_class` yet.
         for (time, spent) in noted.iter_mut().zip(self.by_class) {
             *time = spent.wrapping_sub(*time);
         }

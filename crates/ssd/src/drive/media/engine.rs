@@ -1,4 +1,4 @@
-//! What a die does next.
+//! The engine that chooses and carries out the next step of a die.
 
 use super::causes::Class;
 use super::command::{Command, Done, FlashOp};
@@ -11,8 +11,8 @@ use super::timing::{Noise, Timing};
 use super::{Channel, Layout, Media};
 use crate::drive::time::Picos;
 
-/// What a group holds of each plane of the die: which pages are sensed or programmed there together,
-/// by their number.
+/// Pages of a group on each plane of the die: the number of those that are sensed or programmed
+/// together there.
 struct Planes<'a> {
     together: u32,
     layout: &'a Layout,
@@ -26,7 +26,7 @@ impl<'a> Planes<'a> {
         Self { together, layout, held: [Self::NOTHING; MOST_PLANES as usize] }
     }
 
-    /// Takes a command in, if it can go with those that are there.
+    /// Adds a command, if it can go with those that are there.
     #[inline]
     fn takes(&mut self, entry: &Entry, several: bool) -> bool {
         let number = entry.command.page.0 / self.together;
@@ -49,8 +49,8 @@ impl<'a> Planes<'a> {
     }
 }
 
-/// Lets those that come next in the queue go with a group, as long as they can. How many they
-/// are then, and whether on several planes.
+/// Adds the next commands of the queue to a group, as long as they can be carried out together.
+/// Gives their number then, and true if they are on several planes.
 #[inline(never)]
 fn gather(
     group: Group,
@@ -79,7 +79,7 @@ fn gather(
     (count, planes.count() > 1)
 }
 
-/// What times depend on besides the place in the erase block.
+/// Properties on which times depend besides the place in the erase block.
 #[derive(Clone, Copy)]
 struct Modes<'a> {
     slc: Option<&'a SlcMode>,
@@ -96,13 +96,13 @@ fn longest(slots: &Slots, group: Group, times: &[Picos], modes: Modes<'_>) -> Pi
     slots.of(group).map(time).max().unwrap_or(0)
 }
 
-/// How long the data of a group of programs takes on the channel.
+/// Time of the data of a group of programs on the channel.
 #[inline]
 fn transfers(slots: &Slots, group: Group, timing: &Timing) -> Picos {
     slots.of(group).map(|entry| timing.transfer(entry.command.bytes)).sum()
 }
 
-/// The commands of a group waited for the channel.
+/// Records that the commands of a group waited for the channel.
 #[inline]
 fn waited_for_channel(slots: &mut Slots, group: Group, time: Picos) {
     if time > 0 {
@@ -110,7 +110,7 @@ fn waited_for_channel(slots: &mut Slots, group: Group, time: Picos) {
     }
 }
 
-/// A die's work changes, to a group or to rest: the span before is written down.
+/// Records a change of a die's work, to a group or to idle, and with it the span before.
 #[inline]
 fn write_down(
     observed: &mut Option<Box<Observed>>,
@@ -125,7 +125,7 @@ fn write_down(
     }
 }
 
-/// A time as this operation takes it.
+/// A nominal time with the noise of this operation.
 #[inline]
 fn noisy(noise: &mut Option<Box<Noise>>, time: Picos) -> Picos {
     match noise {
@@ -135,7 +135,7 @@ fn noisy(noise: &mut Option<Box<Noise>>, time: Picos) -> Picos {
 }
 
 impl Channel {
-    /// Takes it for a time, from when it is free on. Returns when that begins.
+    /// Takes the channel for a time, as soon as it is free after `from`. Returns the start.
     #[inline]
     fn take(&mut self, from: Picos, time: Picos) -> Picos {
         let start = from.max(self.free_at);
@@ -146,7 +146,7 @@ impl Channel {
 }
 
 impl Media {
-    /// Begins whatever the die can begin now.
+    /// Begins the next work that the die can do now.
     #[inline]
     pub(super) fn begin(&mut self, number: u32) {
         let die = &self.dies[number as usize];
@@ -175,7 +175,7 @@ impl Media {
         (!queue.is_empty()).then(|| self.slots.get(queue.first()).command.op)
     }
 
-    /// The next commands to carry out together, with what they waited for so far.
+    /// Takes the next commands to carry out together, and records their waits so far.
     #[inline(always)]
     fn take_group(&mut self, number: u32) -> Option<Group> {
         let (now, slots, features) = (self.now, &mut self.slots, &self.features);
@@ -211,7 +211,8 @@ impl Media {
         Some(group)
     }
 
-    /// Puts the array to work, or lets it go on with what was interrupted, or rest.
+    /// Puts the array to work: on new commands, or on the operation that was interrupted. Otherwise
+    /// it is idle.
     fn begin_array(&mut self, number: u32) {
         let Some(group) = self.take_group(number) else {
             if self.dies[number as usize].suspended.is_some() {
@@ -242,7 +243,7 @@ impl Media {
         let (slots, timing, noise) = (&mut self.slots, &self.timing, &mut self.noise);
         let modes = Modes { slc: self.slc.as_deref(), layout: &self.layout };
         let is_program = group.op == FlashOp::Program;
-        // First the commands and addresses go over the channel, and the data of programs.
+        // First the commands and addresses go over the channel, with the data of programs.
         let mut sending = timing.command * Picos::from(commands);
         if is_program {
             sending = noisy(noise, sending + transfers(slots, group, timing));
@@ -256,7 +257,7 @@ impl Media {
         };
         let working = match group.op {
             FlashOp::Read | FlashOp::Program => {
-                // Whether each wants one page alone of what is sensed.
+                // True if each command wants one page alone of those that are sensed together.
                 let is_part = self.features.pages_per_read > 1 && commands == group.count;
                 let read = if is_part { &timing.part_read } else { &timing.read };
                 let times = if is_program { &timing.program } else { read };
@@ -290,7 +291,7 @@ impl Media {
         }
     }
 
-    /// Sends the data of the next program while the array is busy with one (cache mode).
+    /// Sends the data of the next program while the array is busy with another (cache mode).
     #[inline(never)]
     fn begin_load(&mut self, number: u32) {
         let die = &self.dies[number as usize];
@@ -321,8 +322,8 @@ impl Media {
         if self.features.cache_mode { number + self.dies.len() as u32 } else { number }
     }
 
-    /// Commands that are sent to the die for a group: one for all pages of a plane that are sensed
-    /// or programmed together.
+    /// Number of commands that are sent to the die for a group: one for all pages of a plane that
+    /// are sensed or programmed together.
     #[inline]
     fn commands_of(&self, group: Group) -> u32 {
         let together = self.features.pages_together(group.op);
@@ -383,7 +384,8 @@ impl Media {
         }
     }
 
-    /// Senses again what could not be decoded, after it was sent. Whether there is such a page.
+    /// Senses pages again that could not be decoded after they were sent. Returns true if there is
+    /// such a page.
     #[inline(never)]
     fn retry(&mut self, number: u32, group: Group) -> bool {
         let Some(retries) = &mut self.retries else { return false };
@@ -416,7 +418,7 @@ impl Media {
         true
     }
 
-    /// Draws how often each read of a group will fail.
+    /// Draws the number of retries of each read of a group.
     #[inline(never)]
     fn draw_retries(&mut self, group: Group) {
         let Some(retries) = &mut self.retries else { return };
@@ -428,7 +430,7 @@ impl Media {
         }
     }
 
-    /// The media after a program or an erase.
+    /// Updates the media after a program or an erase.
     #[inline]
     fn settle_pages(&mut self, op: FlashOp, slot: CommandSlot) {
         let entry = self.slots.get(slot);
@@ -448,7 +450,7 @@ impl Media {
         *programmed = entry.place as u16 + 1;
     }
 
-    /// The array takes a program whose data arrived while it was busy.
+    /// Lets the array take a program whose data arrived while it was busy.
     #[inline(never)]
     fn begin_loaded(&mut self, number: u32, group: Group, since: Picos, behind: Class) {
         let waited = self.now - since;
@@ -470,7 +472,7 @@ impl Media {
         }
     }
 
-    /// In cache mode: the command of the next read goes before the data of the last one, so that
+    /// In cache mode: sends the command of the next read before the data of the last one, so that
     /// the array works meanwhile.
     fn begin_next_read(&mut self, number: u32) {
         if self.features.cache_mode && self.next_op(number) == Some(FlashOp::Read) {
@@ -524,7 +526,7 @@ impl Media {
         self.begin(number);
     }
 
-    /// A read for the host has come: interrupts what can be interrupted.
+    /// Interrupts the current operation, if it can be interrupted, for a read for the host.
     #[inline(never)]
     pub(super) fn interrupt(&mut self, number: u32) {
         let (now, suspend) = (self.now, self.timing.suspend);
@@ -537,12 +539,12 @@ impl Media {
             && die.array_group.op != FlashOp::Read
             && (die.array_since <= now || self.features.suspend_at_points)
             && die.interruptions < self.features.most_suspensions
-            // Not worth it when it ends before the read could begin.
+            // Not worth it if it ends before the read could begin.
             && until > now + suspend;
         if !can {
             return;
         }
-        // What is arriving has to arrive.
+        // Data that is arriving has to arrive first.
         let from = now.max(die.array_since);
         let works = if self.features.suspend_at_points { suspend } else { 0 };
         die.suspended = Some(Suspended {

@@ -17,11 +17,11 @@ pub(crate) struct Events {
     first: Event,
     /// Those who meet: group 0 last, the earliest of group `g` in group `(g - 1) / 4`.
     groups: Vec<Group>,
-    /// Where the groups of the parts themselves begin.
+    /// Index at which the groups of the parts themselves begin.
     leaves: usize,
 }
 
-/// When, and of which part.
+/// Time and part of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub at: Picos,

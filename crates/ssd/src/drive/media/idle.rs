@@ -1,5 +1,4 @@
-//! How long dies rest between the commands that are asked of them, and what commands on the side
-//! cost those.
+//! Idle periods of dies between requested commands, and the interference of side work with those.
 
 use super::causes::Cause;
 use super::command::FlashOp;
@@ -7,20 +6,20 @@ use super::die::Die;
 use super::{Media, Timeline};
 use crate::drive::time::Picos;
 
-/// What is written down of the dies for whoever wants to know. Nobody pays for it otherwise.
+/// Records of the dies' activity, kept only on request.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     pub timeline: Option<Timeline>,
     rests: Option<Rests>,
 }
 
-/// Lengths that are counted apart, in units; the last stands for all that are longer.
+/// Number of lengths that are counted apart, in units; the last one includes all longer periods.
 pub const IDLE_LENGTHS: usize = 1024;
 
-/// Idle periods of each die: from when it has done what was asked of it to when something is asked
-/// of it again. What it does for replication meanwhile is on the side, and ends no period.
-/// REPLICATION 4.2.2 counts commands without a rest between them as periods of length 0; nothing
-/// can be done in those, and here they are none.
+/// Idle periods of each die: from the end of its requested work to the next request. Work for
+/// replication meanwhile is done on the side, and ends no period. REPLICATION 4.2.2 counts commands
+/// without a rest between them as periods of length 0; nothing can be done in those, so they are
+/// not counted here.
 #[derive(Debug)]
 struct Rests {
     unit: Picos,
@@ -29,15 +28,16 @@ struct Rests {
 
 #[derive(Clone, Debug)]
 struct Rest {
-    /// Since when nothing else than replication was asked of it.
+    /// Time since which only replication was requested.
     since: Picos,
     lengths: Vec<u32>,
-    /// Time in which something waited while it worked on the side.
+    /// Time in which commands waited while the die worked on the side.
     interference: Picos,
 }
 
 impl Observed {
-    /// The work of a die changes to a command of this cause, given at that time, or to nothing.
+    /// Records that a die's work changes to a command of this cause, given at that time, or to
+    /// nothing.
     #[inline(never)]
     pub fn changes(&mut self, number: u32, die: &Die, next: Option<(Cause, Picos)>, now: Picos) {
         let was = die.activity();
@@ -64,7 +64,7 @@ impl Rest {
         match next.filter(|&(cause, _)| is_asked(cause)) {
             None if was_asked => self.since = now,
             None => {}
-            // Without a rest between them there is no idle period, and nothing to do in it.
+            // Without a rest in between there is no idle period.
             Some(_) if was_asked => {}
             Some((_, issued_at)) => {
                 let end = issued_at.clamp(self.since, now);
@@ -79,8 +79,8 @@ impl Rest {
 }
 
 impl Media {
-    /// From now on the idle periods of the dies are counted, by their length in units of this time.
-    /// What a die is at is taken to be asked of it.
+    /// Begins to count the idle periods of the dies, by their length in units of this time. Current
+    /// work of a die counts as requested.
     pub fn watch_rests(&mut self, unit: Picos) {
         let rest = Rest { since: self.now, lengths: vec![0; IDLE_LENGTHS], interference: 0 };
         let dies = vec![rest; self.dies.len()];
@@ -91,16 +91,16 @@ impl Media {
         Some(&self.observed.as_ref()?.rests.as_ref()?.dies[die as usize])
     }
 
-    /// Since when nothing but replication was asked of a die that has nothing to do; `None` if it
-    /// works, or its rests are not counted.
+    /// Time since which only replication was requested of a die that is idle; `None` if it works,
+    /// or if idle periods are not counted.
     #[must_use]
     pub fn rests_since(&self, die: u32) -> Option<Picos> {
         self.idle_since(die)?;
         Some(self.rest_of(die)?.since)
     }
 
-    /// How many idle periods of each length a die had since this was asked last. Empty if nobody
-    /// counts.
+    /// Takes the number of idle periods of each length of a die since the last call. Empty if they
+    /// are not counted.
     pub fn take_idle_lengths(&mut self, die: u32) -> Vec<u32> {
         let rests = self.observed.as_mut().and_then(|observed| observed.rests.as_mut());
         rests.map_or_else(Vec::new, |rests| {
@@ -114,7 +114,7 @@ impl Media {
         self.rest_of(die).map_or(0, |rest| rest.interference)
     }
 
-    /// What a die is at, and until when as far as is known.
+    /// The current operation of a die, its cause, and its expected end.
     #[must_use]
     pub fn works_on(&self, die: u32) -> Option<(FlashOp, Cause, Picos)> {
         let (op, cause, _) = self.dies[die as usize].activity()?;
@@ -135,7 +135,7 @@ mod tests {
         change(Some((host, 50)), Some((host, 60)), 70);
         change(Some((host, 70)), None, 100);
         change(None, Some((side, 130)), 130);
-        // Something is asked while the die works on the side: it waits for 15.
+        // A request comes while the die works on the side: it waits for 15.
         change(Some((side, 130)), Some((host, 145)), 160);
         change(Some((host, 160)), Some((side, 165)), 170);
         change(Some((side, 170)), None, 190);

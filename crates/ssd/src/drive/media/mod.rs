@@ -1,10 +1,10 @@
 //! The flash: dies, channels, and the time that commands take on them.
 //!
-//! Each die has a queue and carries out one command at a time (one on each plane at once where
-//! multi-plane commands are on). A channel is a server, first come first served: since every part
-//! asks for it at the moment at which it could begin its transfer, the time from which it is free
-//! is all that has to be kept, and no event is needed for it. So a read takes two events, a program
-//! or an erase one.
+//! Each die has a queue and carries out one command at a time (one on each plane at once if
+//! multi-plane commands are on). A channel is a server, first come first served: since every
+//! command asks for it at the moment at which it could begin its transfer, it is enough to keep the
+//! time from which it is free, and it needs no events. So a read takes two events, a program or an
+//! erase one.
 
 mod causes;
 mod command;
@@ -47,33 +47,33 @@ use timing::{Noise, Timing};
 use crate::drive::profile::{CommandOrder, MediaConfig, Profile};
 use crate::drive::time::Picos;
 
-/// Operations done by the media.
+/// Counters of operations of the media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediaCounters {
     /// By operation and cause, in the order of [`FlashOp::ALL`] and [`Cause::ALL`].
     pub operations: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
     /// Bytes sent over channels.
     pub bytes_transferred: u64,
-    /// Commands that shared their time with another on a second plane.
+    /// Commands that shared their time with another one on a second plane.
     pub multi_plane_commands: u64,
-    /// Times that a program or erase was interrupted.
+    /// Interruptions of programs or erases.
     pub suspensions: u64,
-    /// Times that a page was sensed again, as it could not be decoded.
+    /// Repeated reads of pages that could not be decoded.
     pub read_retries: u64,
-    /// Of the operations, those whose owner had given them up while they ran.
+    /// Operations whose owner gave them up while they ran.
     pub in_vain: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
-    /// Commands that were given up before they began: they are no operations.
+    /// Commands that were given up before they began: these are not operations.
     pub vanished: u64,
 }
 
 impl MediaCounters {
-    /// Operations of one kind, for all causes. A copy-back is a read and a program.
+    /// Number of operations of one kind, for all causes. A copy-back is a read and a program.
     #[must_use]
     pub fn of(&self, op: FlashOp) -> u64 {
         self.operations[op as usize].iter().sum()
     }
 
-    /// What was counted since then.
+    /// The increase since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut since = *self;
@@ -93,21 +93,21 @@ impl MediaCounters {
         since
     }
 
-    /// All flash operations, a copy-back counted as two.
+    /// Number of all flash operations, where a copy-back counts as two.
     #[must_use]
     pub fn total(&self) -> u64 {
         FlashOp::ALL.iter().map(|&op| self.of(op)).sum::<u64>() + self.of(FlashOp::CopyBack)
     }
 }
 
-/// A channel: free from a time on.
+/// A channel, which is free from a time on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Channel {
     free_at: Picos,
     busy: Picos,
 }
 
-/// What is switched on.
+/// Features of the media.
 #[derive(Clone, Copy, Debug)]
 struct Features {
     multi_plane: bool,
@@ -115,16 +115,16 @@ struct Features {
     suspend: bool,
     suspend_at_points: bool,
     reads_first: bool,
-    /// Pages of a plane that are sensed, and programmed, together.
+    /// Pages of a plane that are sensed together; then of those that are programmed together.
     pages_per_read: u32,
     pages_per_program: u32,
-    /// By operation: whether several commands can be carried out as one.
+    /// For each operation: true if several commands can be carried out as one.
     gathers: [bool; FlashOp::ALL.len()],
     most_suspensions: u8,
 }
 
 impl Features {
-    /// Whether a command goes before those that are no reads of the host.
+    /// Returns true if a command overtakes those that are not reads for the host.
     #[inline]
     const fn overtakes(&self, command: &Command) -> bool {
         self.reads_first
@@ -132,7 +132,7 @@ impl Features {
             && matches!(command.cause, Cause::Host | Cause::Reconstruction)
     }
 
-    /// Pages of a plane that one command of this kind is about; 1 for those that are alone.
+    /// Pages of a plane that one command of this kind covers; 1 if each is alone.
     #[inline]
     const fn pages_together(&self, op: FlashOp) -> u32 {
         match op {
@@ -148,10 +148,10 @@ impl Features {
 pub struct Media {
     layout: Layout,
     timing: Timing,
-    /// None unless some erase blocks have one bit a cell at times.
+    /// `None` unless some erase blocks have one bit per cell at times.
     slc: Option<Box<slc::SlcMode>>,
     noise: Option<Box<Noise>>,
-    /// None where reads never fail.
+    /// `None` if reads never fail.
     retries: Option<Box<retries::Retries>>,
     features: Features,
     now: Picos,
@@ -159,18 +159,18 @@ pub struct Media {
     dies: Vec<Die>,
     channels: Vec<Channel>,
     slots: Slots,
-    /// Pages of each erase block that are programmed, or passed over.
+    /// Number of pages of each erase block that are programmed or skipped.
     programmed: Vec<u16>,
     under_way: u32,
-    /// Dies whose new commands wait for [`Media::release`]; none unless they are held.
+    /// Dies whose new commands wait for [`Media::release`]; `None` unless commands are held.
     held: Option<Vec<u32>>,
     /// Commands that were given up, or race.
     apart: Vec<owners::Apart>,
-    /// Races so far.
+    /// Number of races so far.
     races: u32,
     counters: MediaCounters,
     hash: EventHash,
-    /// None unless someone wants to know what the dies do.
+    /// `None` unless the dies' activity is recorded.
     observed: Option<Box<Observed>>,
     witness: Option<Box<Witness>>,
 }
@@ -206,7 +206,7 @@ impl Media {
                 cache_mode: config.cache_mode,
                 suspend: config.suspend,
                 suspend_at_points: config.suspend && config.suspend_at_points,
-                // A read that interrupts has to come first.
+                // A read that interrupts must come first.
                 reads_first: config.order == CommandOrder::ReadsFirst || config.suspend,
                 pages_per_read: config.pages_per_read,
                 pages_per_program: config.pages_per_program,
@@ -231,14 +231,14 @@ impl Media {
         }
     }
 
-    /// How the media are made up.
+    /// Structure of the media.
     #[inline]
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Where the noise of the times begins, if there is any.
+    /// Sets the seed of the noise of times, if there is any.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         if let Some(noise) = &mut self.noise {
@@ -250,7 +250,7 @@ impl Media {
         self
     }
 
-    /// Media of which some erase blocks have one bit a cell at times.
+    /// Makes media in which some erase blocks have one bit per cell at times.
     #[must_use]
     pub fn with_slc(mut self, profile: &Profile) -> Self {
         let blocks = self.layout.erase_blocks();
@@ -258,25 +258,25 @@ impl Media {
         self
     }
 
-    /// From now on an erase block, which is erased, has one bit a cell, or all. Does nothing unless
-    /// there is an SLC cache.
+    /// Sets an erased block to one bit per cell, or to all. Does nothing unless there is an SLC
+    /// cache.
     pub fn set_slc(&mut self, block: EraseBlockId, is_slc: bool) {
         if let Some(slc) = &mut self.slc {
             slc.set(block, is_slc);
         }
     }
 
-    /// The time of the event at hand.
+    /// The time of the current event.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Picos {
         self.now
     }
 
-    /// The time goes on without an event of the media.
+    /// Advances the time without an event of the media.
     ///
     /// # Panics
-    /// If that would pass over an event, or go back.
+    /// If that would skip an event, or go back.
     #[inline]
     pub fn advance_to(&mut self, time: Picos) {
         assert!(
@@ -286,43 +286,43 @@ impl Media {
         self.now = time;
     }
 
-    /// When the next event is due; [`Picos::MAX`] if there is none.
+    /// Time of the next event; [`Picos::MAX`] if there is none.
     #[inline]
     #[must_use]
     pub fn next_time(&self) -> Picos {
         self.events.first().at
     }
 
-    /// Commands given and not done.
+    /// Number of commands given and not done.
     #[must_use]
     pub fn under_way(&self) -> u32 {
         self.under_way
     }
 
-    /// Operations so far.
+    /// Counters of operations so far.
     #[must_use]
     pub fn counters(&self) -> &MediaCounters {
         &self.counters
     }
 
-    /// A hash over all commands that were done, with their times.
+    /// A hash of all commands that were done, with their times.
     #[must_use]
     pub fn event_hash(&self) -> u64 {
         self.hash.value()
     }
 
-    /// From now on, what the dies do is written down.
+    /// Begins to record the dies' activity.
     pub fn watch(&mut self, timeline: Timeline) {
         self.observed.get_or_insert_default().timeline = Some(timeline);
     }
 
-    /// What was written down.
+    /// The recorded activity.
     #[must_use]
     pub fn timeline(&self) -> Option<&Timeline> {
         self.observed.as_ref()?.timeline.as_ref()
     }
 
-    /// From now on, what the pages hold is followed, and the first `most_commands` are kept. Only
+    /// Begins to follow the contents of pages, and keeps the first `most_commands`. Call it only
     /// before the first command, and before [`Media::preset`].
     ///
     /// # Panics
@@ -335,20 +335,20 @@ impl Media {
         self.witness = Some(Box::new(Witness::new(&self.layout, most_commands)));
     }
 
-    /// Who follows what the pages hold.
+    /// The witness that follows the contents of pages.
     #[must_use]
     pub fn witness(&self) -> Option<&Witness> {
         self.witness.as_deref()
     }
 
-    /// The same, to be told what programs bring.
+    /// The same, to set the contents of programs.
     pub fn witness_mut(&mut self) -> Option<&mut Witness> {
         self.witness.as_deref_mut()
     }
 
-    /// Whether a page has been programmed since its erase block was erased, as far as time has
-    /// passed. A page that the scheme has mapped and that is not programmed yet is still in the
-    /// controller's memory.
+    /// Returns true if a page has been programmed since its erase block was erased, up to the
+    /// current time. A page that the scheme has mapped and that is not programmed yet is still in
+    /// the controller's memory.
     #[inline]
     #[must_use]
     pub fn is_programmed(&self, page: Ppn) -> bool {
@@ -356,7 +356,7 @@ impl Media {
         u32::from(self.programmed[block.index()]) > place
     }
 
-    /// Says how often each erase block was erased before the first command.
+    /// Sets the number of erases of each erase block before the first command.
     pub fn preset_wear(&mut self, erases: &[u32]) {
         if let Some(retries) = &mut self.retries {
             (0..)
@@ -365,7 +365,7 @@ impl Media {
         }
     }
 
-    /// Says that the first `pages` pages of an erase block are programmed. Only before the first
+    /// Marks the first `pages` pages of an erase block as programmed. Only before the first
     /// command.
     ///
     /// # Panics
@@ -381,19 +381,20 @@ impl Media {
         }
     }
 
-    /// Whether a die has nothing to do and nothing waits for it.
+    /// Returns true if a die has nothing to do and nothing waits for it.
     #[must_use]
     pub fn is_idle(&self, die: u32) -> bool {
         self.dies[die as usize].is_idle()
     }
 
-    /// Since when a die has been idle; `None` if it is not.
+    /// Time since which a die has been idle; `None` if it is not.
     #[must_use]
     pub fn idle_since(&self, die: u32) -> Option<Picos> {
         self.dies[die as usize].idle_since()
     }
 
-    /// What a die is doing, until when, and how much waits for it. Costs only who asks.
+    /// State of a die: its work, the expected end, and its queue. It is computed only when asked
+    /// for.
     #[must_use]
     pub fn die_state(&self, die: u32) -> DieState {
         let at = |part: u32| Some(self.events.time_of(part)).filter(|&at| at != NEVER);
@@ -414,7 +415,7 @@ impl Media {
         self.dies[die as usize].time_idle(self.now)
     }
 
-    /// Time that a channel was busy, with the transfers that are promised already.
+    /// Time that a channel was busy, including transfers that are already scheduled.
     #[must_use]
     pub fn channel_busy(&self, channel: u32) -> Picos {
         self.channels[channel as usize].busy
@@ -426,15 +427,15 @@ impl Media {
         self.enqueue(command);
     }
 
-    /// Whether commands for several pages of a plane can be carried out as one.
+    /// Returns true if commands for several pages of a plane can be carried out as one.
     #[inline]
     #[must_use]
     pub fn gathers(&self) -> bool {
         self.features.pages_per_program > 1
     }
 
-    /// Commands that are given from now on wait for [`Media::release`], so that those that belong
-    /// together are there together. Does nothing where none do ([`Media::gathers`]).
+    /// Holds commands that are given from now on until [`Media::release`], so that those that
+    /// belong together can be joined. Does nothing if none can be joined ([`Media::gathers`]).
     #[inline]
     pub fn hold(&mut self) {
         if self.gathers() && self.held.is_none() {
@@ -442,7 +443,7 @@ impl Media {
         }
     }
 
-    /// Lets commands begin that were given since [`Media::hold`].
+    /// Lets the commands given since [`Media::hold`] begin.
     #[inline]
     pub fn release(&mut self) {
         if self.held.is_some() {
@@ -461,7 +462,7 @@ impl Media {
         }
     }
 
-    /// As [`Media::submit`], for an owner who may give the command up or let it race: returns its
+    /// As [`Media::submit`], for an owner that may give the command up or let it race. Returns its
     /// name.
     #[must_use]
     pub fn submit_named(&mut self, command: Command) -> CommandId {
@@ -503,7 +504,7 @@ impl Media {
         slot
     }
 
-    /// Carries out the next event and puts the commands that it ends into `done`.
+    /// Carries out the next event and adds the commands that it ends to `done`.
     ///
     /// # Panics
     /// If there is no event; or if a page is programmed out of order, a sign of a faulty scheme.
@@ -523,7 +524,7 @@ impl Media {
         self.events.settle(event.part);
     }
 
-    /// A command is done: tells where its time went.
+    /// Ends a command, and computes its delays.
     #[inline]
     fn finish(&mut self, slot: slots::CommandSlot, done: &mut Vec<Done>) {
         self.slots.give_back(slot);

@@ -1,4 +1,4 @@
-//! Dies that an owner has for itself: cleaning that nothing comes between.
+//! Dies that an owner has for itself: no other commands come between those of a cleaning.
 
 use units::EraseBlockId;
 
@@ -6,20 +6,20 @@ use super::Media;
 use super::slots::Queue;
 
 impl Media {
-    /// From now on a die carries out only commands of cleaning and wear levelling, and what was
-    /// given before. Others wait until [`Media::vacate`] was called as often.
+    /// Reserves a die: from now on it carries out only commands of cleaning and wear levelling, and
+    /// those given before. Others wait until [`Media::vacate`] was called as often.
     pub fn occupy(&mut self, die: u32) {
         self.dies[die as usize].occupants += 1;
     }
 
-    /// Whether a die is kept for cleaning.
+    /// Returns true if a die is reserved for cleaning.
     #[inline]
     #[must_use]
     pub fn is_occupied(&self, die: u32) -> bool {
         self.dies[die as usize].occupants > 0
     }
 
-    /// One owner has done with a die. With the last, what waits begins.
+    /// Releases a die for one owner. With the last one, waiting commands begin.
     ///
     /// # Panics
     /// If nobody occupies the die.
@@ -31,7 +31,7 @@ impl Media {
         }
     }
 
-    /// Reads that wait for pages of an erase block go before what is given next: it is to be
+    /// Lets reads that wait for pages of an erase block go before commands given later: it is to be
     /// erased.
     pub fn let_reads_in(&mut self, block: EraseBlockId) {
         let layout = self.layout.clone();
@@ -73,8 +73,8 @@ mod tests {
         Command::read(Ppn(page), 4096, Cause::Host, HOST)
     }
 
-    /// Media whose first erase block is written, with a die that is kept for cleaning it: a read of
-    /// it has begun.
+    /// Media whose first erase block is written, with a die that is reserved for cleaning it and
+    /// has begun a read for that.
     fn cleaning() -> Media {
         let mut media = Media::new(&config());
         media.preset(EraseBlockId(0), 8);
@@ -92,8 +92,8 @@ mod tests {
         done
     }
 
-    /// The idea: between two commands of cleaning nothing else begins. Without it the read of the
-    /// host would be done before the erase.
+    /// Between two commands of cleaning nothing else begins. Otherwise the read of the host would
+    /// be done before the erase.
     #[test]
     fn nothing_comes_between_the_commands_of_a_cleaning() {
         let mut media = cleaning();
@@ -108,7 +108,8 @@ mod tests {
         media.vacate(0);
         let read = step(&mut media)[0];
         assert_eq!((read.command.tag, media.now()), (HOST, READ + ERASE + READ));
-        // Its delays are all of it: the read and the erase of the cleaning, and its own time.
+        // Its latency is all in its delays: the read and the erase of the cleaning, and its own
+        // time.
         assert_eq!(read.delays.die[Class::Cleaning as usize], READ);
         assert_eq!(read.delays.die[Class::Erase as usize], ERASE);
         assert_eq!(read.delays.service, READ);

@@ -1,8 +1,8 @@
-//! Commands whose owner changes its mind, or has several: it gives one up, lets several race for
-//! the same end, or waits for the last of several.
+//! Commands that an owner may give up, that race with others for the same result, or that end with
+//! the last of several.
 //!
-//! Neither costs a command anything that has a plain owner: [`Media::finish`] looks here only while
-//! the list is not empty.
+//! Commands with a plain owner cost no more for this: [`Media::finish`] looks here only while the
+//! list is not empty.
 
 use units::Ppn;
 
@@ -11,35 +11,36 @@ use super::command::{Command, FlashOp, Tag};
 use super::slots::{CommandSlot, Entry, Group, NONE};
 use crate::drive::time::Picos;
 
-/// Names a command that was given to the media.
+/// Name of a command that was given to the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandId {
     pub(super) slot: CommandSlot,
-    // A slot is used again only after its command is done, which is later.
+    // A slot is reused only after its command is done, which is later, so this tells commands
+    // apart.
     pub(super) issued_at: Picos,
 }
 
-/// How far a command has come.
+/// Progress of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// It waits for its die.
     Waiting,
-    /// The die is at it, or was interrupted.
+    /// The die works on it, or was interrupted.
     Running,
     /// It is done or was given up.
     Ended,
 }
 
-/// What becomes of a command that loses a race.
+/// Fate of a command that loses a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loser {
     /// It is given up, as by [`Media::give_up`].
     IsGivenUp,
-    /// It goes on, and its end is reported under this tag.
+    /// It continues, and its end is reported under this tag.
     GoesOn(Tag),
 }
 
-/// A command that is not simply reported to its owner.
+/// A command whose end is not simply reported to its owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Apart {
     slot: CommandSlot,
@@ -48,16 +49,16 @@ pub(super) struct Apart {
 
 #[derive(Clone, Copy, Debug)]
 enum Role {
-    /// It runs, and nobody hears of its end.
+    /// It runs, and its end is not reported.
     GivenUp,
     /// It races with the others of this number.
     Rival { race: u32, loser: Loser },
-    /// It is done when all of this number are.
+    /// It ends when all of this number have ended.
     Part { whole: u32 },
 }
 
 impl Media {
-    /// How far a command has come.
+    /// Gives the progress of a command.
     #[must_use]
     pub fn stage(&self, id: CommandId) -> Stage {
         let entry = self.slots.get(id.slot);
@@ -80,16 +81,16 @@ impl Media {
         Stage::Ended
     }
 
-    /// The owner of a command does not want it any more, and will not hear of its end. Returns how
-    /// far it had come: one that waited vanishes, at no cost; one that runs goes on, takes the
-    /// die's time, and is counted in [`super::MediaCounters::in_vain`]; of one that has ended the
-    /// owner hears, or has heard.
+    /// Gives up a command, whose end is then not reported. Returns its progress: one that waited
+    /// vanishes, at no cost; one that runs continues, takes the die's time, and is counted in
+    /// [`super::MediaCounters::in_vain`]; the end of one that has ended is reported all the same,
+    /// or was.
     ///
-    /// The page of a program that vanishes stays erased, but is passed over as soon as a later page
-    /// of its erase block is programmed.
+    /// The page of a program that vanishes stays erased, but is skipped as soon as a later page of
+    /// its erase block is programmed.
     ///
     /// # Panics
-    /// If it is an erase that is not done: the tables of a scheme count on it.
+    /// If it is an erase that is not done: the tables of a scheme rely on it.
     pub fn give_up(&mut self, id: CommandId) -> Stage {
         let stage = self.stage(id);
         if stage == Stage::Ended {
@@ -106,11 +107,11 @@ impl Media {
         stage
     }
 
-    /// Gives a command that races with one under way: whichever is done first is reported, under
-    /// the tag that both have. `first_loses` and `loses` say what becomes of the other. Any number
-    /// may race, each new one with any of those before it.
+    /// Gives a command that races with one under way: the one that ends first is reported, under
+    /// the tag that both have. `first_loses` and `loses` set the fate of the first and of this one
+    /// if it loses. Any number may race, each new one with any of those before it.
     ///
-    /// If the first has ended already, the command is given alone: the owner has to have an eye on
+    /// If the first has ended already, the command is given alone: the owner has to check
     /// [`Media::stage`].
     ///
     /// # Panics
@@ -154,8 +155,8 @@ impl Media {
         id
     }
 
-    /// Gives reads for [`super::Cause::Reconstruction`] that together bring the page `wanted`: the
-    /// owner hears of the one that is done last, with its delays.
+    /// Gives reads for [`super::Cause::Reconstruction`] that together rebuild the page `wanted`:
+    /// only the last end is reported, with the delays of that read.
     ///
     /// # Panics
     /// If one is not such a read.
@@ -168,13 +169,13 @@ impl Media {
         for command in commands {
             assert!(command.is_part(), "only reads for it rebuild a page");
             let command = Command { from: wanted, ..command };
-            // None is done before time passes, so that none is missed.
+            // None ends before time passes, so no end is missed.
             let slot = self.submit_named(command).slot;
             self.apart.push(Apart { slot, role: Role::Part { whole } });
         }
     }
 
-    /// A command is done that may be apart. Whether nobody hears of it.
+    /// Handles the end of a command that may be in the list. Returns true if it is not reported.
     #[cold]
     #[inline(never)]
     pub(super) fn ends_unheard(&mut self, slot: CommandSlot) -> bool {
@@ -205,7 +206,7 @@ impl Media {
         }
     }
 
-    /// One is done first: what becomes of the others.
+    /// Ends a race whose first command has ended: deals with the others.
     fn end_race(&mut self, race: u32) {
         while let Some((loser, of_loser)) = self.rival_of(race) {
             self.take_apart(loser);
@@ -226,7 +227,7 @@ impl Media {
         })
     }
 
-    /// A race that only one is left in is none.
+    /// Ends a race that only one command is left in.
     fn end_race_of_one(&mut self, race: u32) {
         let is_of =
             |apart: &Apart| matches!(apart.role, Role::Rival { race: of, .. } if of == race);
@@ -240,8 +241,8 @@ impl Media {
         Some(self.apart.swap_remove(place).role)
     }
 
-    /// Takes a waiting command out of its queue; of a running one nobody hears. What waited behind
-    /// it begins at the die's next event.
+    /// Takes a waiting command out of its queue, or suppresses the report of a running one.
+    /// Commands that waited behind it begin at the die's next event.
     fn drop_command(&mut self, slot: CommandSlot) {
         let command = self.slots.get(slot).command;
         let die = &mut self.dies[self.layout.die_of(command.page) as usize];
@@ -257,7 +258,7 @@ impl Media {
 }
 
 impl super::die::Die {
-    /// The commands that it is at, or was interrupted in.
+    /// The commands that it works on, or was interrupted in.
     fn groups(&self) -> impl Iterator<Item = Group> {
         use super::die::{Array, Transfer};
         let array = (self.array != Array::Idle).then_some(self.array_group);

@@ -1,5 +1,5 @@
-//! Reads that fail and are tried again with other voltages: the more often, the more worn the erase
-//! block is.
+//! Reads that fail and are retried with other voltages: the more worn the erase block, the more
+//! often.
 
 use rand::SeedableRng as _;
 use rand_distr::{Distribution as _, Poisson};
@@ -11,38 +11,38 @@ use crate::drive::layout::Layout;
 use crate::drive::profile::MediaConfig;
 use crate::drive::time::Picos;
 
-/// How often reads are tried again.
+/// Model of the number of read retries.
 ///
 /// The number of retries of a page is drawn from a Poisson distribution whose mean is a function of
 /// the erases of its erase block, linear between the points of the profile. Measurements of chips
-/// give such means by cycles, temperature and time since the program (Park et al., ASPLOS 2021); the
-/// last two are left out, and the shape of the distribution is ours. Each retry sends the page and
-/// finds it bad, and senses it again: the decoder is in the controller.
+/// give such means by cycles, temperature and time since the program (Park et al., ASPLOS 2021);
+/// the last two are left out, and the shape of the distribution is our choice. Each retry sends the
+/// page, finds it bad, and senses it again: the decoder is in the controller.
 #[derive(Debug)]
 pub(super) struct Retries {
-    /// Cycles, and the mean there: ascending.
+    /// Points of cycles and mean, by ascending cycles.
     points: Vec<(f64, f64)>,
-    /// Of each erase block.
+    /// Number of cycles of each erase block.
     cycles: Vec<u32>,
-    /// Of each command under way.
+    /// Retries of each command under way.
     by_slot: Vec<Tries>,
     random: Pcg64Mcg,
 }
 
-/// What is known of the retries of a read.
+/// Retries of a read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tries {
-    /// Still to come.
+    /// Number of retries still to come.
     left: u32,
-    /// What those of its group have taken.
+    /// Time of the retries of its group so far.
     time: Picos,
 }
 
-/// More are not made: the page is then lost, or rebuilt from others.
+/// Most retries: after these the page is lost, or rebuilt from others.
 const MOST: f64 = 40.0;
 
 impl Retries {
-    /// None where reads never fail.
+    /// Makes the model; `None` if reads never fail.
     pub fn new(config: &MediaConfig, erase_blocks: u32) -> Option<Box<Self>> {
         let means = &config.read_retry_mean;
         (!means.is_empty()).then(|| {
@@ -60,12 +60,12 @@ impl Retries {
         self.random = Pcg64Mcg::seed_from_u64(seed ^ 0x7265_7472_6965_7300);
     }
 
-    /// An erase block was erased so many times more.
+    /// Adds erases to an erase block.
     pub fn wear(&mut self, block: EraseBlockId, erases: u32) {
         self.cycles[block.index()] = self.cycles[block.index()].saturating_add(erases);
     }
 
-    /// The mean at so many cycles.
+    /// The mean number of retries at this number of cycles.
     fn mean(&self, cycles: u32) -> f64 {
         let cycles = f64::from(cycles);
         let next = self.points.partition_point(|&(at, _)| at < cycles);
@@ -79,7 +79,7 @@ impl Retries {
         below + (above - below) * (cycles - left) / (right - left)
     }
 
-    /// A read begins.
+    /// Draws the retries of a read that begins.
     pub fn begin(&mut self, slot: CommandSlot, entry: &Entry, layout: &Layout) {
         let mean = self.mean(self.cycles[layout.block_of(entry.command.page).index()]);
         let drawn = Poisson::new(mean).map_or(0.0, |poisson| poisson.sample(&mut self.random));
@@ -89,7 +89,7 @@ impl Retries {
         self.by_slot[slot as usize] = Tries { left: drawn.min(MOST) as u32, time: 0 };
     }
 
-    /// Whether a read that was sensed fails now.
+    /// Returns true if a read that was sensed fails now.
     pub fn fails(&mut self, slot: CommandSlot) -> bool {
         let tries = &mut self.by_slot[slot as usize];
         let fails = tries.left > 0;
@@ -97,12 +97,12 @@ impl Retries {
         fails
     }
 
-    /// A read was held up by a retry, of its own or of its group.
+    /// Adds the time of a retry, of a read itself or of its group.
     pub fn took(&mut self, slot: CommandSlot, time: Picos) {
         self.by_slot[slot as usize].time += time;
     }
 
-    /// What retries have taken of a read that is done.
+    /// Time of the retries of a read that is done.
     pub fn time(&self, slot: CommandSlot) -> Picos {
         self.by_slot.get(slot as usize).map_or(0, |tries| tries.time)
     }

@@ -8,7 +8,7 @@ use super::slots::Entry;
 use crate::drive::profile::{SlcCacheConfig, SlcCacheKind};
 use crate::drive::time::{Picos, picos_of_micros};
 
-/// Which erase blocks have one bit a cell at the moment, and their times.
+/// The erase blocks that currently have one bit per cell, and their times.
 #[derive(Debug)]
 pub(super) struct SlcMode {
     is_slc: Vec<bool>,

@@ -1,4 +1,4 @@
-//! What the dies did when, for a viewer of timelines.
+//! Activity of the dies over time, for a viewer of timelines.
 
 use std::io::{self, Write};
 
@@ -9,9 +9,9 @@ use crate::drive::time::{Picos, nanos_of};
 /// <https://ui.perfetto.dev> and `chrome://tracing` open.
 ///
 /// A channel is shown as a process, a die as a thread. Times are rounded to nanoseconds: viewers
-/// know none smaller. Dies that did nothing in the interval are not shown. Spans of a die that
-/// overlap (planes, cache mode, a suspended program) are put on further rows of the die,
-/// `die 3 (2)`, as viewers draw only nested ones correctly.
+/// know none smaller. Dies without activity in the interval are not shown. Spans of a die that
+/// overlap (planes, cache mode, a suspended program) are put on further rows of the die, `die 3
+/// (2)`, as viewers draw only nested ones correctly.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     from: Picos,
@@ -31,19 +31,19 @@ struct Span {
     cause: Cause,
 }
 
-/// 24 MiB: beyond that the list grows as it is needed, so that a huge limit costs nothing by
-/// itself.
+/// First capacity, 24 MiB: beyond that the list grows as needed, so that a huge limit costs nothing
+/// by itself.
 const FIRST_CAPACITY: usize = 1 << 20;
 
 impl Timeline {
-    /// The first `limit_events` spans of a run. A viewer handles some millions; each takes 24 bytes
-    /// here and some 80 in the file.
+    /// Records the first `limit_events` spans of a run. A viewer handles some millions; each takes
+    /// 24 bytes here and some 80 in the file.
     #[must_use]
     pub fn new(limit_events: usize) -> Self {
         Self::between(limit_events, 0, Picos::MAX)
     }
 
-    /// The first `limit_events` spans of those that lie in `from ... to`, or partly.
+    /// Records the first `limit_events` spans of those that lie in `from ... to`, at least partly.
     #[must_use]
     pub fn between(limit_events: usize, from: Picos, to: Picos) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Timeline {
         }
     }
 
-    /// A die did something from `start` to `end`. In any order.
+    /// Adds a span of a die from `start` to `end`. Spans may come in any order.
     ///
     /// # Panics
     /// If it ends before it starts, or there are more than 65536 channels.
@@ -85,25 +85,25 @@ impl Timeline {
         self.spans.push(Span { start, end, die, channel, op, cause });
     }
 
-    /// Spans kept.
+    /// Number of spans kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no spans.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Spans of the interval beyond the limit.
+    /// Number of spans of the interval beyond the limit.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Whether every further span would be left out.
+    /// Returns true if every further span would be left out.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.spans.len() == self.limit
@@ -167,8 +167,8 @@ impl Timeline {
             if rows.last().is_some_and(|last| last.die != span.die) {
                 first_of_die = rows.len();
             }
-            // In nanoseconds, as it is written: rounding keeps spans that touch from overlapping,
-            // not those that are compared before it.
+            // In nanoseconds, as written: spans that touch do not overlap after rounding, but they
+            // might if they were compared before.
             let (start, end) = (nanos_of(span.start), nanos_of(span.end));
             let free = rows[first_of_die..].iter().position(|row| row.busy_until <= start);
             *row = match free {
@@ -197,7 +197,7 @@ impl Timeline {
     }
 }
 
-/// A line of the picture.
+/// A row of the picture.
 struct Row {
     channel: u32,
     die: u32,
@@ -206,8 +206,8 @@ struct Row {
     busy_until: u64,
 }
 
-/// First rows are numbered as the dies, from 1 as Perfetto keeps 0 for a kernel's own; further rows
-/// follow after the last die.
+/// First rows have the numbers of the dies, from 1, as Perfetto reserves 0 for a kernel's own;
+/// further rows follow after the last die.
 fn number_threads(rows: &mut [Row]) {
     let mut next = rows.iter().map(|row| row.die).max().map_or(0, |die| die + 2);
     let mut last_die = None;
@@ -222,7 +222,7 @@ fn number_threads(rows: &mut [Row]) {
     }
 }
 
-/// Names a channel, if `thread` is 0, or a row of it, and gives its place among the others.
+/// Names a channel, if `thread` is 0, or a row of it, and gives its position among the others.
 fn write_name(
     out: &mut impl Write,
     separator: &str,
@@ -248,8 +248,8 @@ fn write_name(
     )
 }
 
-/// `"program (cleaning)"`, by operation and cause, in quotes. Erases go without a cause: all but a
-/// few are for cleaning.
+/// `"program (cleaning)"`, by operation and cause, in quotes. Erases have no cause in their name:
+/// all but a few are for cleaning.
 fn span_names() -> [[String; Cause::ALL.len()]; FlashOp::ALL.len()] {
     let name = |op: FlashOp, cause: Cause| match (op, cause) {
         (FlashOp::Erase, Cause::Cleaning) => "erase".to_owned(),

@@ -1,4 +1,4 @@
-//! How long the operations of a die take.
+//! Times of the operations of a die.
 
 use rand::SeedableRng as _;
 use rand_distr::{Distribution as _, Normal};
@@ -10,11 +10,11 @@ use crate::drive::time::{Picos, Rate, picos_of_micros};
 /// Times in picoseconds, ready for use.
 #[derive(Debug)]
 pub(crate) struct Timing {
-    /// By place within the erase block.
+    /// Time of a read, by place within the erase block.
     pub read: Vec<Picos>,
-    /// The same of one page alone of those that are sensed together.
+    /// The same for a single page of those that are sensed together.
     pub part_read: Vec<Picos>,
-    /// By place within the erase block.
+    /// Time of a program, by place within the erase block.
     pub program: Vec<Picos>,
     pub erase: Picos,
     pub command: Picos,
@@ -54,8 +54,8 @@ impl Timing {
     }
 }
 
-/// How times of operations vary: normally around those of the profile, and never below a tenth of
-/// them.
+/// Variation of the times of operations: normally distributed around those of the profile, and
+/// never below a tenth of them.
 #[derive(Debug)]
 pub(crate) struct Noise {
     normal: Normal<f64>,
@@ -63,7 +63,7 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Noise of this relative standard deviation; none for 0.
+    /// Noise of this relative standard deviation; `None` for 0.
     pub fn new(deviation: f64) -> Option<Box<Self>> {
         let normal = Normal::new(1.0, deviation).expect("a profile's noise was checked");
         (deviation > 0.0).then(|| Box::new(Self { normal, random: Pcg64Mcg::seed_from_u64(0) }))

@@ -1,4 +1,4 @@
-//! What the pages hold and what was done to them, for tests: the oracle at the side of the media.
+//! Contents of pages and commands to them, for tests: the oracle beside the media.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use super::command::{Command, FlashOp};
 use crate::drive::layout::Layout;
 use crate::drive::time::Picos;
 
-/// What a page holds, as a number that means something only to whoever gave it.
+/// Content of a page: a number that has meaning only to the one who set it.
 pub type Content = u32;
 
-/// Of an erased page.
+/// Content of an erased page.
 pub const NOTHING: Content = 0;
 
-/// Of a page that was written before anyone watched.
+/// Content of a page that was written before contents were followed.
 pub const INITIAL: Content = 1;
 
-/// Of a translation page: it is the scheme's own, and what it says is not followed.
+/// Content of a translation page: it belongs to the scheme, and its entries are not followed.
 pub const TRANSLATION: Content = 2;
 
 /// A command that is done.
@@ -25,38 +25,38 @@ pub const TRANSLATION: Content = 2;
 pub struct Carried {
     /// The command.
     pub command: Command,
-    /// When it was given.
+    /// Time at which it was given.
     pub issued_at: Picos,
-    /// When it was done.
+    /// Time at which it was done.
     pub done_at: Picos,
-    /// What was read, programmed or copied; of an erase [`NOTHING`].
+    /// Content that was read, programmed or copied; for an erase [`NOTHING`].
     pub content: Content,
 }
 
-/// Follows what each physical page holds, command by command, and keeps a list of the commands.
+/// Follows the content of each physical page, command by command, and keeps a list of the commands.
 ///
-/// A program for the host brings what [`Witness::brings`] said of its tag; one of the scheme's own
-/// brings what was read from the page that it names as its source, which so has to have been read
-/// before; one without a source is a translation page. It knows nothing of the tables of the FTL,
-/// so that it can contradict them.
+/// A program for the host writes the content that [`Witness::brings`] set for its tag. One of the
+/// scheme's own writes what was read from the page that it names as its source, so that page must
+/// have been read before; one without a source writes a translation page. The witness knows nothing
+/// of the tables of the FTL, so it can contradict them.
 #[derive(Clone, Debug)]
 pub struct Witness {
     pages: Vec<Content>,
-    /// What programs bring, by tag.
+    /// Contents of programs to come, by tag.
     brought: BTreeMap<u32, Content>,
-    /// What programs bring that have no owner any more, or another one, by page.
+    /// Contents of programs that have no owner any more, or another one, by page.
     left: BTreeMap<u32, Content>,
-    /// What the scheme has read, by page.
+    /// Contents that the scheme has read, by page.
     read: BTreeMap<u32, Content>,
-    /// What pages held when they were last rebuilt from others: by the time that is done they may
-    /// be erased.
+    /// Contents of pages when they were last rebuilt from others: by the end of that they may be
+    /// erased.
     rebuilt: BTreeMap<u32, Content>,
     commands: Vec<Carried>,
     most_commands: usize,
 }
 
 impl Witness {
-    /// Of erased media. Only the first `most_commands` are kept: each takes some 60 bytes.
+    /// Witness of erased media. Only the first `most_commands` are kept: each takes some 60 bytes.
     #[must_use]
     pub fn new(layout: &Layout, most_commands: usize) -> Self {
         Self {
@@ -70,35 +70,35 @@ impl Witness {
         }
     }
 
-    /// What the program with this tag brings.
+    /// Sets the content that the program with this tag writes.
     pub fn brings(&mut self, tag: u32, content: Content) {
         self.brought.insert(tag, content);
     }
 
-    /// What a program of this page brings, whoever hears of its end.
+    /// Sets the content that a program of this page writes, whoever receives its report.
     pub fn brings_to(&mut self, page: Ppn, content: Content) {
         self.left.insert(page.0, content);
     }
 
-    /// What the program with this tag will bring, if that was said.
+    /// Content that the program with this tag will write, if it was set.
     #[must_use]
     pub fn brought(&self, tag: u32) -> Option<Content> {
         self.brought.get(&tag).copied()
     }
 
-    /// What a page holds.
+    /// Content of a page.
     #[must_use]
     pub fn content(&self, page: Ppn) -> Content {
         self.pages[page.index()]
     }
 
-    /// What a read brings.
+    /// Content that a read returns.
     #[must_use]
     pub fn brought_by(&self, read: &Command) -> Content {
         if read.is_part() { self.rebuilt[&read.from.0] } else { self.content(read.page) }
     }
 
-    /// A page is rebuilt from others from now on.
+    /// Records that a page is rebuilt from others from now on.
     ///
     /// # Panics
     /// If it holds nothing.
@@ -108,7 +108,7 @@ impl Witness {
         self.rebuilt.insert(page.0, content);
     }
 
-    /// What all pages hold.
+    /// Contents of all pages.
     #[must_use]
     pub fn contents(&self) -> &[Content] {
         &self.pages
@@ -125,7 +125,7 @@ impl Witness {
         self.pages[first..first + pages as usize].fill(INITIAL);
     }
 
-    /// A command was given up by its owner, who may use the tag again.
+    /// Records that a command was given up by its owner, who may reuse the tag.
     pub(super) fn lost_owner(&mut self, command: &Command, is_running: bool) {
         if let Some(content) = Self::host_tag(command).and_then(|tag| self.brought.remove(&tag))
             && is_running
@@ -134,8 +134,8 @@ impl Witness {
         }
     }
 
-    /// Another command with the same tag is done: this one brings the same under another tag, or
-    /// none.
+    /// Records that another command with the same tag is done: this one writes the same under
+    /// another tag, or under none.
     pub(super) fn lost_race(&mut self, command: &Command) {
         if let Some(&content) = Self::host_tag(command).and_then(|tag| self.brought.get(&tag)) {
             self.left.insert(command.page.0, content);
@@ -146,7 +146,7 @@ impl Witness {
         (command.op == FlashOp::Program && !command.tag.is_scheme()).then(|| command.tag.number())
     }
 
-    /// A command is done.
+    /// Records that a command is done.
     ///
     /// # Panics
     /// If a page is programmed that is not erased, or read or copied though it holds nothing, or a
@@ -161,7 +161,7 @@ impl Witness {
         let page = command.page.index();
         let content = match command.op {
             FlashOp::Read => {
-                // What a program was padded with is part of a stripe.
+                // The padding of a program is part of a stripe.
                 let may_be_padding = command.is_part();
                 assert!(
                     may_be_padding || self.pages[page] != NOTHING,

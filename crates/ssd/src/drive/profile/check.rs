@@ -1,4 +1,4 @@
-//! Whether a profile can be: every range, and what has to hold between keys.
+//! Checks of a profile: every range, and the conditions between keys.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -16,7 +16,7 @@ use crate::drive::schemes::{SCHEMES, superblock_mapped};
 
 /// Places in an erase block are kept in 16 bits.
 const MOST_PAGES: u32 = 32_768;
-/// Longest time of one operation in microseconds, 1000 s: what is longer is a slip of units.
+/// Longest time of one operation in microseconds, 1000 s: longer ones are mistakes of units.
 const MAX_US: f64 = 1e9;
 /// Largest buffer or cache: 64 GiB.
 const MAX_DRAM_BYTES: u64 = 1 << 36;
@@ -24,10 +24,10 @@ const MAX_DRAM_BYTES: u64 = 1 << 36;
 pub(super) type Checked = Result<(), ProfileError>;
 
 impl Profile {
-    /// Whether every value is in its range, and all go together.
+    /// Checks that every value is in its range, and that all fit together.
     ///
     /// # Errors
-    /// The first that is wrong: [`ProfileError::BadValue`] with the key and what would be right.
+    /// The first that is wrong: [`ProfileError::BadValue`] with the key and the right values.
     pub fn check(&self) -> Result<(), ProfileError> {
         self.check_at(&self.place())
     }
@@ -329,7 +329,7 @@ impl Profile {
         at.require(self.is_of_superblocks(), "slc_cache.kind", &kind, || {
             "must be none unless ftl.scheme is superblock_mapped".to_owned()
         })?;
-        // A page that leaves the cache has lost the handle that the host gave it.
+        // A page that leaves the cache has lost its handle.
         at.require(self.fdp.handles == 0, "slc_cache.kind", &kind, || {
             "must be none with fdp.handles above 0".to_owned()
         })?;
@@ -384,8 +384,7 @@ impl Profile {
             },
         )?;
         at.range("cleaning.background_below_free", c.background_below_free, 0.0..=1.0)?;
-        // Without a least time a busy die would be looked at again and again, and no time would
-        // pass.
+        // Without a least time a busy die would be checked again and again, and no time would pass.
         let least_idle = if c.background_below_free > 0.0 { 1.0 } else { 0.0 };
         at.range("cleaning.idle_us", c.idle_us, least_idle..=MAX_US)?;
         at.range("cleaning.burst_stripes", c.burst_stripes, 0.0..=1e6)?;
@@ -422,7 +421,7 @@ impl Profile {
     }
 }
 
-/// Where the profile is from: it begins every error.
+/// Source of the profile: it begins every error.
 pub(super) struct At<'a> {
     place: &'a str,
 }

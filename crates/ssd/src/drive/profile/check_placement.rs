@@ -1,4 +1,4 @@
-//! Whether what a profile says of placement by the host can be.
+//! Checks of a profile's keys for placement by the host.
 
 use units::PLACEMENT_HANDLES;
 
@@ -52,7 +52,7 @@ impl Profile {
             "by_erase_block",
             || "must be fifo where ftl.scheme is zoned: zones are written in order".to_owned(),
         )?;
-        // Without a limit as many zones as there may be, of one die each.
+        // Without a limit: as many zones as there may be, of one die each.
         let zones =
             u64::from(self.media.erase_blocks_per_plane) * u64::from(self.layout().planes());
         let active = Some(args.integer("max_active")).filter(|&most| most > 0).unwrap_or(zones);

@@ -1,36 +1,37 @@
-//! When space is reclaimed, and how fast: keys.
+//! Keys for the start and the pace of cleaning.
 
 use serde::{Deserialize, Serialize};
 
-/// When space is reclaimed. Fractions are of the erase blocks of a plane.
+/// Settings of cleaning. Fractions are of the erase blocks of a plane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CleaningConfig {
     /// Cleaning starts when less than this fraction of a plane's erase blocks is free, and host
-    /// writes go on meanwhile; 0 for only when there is no other way.
+    /// writes continue meanwhile; with 0 it starts only when it is inevitable.
     pub start_below_free: f64,
-    /// In idle time cleaning starts below this fraction; 0 for never.
+    /// Cleaning starts below this fraction in idle time; 0 for never.
     pub background_below_free: f64,
-    /// How long a die has to be idle before that, in microseconds: at least 1.
+    /// Time for which a die has to be idle before that, in microseconds: at least 1.
     pub idle_us: f64,
-    /// Whether a die whose erase block is being cleaned serves nothing else until that is clean,
-    /// as in DiskSim's SSD extension (Agrawal et al., USENIX ATC 2008), or commands take turns.
-    /// Only of `page_mapped`.
+    /// True if a die whose erase block is being cleaned serves nothing else until that is clean, as
+    /// in DiskSim's SSD extension (Agrawal et al., USENIX ATC 2008); otherwise commands take turns.
+    /// Only for `page_mapped`.
     pub occupies_die: bool,
-    /// Whether cleaning that has started goes as fast as it can, or keeps step with the host.
+    /// Pace of cleaning that has started: as fast as it can, or in step with the host.
     pub pace: CleaningPace,
-    /// With `pace = "credits"`, how much is cleaned at a time, in stripes (one program on each
-    /// die): credits are saved up until they are enough for it; 0 for page by page.
+    /// With `pace = "credits"`, the amount that is cleaned at a time, in stripes (one program on
+    /// each die): credits are saved up until they are enough for it; 0 for page by page.
     pub burst_stripes: f64,
-    /// Whether one die of each group of a stripe at a time works for cleaning, the next when it is
-    /// done with what it was given. Only with parity.
+    /// True if only one die of each group of a stripe works for cleaning at a time, and the next
+    /// when it has finished. Only with parity.
     pub rotates: bool,
-    /// Time from the beginning of a window to the next in microseconds; 0 for none. Space is
-    /// reclaimed only in the first part of each, unless writes wait for it.
+    /// Time from the start of a window to the start of the next in microseconds; 0 for none. Space
+    /// is reclaimed only in the first part of each, unless writes wait for it.
     pub window_period_us: f64,
-    /// That part, as a fraction of the period.
+    /// Length of that part, as a fraction of the period.
     pub window_share: f64,
-    /// When the first begins, as a fraction of the period: drives of an array have different ones.
+    /// Start of the first window, as a fraction of the period: drives of an array have different
+    /// ones.
     pub window_start: f64,
 }
 
@@ -51,7 +52,7 @@ impl Default for CleaningConfig {
     }
 }
 
-/// How fast erase blocks are cleaned, once cleaning has started.
+/// Pace of cleaning, once it has started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CleaningPace {
@@ -59,7 +60,7 @@ pub enum CleaningPace {
     #[default]
     Burst,
     /// Each page that the host writes allows some to be relocated, the more the less is free: none
-    /// at `start_below_free`, in the middle between that and the reserve as many as the host's
-    /// writes use up, at the reserve twice as many. Only of `superblock_mapped`.
+    /// at `start_below_free`, as many as the host's writes use up in the middle between that and
+    /// the reserve, and twice as many at the reserve. Only for `superblock_mapped`.
     Credits,
 }

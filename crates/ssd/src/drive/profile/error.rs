@@ -1,11 +1,11 @@
-//! What can be wrong with a profile: one line each, with the key and what would be right.
+//! Errors of a profile: one line each, with the key and the right values.
 
 use thiserror::Error;
 
-/// What is wrong with a profile.
+/// Errors of a profile.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ProfileError {
-    /// No built-in profile goes by that name.
+    /// No built-in profile has that name.
     #[error(
         "unknown device profile `{name}`; known are: {known}; or give the path of a .toml file"
     )]
@@ -18,41 +18,41 @@ pub enum ProfileError {
     /// The text is not TOML, or not a profile.
     #[error("{place}, line {line}, column {column}: {reason}")]
     Syntax {
-        /// Where the text is from.
+        /// Source of the text.
         place: String,
         /// Counted from 1.
         line: usize,
         /// Characters, counted from 1.
         column: usize,
-        /// What is wrong, and what would be right.
+        /// The error, and the right form.
         reason: String,
     },
-    /// A value does not fit its key, by itself or beside others.
+    /// A value does not fit its key, by itself or together with others.
     #[error("{place}: {key} = {value}: {right}")]
     BadValue {
-        /// Where the profile is from.
+        /// Source of the profile.
         place: String,
         /// The key with its group, such as `media.channels`.
         key: String,
-        /// What was given.
+        /// The value given.
         value: String,
-        /// What would be right.
+        /// The right values.
         right: String,
     },
     /// There is no such key.
     #[error("{place}: no key `{key}`; {known}")]
     UnknownKey {
-        /// Where the profile is from.
+        /// Source of the profile.
         place: String,
         /// The key as given.
         key: String,
         /// All keys at that level, as a clause.
         known: String,
     },
-    /// An override is not of the form.
+    /// An override does not have the form.
     #[error("`{text}` is not an override; write key=value, such as controller.read_command_us=28")]
     Malformed {
-        /// What was given.
+        /// The text given.
         text: String,
     },
 }
@@ -66,13 +66,13 @@ impl ProfileError {
             place: place.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
-            // The parser puts what it expected on a line of its own.
+            // The parser puts its expectation on a line of its own.
             reason: in_plain_words(&error.message().lines().collect::<Vec<_>>().join("; ")),
         }
     }
 }
 
-/// The parser's words for what it expected, without the names of Rust's types.
+/// The parser's description of its expectation, without the names of Rust's types.
 pub(super) fn in_plain_words(reason: &str) -> String {
     let plain = [
         ("expected f64", "expected a number"),

@@ -1,4 +1,4 @@
-//! Device profiles: what a drive is made of, as TOML.
+//! Device profiles: descriptions of drives, as TOML.
 //!
 //! A built-in profile is one file in `profiles/` and one line in [`PROFILES`].
 
@@ -17,7 +17,7 @@ mod tests;
 pub use cleaning::{CleaningConfig, CleaningPace};
 pub use error::ProfileError;
 pub use parity::ParityReads;
-pub use replication::{CountedBy, ReplicationConfig, ReplicationPolicy};
+pub use replication::{CopyDie, CountedBy, ReplicationConfig, ReplicationPolicy};
 pub use schema::*;
 pub use slc::SlcBlocks;
 
@@ -46,7 +46,9 @@ pub static PROFILES: &[BuiltIn] = built_in![
     "mtron-sata7035",
     "intel-x25e",
     "intel-x25m",
+    "intel-335",
     "ocz-vertex-ex",
+    "ocz-vector",
     "samsung-mcbqe32g",
     "usb-stick",
     "sd-card",
@@ -73,20 +75,20 @@ impl BuiltIn {
             .unwrap_or_else(|error| panic!("a built-in profile is wrong: {error}"))
     }
 
-    /// One line: what it is.
+    /// Summary in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         self.profile().summary
     }
 
-    /// The file as it is, with its comments: what a user copies to make one of his own.
+    /// The text of the file, with its comments: a user can copy it to make a profile.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text
     }
 }
 
-/// A built-in profile by its name.
+/// Finds a built-in profile by its name.
 ///
 /// # Errors
 /// [`ProfileError::UnknownProfile`] lists the known names.
@@ -100,7 +102,7 @@ pub fn load(name: &str) -> Result<Profile, ProfileError> {
     Ok(found.profile())
 }
 
-/// Reads a profile and checks it. `place` is where the text is from, such as a path: it begins
+/// Reads a profile and checks it. `place` is the source of the text, such as a path: it begins
 /// every error.
 ///
 /// # Errors
@@ -113,8 +115,9 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
     Ok(profile)
 }
 
-/// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 52] = [
+/// Keys that were added to the schema after profiles had been hashed: the key with its group, and
+/// the default.
+const LATER: [(&str, &str); 53] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
@@ -167,14 +170,16 @@ const LATER: [(&str, &str); 52] = [
     ("replication", "recency_share = 0.5"),
     ("replication", "read_threshold = 0.05"),
     ("replication", "counted = \"page\""),
+    ("replication", "die = \"rested\""),
 ];
 
-/// Groups of nothing else: without a key that is left they are left out too.
+/// Groups that have only such keys: if all their keys are left out, the groups are left out, too.
 const LATER_GROUPS: [&str; 3] = ["fdp", "slc_cache", "replication"];
 
 impl Profile {
-    /// The profile as TOML, with the keys that had been left out; but for those that came to the
-    /// schema later, where they have their default: a profile's hash stays what it was.
+    /// The profile as TOML, including keys that were omitted. Only keys that were added to the
+    /// schema later are left out where they have their default, so that a profile's hash stays the
+    /// same.
     ///
     /// # Panics
     /// If a number does not fit TOML's 63 bits: [`Profile::check`] does not let it pass.
@@ -205,7 +210,7 @@ impl Profile {
         kept
     }
 
-    /// How the media are made up.
+    /// Structure of the media.
     ///
     /// # Panics
     /// If the sizes are out of range: the profile has to be checked.
@@ -229,7 +234,7 @@ impl Profile {
         self.media.pages_per_program * planes
     }
 
-    /// All pages of the media, bad erase blocks included.
+    /// Number of all pages of the media, including bad erase blocks.
     #[must_use]
     pub fn physical_pages(&self) -> u64 {
         let m = &self.media;
@@ -244,7 +249,8 @@ impl Profile {
         factors.iter().fold(1, |product, factor| u64::from(*factor).saturating_mul(product))
     }
 
-    /// Pages of the media that can hold data for long: all but parity and a static SLC cache.
+    /// Number of pages of the media that can hold data permanently: all but parity and a static SLC
+    /// cache.
     #[must_use]
     pub fn data_pages(&self) -> u64 {
         let cache = u64::from(self.slc_fixed_superblocks()).saturating_mul(self.superblock_pages());
@@ -256,7 +262,8 @@ impl Profile {
         self.physical_pages() / dies * (dies - u64::from(self.ftl.parity_dies).min(dies))
     }
 
-    /// Pages that the host can address: `data_pages / (1 + over_provisioning)`, rounded down.
+    /// Number of pages that the host can address: `data_pages / (1 + over_provisioning)`, rounded
+    /// down.
     ///
     /// # Panics
     /// If they are more than 2^31: the profile has to be checked.

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::check::{At, Checked};
 use super::{CleaningPace, Profile};
 
-/// Which reads are answered from the rest of their stripe: a page is the exclusive or of those at
-/// its place on the other dies (Yan et al., Tiny-Tail Flash, FAST '17, section 4.3).
+/// Choice of the reads that are answered from the rest of their stripe: a page is the exclusive or
+/// of those at its place on the other dies (Yan et al., Tiny-Tail Flash, FAST '17, section 4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParityReads {

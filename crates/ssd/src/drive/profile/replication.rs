@@ -7,30 +7,33 @@ use super::Profile;
 use super::check::{At, Checked};
 use crate::drive::schemes::SCHEMES;
 
-/// Copies of pages on other dies, for when a die works for the drive itself (REPLICATION). Only of
-/// `page_mapped` with `allocation` dynamic or available.
+/// Copies of pages on other dies, for times when a die works for the drive itself (REPLICATION).
+/// Only for `page_mapped` with `allocation` dynamic or available.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplicationConfig {
-    /// Which pages lose their copies when there is no room; `none` for no copies at all.
+    /// Choice of the pages that lose their copies when there is no room; `none` for no copies at
+    /// all.
     pub policy: ReplicationPolicy,
-    /// Room for copies, as a fraction of the logical pages, 0.0001 ... 1. It is taken from the
+    /// Space for copies, as a fraction of the logical pages, 0.0001 ... 1. It is taken from the
     /// spare space.
     pub budget: f64,
     /// Most places of a page, 2 ... 8 (K).
     pub most_places: u32,
-    /// How long a command may wait for a die that works for the drive itself, in microseconds (D);
-    /// 0 for twice the mean time of a program.
+    /// Time for which a command may wait for a die that works for the drive itself, in microseconds
+    /// (D); 0 for twice the mean time of a program.
     pub patience_us: f64,
-    /// How often the thresholds of idle time are worked out again, in seconds (an epoch).
+    /// Time between two computations of the thresholds of idle time, in seconds (an epoch).
     pub epoch_s: f64,
-    /// `pblru`: share of the room that is for the pages used last (R), 0 ... 1.
+    /// `pblru`: share of the space that is for the pages used last (R), 0 ... 1.
     pub recency_share: f64,
     /// A read that is blocked makes a copy if its page is blocked more often than this, 0 ... 1.
     pub read_threshold: f64,
-    /// What is counted as blocked: each page, or the pages of an erase block together, which takes
-    /// less memory.
+    /// Unit for which blocked accesses are counted: each page, or the pages of an erase block
+    /// together, which takes less memory.
     pub counted: CountedBy,
+    /// Choice of the die that a blocked write goes to.
+    pub die: CopyDie,
 }
 
 impl Default for ReplicationConfig {
@@ -44,11 +47,12 @@ impl Default for ReplicationConfig {
             recency_share: 0.5,
             read_threshold: 0.05,
             counted: CountedBy::Page,
+            die: CopyDie::Rested,
         }
     }
 }
 
-/// Which pages lose their copies when there is no room for more.
+/// Choice of the pages that lose their copies when there is no room for more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplicationPolicy {
@@ -57,11 +61,23 @@ pub enum ReplicationPolicy {
     None,
     /// Those whose page was blocked longest ago.
     Lru,
-    /// Of the pages that are not among the last, those that are blocked least.
+    /// Of the pages that are not among the last ones, those that are blocked least.
     Pblru,
 }
 
-/// What blocked accesses are counted for.
+/// Choice of the die that gets a copy, of those that have no place of the page and are not blocked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CopyDie {
+    /// The one with the fewest copies waiting; then one that is idle; then the one that rested
+    /// most.
+    #[default]
+    Rested,
+    /// Any of them, at random (REPLICATION algorithm 2, line 13).
+    Random,
+}
+
+/// Unit for which blocked accesses are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedBy {
@@ -73,20 +89,20 @@ pub enum CountedBy {
 }
 
 impl Profile {
-    /// Whether pages have copies.
+    /// Returns true if pages have copies.
     #[must_use]
     pub fn has_replicas(&self) -> bool {
         self.replication.policy != ReplicationPolicy::None
     }
 
-    /// Whether the scheme is page mapping itself, and none that is built on it.
+    /// Returns true if the scheme is page mapping itself, not one that is built on it.
     pub(super) fn is_page_mapped(&self) -> bool {
         Spec::parse(&self.ftl.scheme).is_ok_and(|spec| {
             SCHEMES.iter().any(|info| info.name == "page_mapped" && info.is_called(&spec.name))
         })
     }
 
-    /// Room for copies, in pages; 0 without.
+    /// Space for copies, in pages; 0 without copies.
     #[must_use]
     pub fn replica_pages(&self) -> u32 {
         if !self.has_replicas() {
@@ -95,7 +111,7 @@ impl Profile {
         ((f64::from(self.logical_pages()) * self.replication.budget) as u32).max(1)
     }
 
-    /// How long a command may wait before it is called blocked, in microseconds.
+    /// Time for which a command may wait before it counts as blocked, in microseconds.
     #[must_use]
     pub fn replica_patience_us(&self) -> f64 {
         let times = &self.media.program_us;

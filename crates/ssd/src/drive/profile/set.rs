@@ -6,21 +6,21 @@ use toml::{Table, Value};
 use super::error::in_plain_words;
 use super::{Profile, ProfileError};
 
-/// Keys that say what a profile is, not what the drive does.
+/// Keys that describe a profile, not the drive's behaviour.
 const ABOUT: [&str; 4] = ["name", "summary", "sources", "fitted"];
 
 impl Profile {
     /// Sets one key, such as `controller.read_command_us` to `28`, `media.read_us` to `[25,900]` or
     /// `ftl.over_provisioning` to `20%`. Sizes may end in `Ki`, `Mi`, `Gi`, `k`, `M` or `G`. Ranges
-    /// are not looked at, as several overrides may only be right together: [`Profile::check`] comes
+    /// are not checked, as several overrides may only be right together: call [`Profile::check`]
     /// after the last.
     ///
-    /// A key of the drive's joins [`Profile::fitted`], as its value is not the published one any
-    /// more.
+    /// A key of the drive is added to [`Profile::fitted`], as its value is no longer the published
+    /// one.
     ///
     /// # Errors
     /// [`ProfileError::UnknownKey`] lists the keys at that level; [`ProfileError::BadValue`] if the
-    /// value is of the wrong type. The profile is then as it was.
+    /// value is of the wrong type. The profile is then unchanged.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ProfileError> {
         let place = self.place();
         let mut tree = self.tree();
@@ -32,8 +32,7 @@ impl Profile {
             right: right.to_owned(),
         };
         *old = like(old, key, value.trim()).map_err(bad)?;
-        // What is left for serde to refuse: words of an enum that do not exist, and numbers beyond
-        // 32 bits.
+        // Left for serde to refuse: words of an enum that do not exist, and numbers beyond 32 bits.
         let mut changed: Self = tree.try_into().map_err(|error: toml::de::Error| {
             bad(&in_plain_words(&error.message().replace('\n', "; ")))
         })?;
@@ -61,7 +60,7 @@ impl Profile {
         Ok(changed)
     }
 
-    /// How errors call this profile when there is no file to name.
+    /// Name of this profile in errors when there is no file to name.
     pub(super) fn place(&self) -> String {
         format!("profile `{}`", self.name)
     }
@@ -71,7 +70,7 @@ impl Profile {
     }
 }
 
-/// Whether a dotted key names a value or a group.
+/// Returns true if a dotted key names a value or a group.
 pub(super) fn exists(tree: &Table, key: &str) -> bool {
     match key.split_once('.') {
         None => tree.contains_key(key),
@@ -116,7 +115,8 @@ fn find<'a>(tree: &'a mut Table, key: &str, place: &str) -> Result<&'a mut Value
     })
 }
 
-/// The text as a value of the same type as the old one; what would be right if it is not one.
+/// Parses the text as a value of the same type as the old one; if it is not one, gives the right
+/// form.
 fn like(old: &Value, key: &str, text: &str) -> Result<Value, &'static str> {
     const WHOLE: &str = "must be a whole number of 0 or more, such as 32 or 16Mi";
     const BYTES: &str = "must be a size in bytes, such as 4096 or 16Mi";

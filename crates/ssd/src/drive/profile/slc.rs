@@ -2,7 +2,7 @@
 
 use super::{Profile, SlcCacheKind};
 
-/// How an erase block is written with one bit a cell.
+/// Structure of an erase block that is written with one bit per cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcBlocks {
     /// Pages of a plane that one program writes: those of a word line.
@@ -14,7 +14,7 @@ pub struct SlcBlocks {
 }
 
 impl Profile {
-    /// How erase blocks are written that are in the SLC cache; none without one.
+    /// Structure of the erase blocks in the SLC cache; `None` without a cache.
     #[must_use]
     pub fn slc_blocks(&self) -> Option<SlcBlocks> {
         let m = &self.media;
@@ -22,7 +22,7 @@ impl Profile {
             return None;
         }
         let bits = self.slc_cache.bits_per_cell;
-        // Where a word line is programmed in one go, one bit of it is; otherwise a program is of one
+        // Where a word line is programmed at once, one bit of it is; otherwise a program is of one
         // bit anyway.
         let in_one_go = m.pages_per_program.is_multiple_of(bits * m.pages_per_read);
         let per_program = if in_one_go { m.pages_per_program / bits } else { m.pages_per_program };
@@ -51,7 +51,7 @@ impl Profile {
         self.slc_cache.bytes.checked_div(bytes).map_or(0, |count| count.min(1 << 31) as u32)
     }
 
-    /// Superblocks that are never anything but cache.
+    /// Number of superblocks that always belong to the cache.
     #[must_use]
     pub fn slc_fixed_superblocks(&self) -> u32 {
         if self.slc_cache.kind == SlcCacheKind::Static { self.slc_superblocks() } else { 0 }

@@ -90,6 +90,9 @@ fn capacities_are_those_on_the_label() {
         // Slices of 1/16.
         ("sd-card-a2", 4e9),
         ("emmc-51", 4e9),
+        // Slices of 1/8.
+        ("ocz-vector", 32e9),
+        ("intel-335", 30e9),
     ] {
         let bytes = load(name).unwrap().capacity_bytes() as f64;
         assert!((bytes / label - 1.0).abs() < 0.001, "{name} has {bytes} bytes");
@@ -287,7 +290,7 @@ fn what_does_not_go_together_is_told() {
         (
             vec!["ftl.scheme=bast(log_blocks=4"],
             "ftl.scheme = \"bast(log_blocks=4\": `bast(log_blocks=4`: the closing bracket is \
-             missing; write name, name(key=value,...) or name?key=value&...",
+             missing; write name or name(key=value,...)",
         ),
     ] {
         let got = overridden("a16", &overrides);

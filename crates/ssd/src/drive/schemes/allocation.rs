@@ -1,4 +1,4 @@
-//! Which plane a page is written to (PARALLELISM 4.4).
+//! Choice of the plane that a page is written to (PARALLELISM 4.4).
 
 use registry::Args;
 use units::Lpn;

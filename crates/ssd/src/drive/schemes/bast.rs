@@ -1,22 +1,22 @@
 //! BAST: each log superblock belongs to one data superblock.
 //!
 //! A page goes to its offset of its data superblock as long as that can be programmed, otherwise to
-//! the end of the log superblock of its data superblock. There are only few logs: a logical
-//! superblock that gets one when all are in use takes that of the least recently written, whose
-//! pages are merged first (Kim et al. 2002, section 3):
+//! the end of the log superblock of its data superblock. There are only few logs: if all are in use
+//! when another logical superblock needs one, it takes the log of the least recently written one,
+//! whose pages are merged first (Kim et al. 2002, section 3):
 //!
 //! - switch: the log holds all pages in order; it becomes the data superblock (done here as soon as
-//!   it is full, which spares the wait);
+//!   it is full, which saves the wait);
 //! - partial: the log holds the first pages in order; the rest is copied behind them, and it
 //!   becomes the data superblock;
 //! - full: the newest version of each page is copied to a free superblock; data and log are erased.
 //!
-//! So sequential writes, also several streams of them, cost one erase a superblock; writes within
-//! as many superblocks as there are logs cost about one copy a page; and random writes cost a whole
+//! So sequential writes, even in several streams, cost one erase per superblock; writes within as
+//! many superblocks as there are logs cost about one copy per page; and random writes cost a whole
 //! superblock each.
 //!
-//! Beyond the paper: superblocks, where it has erase blocks; several merges at once; a merge lets
-//! pages of other superblocks pass.
+//! Differences from the paper: superblocks instead of erase blocks; several merges at once; pages
+//! of other superblocks may be written during a merge.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -26,7 +26,7 @@ use super::superblock::{NONE, Role};
 use super::{SchemeError, log_maps, superblock};
 use crate::drive::media::Layout;
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "bast",
     aliases: &["log_block"],
@@ -50,8 +50,8 @@ pub const INFO: Info = Info {
 /// A drive with BAST.
 pub type Bast = Hybrid<BastRules>;
 
-/// A BAST drive of `logical_pages`. With `copy_back`, merges move pages that stay on their plane
-/// without the channel.
+/// Makes a BAST drive of `logical_pages`. With `copy_back`, merges move pages that stay on their
+/// plane without the channel.
 ///
 /// # Errors
 /// [`SchemeError`] if the planes cannot be grouped as asked, or the media are too small.
@@ -83,7 +83,7 @@ pub fn build(
 struct Log {
     superblock: u32,
     logical: u32,
-    /// Whether each page is at its own offset.
+    /// True if each page is at its own offset.
     in_order: bool,
     used_at: u64,
 }
@@ -92,13 +92,13 @@ struct Log {
 #[derive(Debug)]
 pub struct BastRules {
     logs: Vec<Log>,
-    /// By logical superblock: the index of its log.
+    /// For each logical superblock: the index of its log.
     log_of: Vec<u32>,
     most: usize,
     clock: u64,
-    /// Logical superblocks that wait for a log to become free.
+    /// Number of logical superblocks that wait for a log to become free.
     wanted: u32,
-    /// Merges under way: each makes a log free.
+    /// Number of merges under way: each frees a log.
     merging: u32,
 }
 
@@ -141,8 +141,8 @@ impl BastRules {
         self.merging += 1;
     }
 
-    /// A log for a logical superblock, if one is free. Otherwise a merge is begun that makes one
-    /// free, unless one is under way for each that wants one.
+    /// Gives a log for a logical superblock, if one is free. Otherwise begins a merge that frees
+    /// one, unless there is already one under way for each superblock that waits.
     fn take_log(&mut self, core: &mut Core, logical: u32) -> Option<usize> {
         if self.logs.len() == self.most {
             self.wanted += 1;
@@ -174,8 +174,8 @@ impl Rules for BastRules {
         if log.is_some() && in_order == offset {
             return Some(self.append(core, index as usize, lpn));
         }
-        // Of the pages that a log holds in order, none may be newer in the data superblock: the log
-        // will take its place.
+        // The data superblock must not have newer versions of pages that the log holds in order, as
+        // the log will replace it.
         if offset >= in_order {
             match core.write_in_place(lpn) {
                 InPlace::Done(place) => return Some(place),

@@ -25,7 +25,7 @@ use super::superblock::{NONE, Role};
 use super::{SchemeError, log_maps, superblock};
 use crate::drive::media::Layout;
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "block_mapped",
     aliases: &["replacement_block"],

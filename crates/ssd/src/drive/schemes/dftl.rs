@@ -1,33 +1,33 @@
 //! DFTL: any logical page anywhere, with the map on flash and only the entries in use in DRAM.
 //!
 //! The map lies in *translation pages*, which are logical pages beyond those of the host to the
-//! page-mapped scheme below: written out of place, cleaned and levelled as the others, in erase
-//! blocks of their own. Where they lie (the global translation directory) is in DRAM. What the
-//! paper says, and what is otherwise here:
+//! page-mapped scheme below: written out of place, cleaned and levelled like the others, in erase
+//! blocks of their own. Their places (the global translation directory) are in DRAM. The rules of
+//! the paper, and the differences here:
 //!
 //! - A page that is read or written needs its entry in the cached mapping table (algorithm 1); if
 //!   it is not there, its translation page is read. A read waits for that. A write does not, since
-//!   its new place does not depend on the old one: only the die is busy with it. Several misses of
+//!   its new place does not depend on the old one: it only keeps the die busy. Several misses of
 //!   one translation page wait for one read of it. The paper caches single entries, as
 //!   `load_entries=1` does; more are loaded, changed and evicted together.
 //! - The cache is a segmented LRU, as in the paper, which does not say how large the protected
 //!   segment is.
 //! - An evicted entry that has changed is written: its translation page is read, unless it is in
-//!   memory, and written with all its changed entries in the cache, which need no further write
-//!   (batch update). Nobody waits for that, as the paper's single request at a time does; the
-//!   buffers for it come beside `cached_entries`. Updates of a translation page that is to be
-//!   written anyhow go with it.
+//!   memory, and written with all its changed entries in the cache, which then need no further
+//!   write (batch update). Nothing waits for that, whereas the paper's single request at a time
+//!   does; the buffers for it come in addition to `cached_entries`. Updates of a translation page
+//!   that is to be written anyway go with it.
 //! - Cleaning changes entries (lazy copying): those that are cached there, those that are not in
 //!   their translation pages, one write for all entries of a translation page that one victim held.
 //!   The erase does not wait for these writes: the drive would have to find such pages again, after
 //!   a loss of power, by the logical page numbers beside them.
 //!
-//! The whole map is in the simulator's memory all the same: cache and translation pages only decide
-//! which flash operations are needed, and when. Further simplifications: a page that holds no data,
-//! or that is in the controller's memory, is answered without a translation; translation pages are
-//! read whole; writing in no time (filling, aging) writes translation pages for evicted entries,
-//! but not for what its cleaning moves, and leaves the cache with the entries of the last pages
-//! written, all of them on flash.
+//! The whole map is in the simulator's memory all the same: cache and translation pages only
+//! determine which flash operations are needed, and when. Further simplifications: a page that
+//! holds no data, or that is in the controller's memory, is answered without a translation;
+//! translation pages are read whole; writing in no time (filling, ageing) writes translation pages
+//! for evicted entries, but not for pages that its cleaning moves, and leaves the cache with the
+//! entries of the last pages written, all of them on flash.
 
 use placement::{AnyVictim, BuildError, Placement};
 use registry::{Args, Info, Param, ParamKind};
@@ -41,7 +41,7 @@ use super::{ReadPath, Scheme, SchemeCounters, SchemeError, WornOut, page_mapped}
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
 use crate::drive::time::{Picos, picos_of_micros};
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "dftl",
     aliases: &[],
@@ -87,7 +87,7 @@ pub const INFO: Info = Info {
 /// Bytes of an entry of the map on flash: a physical page number.
 const ENTRY_BYTES: u32 = 4;
 
-/// How much of the map there is, and how much of it DRAM holds.
+/// Size of the map, and of its part in DRAM.
 #[derive(Clone, Copy, Debug)]
 pub struct MapSize {
     pub(super) host_pages: u32,
@@ -95,15 +95,15 @@ pub struct MapSize {
     pub(super) load_entries: u32,
     pub(super) cached: u64,
     pub(super) protected: f64,
-    /// Translation pages in the host's memory at most, and the time to fetch one.
+    /// Most translation pages in the host's memory, and the time to fetch one.
     pub(super) host_memory: (u64, Picos),
 }
 
 impl MapSize {
-    /// From the parameters of [`INFO`].
+    /// Computes the size from the parameters of [`INFO`].
     ///
     /// # Errors
-    /// [`SchemeError::LoadEntries`] if what is loaded at once would straddle translation pages.
+    /// [`SchemeError::LoadEntries`] if the entries loaded at once would straddle translation pages.
     pub fn new(args: &Args, host_pages: u32, page_bytes: u32) -> Result<Self, SchemeError> {
         let entries = page_bytes / ENTRY_BYTES;
         let load_entries = args.integer("load_entries");
@@ -117,13 +117,14 @@ impl MapSize {
         Ok(Self { host_pages, entries, load_entries, cached, protected, host_memory })
     }
 
-    /// Logical pages with the translation pages among them.
+    /// Number of logical pages including the translation pages.
     #[must_use]
     pub fn all_pages(&self) -> u32 {
         self.host_pages + self.host_pages.div_ceil(self.entries)
     }
 
-    /// A placement policy that keeps translation pages apart from the host's, on so many planes.
+    /// A placement policy that keeps translation pages apart from those of the host, on this many
+    /// planes.
     #[must_use]
     pub fn place_apart<P: Placement>(&self, policy: P, planes: u32) -> WithOwnStream<P> {
         WithOwnStream::new(policy, self.host_pages, planes, "translation")
@@ -136,13 +137,13 @@ pub struct DftlScheme<P> {
     below: PageMappedScheme<WithOwnStream<P>, Mapping>,
     host_pages: u32,
     page_bytes: u32,
-    /// Tags below this are of the scheme below.
+    /// Tags below this belong to the scheme below.
     lanes: u32,
 }
 
 impl<P: Placement> DftlScheme<P> {
-    /// The scheme over erased media. `settings` has [`MapSize::all_pages`], the policy is from
-    /// [`MapSize::place_apart`].
+    /// Makes the scheme over erased media. `settings` has [`MapSize::all_pages`], the policy is
+    /// from [`MapSize::place_apart`].
     ///
     /// # Errors
     /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy and the
@@ -158,7 +159,7 @@ impl<P: Placement> DftlScheme<P> {
         let geometry = settings.layout.geometry(size.host_pages);
         let below =
             PageMappedScheme::watched(settings, name, policy, victims, Mapping::new(size, lanes))?;
-        // Every translation page may wait to be written while its last version is valid still: a
+        // Every translation page may wait to be written while its last version is still valid: a
         // lane that is full of valid pages cannot be cleaned.
         let room: u64 = (0..lanes).map(|lane| u64::from(below.ftl().lanes().capacity(lane))).sum();
         let held = u64::from(size.all_pages()) + u64::from(size.all_pages() - size.host_pages);
@@ -180,7 +181,7 @@ impl<P: Placement> DftlScheme<P> {
         Tag::scheme(self.lanes + page)
     }
 
-    /// Looks a page's entry up in the cache, and loads it if it is not there. Returns whether it is
+    /// Looks a page's entry up in the cache, and loads it if it is not there. Returns true if it is
     /// known now; otherwise a read waits.
     #[inline]
     fn translate(&mut self, lpn: Lpn, read: Option<(u32, Tag)>, media: &mut Media) -> bool {
@@ -207,10 +208,10 @@ impl<P: Placement> DftlScheme<P> {
         false
     }
 
-    /// Reads a translation page, unless it is in memory or there is none. Returns whether it is
+    /// Reads a translation page, unless it is in memory or there is none. Returns true if it is
     /// read.
     fn read_translation(&mut self, page: u32, media: &mut Media) -> bool {
-        // It may be programmed, and this not be known yet.
+        // It may be programmed without this being known yet.
         if self.below.watch().pages[page as usize].is_written {
             return false;
         }
@@ -231,11 +232,10 @@ impl<P: Placement> DftlScheme<P> {
         true
     }
 
-    /// Sees to the translation pages that have to be written since entries were evicted or pages
-    /// moved.
+    /// Writes the translation pages that are due since entries were evicted or pages moved.
     #[inline]
     fn settle_updates(&mut self, media: &mut Media) {
-        // Writing one may make the scheme below clean, and move further pages.
+        // Such a write may make the scheme below clean, and move further pages.
         while !self.below.watch().updated.is_empty() {
             self.write_updated(media);
         }
@@ -253,7 +253,7 @@ impl<P: Placement> DftlScheme<P> {
         }
         let pushed = &mut self.below.watch_mut().updated;
         if pushed.is_empty() {
-            // Kept, so that none is allocated.
+            // Kept, so that no memory is allocated.
             *pushed = updated;
         }
     }
@@ -274,7 +274,7 @@ impl<P: Placement> DftlScheme<P> {
         self.below.write(lpn, self.tag_of(page), media);
     }
 
-    /// A translation page is written with all that is known now.
+    /// Records that a translation page is written with all its current entries.
     fn take_changes(&mut self, page: u32) {
         let mapping = self.below.watch_mut();
         mapping.cache.written(page);
@@ -285,7 +285,7 @@ impl<P: Placement> DftlScheme<P> {
         self.note_written(page);
     }
 
-    /// A translation page has been read: what waited for it goes on.
+    /// Handles the end of a read of a translation page: operations that waited for it continue.
     fn loaded(&mut self, page: u32, media: &mut Media) {
         let mapping = self.below.watch_mut();
         mapping.under_way -= 1;
@@ -309,7 +309,7 @@ impl<P: Placement> DftlScheme<P> {
         }
     }
 
-    /// A translation page has been written.
+    /// Handles the end of a write of a translation page.
     fn stored(&mut self, page: u32, media: &mut Media) {
         let mapping = self.below.watch_mut();
         mapping.under_way -= 1;
@@ -374,7 +374,7 @@ impl<P: Placement> Scheme for DftlScheme<P> {
         if self.below.ftl().lookup(lpn).is_some() {
             let mapping = self.below.watch_mut();
             let (unit, page) = mapping.cache.place_of(lpn.0);
-            // An entry that says that there is nothing is not worth room in the cache.
+            // An entry for a page without data is not worth space in the cache.
             if !mapping.cache.change(unit) {
                 mapping.updated.push(page);
             }
@@ -516,7 +516,7 @@ impl<P: Placement> DftlScheme<P> {
         }
     }
 
-    /// Every entry that the flash has wrong is known to be so: it is in the cache, or its
+    /// Checks that every entry that is wrong on flash is known to be so: it is in the cache, or its
     /// translation page is about to be written.
     pub(super) fn audit_map(&self) -> Result<(), String> {
         let mapping = self.below.watch();

@@ -1,5 +1,5 @@
-//! The cached mapping table of DFTL: which entries of the map are in DRAM, and which of them the
-//! flash does not know yet.
+//! The cached mapping table of DFTL: the entries of the map that are in DRAM, and those of them
+//! that are newer than on flash.
 
 use units::Divider;
 use units::lists::{Lists, NONE};
@@ -8,17 +8,17 @@ use units::lists::{Lists, NONE};
 const PROBATION: usize = 0;
 const PROTECTED: usize = 1;
 
-/// A cache of units of the map, the least recently used going first.
+/// A cache of units of the map; the least recently used is evicted first.
 ///
-/// A *unit* is some entries in a row, loaded, marked as changed and evicted together. The cache is
-/// a segmented LRU: a unit comes into the probationary segment, moves to the protected one when it
-/// is used again, and falls back when that is full; what was used least recently on probation is
+/// A *unit* is some consecutive entries, loaded, marked as changed and evicted together. The cache
+/// is a segmented LRU: a unit comes into the probationary segment, moves to the protected one when
+/// it is used again, and falls back when that is full; the least recently used unit on probation is
 /// evicted. Without a protected segment that is plain LRU.
 #[derive(Debug)]
 pub(super) struct MappingCache {
     by_unit: Divider,
     units_per_page: Divider,
-    /// By unit: where it is cached.
+    /// For each unit: its slot in the cache.
     slot_of: Vec<u32>,
     slots: Vec<CachedEntry>,
     most: u32,
@@ -33,24 +33,24 @@ pub(super) struct MappingCache {
 struct CachedEntry {
     unit: u32,
     is_protected: bool,
-    /// Its translation page is being read.
+    /// True if its translation page is being read.
     is_loading: bool,
 }
 
-/// What is in the cache of a unit.
+/// State of a unit in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cached {
-    /// Its entries.
+    /// Its entries are known.
     Known,
-    /// Room for its entries, which are being read.
+    /// It has a slot, and its entries are being read.
     Loading,
-    /// Nothing.
+    /// It is not cached.
     No,
 }
 
 impl MappingCache {
-    /// A cache of `cached` of the map's entries, in units of `unit`, over translation pages of
-    /// `entries`, which `unit` divides. At least one unit is held.
+    /// Makes a cache of `cached` of the map's entries, in units of `unit`, over translation pages
+    /// of `entries`, which `unit` divides. It holds at least one unit.
     pub fn new(
         logical_pages: u32,
         entries: u32,
@@ -69,7 +69,7 @@ impl MappingCache {
             most,
             recency: Lists::new(most, 2),
             protected: 0,
-            // Something has to be on probation, to be evicted.
+            // There must be a unit on probation, to be evicted.
             most_protected: most_protected.min(most - 1),
             changed: Lists::new(most, logical_pages.div_ceil(entries) as usize),
         }
@@ -82,7 +82,7 @@ impl MappingCache {
         (unit, self.units_per_page.quotient(unit))
     }
 
-    /// A unit is used: it becomes the most recent, if it is cached.
+    /// Uses a unit: it becomes the most recent one, if it is cached.
     #[inline]
     pub fn touch(&mut self, unit: u32) -> Cached {
         let slot = self.slot_of[unit as usize];
@@ -115,8 +115,8 @@ impl MappingCache {
         }
     }
 
-    /// Takes a unit in that is not cached. If another had to go whose entries the flash does not
-    /// know, its translation page.
+    /// Adds a unit that is not cached. If it evicts a changed unit, gives the translation page of
+    /// that.
     #[inline]
     pub fn insert(&mut self, unit: u32) -> Option<u32> {
         assert!(self.slot_of[unit as usize] == NONE, "unit {unit} is cached already");
@@ -142,7 +142,7 @@ impl MappingCache {
         evicted
     }
 
-    /// Whether a unit's entries are known or being read. Does nothing if it is not cached.
+    /// Marks a unit's entries as being read, or as known. Does nothing if it is not cached.
     #[inline]
     pub fn set_loading(&mut self, unit: u32, is_loading: bool) {
         let slot = self.slot_of[unit as usize];
@@ -151,8 +151,8 @@ impl MappingCache {
         }
     }
 
-    /// An entry of a unit has changed. Returns whether the unit is cached; otherwise nothing is
-    /// done.
+    /// Marks an entry of a unit as changed. Returns true if the unit is cached; otherwise does
+    /// nothing.
     #[inline]
     pub fn change(&mut self, unit: u32) -> bool {
         let slot = self.slot_of[unit as usize];
@@ -165,14 +165,14 @@ impl MappingCache {
         true
     }
 
-    /// Whether cached entries of a translation page are not on flash.
+    /// Returns true if cached entries of a translation page are newer than on flash.
     #[inline]
     pub fn has_changes(&self, page: u32) -> bool {
         self.changed.first(page as usize) != NONE
     }
 
-    /// A translation page is written with all that is known of it: nothing of it is changed any
-    /// more.
+    /// Records that a translation page is written with all its current entries: none of them is
+    /// changed any more.
     pub fn written(&mut self, page: u32) {
         loop {
             let slot = self.changed.first(page as usize);
@@ -183,7 +183,7 @@ impl MappingCache {
         }
     }
 
-    /// Translation pages of the map.
+    /// Number of translation pages of the map.
     pub fn pages(&self) -> u32 {
         if self.slot_of.is_empty() {
             0
@@ -203,7 +203,7 @@ impl MappingCache {
     /// Checks the tables against each other.
     ///
     /// # Errors
-    /// What contradicts what: a bug.
+    /// The contradiction: a bug.
     pub fn audit(&self) -> Result<(), String> {
         for (slot, entry) in (0u32..).zip(&self.slots) {
             if self.slot_of[entry.unit as usize] != slot {
@@ -227,7 +227,7 @@ impl MappingCache {
         Ok(())
     }
 
-    /// Whether a unit has changes that the flash does not know.
+    /// Returns true if a unit has changes that are not on flash.
     #[cfg(test)]
     pub fn is_changed(&self, unit: u32) -> bool {
         let slot = self.slot_of[unit as usize];
@@ -253,7 +253,8 @@ mod tests {
     }
 
     impl Plain {
-        /// Whether the unit was cached, and what was evicted though it had changed.
+        /// Returns true if the unit was cached, and the unit that was evicted though it had
+        /// changed.
         fn touch(&mut self, unit: u32) -> (bool, Option<u32>) {
             if let Some(place) = self.protected.iter().position(|&other| other == unit) {
                 self.protected.remove(place);

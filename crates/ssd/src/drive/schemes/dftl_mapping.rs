@@ -1,4 +1,4 @@
-//! What DFTL keeps between the cached mapping table and the translation pages on flash.
+//! State of DFTL between the cached mapping table and the translation pages on flash.
 
 use units::{Lpn, Ppn};
 
@@ -9,7 +9,7 @@ use super::page_mapped::Place;
 use super::watch::Watch;
 use crate::drive::media::{Cause, Command, Media, Tag};
 
-/// No waiting page.
+/// In place of a waiting page: none.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A page whose translation is being read.
@@ -17,25 +17,25 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Waiter {
     pub lpn: u32,
     pub bytes: u32,
-    /// Of a read; writes wait for nothing, only their entries are loaded.
+    /// Tag of a read; `None` for a write, which does not wait: only its entry is loaded.
     pub tag: Option<Tag>,
     pub next: u32,
 }
 
-/// What happens to a translation page.
+/// State of a translation page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageState {
-    /// It is being read.
+    /// True if it is being read.
     pub is_read: bool,
-    /// It is being written, or waits for room.
+    /// True if it is being written, or waits for room.
     pub is_written: bool,
-    /// It is to be written, when it has been read or when the last write of it is done.
+    /// True if it is to be written, when it has been read or when its last write is done.
     pub is_due: bool,
     pub first: u32,
     last: u32,
 }
 
-/// The cached mapping table, and what is under way between it and the flash.
+/// The cached mapping table, and the transfers under way between it and the flash.
 #[derive(Debug)]
 pub(super) struct Mapping {
     pub cache: MappingCache,
@@ -45,16 +45,16 @@ pub(super) struct Mapping {
     free_waiter: u32,
     /// Translation pages with updates that are not in the cache.
     pub updated: Vec<u32>,
-    /// The same, of the victim under cleaning in each lane.
+    /// The same for the victim under cleaning in each lane.
     pub moved: Vec<Vec<u32>>,
-    /// None without a host memory buffer.
+    /// `None` without a host memory buffer.
     pub host_memory: Option<Box<HostMemory>>,
-    /// Translation pages that are read or written.
+    /// Number of translation pages that are read or written.
     pub under_way: u32,
     map_writes: u64,
     pub hits: u64,
     pub misses: u64,
-    /// What the translation pages on flash, or on their way, say.
+    /// Entries of the translation pages on flash, or on their way there.
     #[cfg(test)]
     pub written: Vec<Option<Ppn>>,
     #[cfg(test)]
@@ -92,7 +92,7 @@ impl Mapping {
         }
     }
 
-    /// The logical page that is a translation page.
+    /// The logical page of a translation page.
     #[inline]
     pub fn lpn_of(&self, page: u32) -> Lpn {
         Lpn(self.host_pages + page)
@@ -136,14 +136,14 @@ impl Mapping {
         Some(waiter)
     }
 
-    /// Whether any page waits for the translation page of this one.
+    /// Returns true if any page waits for the translation page of this one.
     #[inline]
     pub fn is_awaited(&self, lpn: Lpn) -> bool {
         self.pages[self.cache.place_of(lpn.0).1 as usize].first != NONE
     }
 
-    /// A page changes while reads of it wait for its translation: they go to its old place, which
-    /// the controller has at hand now.
+    /// Handles a change of a page while reads of it wait for its translation: they go to its old
+    /// place, which the controller knows now.
     #[cold]
     pub fn release(&mut self, lpn: Lpn, place: Place, media: &mut Media) {
         let mut number = self.pages[self.cache.place_of(lpn.0).1 as usize].first;
@@ -175,7 +175,7 @@ impl Watch for Mapping {
             return;
         }
         let (unit, page) = self.cache.place_of(lpn.0);
-        // It may have been evicted while the page waited for room.
+        // The entry may have been evicted while the page waited for room.
         if !self.cache.change(unit) {
             self.updated.push(page);
         }

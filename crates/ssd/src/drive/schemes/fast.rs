@@ -4,19 +4,19 @@
 //! a log (Lee et al. 2007, section 4):
 //!
 //! - One log, SW, takes one sequential write: a page at offset 0 of its logical superblock begins a
-//!   new one, after what SW held was merged (switch if it is full, otherwise partial); the page
-//!   that follows the last one in SW is appended; any other page of the same logical superblock
-//!   ends it: it is merged.
+//!   new one, after the old contents of SW were merged (switch if it is full, otherwise partial);
+//!   the page that follows the last one in SW is appended; any other page of the same logical
+//!   superblock ends it: it is merged.
 //! - All others, RW, take every other page, in the order written. When they are full the oldest is
-//!   the victim: each logical superblock that has a newest version there is merged fully, with what
-//!   it has in the other logs; then the victim is erased.
+//!   the victim: each logical superblock that has a newest version there is merged fully, including
+//!   its pages in the other logs; then the victim is erased.
 //!
 //! So random writes fill every log to its end, but a merge of a victim may take as many full merges
-//! as it has pages; and one sequential stream is cheap, several are not.
+//! as it has pages; one sequential stream is cheap, but several are not.
 //!
-//! Beyond the paper: superblocks, where it has erase blocks; several full merges at once; a full SW
-//! becomes data at once; a full merge of the logical superblock that SW belongs to takes the pages
-//! in SW along and erases it.
+//! Differences from the paper: superblocks instead of erase blocks; several full merges at once; a
+//! full SW becomes data at once; a full merge of the logical superblock that SW belongs to takes
+//! the pages in SW along and erases it.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ use super::superblock::{NONE, Role};
 use super::{SchemeError, log_maps, superblock};
 use crate::drive::media::Layout;
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "fast",
     aliases: &["fully_associative_log"],
@@ -52,8 +52,8 @@ pub const INFO: Info = Info {
 /// A drive with FAST.
 pub type Fast = Hybrid<FastRules>;
 
-/// A FAST drive of `logical_pages`. With `copy_back`, merges move pages that stay on their plane
-/// without the channel.
+/// Makes a FAST drive of `logical_pages`. With `copy_back`, merges move pages that stay on their
+/// plane without the channel.
 ///
 /// # Errors
 /// [`SchemeError`] if the planes cannot be grouped as asked, or the media are too small.
@@ -84,7 +84,7 @@ struct Sequential {
     is_merging: bool,
 }
 
-/// One of RW.
+/// A log of RW.
 #[derive(Debug)]
 struct Random {
     superblock: u32,
@@ -92,7 +92,7 @@ struct Random {
     lpns: Vec<u32>,
 }
 
-/// What is done about the oldest of RW.
+/// State of the cleaning of the oldest log of RW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cleaning {
     No,
@@ -106,16 +106,16 @@ enum Cleaning {
 #[derive(Debug)]
 pub struct FastRules {
     sequential: Option<Sequential>,
-    /// Oldest first.
+    /// The logs of RW, oldest first.
     random: VecDeque<Random>,
     most_random: usize,
     cleaning: Cleaning,
-    /// Tables of erased logs, to be used again.
+    /// Tables of erased logs, kept for reuse.
     spare: Vec<Vec<u32>>,
 }
 
 impl FastRules {
-    /// Begins to merge SW. Returns whether that is under way.
+    /// Begins to merge SW. Returns true if the merge is under way.
     fn merge_sequential(&mut self, core: &mut Core) -> bool {
         let Some(sw) = &mut self.sequential else { return false };
         if !sw.is_merging && core.can_merge() {
@@ -172,7 +172,7 @@ impl FastRules {
         Some(core.blocks.occupy(lpn, log.superblock, fill))
     }
 
-    /// Goes on with the oldest of RW: merges what it holds, then erases it.
+    /// Continues to clean the oldest log of RW: merges its pages, then erases it.
     fn clean(&mut self, core: &mut Core) {
         if self.cleaning == Cleaning::Erasing {
             return;
@@ -209,8 +209,8 @@ impl Rules for FastRules {
         if let Some(sw) = own.filter(|sw| core.blocks.next(sw.superblock) == offset) {
             return Some(self.append_sequential(core, lpn, sw));
         }
-        // Of the pages that SW holds, none may be newer in the data superblock: SW will take its
-        // place.
+        // The data superblock must not have newer versions of pages that SW holds, as SW will
+        // replace it.
         if own.is_none_or(|sw| offset > core.blocks.next(sw.superblock)) {
             match core.write_in_place(lpn) {
                 InPlace::Done(place) => return Some(place),

@@ -1,5 +1,5 @@
-//! Translation pages in the host's memory: NVMe's host memory buffer (specification 1.2), for drives
-//! without DRAM.
+//! Translation pages in the host's memory: NVMe's host memory buffer (specification 1.2), for
+//! drives without DRAM.
 
 use std::collections::VecDeque;
 
@@ -64,7 +64,7 @@ impl HostMemory {
         self.recency.push_back(0, page);
     }
 
-    /// When the next page arrives.
+    /// Time at which the next page arrives.
     pub fn next_time(&self) -> Option<Picos> {
         self.arriving.front().map(|&(at, _)| at)
     }

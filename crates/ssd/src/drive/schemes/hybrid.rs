@@ -1,11 +1,11 @@
-//! What the log-block schemes have in common: host pages, the queue of writes that wait for a
-//! merge, and untimed writes.
+//! Common part of the log-block schemes: host pages, the queue of writes that wait for a merge, and
+//! untimed writes.
 //!
 //! A scheme's [`Rules`] decide where a page goes and which merge makes room; [`Hybrid`] carries
-//! that out, with commands or at once. Both go through the same decisions.
+//! that out, with commands or at once. Both take the same decisions.
 //!
 //! Not modelled: bad erase blocks and endurance (erases are counted); static wear levelling
-//! (superblocks are taken least erased first, but data that never change stay where they are); the
+//! (superblocks are taken least erased first, but data that never changes stays in place); the
 //! reads and writes of the mapping tables themselves, which are small enough for DRAM; merges in
 //! idle time (BAST and FAST merge on demand only).
 
@@ -23,20 +23,20 @@ use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
 
 /// The decisions of a log-block scheme.
 pub trait Rules: fmt::Debug + Send {
-    /// Puts a page somewhere and returns the place. `None` if it has to wait: then works are under
-    /// way, or are begun here.
+    /// Places a page and returns the place. `None` if it has to wait: then works are under way, or
+    /// are begun here.
     fn put(&mut self, core: &mut Core, lpn: u32) -> Option<u32>;
 
-    /// All waiting pages are about to be tried again, oldest first.
+    /// Called before all waiting pages are tried again, oldest first.
     fn begin_pass(&mut self) {}
 
-    /// A work is done. The map and the superblocks know of it already.
+    /// Called when a work is done. The map and the superblocks are updated already.
     fn ended(&mut self, core: &mut Core, work: &Work);
 
-    /// Begins what should go on even if no page waits.
+    /// Begins works that should go on even if no page waits.
     fn go_on(&mut self, _core: &mut Core) {}
 
-    /// Whether a log belongs to this logical superblock.
+    /// Returns true if a log belongs to this logical superblock.
     fn has_log(&self, logical: u32) -> bool;
 
     /// Memory of the tables in bytes.
@@ -45,7 +45,7 @@ pub trait Rules: fmt::Debug + Send {
     /// Checks the tables against the superblocks.
     ///
     /// # Errors
-    /// What contradicts what.
+    /// The contradiction.
     fn audit(&self, core: &Core) -> Result<(), String>;
 }
 
@@ -54,7 +54,7 @@ pub trait Rules: fmt::Debug + Send {
 struct Waiting {
     lpn: u32,
     tag: Tag,
-    /// Trimmed since: it is programmed, as its tag was promised, but holds nothing.
+    /// True if it was trimmed since: it is programmed, as its tag was promised, but holds nothing.
     trimmed: bool,
 }
 
@@ -65,13 +65,13 @@ pub struct Hybrid<R> {
     rules: R,
     maps: LogMaps,
     queue: VecDeque<Waiting>,
-    /// Swapped with the queue at each pass, so that none allocates.
+    /// Swapped with the queue at each pass, so that no pass allocates.
     tried: VecDeque<Waiting>,
-    /// Writes in the queue by logical superblock: they stay in order among themselves.
+    /// Number of writes in the queue by logical superblock: they stay in order among themselves.
     queued: Vec<u32>,
-    /// A bit a logical page: whether its newest version is in the queue.
+    /// One bit per logical page, set if its newest version is in the queue.
     is_waiting: Vec<u64>,
-    /// The last pass in which a logical superblock had to wait.
+    /// Number of the last pass in which a logical superblock had to wait.
     blocked_in: Vec<u32>,
     pass: u32,
     ended: Vec<Work>,
@@ -115,7 +115,8 @@ impl<R: Rules> Hybrid<R> {
         self.submit(FlashOp::Program, place, self.core.blocks.layout().page_bytes, tag, media);
     }
 
-    /// Gives the commands of works that were decided, and goes on with what their ends allow.
+    /// Gives the commands of works that were decided, and continues with works that their ends
+    /// allow.
     fn run(&mut self, media: &mut Media) {
         loop {
             let mut ended = std::mem::take(&mut self.ended);
@@ -143,8 +144,8 @@ impl<R: Rules> Hybrid<R> {
         }
     }
 
-    /// Tries all waiting writes again, in order. Where one of a logical superblock still has to
-    /// wait, later ones of the same do too.
+    /// Tries all waiting writes again, in order. If one of a logical superblock still has to wait,
+    /// later ones of the same do too.
     fn try_waiting(&mut self, media: &mut Media) {
         self.pass += 1;
         self.rules.begin_pass();
@@ -166,8 +167,8 @@ impl<R: Rules> Hybrid<R> {
             } else if self.queued[logical as usize] == 0
                 || !self.tried.iter().any(|later| later.lpn == write.lpn && !later.trimmed)
             {
-                // Those put back into the queue are of other logical superblocks, or they would
-                // have kept this one waiting.
+                // Writes that were put back into the queue are of other logical superblocks, or
+                // they would have kept this one waiting.
                 self.set_waits(write.lpn, false);
             }
             self.put_aside_if_empty(logical);

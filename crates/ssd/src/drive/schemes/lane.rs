@@ -1,5 +1,5 @@
-//! What a page-mapped scheme keeps for each plane: the writes that wait for room there, and the
-//! cleaning that is under way.
+//! State of a page-mapped scheme for each plane: the writes that wait for room there, and the
+//! cleaning under way.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,10 @@ use ftl::Cleaning;
 pub(super) struct Waiting {
     pub(super) lpn: Lpn,
     pub(super) tag: Tag,
-    /// Written again or trimmed since: it still takes a page, but no one will read it.
+    /// True if the page was written again or trimmed since: the write still takes a page, but
+    /// nobody will read it.
     pub(super) is_dead: bool,
-    /// Placement handle that it came with; 0 where none is given.
+    /// Placement handle of the write; 0 if none was given.
     pub(super) handle: u8,
 }
 
@@ -25,11 +26,11 @@ pub(super) struct Waiting {
 pub(super) struct LaneCleaning {
     pub(super) cleaning: Cleaning,
     pub(super) cause: Option<Cause>,
-    /// The survivor that is being copied.
+    /// Number of the survivor that is being copied.
     pub(super) number: usize,
-    /// Where it lies.
+    /// Its old place.
     pub(super) copying: Ppn,
-    /// Where it goes.
+    /// Its new place.
     pub(super) target: Ppn,
 }
 
@@ -37,18 +38,18 @@ pub(super) struct LaneCleaning {
 pub(super) struct Lane {
     pub(super) job: LaneCleaning,
     pub(super) waiting: VecDeque<Waiting>,
-    /// The cleaning waits for its window.
+    /// True if the cleaning waits for its window.
     pub(super) is_paused: bool,
-    /// When to look whether the die is idle enough for background cleaning.
+    /// Time at which to check whether the die is idle enough for background cleaning.
     pub(super) wake_at: Picos,
 }
 
-/// When cleaning starts, in free erase blocks of a lane.
+/// Levels at which cleaning starts, in free erase blocks of a lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds {
     pub(super) start_below: usize,
     pub(super) background_below: usize,
     pub(super) idle: Picos,
-    /// Whether a die does nothing else while an erase block of it is cleaned.
+    /// True if a die does nothing else while one of its erase blocks is cleaned.
     pub(super) occupies_die: bool,
 }

@@ -5,7 +5,7 @@ use registry::{Param, ParamKind};
 use super::merge::Core;
 use crate::drive::media::{Cause, Command, Media, Tag};
 
-/// The parameter of all log-block schemes that says how many superblocks' page maps are held in
+/// The parameter of all log-block schemes for the number of superblocks whose page maps are held in
 /// memory.
 pub const MAPS_IN_MEMORY: Param = Param {
     name: "maps_in_memory",
@@ -15,24 +15,24 @@ pub const MAPS_IN_MEMORY: Param = Param {
            read from its spare areas first; 0 for all",
 };
 
-/// Bytes of a page's spare area that tell its logical page.
+/// Bytes of a page's spare area that hold its logical page.
 const SPARE_BYTES: u32 = 16;
 
-/// Which superblocks' page maps are in memory, the most recently written last.
+/// The superblocks whose page maps are in memory, the most recently written last.
 ///
 /// A controller of 2008 has some tens of kilobytes of SRAM, enough for the page maps of one or a
-/// few log superblocks. To append to another it has to know what is in there: it reads the spare
-/// areas of the pages written so far, all planes side by side (as FAST rebuilds its maps after a
-/// power cut: Lee et al. 2007). So writes that go back and forth between superblocks cost more than
-/// those that stay. That drives do this is our assumption; it is what makes four sequential streams
-/// slower than one on the drives of STABLEBUFFER table 1.
+/// few log superblocks. To append to another one it must know its contents: it reads the spare
+/// areas of the pages written so far, all planes in parallel (as FAST rebuilds its maps after a
+/// power cut: Lee et al. 2007). So writes that alternate between superblocks cost more than those
+/// that stay in one. That drives do this is our assumption; it is what makes four sequential
+/// streams slower than one on the drives of STABLEBUFFER table 1.
 #[derive(Debug)]
 pub(super) struct LogMaps {
     most: usize,
     held: Vec<u32>,
 }
 
-/// Marks the tags of reads of spare areas, whose end nobody waits for: the program that needs them
+/// Marks the tags of reads of spare areas, for whose end nobody waits: the program that needs them
 /// is behind them in the queue of each die.
 const SPARE_READ: u32 = 1 << 30;
 
@@ -41,12 +41,12 @@ impl LogMaps {
         Self { most, held: Vec::with_capacity(most) }
     }
 
-    /// Whether a finished command was a read of a spare area.
+    /// Returns true if a finished command was a read of a spare area.
     pub fn is_own(tag: Tag) -> bool {
         tag.number() & SPARE_READ != 0
     }
 
-    /// Makes the map of a superblock known that the page at `place` is to be appended to.
+    /// Loads the map of a superblock to which the page at `place` is to be appended.
     pub fn load(&mut self, core: &Core, place: u32, media: &mut Media) {
         let superblock = core.blocks.superblock_of(place);
         if self.most == 0 || self.held.last() == Some(&superblock) {

@@ -1,26 +1,26 @@
 //! Merges: the copies and erases of the log-block schemes, done at once or by commands.
 //!
 //! A [`Work`] gathers the newest versions of one logical superblock in a target, then erases
-//! superblocks that hold nothing valid any more. What is to be copied is looked up page by page, so
-//! a page that the host overwrites or trims meanwhile is left out. Each plane of the target has at
-//! most one page on its way (a read, then its program), so all planes work at once.
+//! superblocks without valid pages. The pages to copy are looked up one by one, so a page that the
+//! host overwrites or trims meanwhile is left out. Each plane of the target has at most one page on
+//! its way (a read, then its program), so all planes work at once.
 //!
 //! The map names the old place of a page until its copy is programmed, and a superblock is free
-//! only when its erases are done: a read always finds data, and no page counts as programmed from
-//! before an erase.
+//! only when its erases are done: a read always finds data, and no page is taken for programmed
+//! because of its state before an erase.
 
 use super::SchemeError;
 use super::superblock::{NONE, Role, Superblocks};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
 
-/// What a work is for.
+/// Purpose of a work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkKind {
     /// The target becomes the data of the logical superblock.
     Merge,
-    /// Only a gap in the target is filled, so that the host can write behind it.
+    /// A gap in the target is filled, so that the host can write behind it.
     Fill,
-    /// Only erases.
+    /// Superblocks are erased.
     Reclaim,
 }
 
@@ -28,17 +28,17 @@ pub enum WorkKind {
 /// them.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// What for.
+    /// The purpose.
     pub kind: WorkKind,
     /// The logical superblock; [`NONE`] for a reclaim.
     pub logical: u32,
-    /// Where the pages go; [`NONE`] for a reclaim.
+    /// The superblock that the pages go to; [`NONE`] for a reclaim.
     pub target: u32,
     /// First offset that is copied.
     pub start: u32,
     /// The offset after the last.
     pub end: u32,
-    /// Superblocks that are erased; [`NONE`] for none.
+    /// Superblocks to erase; [`NONE`] for none.
     pub erases: [u32; 3],
 }
 
@@ -77,11 +77,11 @@ struct MergeJob {
 /// Superblocks and the works under way on them.
 #[derive(Debug)]
 pub struct Core {
-    /// Where everything lies.
+    /// Places of all pages.
     pub blocks: Superblocks,
     jobs: Vec<MergeJob>,
     idle: Vec<u32>,
-    /// Works decided and not yet begun.
+    /// Works decided but not yet begun.
     fresh: Vec<u32>,
     merging: Vec<bool>,
     merges: u32,
@@ -90,20 +90,20 @@ pub struct Core {
     copy_back: bool,
 }
 
-/// Where a page of a data superblock goes.
+/// Result of a write to a data superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPlace {
-    /// It was put at this place.
+    /// The page was put at this place.
     Done(u32),
-    /// Its offset cannot be programmed any more.
+    /// Its offset can no longer be programmed.
     Taken,
     /// No superblock is free, but one will be.
     Wait,
 }
 
 impl Core {
-    /// Erased superblocks, with `logs` of them for the scheme's logs. With `copy_back`, pages that
-    /// stay on their plane are moved without the channel.
+    /// Makes erased superblocks, with `logs` of them for the scheme's logs. With `copy_back`, pages
+    /// that stay on their plane are moved without the channel.
     ///
     /// # Errors
     /// As [`Superblocks::new`].
@@ -131,24 +131,24 @@ impl Core {
         })
     }
 
-    /// Works decided and not ended.
+    /// Number of works decided and not ended.
     pub fn active(&self) -> u32 {
         self.active
     }
 
-    /// Whether a work for this logical superblock is under way.
+    /// Returns true if a work for this logical superblock is under way.
     #[inline]
     pub fn is_merging(&self, logical: u32) -> bool {
         self.merging[logical as usize]
     }
 
-    /// Whether another merge may begin.
+    /// Returns true if another merge may begin.
     pub fn can_merge(&self) -> bool {
         self.merges < self.merges_at_once
     }
 
-    /// A free superblock for a log or a target. Superblocks put aside are erased when few others
-    /// are left; `None` means that one is being erased.
+    /// Takes a free superblock for a log or a target. Superblocks put aside are erased when few
+    /// others are left; `None` means that one is being erased.
     pub fn take(&mut self, group: u32, role: Role) -> Option<u32> {
         let taken = self.blocks.take_free(group);
         if self.blocks.free_count() <= self.merges_at_once
@@ -180,8 +180,8 @@ impl Core {
         InPlace::Done(self.blocks.occupy(lpn, superblock, offset))
     }
 
-    /// A log that holds all of a logical superblock, in order, becomes its data. What was its data
-    /// is erased.
+    /// Makes a log that holds all of a logical superblock, in order, its data. The old data is
+    /// erased.
     pub fn switch(&mut self, logical: u32, log: u32) {
         self.blocks.counters.switch_merges += 1;
         let old = self.blocks.set_data(logical, log);
@@ -195,7 +195,7 @@ impl Core {
         self.start(Work::reclaim(superblock));
     }
 
-    /// Begins to fill a log, in order up to where it can be programmed, with the rest of its
+    /// Begins to fill a log, which is in order as far as it is written, with the rest of its
     /// logical superblock, to make it its data: a partial merge, or a switch if there is no rest.
     ///
     /// # Panics
@@ -218,8 +218,8 @@ impl Core {
         });
     }
 
-    /// Begins a full merge: all pages of a logical superblock go to a free one. Its data and `log`
-    /// are erased after. Returns whether a superblock was free for it.
+    /// Begins a full merge: all pages of a logical superblock go to a free superblock. Its old data
+    /// and `log` are erased afterwards. Returns true if a superblock was free.
     ///
     /// # Panics
     /// If no merge may begin.
@@ -297,8 +297,8 @@ impl Core {
         self.fresh.push(number);
     }
 
-    /// Gives the first commands of the works that were decided. Those without any end at once and
-    /// go to `ended`.
+    /// Gives the first commands of the works that were decided. Works without commands end at once
+    /// and go to `ended`.
     pub fn begin(&mut self, media: &mut Media, ended: &mut Vec<Work>) {
         while let Some(number) = self.fresh.pop() {
             if self.jobs[number as usize].work.kind != WorkKind::Reclaim {
@@ -310,7 +310,7 @@ impl Core {
         }
     }
 
-    /// Carries out the works that were decided, without time.
+    /// Carries out the works that were decided, in no time.
     pub fn carry_out(&mut self, ended: &mut Vec<Work>) {
         while let Some(number) = self.fresh.pop() {
             let work = self.jobs[number as usize].work;
@@ -330,7 +330,7 @@ impl Core {
         }
     }
 
-    /// A command of a work is done. Returns the work if that was the last.
+    /// Handles the end of a command of a work. Returns the work if that was the last.
     pub fn completed(&mut self, done: &Done, media: &mut Media) -> Option<Work> {
         let (number, lane) = (
             done.command.tag.number() / self.blocks.interleave(),
@@ -360,7 +360,8 @@ impl Core {
                 if is_newest {
                     self.copied(number, lpn, offset);
                 } else {
-                    // Overwritten or trimmed while it was programmed: the copy was for nothing.
+                    // The page was overwritten or trimmed while it was programmed: the copy was
+                    // useless.
                     self.blocks.counters.relocated_pages += 1;
                 }
             }
@@ -424,7 +425,7 @@ impl Core {
         media.submit(Command { op, cause: Cause::Cleaning, page, from, bytes, tag });
     }
 
-    /// When all copies are made, the erases; when those are done, the end.
+    /// Begins the erases when all copies are made, and ends the work when those are done.
     fn go_on(&mut self, number: u32, media: &mut Media) -> Option<Work> {
         let job = &self.jobs[number as usize];
         if job.in_flight > 0 {
@@ -493,7 +494,7 @@ impl Core {
     /// Checks the tables against each other.
     ///
     /// # Errors
-    /// What contradicts what.
+    /// The contradiction.
     pub fn audit(&self) -> Result<(), String> {
         let under_way = self.jobs.iter().filter(|job| job.active);
         let (merges, all) = under_way.fold((0, 0), |(merges, all), job| {

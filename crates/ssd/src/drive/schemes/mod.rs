@@ -1,4 +1,4 @@
-//! FTL schemes: how logical pages find their place, and what that costs. One file each.
+//! FTL schemes: mappings of logical pages to the flash, and their costs. One file each.
 
 mod allocation;
 pub mod bast;
@@ -41,7 +41,7 @@ use crate::drive::media::{Done, Media, Tag};
 use crate::drive::time::Picos;
 pub use zoned::{ZoneAction, ZoneCounts, ZoneError, ZoneState};
 
-/// What is known of every scheme: one line each, and one in [`crate::drive::visit_drive`].
+/// Registry entries of all schemes: one line each here, and one in [`crate::drive::visit_drive`].
 pub static SCHEMES: &[&Info] = &[
     &page_mapped::INFO,
     &superblock_mapped::INFO,
@@ -52,7 +52,7 @@ pub static SCHEMES: &[&Info] = &[
     &zoned::INFO,
 ];
 
-/// How a page read is answered.
+/// Source of a page that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadPath {
     /// From the flash: a command with the caller's tag was given, or will be.
@@ -64,13 +64,13 @@ pub enum ReadPath {
 }
 
 counters! {
-    /// Counts that every scheme keeps.
+    /// Counters of every scheme.
     pub struct SchemeCounters {
         /// Pages written for the host.
         host_page_writes,
         /// Valid pages that cleaning, merges and wear levelling moved.
         relocated_pages,
-        /// Of them, moved only to even out wear.
+        /// Relocated pages that were moved only to even out wear.
         wear_moved_pages,
         /// Translation pages written (DFTL).
         mapping_page_writes,
@@ -82,23 +82,23 @@ counters! {
         replica_page_writes,
         /// Translations that were in the cache of the map (DFTL).
         mapping_hits,
-        /// Translations that were not, or that were still being read.
+        /// Translations that were not in the cache, or that were still being read.
         mapping_misses,
         /// Translation pages fetched from the host's memory (DFTL).
         mapping_host_hits,
         /// Pages trimmed that held data.
         trimmed_pages,
-        /// Of the host's pages, those that went to the SLC cache.
+        /// Host pages that went to the SLC cache.
         slc_page_writes,
-        /// Of the relocated ones, those that were moved out of it.
+        /// Relocated pages that were moved out of the SLC cache.
         folded_pages,
         /// Erases.
         erases,
-        /// Merges of the hybrid schemes: switch, partial, full.
+        /// Merges by switch of the hybrid schemes: the log becomes data.
         switch_merges,
-        /// A log block that was filled in part, in order: the rest is copied to it.
+        /// Partial merges: the log was filled in part, in order, and the rest is copied to it.
         partial_merges,
-        /// Newest pages gathered from data and log into a new block.
+        /// Full merges: the newest pages of data and log are gathered in a new block.
         full_merges,
         /// Erase blocks taken out of use.
         retired_blocks,
@@ -107,20 +107,20 @@ counters! {
     }
 }
 
-/// Why a scheme can take no more writes: the drive has become read-only.
+/// Reason for which a scheme can take no more writes: the drive has become read-only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the drive is worn out after {host_page_writes} host page writes: plane {plane} has no erase \
      block left to write to"
 )]
 pub struct WornOut {
-    /// Where.
+    /// The plane.
     pub plane: u32,
     /// Host page writes so far.
     pub host_page_writes: u64,
 }
 
-/// Why a scheme cannot be made for some media.
+/// Errors of making a scheme for some media.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SchemeError {
     /// Too little space beyond the logical pages.
@@ -147,7 +147,7 @@ pub enum SchemeError {
         /// Planes of the media.
         planes: u32,
     },
-    /// What is loaded of the map at once does not divide a translation page.
+    /// The number of map entries loaded at once does not divide a translation page.
     #[error(
         "`{scheme}`: load_entries={load_entries} does not divide the {entries} entries of a \
          translation page"
@@ -170,10 +170,10 @@ pub enum SchemeError {
         scheme: &'static str,
         /// Zones of a superblock.
         parts: u32,
-        /// What they share.
+        /// Number of program units that they share.
         units: u32,
     },
-    /// The flash does not hold all zones.
+    /// The flash has too few places for all zones.
     #[error(
         "`{scheme}`: the logical pages make {zones} zones, and the good erase blocks {places}; \
          raise over_provisioning"
@@ -181,9 +181,9 @@ pub enum SchemeError {
     Zones {
         /// Scheme.
         scheme: &'static str,
-        /// Zones.
+        /// Number of zones.
         zones: u32,
-        /// Places for them.
+        /// Number of places for them.
         places: u32,
     },
     /// The spare space is too small for copies of pages.
@@ -215,18 +215,18 @@ pub enum SchemeError {
 
 /// A flash translation layer with a clock.
 ///
-/// It maps at the moment that it is asked, and gives commands; time passes in the [`Media`].
-/// Commands to one die are carried out in the order given, except that reads for the host may
-/// overtake others where the profile says so.
+/// It maps pages when it is called, and gives commands; time passes in the [`Media`]. Commands to
+/// one die are carried out in the order given, except that reads for the host may overtake others
+/// if the profile says so.
 pub trait Scheme: Send {
-    /// Pages that the host can address.
+    /// Number of pages that the host can address.
     fn logical_pages(&self) -> u32;
 
-    /// Reads `bytes` of a page. If the answer is [`ReadPath::Flash`], a read command with `tag` is
+    /// Reads `bytes` of a page. If it returns [`ReadPath::Flash`], a read command with `tag` is
     /// given now or later, exactly once.
     fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath;
 
-    /// Whether the host says with each write where it belongs ([`Scheme::set_handle`]).
+    /// Returns true if the host gives a placement handle with each write ([`Scheme::set_handle`]).
     fn has_handles() -> bool
     where
         Self: Sized,
@@ -234,15 +234,15 @@ pub trait Scheme: Send {
         false
     }
 
-    /// The placement handle of the pages that are written next.
+    /// Sets the placement handle of the pages that are written next.
     fn set_handle(&mut self, _handle: u8) {}
 
-    /// What was written by handle so far, if the scheme has handles.
+    /// Counters by handle so far, if the scheme has handles.
     fn fdp(&self) -> Option<FdpCounts> {
         None
     }
 
-    /// Whether the drive has zones: then it is asked before each write and trim.
+    /// Returns true if the drive has zones: then the scheme is called before each write and trim.
     fn is_zoned() -> bool
     where
         Self: Sized,
@@ -250,7 +250,7 @@ pub trait Scheme: Send {
         false
     }
 
-    /// A write has come, or with `append` one whose place the zone chooses. Its first page.
+    /// Takes a write or, with `append`, one whose place the zone chooses. Gives its first page.
     ///
     /// # Errors
     /// [`ZoneError`] if it is refused.
@@ -259,7 +259,7 @@ pub trait Scheme: Send {
         Ok(first)
     }
 
-    /// A trim has come. It may not while [`Scheme::is_in_transit`].
+    /// Takes a trim. Must not be called while [`Scheme::is_in_transit`].
     ///
     /// # Errors
     /// [`ZoneError`] if it is refused.
@@ -267,15 +267,16 @@ pub trait Scheme: Send {
         Ok(())
     }
 
-    /// A write or trim has come that does not begin and end with a page, and is refused.
+    /// Refuses a write or trim that does not begin and end with a page.
     fn refuse_part(&mut self, _offset: u64, _length: u32) -> ZoneError {
         ZoneError::NoZones
     }
 
-    /// A page of a write that was taken is in the write buffer.
+    /// Records that a page of a write that was taken is in the write buffer.
     fn has_arrived(&mut self, _lpn: Lpn) {}
 
-    /// Whether pages of writes to these zones were taken, and are not in the write buffer yet.
+    /// Returns true if pages of writes to these zones were taken, but are not in the write buffer
+    /// yet.
     fn is_in_transit(&self, _first: Lpn, _pages: u32) -> bool {
         false
     }
@@ -293,22 +294,23 @@ pub trait Scheme: Send {
         Err(ZoneError::NoZones)
     }
 
-    /// State of a zone, and its write pointer in pages from its beginning; `None` if there is none.
+    /// State of a zone, and its write pointer in pages from its beginning; `None` if there is no
+    /// such zone.
     fn zone(&self, _zone: u32) -> Option<(ZoneState, u32)> {
         None
     }
 
-    /// Why the first request was refused, if one was.
+    /// The reason for which the first request was refused, if one was.
     fn refusal(&self) -> Option<&ZoneError> {
         None
     }
 
-    /// What was done with copies of pages so far, if there are any.
+    /// Figures of copies of pages so far, if there are any.
     fn replication(&self, _media: &Media) -> Option<replicated::ReplicationFigures> {
         None
     }
 
-    /// What was done with zones so far, if there are any.
+    /// Counters of zones so far, if there are any.
     fn zone_counts(&self) -> Option<ZoneCounts> {
         None
     }
@@ -317,38 +319,38 @@ pub trait Scheme: Send {
     /// room; its end makes the page durable. From this call on, a read finds the new version.
     fn write(&mut self, lpn: Lpn, tag: Tag, media: &mut Media);
 
-    /// Loads the tables' entries of logical pages that are read soon, or written, so that they are
-    /// in the cache by then.
+    /// Loads the table entries of logical pages that are read or written soon, so that they are in
+    /// the processor's cache by then.
     fn fetch(&self, _lpns: &[u32], _are_written: bool) {}
 
-    /// Forgets a page.
+    /// Trims a page.
     fn trim(&mut self, lpn: Lpn, media: &mut Media);
 
-    /// A command with a tag of [`Tag::scheme`] is done.
+    /// Handles the end of a command with a tag of [`Tag::scheme`].
     fn completed(&mut self, done: &Done, media: &mut Media);
 
-    /// How long a read of a page that came now would wait for what its die does for the drive
-    /// itself, as far as is known; `None` if it would not, or the scheme does not tell.
+    /// Time for which a read of a page that came now would wait for its die's work for the drive
+    /// itself, as far as known; `None` if it would not wait, or the scheme does not know.
     fn waits_for_own_work(&self, _lpn: Lpn, _media: &Media) -> Option<Picos> {
         None
     }
 
-    /// When the scheme wants to be woken, if it does: for what it does in idle time.
+    /// Time at which the scheme wants to be woken, if it does: for its work in idle time.
     fn next_wake(&self) -> Option<Picos> {
         None
     }
 
-    /// The time that [`Scheme::next_wake`] named has come.
+    /// Called at the time that [`Scheme::next_wake`] named.
     fn wake(&mut self, _media: &mut Media) {}
 
     /// Writes a page at once, without time or commands: to make a drive full or aged. Only before
-    /// the first command; the media are told through [`Media::preset`].
+    /// the first command; the media learn of it through [`Media::preset`].
     fn write_untimed(&mut self, lpn: Lpn);
 
-    /// Forgets a page at once, as [`Scheme::write_untimed`] writes one.
+    /// Trims a page at once, as [`Scheme::write_untimed`] writes one.
     fn trim_untimed(&mut self, lpn: Lpn);
 
-    /// Writes and forgets pages at once, in the order given.
+    /// Writes and trims pages at once, in the order given.
     fn apply_untimed(&mut self, pages: &[PageOp]) {
         for page in pages {
             if page.is_trim() {
@@ -363,21 +365,21 @@ pub trait Scheme: Send {
     /// first command.
     fn settle(&mut self, media: &mut Media);
 
-    /// Whether the scheme has no work under way and no write waiting.
+    /// Returns true if the scheme has no work under way and no write waiting.
     fn is_quiet(&self) -> bool;
 
-    /// What was done so far.
+    /// Counters so far.
     fn counters(&self) -> SchemeCounters;
 
-    /// Streams of the placement policy that there is no room for.
+    /// Number of streams of the placement policy that there is no room for.
     fn streams_left_out(&self) -> usize {
         0
     }
 
-    /// How often each erase block was erased.
+    /// Number of erases of each erase block.
     fn erase_counts(&self) -> &[u32];
 
-    /// Set when the drive cannot take writes any more.
+    /// The reason if the drive can take no more writes.
     fn worn_out(&self) -> Option<WornOut> {
         None
     }
@@ -388,6 +390,6 @@ pub trait Scheme: Send {
     /// Checks the tables against each other.
     ///
     /// # Errors
-    /// What contradicts what: a bug.
+    /// The contradiction: a bug.
     fn audit(&self) -> Result<(), String>;
 }

@@ -1,5 +1,5 @@
-//! Translation pages, or copies, beside the host's pages: a stream of their own, whatever the
-//! placement policy does with the others.
+//! A stream of its own for translation pages, or copies, whatever the placement policy does with
+//! the host's pages.
 
 use placement::{Death, Device, Placement, Previous, Pull, Survivors};
 use units::{Lpn, StreamId};
@@ -8,9 +8,10 @@ use units::{Lpn, StreamId};
 /// drive's own: they hold the map, or copies. DFTL keeps data blocks and translation blocks apart
 /// in the same way.
 ///
-/// The policy sees only its own streams and pages. Where a page of the host's lies in a translation
-/// erase block, since it was relocated when no erase block was free for it, the policy is told of
-/// its first stream. [`Device`] counts translation pages with the others, in its clock too.
+/// The policy sees only its own streams and pages. If a page of the host lies in a translation
+/// erase block, since it was relocated when no erase block was free for it, the policy is told that
+/// it lies in its first stream. [`Device`] counts translation pages with the others, and in its
+/// clock, too.
 #[derive(Debug)]
 pub struct WithOwnStream<P> {
     policy: P,
@@ -34,14 +35,15 @@ impl<P: Placement> WithOwnStream<P> {
         if stream == self.own { StreamId(0) } else { stream }
     }
 
-    /// Whether cleaning translation erase blocks gains an erase block in each lane, on average.
+    /// Returns true if cleaning translation erase blocks gains an erase block in each lane, on
+    /// average.
     fn has_to_give(&self, device: &Device) -> bool {
         let space = device.stream(self.own);
         let closed = space.erase_blocks.saturating_sub(2 * self.lanes);
         closed * device.geometry.pages_per_erase_block >= space.valid_pages
     }
 
-    /// Survivors of both kinds: only those of the host are shown to the policy.
+    /// Chooses streams for survivors of both kinds: only those of the host are shown to the policy.
     #[cold]
     fn relocate_mixed(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]) {
         self.offsets.clear();
@@ -86,7 +88,7 @@ impl<P: Placement> Placement for WithOwnStream<P> {
     }
 
     fn pulls(&mut self, survivors: Survivors<'_>, device: &Device, pulls: &mut Vec<Pull>) {
-        // Erase blocks of translation pages are none of the policy's.
+        // Erase blocks of translation pages are not the policy's.
         if survivors.stream != self.own {
             self.policy.pulls(survivors, device, pulls);
         }
@@ -133,8 +135,8 @@ impl<P: Placement> Placement for WithOwnStream<P> {
         self.policy.stream_to_close(device)
     }
 
-    /// Translation pages are overwritten so often that their erase blocks soon hold little that is
-    /// valid: they give first, if they can.
+    /// Translation pages are overwritten so often that their erase blocks soon hold few valid
+    /// pages: they give first, if they can.
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         if self.has_to_give(device) {
             self.own.index()

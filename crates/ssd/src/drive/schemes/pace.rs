@@ -1,19 +1,19 @@
-//! How fast cleaning goes: as fast as it can, or by credits that the host's writes earn.
+//! Pace of cleaning: as fast as it can, or by credits that the host's writes earn.
 
 use crate::drive::profile::{CleaningConfig, CleaningPace};
 
-/// Allows pages to be relocated. Firmware of data-center drives couples cleaning to host writes in
-/// this way, so that response times are level; where it saves credits up and cleans in bursts,
-/// writes wait meanwhile. What a page of the host's earns follows from free space, by the simplest
-/// rule that keeps it in balance, a proportional one: no vendor publishes his.
+/// Credits for relocations. Firmware of data-center drives couples cleaning to host writes in this
+/// way, to keep response times level; if it saves credits up and cleans in bursts, writes wait
+/// meanwhile. The credits that a page of the host earns follow from free space, by the simplest
+/// rule that keeps it in balance, a proportional one: no vendor publishes its rule.
 #[derive(Debug)]
 pub(super) struct Pace {
     is_paced: bool,
-    /// Free superblocks beyond the reserve from which on nothing is earned.
+    /// Free superblocks beyond the reserve at which nothing is earned any more.
     target: f64,
-    /// Pages that are cleaned at a time.
+    /// Number of pages that are cleaned at a time.
     burst: f64,
-    /// Credits beyond which the host waits: cleaning does not keep up.
+    /// Credits beyond which the host waits, as cleaning does not keep up.
     most: f64,
     saved: f64,
     is_spending: bool,
@@ -40,32 +40,32 @@ impl Pace {
         self.is_paced
     }
 
-    /// Sets what a page of the host's earns. A victim costs `survivors` relocations and gains
-    /// `gained` pages; `free` superblocks are free beyond the reserve.
+    /// Sets the credits that a page of the host earns. A victim costs `survivors` relocations and
+    /// gains `gained` pages; `free` superblocks are free beyond the reserve.
     pub fn adjust(&mut self, survivors: f64, gained: f64, free: f64) {
         let balance = survivors / gained.max(survivors / MOST_A_PAGE);
         let urgency = 2.0 * (1.0 - free / self.target);
         self.per_page = (balance * urgency).clamp(0.0, 2.0 * MOST_A_PAGE);
     }
 
-    /// The host has written pages.
+    /// Adds the credits for pages that the host has written.
     #[inline]
     pub fn earn(&mut self, pages: u32) {
         self.saved += f64::from(pages) * self.per_page;
     }
 
-    /// Whether the host has to wait until more is cleaned.
+    /// Returns true if the host has to wait until more is cleaned.
     #[inline]
     pub fn is_behind(&self) -> bool {
         self.saved > self.most
     }
 
-    /// The drive is idle: one burst is free.
+    /// Grants one burst, as the drive is idle.
     pub fn grant(&mut self) {
         self.saved = self.saved.max(self.burst);
     }
 
-    /// Whether a page may be relocated now.
+    /// Returns true if a page may be relocated now.
     #[inline]
     pub fn may_spend(&mut self) -> bool {
         if !self.is_paced {
@@ -76,15 +76,15 @@ impl Pace {
         self.is_spending
     }
 
-    /// A page is relocated.
+    /// Spends the credit of a relocated page.
     #[inline]
     pub fn spend(&mut self) {
-        // Below nothing where cleaning goes on for want of room.
+        // Credits do not become negative if cleaning goes on for want of room.
         self.saved = (self.saved - 1.0).max(0.0);
     }
 }
 
-/// Relocations that a page of the host's stands for at most: where a victim gains next to nothing.
+/// Most relocations per page of the host, for victims that gain next to nothing.
 const MOST_A_PAGE: f64 = 32.0;
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
         Pace::new(&config, 4.0, 100)
     }
 
-    /// Relocations that are allowed after each of ten times ten pages of the host's.
+    /// Relocations that are allowed after each of ten times ten pages of the host.
     fn allowed(pace: &mut Pace) -> Vec<u32> {
         let step = |_| {
             pace.earn(10);

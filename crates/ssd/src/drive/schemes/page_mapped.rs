@@ -22,7 +22,7 @@ use crate::drive::profile::{CleaningConfig, FdpConfig, StaticRule, WearLevelling
 use crate::drive::time::{Picos, picos_of_micros};
 use ftl::PageMapped;
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "page_mapped",
     aliases: &["page"],
@@ -45,36 +45,36 @@ pub const INFO: Info = Info {
     ],
 };
 
-/// What a scheme over page mapping is made from, beside its policies.
+/// Settings of a scheme over page mapping, besides its policies.
 #[derive(Clone, Debug)]
 pub struct SchemeSettings<'a> {
     /// The parameters of [`INFO`].
     pub args: &'a Args,
     /// The media.
     pub layout: &'a Layout,
-    /// Pages that the host can address.
+    /// Number of pages that the host can address.
     pub logical_pages: u32,
-    /// When space is reclaimed.
+    /// Start and pace of cleaning.
     pub cleaning: &'a CleaningConfig,
-    /// How wear is evened out.
+    /// Wear levelling.
     pub wear_levelling: &'a WearLevellingConfig,
     /// Placement by the host.
     pub fdp: &'a FdpConfig,
-    /// Whether relocation goes without the channel.
+    /// True if relocation within a plane does not use the channel.
     pub copy_back: bool,
-    /// Whether what is in the controller's memory survives a power cut.
+    /// True if data in the controller's memory survives a power cut.
     pub power_loss_protected: bool,
-    /// Erases that each erase block stands; empty for no limit.
+    /// Erases that each erase block endures; empty for no limit.
     pub endurance: Vec<u32>,
 }
 
-/// Where the newest version of a page is.
+/// Place of the newest version of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Flash(Ppn),
-    /// Waits for room, or is on its way to flash.
+    /// In memory: it waits for room, or is on its way to flash.
     Memory,
-    /// There is none.
+    /// There is no version.
     Nowhere,
 }
 
@@ -89,7 +89,7 @@ pub struct PageMappedScheme<P, W = ()> {
     static_wear: StaticWear,
     copy_back: bool,
     page_bytes: u32,
-    /// One bit a logical page: whether its newest version waits for room.
+    /// One bit per logical page, set if its newest version waits for room.
     waits: Vec<u64>,
     waiting_writes: u32,
     windows: Option<Windows>,
@@ -101,7 +101,7 @@ pub struct PageMappedScheme<P, W = ()> {
 }
 
 impl<P: Placement> PageMappedScheme<P> {
-    /// The scheme over erased media. `victims` has [`Placement::domains`] x planes domains.
+    /// Makes the scheme over erased media. `victims` has [`Placement::domains`] x planes domains.
     ///
     /// # Errors
     /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy.
@@ -116,7 +116,7 @@ impl<P: Placement> PageMappedScheme<P> {
 }
 
 impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
-    /// As [`PageMappedScheme::new`], for someone who is told of what moves.
+    /// As [`PageMappedScheme::new`], with a watch that is told of pages that move.
     ///
     /// # Errors
     /// As [`PageMappedScheme::new`].
@@ -187,9 +187,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         Ok(scheme)
     }
 
-    /// Erase blocks that are missing, so that not all that the host may write has room: in a lane
+    /// Number of erase blocks that are missing to give all of the host's pages room: in a lane
     /// under static allocation, in all of them otherwise. Unless chunks lie unevenly on the planes,
-    /// none are as long as none is bad.
+    /// none are missing as long as none is bad.
     fn missing_blocks(&self, lane: u32) -> u32 {
         let lanes = self.ftl.lanes();
         if lanes.retired_blocks() == 0 && !self.allocation.is_static() {
@@ -213,17 +213,17 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         &self.ftl
     }
 
-    /// Who is told of what moves.
+    /// The watch.
     pub(super) fn watch(&self) -> &W {
         &self.watch
     }
 
-    /// The same, to be changed.
+    /// The watch, by mutable reference.
     pub(super) fn watch_mut(&mut self) -> &mut W {
         &mut self.watch
     }
 
-    /// Where the newest version of a page is, as far as time has passed.
+    /// Finds the newest version of a page, at the current time.
     #[inline(always)]
     pub(super) fn locate(&self, lpn: Lpn, media: &Media) -> Place {
         if self.does_wait(lpn) {
@@ -236,9 +236,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
     }
 
-    /// Where a page is that is not programmed yet. One that is copied back may never have been in
-    /// the controller's memory; until the copy is made, and the erase is given after it, it can be
-    /// read where it was.
+    /// Finds a page that is not programmed yet. A page under copy-back may never have been in the
+    /// controller's memory; until the copy is made, and the erase is given after it, it can be read
+    /// at its old place.
     #[inline(never)]
     fn place_under_way(&self, page: Ppn, media: &Media) -> Place {
         let layout = media.layout();
@@ -259,7 +259,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.waiting_writes > 0 && self.waits[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
     }
 
-    /// The version that waits for room is out of date.
+    /// Marks the version that waits for room as out of date.
     #[cold]
     fn kill_waiting(&mut self, lpn: Lpn) {
         self.waits[lpn.index() / 64] &= !(1 << (lpn.0 % 64));
@@ -268,8 +268,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         waiting.expect("a marked page waits in a lane").is_dead = true;
     }
 
-    /// The lane for a write: the allocation's choice, or the next one that can hold more. A lane
-    /// that is full of valid pages would be cleaned without end.
+    /// Chooses the lane for a write: the allocation's choice, or the next one that can hold more. A
+    /// lane that is full of valid pages would be cleaned endlessly.
     #[inline]
     fn lane_for(&mut self, lpn: Lpn) -> u32 {
         let lanes = self.lanes.len();
@@ -290,14 +290,14 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         held < self.ftl.lanes().capacity(lane)
     }
 
-    /// Whether the die of a lane is kept for cleaning: nothing is placed there meanwhile, as pages
-    /// of an erase block are programmed in order.
+    /// Returns true if the die of a lane is reserved for cleaning: nothing is placed there
+    /// meanwhile, as pages of an erase block are programmed in order.
     #[inline]
     fn is_occupied(&self, lane: u32, media: &Media) -> bool {
         self.thresholds.occupies_die && media.is_occupied(media.layout().die_of_plane(lane))
     }
 
-    /// As [`Self::lane_for`], but for a lane that has room right now, if there is one.
+    /// As [`Self::lane_for`], but prefers a lane that has room right now, if there is one.
     fn available_lane_for(&mut self, lpn: Lpn, stream: StreamId, media: &Media) -> u32 {
         for _ in 0..self.lanes.len() {
             let lane = self.allocation.next(lpn);
@@ -313,7 +313,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.lane_for(lpn)
     }
 
-    /// Programs a page that has room.
+    /// Programs a page for which there is room.
     #[inline]
     fn program(&mut self, lpn: Lpn, stream: StreamId, lane: u32, tag: Tag, media: &mut Media) {
         let page = self.ftl.place_for_host(lpn, stream, lane);
@@ -322,7 +322,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.watch.submit(Command::program(page, self.page_bytes, cause, tag), media);
     }
 
-    /// Writes what waits, as far as there is room.
+    /// Writes waiting pages, as far as there is room.
     fn admit(&mut self, lane: u32, media: &mut Media) {
         if self.is_occupied(lane, media) {
             return;
@@ -435,8 +435,8 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
             self.lanes[lane as usize].wake_at = Picos::MAX;
             if self.windows.is_some() {
                 if self.lanes[lane as usize].is_paused || self.may_clean(lane, media) {
-                    // Another look in idle time is planned below, if it is of use: without that
-                    // the drive would look for ever.
+                    // Another check in idle time is planned below, if it is of use: otherwise the
+                    // drive would check for ever.
                     self.clean_what_is_due(lane, media);
                 } else {
                     continue;
@@ -459,9 +459,9 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
 
     fn write_untimed(&mut self, lpn: Lpn) {
         let lane = self.lane_for(lpn);
-        // Cleaned only when there is no other way, as on a drive that has long been written to as
-        // fast as it could: what lies between that and `start_below_free` is filled by cleaning
-        // once the load lets up.
+        // Cleaned only when it is inevitable, as on a drive that has long been written to as fast
+        // as possible: the space between that and `start_below_free` is reclaimed once the load
+        // decreases.
         self.ftl.write(lpn, lane);
         self.watch.placed(lpn);
     }

@@ -1,24 +1,24 @@
 //! Copies of pages on other dies: no request waits for a die that works for the drive itself if
-//! another can answer (He, Yu & Zhou, REPLICATION).
+//! another die can answer (He, Yu & Zhou, REPLICATION).
 //!
-//! It goes over the page-mapped scheme. Copies are logical pages beyond the host's, in erase blocks
-//! of their own, which the scheme below maps and cleans as any others; so room for them is taken
-//! from the spare space, and what they cost there is what it costs to clean them.
+//! It is built on the page-mapped scheme. Copies are logical pages beyond the host's, in erase
+//! blocks of their own, which the scheme below maps and cleans like any others; so their space is
+//! taken from the spare space, and their cost there is that of cleaning them.
 //!
-//! A die is *blocked* while it reclaims space or evens out wear: the drive knows, and need not
-//! guess it from a time. A request to such a die is called blocked at once if what the die is at
-//! will last beyond the patience D, or if a write finds no room; otherwise once it has waited for
-//! D. Then another die is asked (algorithms 1 and 2), which does so when it has rested long enough
-//! ([`thresholds`]). The first that is done answers. Reads that come too late are given up;
-//! programs go on, and are copies.
+//! A die is *blocked* while it reclaims space or evens out wear: the drive knows this, and need not
+//! guess it from a time. A request to such a die is called blocked at once if the current operation
+//! of the die will last beyond the patience D, or if a write finds no room; otherwise once it has
+//! waited for D. Then another die is asked (algorithms 1 and 2), which does the work when it has
+//! rested long enough ([`thresholds`]). The first result counts. Reads that come too late are given
+//! up; programs go on, and are copies.
 //!
-//! Every copy holds the newest version: a write or trim forgets all copies of before at once. A
-//! page whose own place is not programmed yet keeps its copies, as one of them may be all that was
-//! acknowledged.
+//! Every copy holds the newest version: a write or trim drops all earlier copies at once. A page
+//! whose own place is not programmed yet keeps its copies, as one of them may be the only one that
+//! was acknowledged.
 //!
-//! Simplified: what is not in the paper's text, its appendix C, is not known here (`AddRG`). Idle
-//! lengths are looked at when a copy is wanted and an epoch has passed, so that an epoch may be
-//! longer than was asked for. Copies move only with cleaning, on their die.
+//! Simplified: the paper's appendix C (`AddRG`) was not available, only its text. Idle lengths are
+//! evaluated when a copy is wanted and an epoch has passed, so an epoch may be longer than
+//! requested. Copies move only with cleaning, on their die.
 
 mod blocking;
 mod calls;
@@ -43,20 +43,20 @@ use super::own_stream::WithOwnStream;
 use super::page_mapped::{PageMappedScheme, Place, SchemeSettings};
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, CommandId, Done, INITIAL, Media, Tag};
-use crate::drive::profile::{CommandOrder, CountedBy, Profile};
+use crate::drive::profile::{CommandOrder, CopyDie, CountedBy, Profile};
 use crate::drive::time::{PICOS_PER_SECOND, Picos, picos_of_micros};
 
-/// How much the blocking probabilities of two places may differ and count as the same (REPLICATION
-/// 4.1).
+/// Greatest difference between the blocking probabilities of two places that count as equal
+/// (REPLICATION 4.1).
 const SIMILAR: f64 = 0.05;
 
-/// What stands in the way of a command.
+/// Obstacle to a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Obstacle {
     None,
     /// The die works for the drive itself.
     Work,
-    /// And will for longer than the patience.
+    /// The die works for the drive itself, and will for longer than the patience.
     LongWork,
 }
 
@@ -67,6 +67,7 @@ pub struct Replicated<P> {
     groups: Groups,
     blocking: Blocking,
     side: Side,
+    is_die_random: bool,
     by_block: bool,
     host_pages: u32,
     page_bytes: u32,
@@ -74,8 +75,8 @@ pub struct Replicated<P> {
     most_places: u32,
     budget: u32,
     patience: Picos,
-    /// How long after a command was given, or after the last look, it is looked at: the patience,
-    /// but no less than the time of a read.
+    /// Time from the start of a command, or from the last check, to the next check: the patience,
+    /// but at least the time of a read.
     look_after: Picos,
     read_threshold: f64,
     reads_overtake: bool,
@@ -83,16 +84,17 @@ pub struct Replicated<P> {
     epoch: Picos,
     read_time: Picos,
     program_time: Picos,
-    /// When to look whether a call is answered.
+    /// Times at which to check whether a call is answered.
     looks: VecDeque<(Picos, CallId)>,
     copies_in_lane: Vec<u32>,
-    /// One bit a page: whether it may have calls, or copies that wait for a die.
+    /// One bit per page, set if it may have calls, or copies that wait for a die.
     is_followed: Vec<u64>,
     counts: ReplicationCounts,
     predicted: f64,
 }
 
-/// How places are counted, apart from the tables, so that those can be changed meanwhile.
+/// Rule for the counters of places, kept apart from the tables so that those can be changed
+/// meanwhile.
 #[derive(Clone, Copy)]
 struct Places {
     by_block: bool,
@@ -136,19 +138,20 @@ fn lane_of(page: Ppn, media: &Media) -> usize {
 }
 
 impl<P: Placement> Replicated<P> {
-    /// A policy that keeps copies apart from the host's pages.
+    /// Makes a policy that keeps copies apart from the host's pages.
     pub fn place_apart(policy: P, profile: &Profile, lanes: u32) -> WithOwnStream<P> {
         WithOwnStream::new(policy, profile.logical_pages(), lanes, "copies")
     }
 
-    /// The scheme over erased media. `settings` has the logical pages of the host and those of
-    /// copies, the policy is from [`Self::place_apart`].
+    /// Makes the scheme over erased media. `settings` has the logical pages of the host and those
+    /// of copies, the policy is from [`Self::place_apart`]. `seed` is that of dies drawn at random.
     ///
     /// # Errors
     /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks.
     pub fn new(
         settings: SchemeSettings<'_>,
         profile: &Profile,
+        seed: u64,
         policy: WithOwnStream<P>,
         victims: AnyVictim,
     ) -> Result<Self, BuildError> {
@@ -169,7 +172,8 @@ impl<P: Placement> Replicated<P> {
             below,
             groups: Groups::new(config.policy, host_pages, budget, config.recency_share),
             blocking: Blocking::new(places as usize),
-            side: Side::new(dies, layout.planes_per_die),
+            side: Side::new(dies, layout.planes_per_die, seed),
+            is_die_random: config.die == CopyDie::Random,
             by_block,
             host_pages,
             page_bytes,
@@ -196,7 +200,7 @@ impl<P: Placement> Replicated<P> {
         self.places().counter(lpn, page, media)
     }
 
-    /// Where copies lie that can be read, the page's own place first; how many.
+    /// Finds the copies that can be read, the page's own place first. Gives them and their number.
     fn copies_of(&self, lpn: Lpn, page: Ppn, media: &Media) -> ([Copy; MOST_SLOTS + 1], usize) {
         let copy = |lpn: u32, page: Ppn| {
             let counter = self.counter_of(lpn, page, media);
@@ -218,8 +222,8 @@ impl<P: Placement> Replicated<P> {
         (copies, count)
     }
 
-    /// The one to ask of several places: least often blocked, of similar ones that whose die rests
-    /// most.
+    /// Chooses the best of several places: the one blocked least often, and among similar ones the
+    /// one whose die rests most.
     fn preferred(&self, copies: &[Copy], may_be: impl Fn(&Copy) -> bool) -> Option<Copy> {
         copies.iter().filter(|copy| may_be(copy)).copied().reduce(|best, other| {
             let is_similar = (best.probability - other.probability).abs() < SIMILAR;
@@ -232,13 +236,13 @@ impl<P: Placement> Replicated<P> {
         })
     }
 
-    /// What stands in the way of a command that is given to a die now.
+    /// Obstacle to a command that is given to a die now.
     #[inline]
     fn obstacle(&self, die: u32, is_read: bool, media: &Media) -> Obstacle {
         if !self.below.is_cleaning(die, media) {
             return Obstacle::None;
         }
-        // It is to clean a whole erase block first.
+        // It has to clean a whole erase block first.
         if media.is_occupied(die) {
             return Obstacle::LongWork;
         }
@@ -246,18 +250,18 @@ impl<P: Placement> Replicated<P> {
             .works_on(die)
             .filter(|&(_, cause, _)| matches!(cause, Cause::Cleaning | Cause::WearLevelling));
         match own {
-            // A read interrupts that, as a rule.
+            // A read usually interrupts that.
             Some(_) if is_read && self.reads_interrupt => Obstacle::Work,
             Some((.., until)) if until > media.now() + self.patience && until != Picos::MAX => {
                 Obstacle::LongWork
             }
-            // Reads overtake what waits; others wait behind it.
+            // Reads overtake waiting commands; others wait behind them.
             None if is_read && self.reads_overtake => Obstacle::None,
             _ => Obstacle::Work,
         }
     }
 
-    /// A command was given that something stands in the way of.
+    /// Opens a call for a command that was given despite an obstacle.
     fn watch_call(
         &mut self,
         lpn: Lpn,
@@ -282,21 +286,19 @@ impl<P: Placement> Replicated<P> {
         }
     }
 
-    /// A call is blocked: another die is asked, if there is one (algorithm 1, lines 2 to 7;
-    /// algorithm 2, lines 4 to 9 and 13).
+    /// Asks another die for a blocked call, if there is one (algorithm 1, lines 2 to 7; algorithm
+    /// 2, lines 4 to 9 and 13).
     fn ask_another(&mut self, id: CallId, media: &mut Media) {
         let Some(&call) = self.below.watch().get(id) else { return };
         if call.is_stale {
             return;
         }
         let (lpn, is_first) = (Lpn(call.lpn), !call.is_blocked);
-        // By what was known before this access: one that is blocked for the first time makes no
+        // The probability before this access: a page that is blocked for the first time makes no
         // copy.
-        let known = self
-            .below
-            .ftl()
-            .lookup(lpn)
-            .map_or(0.0, |page| self.blocking.probability(self.counter_of(lpn.0, page, media)));
+        let is_often_blocked = self.below.ftl().lookup(lpn).is_some_and(|page| {
+            self.blocking.is_above(self.counter_of(lpn.0, page, media), self.read_threshold)
+        });
         if let Some(call) = self.below.watch_mut().get_mut(id) {
             call.is_blocked = true;
         }
@@ -321,13 +323,14 @@ impl<P: Placement> Replicated<P> {
                 call.asks(other.die);
             }
             self.side.ask_to_read(other.die, lpn, id, media);
-        } else if is_first && count == 1 && known >= self.read_threshold {
+        } else if is_first && count == 1 && is_often_blocked {
             // Algorithm 3, lines 14 and 15: the data is there once the read is done.
             self.ask_for_copy(lpn, call.content, None, Some(id), media);
         }
     }
 
-    /// Algorithm 3, as far as it does not wait for a copy to be written.
+    /// Records a blocked access: the part of algorithm 3 that does not wait for a copy to be
+    /// written.
     fn tell_blocked(&mut self, lpn: Lpn, is_read: bool, media: &Media) {
         if let Some(page) = self.below.ftl().lookup(lpn) {
             let counter = self.counter_of(lpn.0, page, media);
@@ -349,7 +352,7 @@ impl<P: Placement> Replicated<P> {
         Places { by_block: self.by_block, host_pages: self.host_pages }
     }
 
-    /// The page has changed: its copies are of an old version.
+    /// Drops the copies of a page that has changed.
     #[inline]
     fn forget_copies(&mut self, lpn: Lpn, media: &mut Media) {
         let bit = 1 << (lpn.0 % 64);
@@ -377,7 +380,7 @@ impl<P: Placement> Replicated<P> {
         }
     }
 
-    /// Looks after the calls whose patience is at an end.
+    /// Checks the calls whose patience is at an end.
     fn look_after_calls(&mut self, media: &mut Media) {
         while let Some(&(at, id)) = self.looks.front()
             && at <= media.now()
@@ -398,7 +401,7 @@ impl<P: Placement> Replicated<P> {
             {
                 self.ask_another(id, media);
             }
-            // A drive that is worn out answers no more writes.
+            // A worn-out drive answers no more writes.
             if self.below.worn_out().is_none() {
                 self.looks.push_back((media.now() + self.look_after, id));
             }
@@ -422,12 +425,13 @@ impl<P: Placement> Replicated<P> {
     #[inline]
     fn expect(&mut self, counter: usize, is_read: bool) {
         let probability = self.blocking.probability(counter);
-        if probability > 0.0 && (!is_read || probability > self.read_threshold) {
+        let counts = !is_read || self.blocking.is_above(counter, self.read_threshold);
+        if probability > 0.0 && counts {
             self.predicted += probability;
         }
     }
 
-    /// RRead: a page that is on flash is read.
+    /// RRead: reads a page that is on flash.
     #[inline]
     fn read_from_flash(&mut self, lpn: Lpn, page: Ppn, bytes: u32, tag: Tag, media: &mut Media) {
         let mut first = Copy {
@@ -478,7 +482,7 @@ impl<P: Placement> Scheme for Replicated<P> {
         }
     }
 
-    /// RWrite.
+    /// RWrite: writes a page.
     fn write(&mut self, lpn: Lpn, tag: Tag, media: &mut Media) {
         self.forget_copies(lpn, media);
         self.below.write(lpn, tag, media);

@@ -1,18 +1,18 @@
-//! Where the pages of a superblock lie: one erase block on each plane of each die, written in step.
+//! Layout of the pages of a superblock: one erase block on each plane of each die, written in step.
 
 use units::{Divider, EraseBlockId, Geometry, Ppn};
 
 use crate::drive::media::Layout;
 use crate::drive::profile::SlcBlocks;
 
-/// What belongs together on a drive of superblocks.
+/// Numbers of pages and units that belong together on a drive of superblocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Together {
     /// Pages of a plane that one read senses.
     pub per_read: u32,
     /// Pages of a plane that one program writes.
     pub per_program: u32,
-    /// Whether one command works on all planes of a die.
+    /// True if one command works on all planes of a die.
     pub multi_plane: bool,
     /// Units of each group of a stripe that hold parity: 0 or 1.
     pub parity: u32,
@@ -22,29 +22,29 @@ pub struct Together {
 
 /// The order of a superblock's pages.
 ///
-/// A *program unit* is what one program of a die writes: `pages_per_program` pages on each of its
+/// A *program unit* is written by one program of a die: `pages_per_program` pages on each of its
 /// planes, or on one of them where planes do not work together. Units go to the dies in turn, each
-/// channel once and then the next die of each; a *stripe* is one unit on each. Within a unit, what
-/// one read senses (`pages_per_read` pages of a plane) comes first, then the same of the next
-/// plane, so that a long read uses all planes.
+/// channel once and then the next die of each; a *stripe* is one unit on each. Within a unit, the
+/// pages that one read senses (`pages_per_read` pages of a plane) come first, then the same of the
+/// next plane, so that a long read uses all planes.
 ///
 /// Superblock `n` is the `n`-th erase block of each plane that is not bad from the factory.
 ///
 /// With parity, one unit of each group of a stripe holds the exclusive or of the others: on the
-/// next die of the group with each stripe, as in RAID 5, so that reads use all dies alike. Groups
-/// are dies in a row, so that they lie on as many channels as can be.
+/// next die of the group with each stripe, as in RAID 5, so that reads use all dies equally. Groups
+/// are consecutive dies, so that they lie on as many channels as possible.
 #[derive(Clone, Debug)]
 pub struct Stripes {
-    /// Of a superblock, without parity.
+    /// Pages of a superblock, without parity.
     pub pages: u32,
-    /// Of a program unit.
+    /// Pages of a program unit.
     pub unit_pages: u32,
-    /// Pages of the least part of a unit that can be programmed by itself: what one plane's program
-    /// writes, if a unit's pages lie there plane by plane; else the unit.
+    /// Pages of the smallest part of a unit that can be programmed by itself: those of one plane's
+    /// program, if a unit's pages lie there plane by plane; else the unit.
     pub least_pages: u32,
-    /// How units are made up: with all bits of a cell, and with one.
+    /// Shapes of program units: with all bits of a cell, and with one.
     shapes: [Shape; 2],
-    /// Superblocks that are written with one bit a cell; empty where none ever is.
+    /// True for superblocks that are written with one bit per cell; empty where none ever is.
     in_slc: Vec<bool>,
     /// Planes of a unit.
     planes: u32,
@@ -52,27 +52,27 @@ pub struct Stripes {
     superblocks: u32,
     /// Units of a stripe: dies, or planes where those do not work together.
     units: u32,
-    /// Of a group of them, which has parity of its own.
+    /// Units of a group, which has parity of its own.
     group: u32,
-    /// Of a group for parity.
+    /// Parity units of a group.
     parity: u32,
     /// The erase blocks of each superblock: die by die in the order of a stripe, plane by plane.
     blocks: Vec<EraseBlockId>,
     by_superblock: Divider,
-    /// By the units of a stripe that hold data.
+    /// Divides by the number of data units of a stripe.
     by_die: Divider,
-    /// By those of a group.
+    /// Divides by the number of data units of a group.
     by_group: Divider,
     by_plane: Divider,
 }
 
-/// What a program of a unit is.
+/// Shape of a program unit.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     unit_pages: u32,
     per_read: u32,
     per_program: u32,
-    /// Places in an erase block from one program to the next.
+    /// Distance in an erase block from one program to the next, in places.
     step: u32,
     by_unit: Divider,
     by_least: Divider,
@@ -96,7 +96,8 @@ impl Shape {
 }
 
 impl Stripes {
-    /// Of drives with this layout. `is_bad` names the erase blocks that are bad from the factory.
+    /// Makes the layout of a drive's superblocks. `is_bad` tells the erase blocks that are bad from
+    /// the factory.
     pub fn new(layout: &Layout, together: Together, is_bad: impl Fn(EraseBlockId) -> bool) -> Self {
         let Together { per_read, per_program, multi_plane, parity, group } = together;
         let planes = if multi_plane { layout.planes_per_die } else { 1 };
@@ -145,7 +146,7 @@ impl Stripes {
         }
     }
 
-    /// Lets superblocks be written with one bit a cell, in the order of their word lines.
+    /// Allows superblocks with one bit per cell, written in the order of their word lines.
     #[must_use]
     pub fn with_slc(mut self, slc: SlcBlocks) -> Self {
         let per_read = self.shapes[0].per_read.min(slc.per_program);
@@ -154,12 +155,12 @@ impl Stripes {
         self
     }
 
-    /// Data pages of a superblock with one bit a cell.
+    /// Data pages of a superblock with one bit per cell.
     pub fn slc_pages(&self, slc: SlcBlocks) -> u32 {
         slc.word_lines * self.shapes[1].unit_pages * self.data_units()
     }
 
-    /// From now on a superblock is written with one bit a cell, or with all.
+    /// Sets a superblock to be written with one bit per cell, or with all.
     pub fn set_slc(&mut self, superblock: u32, is_slc: bool) {
         self.in_slc[superblock as usize] = is_slc;
     }
@@ -169,7 +170,7 @@ impl Stripes {
         &self.shapes[usize::from(!self.in_slc.is_empty() && self.in_slc[superblock as usize])]
     }
 
-    /// As the FTL sees it: erase blocks are superblocks.
+    /// The geometry as the FTL sees it: erase blocks are superblocks.
     pub fn geometry(&self, page_bytes: u32, logical_pages: u32) -> Geometry {
         Geometry {
             page_bytes,
@@ -179,7 +180,7 @@ impl Stripes {
         }
     }
 
-    /// Superblocks.
+    /// Number of superblocks.
     pub fn superblocks(&self) -> u32 {
         self.superblocks
     }
@@ -195,36 +196,37 @@ impl Stripes {
         self.unit_pages * self.data_units()
     }
 
-    /// Units of a stripe that hold data.
+    /// Number of data units in a stripe.
     fn data_units(&self) -> u32 {
         self.units - self.parity * (self.units / self.group)
     }
 
-    /// Units of a group.
+    /// Number of units in a group.
     pub fn group(&self) -> u32 {
         self.group
     }
 
-    /// The dies in the order of a stripe, those of a group in a row. Only where a unit is a die.
+    /// The dies in the order of a stripe, in which those of a group are consecutive. Only where a
+    /// unit is a die.
     pub fn dies(&self, layout: &Layout) -> impl Iterator<Item = u32> + use<'_> {
         let (layout, planes) = (layout.clone(), self.planes as usize);
         let count = self.units as usize * planes;
         self.blocks.iter().take(count).step_by(planes).map(move |&b| layout.die_of_block(b))
     }
 
-    /// The superblock that a page of the FTL lies in, and its place there.
+    /// The superblock of a page of the FTL, and the page's offset there.
     #[inline]
     pub fn split(&self, page: Ppn) -> (u32, u32) {
         self.by_superblock.split(page.0)
     }
 
-    /// Whether the next page of the superblock begins another program unit.
+    /// Returns true if the next page of the superblock begins another program unit.
     #[inline]
     pub fn ends_unit(&self, superblock: u32, offset: u32) -> bool {
         self.shape(superblock).by_unit.split(offset + 1).1 == 0
     }
 
-    /// Whether what is written up to this page can be programmed as it is.
+    /// Returns true if the pages up to this one can be programmed as they are.
     #[inline]
     pub fn ends_program(&self, superblock: u32, offset: u32) -> bool {
         self.shape(superblock).by_least.split(offset + 1).1 == 0
@@ -236,7 +238,7 @@ impl Stripes {
         (superblock + stripe) % self.group
     }
 
-    /// Where a data unit lies, by its number in the stripe.
+    /// The die of a data unit, by the unit's number in the stripe.
     #[inline]
     fn die_of(&self, superblock: u32, stripe: u32, number: u32) -> u32 {
         if self.parity == 0 {
@@ -247,7 +249,7 @@ impl Stripes {
         group * self.group + within
     }
 
-    /// The pages on the media that a page of the FTL is the exclusive or of, if there is parity:
+    /// The pages on the media of which a page of the FTL is the exclusive or, if there is parity:
     /// those at its place in the other units of its group.
     pub fn rest_of_group(&self, page: Ppn) -> impl Iterator<Item = Ppn> + use<'_> {
         let (superblock, offset) = self.split(page);
@@ -260,7 +262,7 @@ impl Stripes {
             .map(move |die| self.in_unit(superblock, stripe, die, within))
     }
 
-    /// Where a page of the FTL lies on the media.
+    /// The page on the media of a page of the FTL.
     #[inline]
     pub fn on_media(&self, page: Ppn) -> Ppn {
         let (superblock, offset) = self.split(page);
@@ -282,7 +284,7 @@ impl Stripes {
     }
 
     /// The pages on the media that hold the parity of a group of a stripe, if the page of the FTL
-    /// at this place is the last of its data.
+    /// at this offset is the last one of its data.
     pub fn parity_after(
         &self,
         superblock: u32,
@@ -300,8 +302,8 @@ impl Stripes {
         })
     }
 
-    /// The erase blocks of a superblock, with how many of their pages are programmed when so many
-    /// of the superblock's are written: as many as can be. With all bits of a cell.
+    /// The erase blocks of a superblock, each with the number of its pages that are programmed when
+    /// this many of the superblock's are written: as many as possible. With all bits of a cell.
     pub fn programmed(
         &self,
         superblock: u32,
@@ -317,8 +319,8 @@ impl Stripes {
         let (group, of_group) = (self.group, self.group - self.parity);
         self.blocks_of(superblock).iter().zip(0..).map(move |(&block, place)| {
             let (die, plane) = by_plane.split(place);
-            // By the number of its unit among those of data: those before it are written, and of
-            // it a part; parity once those of its group are.
+            // By the number of its unit among the data units: those before it are written, and a
+            // part of it; parity once its group's are.
             let within = die % group;
             let number = die / group * of_group + within;
             let is_written = match parity {
@@ -337,7 +339,7 @@ impl Stripes {
 mod tests {
     use super::*;
 
-    /// Two channels of two dies of two planes; three erase blocks a plane, of 12 pages.
+    /// Two channels of two dies of two planes; three erase blocks per plane, of 12 pages.
     fn stripes() -> (Layout, Stripes) {
         let layout = Layout::new(2, 2, 2, 3, 12, 4096);
         let stripes = Stripes::new(&layout, TOGETHER, |_| false);
@@ -440,8 +442,8 @@ mod tests {
         assert!(seen.iter().all(|&seen| seen), "data and parity fill the media");
     }
 
-    /// The idea of parity: each page is the exclusive or of the rest of its group. So the sets of
-    /// pages that belong together are the same whichever of them is asked for.
+    /// Each page is the exclusive or of the rest of its group. So the sets of pages that belong
+    /// together are the same for all of their pages.
     #[test]
     fn the_rest_of_a_group_and_the_page_are_one_set() {
         let (layout, _) = stripes();
@@ -497,7 +499,7 @@ mod tests {
     #[test]
     fn with_one_bit_a_cell_each_word_line_holds_a_program_of_its_own() {
         let (layout, stripes) = stripes();
-        // Word lines of six pages in one go: two of one bit each.
+        // Word lines of six pages programmed at once: two of one bit each.
         let slc = SlcBlocks { per_program: 2, per_word_line: 6, word_lines: 2 };
         let mut stripes = stripes.with_slc(slc);
         assert_eq!(stripes.slc_pages(slc), 96 / 3);
@@ -509,7 +511,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(place), [(0, 0), (0, 1), (1, 0), (1, 1)]);
         assert_eq!([4, 15, 16, 31].map(place), [(4, 0), (7, 1), (0, 6), (7, 7)]);
         assert!(stripes.ends_unit(1, 3) && !stripes.ends_unit(0, 3));
-        // Others are as they were.
+        // Other superblocks are unchanged.
         assert_eq!(layout.split(stripes.on_media(Ppn(4))).1, 2);
     }
 }

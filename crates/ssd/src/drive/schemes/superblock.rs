@@ -3,13 +3,13 @@
 //! A superblock is one erase block on each of `interleave` planes that are neighbours in
 //! [`Layout::stripe`]. Its pages are striped over them: offset `o` is page `o / interleave` of the
 //! erase block on plane `o % interleave`. So one long write keeps all these planes busy, which is
-//! how drives of 2008 reached 100 MB/s, and a merge has to move that many more pages.
+//! how drives of 2008 reached 100 MB/s, and a merge has to move correspondingly more pages.
 //!
 //! A *place* is `superblock x pages of a superblock + offset`. The place of each logical page is
-//! kept in one table of 4 bytes a page. A real drive of this kind keeps a table of superblocks and
-//! one for its logs, which name the same places with less memory; what they cannot name (a logical
-//! page in any superblock) never occurs here, which [`Superblocks::audit`] and the rules' audits
-//! check.
+//! kept in one table of 4 bytes per page. A real drive of this kind keeps a table of superblocks
+//! and one for its logs, which describe the same places in less memory; places that these cannot
+//! describe (a logical page in any superblock) never occur here, which [`Superblocks::audit`] and
+//! the rules' audits check.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -20,13 +20,13 @@ use units::{Divider, EraseBlockId, Ppn};
 use super::{SchemeCounters, SchemeError};
 use crate::drive::media::{Layout, Media};
 
-/// No superblock, no place, no logical superblock.
+/// No superblock, no place, or no logical superblock.
 pub const NONE: u32 = u32::MAX;
 
-/// Most pages of a superblock: what [`Divider`] divides by.
+/// Most pages of a superblock: the limit of [`Divider`].
 const MOST_PAGES: u64 = 65_536;
 
-/// The parameter of all log-block schemes that says how wide a superblock is.
+/// The parameter of all log-block schemes for the width of a superblock.
 pub const INTERLEAVE: Param = Param {
     name: "interleave",
     kind: ParamKind::Integer { min: 0, max: 4_096 },
@@ -34,7 +34,7 @@ pub const INTERLEAVE: Param = Param {
     help: "planes that a superblock is striped over; 0 for all",
 };
 
-/// The parameter of all log-block schemes that says how many merges go on side by side.
+/// The parameter of all log-block schemes for the number of concurrent merges.
 pub const MERGES_AT_ONCE: Param = Param {
     name: "merges_at_once",
     kind: ParamKind::Integer { min: 1, max: 256 },
@@ -47,7 +47,7 @@ pub fn shared_params(args: &Args) -> (u32, u32) {
     (args.integer("interleave") as u32, args.integer("merges_at_once") as u32)
 }
 
-/// What a superblock is used for.
+/// Use of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Erased.
@@ -58,11 +58,11 @@ pub enum Role {
     Log,
     /// A merge copies into it.
     Target,
-    /// Holds nothing valid and is erased, now or when space is short.
+    /// Holds nothing valid and is to be erased, now or when space is short.
     Leaving,
 }
 
-/// Where everything lies, and what is free.
+/// Places of all pages, and the free superblocks.
 #[derive(Debug)]
 pub struct Superblocks {
     layout: Layout,
@@ -72,14 +72,14 @@ pub struct Superblocks {
     by_pages: Divider,
     by_interleave: Divider,
     by_group: Divider,
-    /// First page of the plane, by group of planes x interleave + lane.
+    /// First page of the plane, indexed by group of planes x interleave + lane.
     first_page: Vec<u32>,
     place: Vec<u32>,
     data: Vec<u32>,
     next: Vec<u32>,
     valid: Vec<u32>,
     role: Vec<Role>,
-    /// By group of planes: the least erased first, as (erases, superblock).
+    /// Free superblocks of each group of planes, the least erased first, as (erases, superblock).
     free: Vec<BinaryHeap<Reverse<(u32, u32)>>>,
     free_count: u32,
     /// Trimmed data superblocks that wait to be erased, oldest first.
@@ -89,8 +89,8 @@ pub struct Superblocks {
 }
 
 impl Superblocks {
-    /// Erased superblocks. `interleave` 0 means all planes; `spare` superblocks are needed beyond
-    /// the logical ones.
+    /// Makes erased superblocks. `interleave` 0 means all planes; `spare` superblocks are needed
+    /// beyond the logical ones.
     ///
     /// # Errors
     /// [`SchemeError`] if the planes cannot be grouped so, or there is too little space.
@@ -147,7 +147,7 @@ impl Superblocks {
         })
     }
 
-    /// How the media are made up.
+    /// Structure of the media.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -164,17 +164,17 @@ impl Superblocks {
         self.pages
     }
 
-    /// All superblocks.
+    /// Number of superblocks.
     pub fn count(&self) -> u32 {
         self.next.len() as u32
     }
 
-    /// Pages that the host can address.
+    /// Number of pages that the host can address.
     pub fn logical_pages(&self) -> u32 {
         self.logical_pages
     }
 
-    /// Logical superblocks, the last of which may be a part of one.
+    /// Number of logical superblocks, the last of which may be a partial one.
     pub fn logical_superblocks(&self) -> u32 {
         self.data.len() as u32
     }
@@ -185,13 +185,13 @@ impl Superblocks {
         self.by_pages.split(lpn)
     }
 
-    /// Pages of a logical superblock: fewer than elsewhere in the last one.
+    /// Pages of a logical superblock: the last one may have fewer.
     #[inline]
     pub fn len(&self, logical: u32) -> u32 {
         self.pages.min(self.logical_pages - logical * self.pages)
     }
 
-    /// Where a logical page's newest version lies, or [`NONE`].
+    /// Place of a logical page's newest version, or [`NONE`].
     #[inline]
     pub fn place(&self, lpn: u32) -> u32 {
         self.place[lpn as usize]
@@ -226,7 +226,7 @@ impl Superblocks {
         self.data[logical as usize]
     }
 
-    /// A superblock becomes the data of a logical one. Returns the one that was.
+    /// Makes a superblock the data of a logical one. Returns the old one.
     pub fn set_data(&mut self, logical: u32, superblock: u32) -> u32 {
         self.set_role(superblock, Role::Data);
         std::mem::replace(&mut self.data[logical as usize], superblock)
@@ -244,13 +244,13 @@ impl Superblocks {
         self.next[superblock as usize] = offset;
     }
 
-    /// Pages of a superblock that hold newest versions.
+    /// Number of pages of a superblock that hold newest versions.
     #[inline]
     pub fn valid(&self, superblock: u32) -> u32 {
         self.valid[superblock as usize]
     }
 
-    /// What a superblock is used for.
+    /// Current use of a superblock.
     pub fn role(&self, superblock: u32) -> Role {
         self.role[superblock as usize]
     }
@@ -260,13 +260,13 @@ impl Superblocks {
         self.role[superblock as usize] = role;
     }
 
-    /// Superblocks that are erased and not in use.
+    /// Number of superblocks that are erased and not in use.
     pub fn free_count(&self) -> u32 {
         self.free_count
     }
 
-    /// The group of planes in which a logical superblock is best put: where its data lie, so that
-    /// pages may be moved by copy-back and the groups stay filled alike; otherwise the groups in
+    /// The group of planes in which a logical superblock is best put: that of its data, so that
+    /// pages may be moved by copy-back and the groups stay evenly filled; otherwise the groups in
     /// turn.
     pub fn group_for(&self, logical: u32) -> u32 {
         match self.data(logical) {
@@ -275,8 +275,8 @@ impl Superblocks {
         }
     }
 
-    /// The least erased free superblock of a group of planes, or of the one with most free if it
-    /// has none.
+    /// Takes the least erased free superblock of a group of planes, or of the group with most free
+    /// ones if it has none.
     pub fn take_free(&mut self, group: u32) -> Option<u32> {
         let mut group = group as usize;
         if self.free[group].is_empty() {
@@ -299,7 +299,7 @@ impl Superblocks {
             .unwrap_or(0) as u32
     }
 
-    /// The newest version of a logical page is written at an offset.
+    /// Records that the newest version of a logical page is written at an offset.
     #[inline]
     pub fn occupy(&mut self, lpn: u32, superblock: u32, offset: u32) -> u32 {
         let next = &mut self.next[superblock as usize];
@@ -313,7 +313,7 @@ impl Superblocks {
         place
     }
 
-    /// The newest version of a logical page is now at this place.
+    /// Records that the newest version of a logical page is now at this place.
     #[inline]
     pub fn move_to(&mut self, lpn: u32, place: u32) {
         self.forget(lpn);
@@ -321,7 +321,7 @@ impl Superblocks {
         self.valid[self.by_pages.quotient(place) as usize] += 1;
     }
 
-    /// A logical page holds nothing any more. Returns whether it did.
+    /// Records that a logical page holds nothing any more. Returns true if it held data.
     #[inline]
     pub fn forget(&mut self, lpn: u32) -> bool {
         let old = std::mem::replace(&mut self.place[lpn as usize], NONE);
@@ -332,8 +332,8 @@ impl Superblocks {
         true
     }
 
-    /// Pages of a logical superblock from offset `start` to before `end` that hold data elsewhere
-    /// than in `target`.
+    /// Number of pages of a logical superblock from offset `start` to before `end` that hold data
+    /// elsewhere than in `target`.
     pub fn pages_outside(&self, logical: u32, start: u32, end: u32, target: u32) -> u32 {
         let first = logical * self.pages;
         let places = &self.place[(first + start) as usize..(first + end.max(start)) as usize];
@@ -341,7 +341,7 @@ impl Superblocks {
             as u32
     }
 
-    /// The data superblock of a logical one, without valid pages, is put aside to be erased later.
+    /// Puts aside the data superblock of a logical one, without valid pages, to be erased later.
     pub fn put_aside(&mut self, logical: u32) {
         let superblock = std::mem::replace(&mut self.data[logical as usize], NONE);
         assert!(
@@ -362,7 +362,7 @@ impl Superblocks {
         self.layout.block_of(self.page(self.place_at(superblock, lane)))
     }
 
-    /// All erase blocks of a superblock were erased.
+    /// Records that all erase blocks of a superblock were erased.
     pub fn was_erased(&mut self, superblock: u32) {
         for lane in 0..self.interleave {
             let block = self.erase_block(superblock, lane);
@@ -380,7 +380,7 @@ impl Superblocks {
         self.free_count += 1;
     }
 
-    /// How often each erase block was erased.
+    /// Number of erases of each erase block.
     pub fn erase_counts(&self) -> &[u32] {
         &self.erased
     }
@@ -412,7 +412,7 @@ impl Superblocks {
     /// Checks the tables against each other.
     ///
     /// # Errors
-    /// What contradicts what.
+    /// The contradiction.
     pub fn audit(&self) -> Result<(), String> {
         let mut owner = vec![NONE; self.next.len()];
         for (logical, &superblock) in

@@ -1,5 +1,5 @@
-//! Page mapping over superblocks, as modern drives have it: erase blocks of all planes of all dies
-//! are opened, written in step and cleaned together.
+//! Page mapping over superblocks, as in modern drives: erase blocks of all planes of all dies are
+//! opened, written in step and cleaned together.
 
 use std::collections::VecDeque;
 
@@ -34,7 +34,7 @@ use rebuild::Rebuild;
 use slc::Slc;
 use turns::Turns;
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "superblock_mapped",
     aliases: &["superblocks"],
@@ -61,68 +61,68 @@ pub const INFO: Info = Info {
     ],
 };
 
-/// A program unit that is being filled: pages in a row of one superblock.
+/// A program unit that is being filled: consecutive pages of one superblock.
 #[derive(Debug, Default)]
 struct Filling {
     superblock: u32,
     first: Ppn,
-    /// Of each where it is relocated from, if it is, and the tag of its program.
+    /// For each page, the place that it is relocated from, if it is, and the tag of its program.
     pages: Vec<(Option<Ppn>, Tag)>,
     has_relocated: bool,
-    /// When the first page of the host's came.
+    /// Time at which the first page of the host came.
     since: Picos,
 }
 
 /// The scheme. Pages wait in the controller until a program unit is full (`Stripes`); a victim is
-/// erased when the units are programmed that its survivors went to, so that nothing of it is in
-/// memory alone then. While these are on their way the next victim is cleaned.
+/// erased when the units with its survivors are programmed, so that none of its data is only in
+/// memory then. Meanwhile the next victim is cleaned.
 ///
-/// What is left out: a superblock is retired as a whole when the first of its erase blocks is worn
-/// out; wear is evened out by taking the superblock least worn, and by moving data that has lain
+/// Simplifications: a superblock is retired as a whole when the first of its erase blocks is worn
+/// out; wear is evened out by taking the least worn superblock, and by moving data that has lain
 /// for long (`wear_levelling.static_rule = "age"`).
 #[derive(Debug)]
 pub struct SuperblockMapped<P> {
     ftl: PageMapped<BehindCache<P>, AnyVictim>,
-    /// None without an SLC cache.
+    /// `None` without an SLC cache.
     slc: Option<Box<Slc>>,
     stripes: Stripes,
     filling: Vec<Filling>,
-    /// Of fillings that were carried out, to be used again.
+    /// Used fillings, kept for reuse.
     empty: Vec<Filling>,
     job: Job,
-    /// Victims that all survivors have left, and the one at hand.
+    /// The victims that all survivors have left, and the current one.
     ending: [Ending; MOST_ENDING],
-    /// Relocated pages that are not programmed yet.
+    /// Number of relocated pages that are not programmed yet.
     unprogrammed: u32,
     waiting: VecDeque<Waiting>,
-    /// One bit a logical page: whether its newest version waits for room.
+    /// One bit per logical page, set if its newest version waits for room.
     waits: Vec<u64>,
     thresholds: Thresholds,
     most_under_way: u32,
     pace: Pace,
-    /// Pages that the host has written since credits were given for them.
+    /// Number of pages that the host has written since credits were last given.
     uncredited: u32,
-    /// None where nothing is padded for the host's sake.
+    /// `None` if nothing is padded for the host.
     pad_after: Option<Picos>,
     wake_at: Picos,
     page_bytes: u32,
     padded_pages: u64,
     parity_pages: u64,
-    /// By erase block: as often as its superblock.
+    /// Erases of each erase block, which are those of its superblock.
     erased: Vec<u32>,
-    /// From the factory.
+    /// Number of erase blocks that are bad from the factory.
     bad_blocks: u64,
     worn_out: Option<WornOut>,
-    /// Of placement by the host, where there is any.
+    /// Record of placement by the host, if there is any.
     handles: Option<Box<Record>>,
-    /// Kept where dies take turns, or pages are rebuilt.
+    /// `None` unless dies take turns, or pages are rebuilt.
     turns: Option<Box<Turns>>,
     rebuild: Option<Rebuild>,
     rebuilt_pages: u64,
     windows: Option<Windows>,
 }
 
-/// Gives a command: one of the scheme's own when it is the turn of its die.
+/// Gives a command; one of the scheme's own waits for the turn of its die.
 #[inline]
 fn give(command: Command, is_own: bool, turns: &mut Option<Box<Turns>>, media: &mut Media) {
     match turns {
@@ -131,7 +131,8 @@ fn give(command: Command, is_own: bool, turns: &mut Option<Box<Turns>>, media: &
     }
 }
 
-/// Whether the policy has room beside a static cache, and beside the open superblock of any.
+/// Checks that the policy has room beside a static cache, and beside the open superblock of any
+/// cache.
 fn check_room<P: Placement>(
     geometry: &Geometry,
     slc: Option<&SlcSettings>,
@@ -149,7 +150,7 @@ fn check_room<P: Placement>(
 }
 
 impl<P: Placement> SuperblockMapped<P> {
-    /// The scheme over erased media. `victims` has [`Placement::domains`] domains.
+    /// Makes the scheme over erased media. `victims` has [`Placement::domains`] domains.
     ///
     /// # Errors
     /// [`BuildError::TooSmall`] if there are too few spare superblocks for the policy.
@@ -228,7 +229,7 @@ impl<P: Placement> SuperblockMapped<P> {
         Ok(scheme)
     }
 
-    /// Uses the parity for reads, and lets dies take turns in cleaning, as the profile says.
+    /// Uses parity for reads, and lets dies take turns in cleaning, if the profile says so.
     #[must_use]
     pub fn using_parity(mut self, profile: &Profile) -> Self {
         self.rebuild = Rebuild::new(profile.ftl.parity_reads, &profile.media);
@@ -240,7 +241,7 @@ impl<P: Placement> SuperblockMapped<P> {
         self
     }
 
-    /// Whether what the host may write still has room.
+    /// Checks that all of the host's pages still have room.
     fn check_wear(&mut self) {
         let lanes = self.ftl.lanes();
         let is_whole = lanes.retired_blocks() == 0;
@@ -269,7 +270,7 @@ impl<P: Placement> SuperblockMapped<P> {
         !self.waiting.is_empty() && self.waits[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
     }
 
-    /// The version that waits for room is out of date.
+    /// Marks the version that waits for room as out of date.
     #[cold]
     fn kill_waiting(&mut self, lpn: Lpn) {
         self.waits[lpn.index() / 64] &= !(1 << (lpn.0 % 64));
@@ -278,7 +279,7 @@ impl<P: Placement> SuperblockMapped<P> {
         waiting.expect("a marked page waits").is_dead = true;
     }
 
-    /// A page was given a place: it joins those that are programmed with it.
+    /// Adds a page with its new place to the program unit that it belongs to.
     fn fill(&mut self, page: Ppn, from: Option<Ppn>, tag: Tag, media: &mut Media) {
         let (superblock, offset) = self.stripes.split(page);
         self.note_filled(superblock, offset, from.is_none(), media);
@@ -304,7 +305,7 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Carries out the program of a unit, full or not, and that of the parity if it ends a stripe.
+    /// Programs a unit, full or not, and the parity if it ends a stripe.
     fn program(&mut self, number: usize, media: &mut Media) {
         let mut filling = self.filling.swap_remove(number);
         let (superblock, first) = self.stripes.split(filling.first);
@@ -331,8 +332,8 @@ impl<P: Placement> SuperblockMapped<P> {
         self.empty.push(filling);
     }
 
-    /// Whether programs of a unit wait for the turn of its die: those of cleaning, and what has to
-    /// come after such.
+    /// Returns true if programs of a unit wait for the turn of its die: those of cleaning, and
+    /// those that have to follow such.
     #[inline]
     fn is_in_turn(&self, has_relocated: bool, first: Ppn, media: &Media) -> bool {
         self.turns.is_some()
@@ -345,8 +346,8 @@ impl<P: Placement> SuperblockMapped<P> {
         self.turns.as_ref().is_some_and(|turns| turns.holds_program_of(block, media))
     }
 
-    /// Pads a unit, and carries it out. What is left of an erase block that was closed early stays
-    /// as it is.
+    /// Pads a unit, and programs it. The rest of an erase block that was closed early is left
+    /// unwritten.
     fn pad(&mut self, number: usize, media: &mut Media) {
         let Filling { superblock, first, ref pages, .. } = self.filling[number];
         let stream = self.ftl.device().blocks[superblock as usize].stream;
@@ -366,15 +367,15 @@ impl<P: Placement> SuperblockMapped<P> {
         self.program(number, media);
     }
 
-    /// Programs what was begun in superblocks that were closed early: nobody fills those units, and
-    /// what is held for them would come after the superblock was erased.
+    /// Programs the begun units of superblocks that were closed early: nobody fills those units,
+    /// and held programs would come after the superblock was erased.
     fn program_closed(&mut self, media: &mut Media) {
         while let Some(number) = self.filling.iter().position(|one| !self.is_open(one)) {
             self.program(number, media);
         }
     }
 
-    /// Whether the next page of a unit is where its stream goes on.
+    /// Returns true if the next page of a unit is the next page of its stream.
     fn is_open(&self, filling: &Filling) -> bool {
         let stream = self.ftl.device().blocks[filling.superblock as usize].stream;
         let next = filling.first.0 + filling.pages.len() as u32;
@@ -391,7 +392,7 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Writes what waits, as far as there is room.
+    /// Writes waiting pages, as far as there is room.
     fn admit(&mut self, media: &mut Media) {
         while let Some(&Waiting { lpn, tag, is_dead, handle }) = self.waiting.front() {
             if self.pace.is_behind() {
@@ -554,8 +555,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
 
     fn settle(&mut self, media: &mut Media) {
         self.clean_to_balance();
-        // Units that are not full are filled up: there is no page in memory before the first
-        // request.
+        // Units that are not full are filled up: no page is in memory before the first request.
         let pages = self.stripes.pages;
         for (superblock, written) in (0..).zip(self.ftl.written_pages()) {
             let stream = StreamId(u32::from(self.ftl.device().blocks[superblock as usize].stream));

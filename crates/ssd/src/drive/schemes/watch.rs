@@ -1,12 +1,12 @@
-//! What a scheme built on page mapping is told of, so that it can keep the map on flash.
+//! Events of page mapping for a scheme that is built on it, so that it can keep the map on flash.
 
 use units::{Lpn, Ppn};
 
 use crate::drive::media::{Cause, Command, Media};
 
-/// Is told when pages change their places. `()` wants to know nothing, and costs nothing.
+/// Receiver of changes of the places of pages. `()` ignores them, and costs nothing.
 pub trait Watch: Send {
-    /// What a program of this logical page is accounted under.
+    /// Cause under which a program of this logical page is accounted.
     #[inline]
     fn cause_of(&self, _lpn: Lpn) -> Cause {
         Cause::Host
@@ -19,20 +19,20 @@ pub trait Watch: Send {
         media.submit(command);
     }
 
-    /// A page that was written has its place now: at once, or when there was room.
+    /// Called when a page that was written has its place: at once, or when there was room.
     #[inline]
     fn placed(&mut self, _lpn: Lpn) {}
 
-    /// A page is about to be relocated. Its old place can still be read: whatever is given now
-    /// comes before the erase.
+    /// Called before a page is relocated. Its old place can still be read: commands given now come
+    /// before the erase.
     #[inline]
     fn relocating(&mut self, _lpn: Lpn, _from: Ppn, _lane: u32, _media: &mut Media) {}
 
-    /// All that was valid in a lane's victim is relocated, and its erase is given.
+    /// Called when all valid pages of a lane's victim are relocated, and its erase is given.
     #[inline]
     fn emptied(&mut self, _lane: u32) {}
 
-    /// Pages placed that hold the map: they are not the host's.
+    /// Number of placed pages that hold the map: they are not the host's.
     #[inline]
     fn map_writes(&self) -> u64 {
         0

@@ -8,25 +8,25 @@ use ftl::PageMapped;
 
 /// The rules of REPLICATION 5.1: an erase block is migrated when it "is with less than 85 percent
 /// remaining lifetime or the variance of the remaining lifetime among all blocks is above 20
-/// percent". The simulator that the paper uses takes the first against the mean of all erase blocks
-/// (Agrawal et al., USENIX ATC 2008, section 3.4), as we do: a fixed mark would, once passed by
-/// all, move data without end. The second is the standard deviation over the mean.
+/// percent". The simulator that the paper uses takes the first relative to the mean of all erase
+/// blocks (Agrawal et al., USENIX ATC 2008, section 3.4), as we do: a fixed limit, once passed by
+/// all, would make it move data for ever. The second is the standard deviation over the mean.
 ///
-/// What moves is the data of the least worn closed erase block of the plane, which is cold since it
-/// was not reclaimed; its erase block, hardly worn, becomes free, and the next writes go there.
+/// It moves the data of the least worn closed erase block of the plane, which is cold since it was
+/// not reclaimed; that hardly worn erase block becomes free, and is written next.
 #[derive(Debug)]
 pub(super) struct StaticWear {
     rule: StaticRule,
     life_below: f64,
     spread_above: f64,
-    /// Erases that an erase block stands on average.
+    /// Mean number of erases that an erase block endures.
     life: f64,
-    /// Cleanings since the last look at a lane: a look takes time in proportion to its erase
-    /// blocks.
+    /// Number of cleanings since the last check of a lane: a check takes time in proportion to its
+    /// erase blocks.
     since: u32,
 }
 
-/// Cleanings between two looks.
+/// Cleanings between two checks.
 const EVERY: u32 = 16;
 
 impl StaticWear {
@@ -44,7 +44,7 @@ impl StaticWear {
         }
     }
 
-    /// The erase block whose data is to be moved now, if the rules say so. It is closed.
+    /// The closed erase block whose data is to be moved now, if the rules require it.
     pub fn cold_block<P: Placement, V: Victim>(
         &mut self,
         ftl: &PageMapped<P, V>,
@@ -66,11 +66,11 @@ impl StaticWear {
         let coldest =
             ftl.closed_blocks(lane, None).into_iter().min_by_key(|block| erased[block.index()])?;
         let most = ftl.lanes().blocks_of(lane).map(|block| erased[block as usize]).max()?;
-        // A block as worn as the most worn one has nothing to give.
+        // An erase block as worn as the most worn one has nothing to give.
         (erased[coldest.index()] < most).then_some(coldest)
     }
 
-    /// Whether the wear of a lane calls for a move.
+    /// Decides whether the wear of a lane requires a move.
     fn worn_share<P: Placement, V: Victim>(
         &self,
         ftl: &PageMapped<P, V>,
@@ -89,7 +89,7 @@ impl StaticWear {
         let by_life = least < self.life_below * mean;
         let by_spread = variance.sqrt() > self.spread_above * mean;
         Some(match self.rule {
-            // The FTL itself moves what has lain for long.
+            // The FTL itself moves data that has lain for long.
             StaticRule::None | StaticRule::Age => false,
             StaticRule::Life => by_life,
             StaticRule::Spread => by_spread,

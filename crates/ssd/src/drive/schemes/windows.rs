@@ -5,7 +5,7 @@ use crate::drive::media::{Cause, Media};
 use crate::drive::profile::CleaningConfig;
 use crate::drive::time::{Picos, picos_of_micros};
 
-/// Busy windows and predictable ones, in turn.
+/// Alternating busy windows and predictable ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
     period: Picos,
@@ -14,7 +14,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Those of a profile, if it has any.
+    /// The windows of a profile, if it has any.
     #[must_use]
     pub fn new(config: &CleaningConfig) -> Option<Self> {
         let period = picos_of_micros(config.window_period_us);
@@ -26,19 +26,19 @@ impl Windows {
         })
     }
 
-    /// How far into its period a time is. Before the first window a period has begun, too.
+    /// Time since the start of the current period. There is a period even before the first window.
     fn since_begin(&self, now: Picos) -> Picos {
         (now % self.period + self.period - self.start) % self.period
     }
 
-    /// Whether space may be reclaimed.
+    /// Returns true if space may be reclaimed.
     #[inline]
     #[must_use]
     pub fn is_busy(&self, now: Picos) -> bool {
         self.since_begin(now) < self.busy
     }
 
-    /// When the window at hand ends, busy or predictable.
+    /// End of the current window, busy or predictable.
     #[must_use]
     pub fn ends_at(&self, now: Picos) -> Picos {
         let since = self.since_begin(now);
@@ -46,8 +46,8 @@ impl Windows {
     }
 }
 
-/// How long a die will be at work of the drive's own, if it is: of the operation at hand, as far as
-/// is known.
+/// Time for which a die will still do work of the drive's own, if it does: that of the current
+/// operation, as far as known.
 pub(super) fn own_work(die: u32, media: &Media) -> Option<Picos> {
     let (_, cause, until) = media.works_on(die)?;
     let is_own = !matches!(cause, Cause::Host | Cause::Mapping | Cause::Reconstruction);
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(ends, [50, 75, 75, 150, 175]);
     }
 
-    /// What an array counts on: with as many shares as drives, one is busy at any time.
+    /// Arrays rely on this: with as many shares as drives, one drive is busy at any time.
     #[test]
     fn windows_of_an_array_take_turns() {
         let drives = [0.0, 0.25, 0.5, 0.75].map(|start| windows(0.25, start));

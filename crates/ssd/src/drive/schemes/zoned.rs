@@ -17,7 +17,7 @@ const fn limit(name: &'static str, help: &'static str) -> Param {
     Param { name, kind: ParamKind::Integer { min: 0, max: 1 << 20 }, default: "14", help }
 }
 
-/// What the registry knows.
+/// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
     name: "zoned",
     aliases: &["zns"],
@@ -46,28 +46,28 @@ pub const INFO: Info = Info {
 
 const NONE: u32 = u32::MAX;
 
-/// A page that was written in no time, and waits for its unit to be full.
+/// Tag of a page that was written in no time, and waits for its unit to be full.
 const BEFORE: Tag = Tag::scheme((1 << 31) - 1);
 
-/// The flash of a zone that is written in part or full.
+/// The flash of a zone that is partly or fully written.
 #[derive(Clone, Debug, Default)]
 struct Written {
     /// [`NONE`] before the first page.
     place: u32,
-    /// Pages that were given a place.
+    /// Number of pages that were given a place.
     pages: u32,
-    /// Of these the last, whose unit is not full: the tags of their programs.
+    /// The last of these, whose unit is not full: the tags of their programs.
     filling: Vec<Tag>,
-    /// Pages of the zone, from the first on, that were trimmed in a row.
+    /// Number of pages of the zone that were trimmed, from the first on.
     trimmed: u32,
-    /// Pages that were taken from the host and are not yet in the write buffer.
+    /// Number of pages that were taken from the host and are not yet in the write buffer.
     in_transit: u32,
 }
 
 /// The scheme.
 ///
-/// A zone gets the place least worn when its first page is written, and gives it back with its
-/// reset, which erases the place; what is written next to it waits in the dies' queues behind the
+/// A zone gets the least worn place when its first page is written, and gives it back with its
+/// reset, which erases the place; programs for that place wait in the dies' queues behind the
 /// erases. Pages take their places in the order in which they leave the write buffer. That is the
 /// zone's order, unless FUA overtakes or parts of two requests are mixed on the link; so a map of
 /// all pages is kept, which a real drive does without.
@@ -76,19 +76,19 @@ pub struct Zoned {
     stripes: Stripes,
     zones: Zones,
     written: Vec<Written>,
-    /// By logical page: where it lies, numbered by place.
+    /// Page of each logical page, numbered by place.
     map: Vec<u32>,
     zone_pages: u32,
     logical_pages: u32,
     page_bytes: u32,
     parts: u32,
-    /// Program units of a stripe within a zone.
+    /// Number of program units of a stripe within a zone.
     units: u32,
     appends: bool,
     free: Vec<u32>,
-    /// By place: erases of it that are under way.
+    /// For each place: number of erases under way.
     erasing: Vec<u32>,
-    /// By place, erases so far, and how many it stands; the latter empty for no limit.
+    /// For each place: erases so far; then the erases that it endures, empty for no limit.
     erases: Vec<u32>,
     endurance: Vec<u32>,
     retired: u64,
@@ -100,7 +100,7 @@ pub struct Zoned {
 }
 
 impl Zoned {
-    /// The scheme over erased media.
+    /// Makes the scheme over erased media.
     ///
     /// # Errors
     /// [`SchemeError`] if `parts` does not divide the program units of a stripe, or there are fewer
@@ -159,7 +159,7 @@ impl Zoned {
         &all[(place % self.parts) as usize * count..][..count]
     }
 
-    /// Where a page of a place lies on the media.
+    /// The page on the media of a page of a place.
     fn on_media(&self, page: u32) -> Ppn {
         let (place, offset) = (page / self.zone_pages, page % self.zone_pages);
         let (unit, within) = (offset / self.stripes.unit_pages, offset % self.stripes.unit_pages);
@@ -171,7 +171,8 @@ impl Zoned {
         self.stripes.on_media(Ppn(superblock * self.stripes.pages + offset))
     }
 
-    /// Gives the next page of a zone its place. False if there is none: the drive is worn out.
+    /// Gives the next page of a zone its place. Returns false if there is none: the drive is worn
+    /// out.
     fn place(&mut self, lpn: Lpn, tag: Tag) -> bool {
         let zone = self.zones.split(lpn).0 as usize;
         if self.written[zone].place == NONE {
@@ -192,8 +193,8 @@ impl Zoned {
         true
     }
 
-    /// Whether the unit that a zone's last page went to is to be programmed: it is full, or nothing
-    /// more comes.
+    /// Returns true if the unit of a zone's last page is to be programmed: it is full, or no more
+    /// pages follow.
     fn ends_unit(&self, zone: u32) -> bool {
         let pages = self.written[zone as usize].pages;
         let (state, taken) = self.zones.of(zone);
@@ -201,7 +202,7 @@ impl Zoned {
             || (state == ZoneState::Full && pages == taken)
     }
 
-    /// Programs what a zone holds back.
+    /// Programs the pages that a zone holds back.
     fn program(&mut self, zone: u32, media: &mut Media) {
         let mut filling = std::mem::take(&mut self.written[zone as usize].filling);
         let Written { place, pages, .. } = self.written[zone as usize];
@@ -215,7 +216,7 @@ impl Zoned {
         self.written[zone as usize].filling = filling;
     }
 
-    /// Empties a zone's table and gives its place back; the place, if it has to be erased.
+    /// Empties a zone's table and gives its place back. Returns the place if it has to be erased.
     fn give_back(&mut self, zone: u32) -> Option<u32> {
         let written = &mut self.written[zone as usize];
         written.trimmed = 0;
@@ -245,7 +246,7 @@ impl Zoned {
         if self.written[zone as usize].place == NONE {
             return;
         }
-        // What is waiting for its unit to be full is programmed: whoever gave it hears of it.
+        // Pages that wait for their unit to be full are programmed: their owner expects a report.
         self.program(zone, media);
         let Some(place) = self.give_back(zone) else { return };
         let blocks = self.blocks_of(place);
@@ -343,7 +344,7 @@ impl Scheme for Zoned {
         if page == NONE {
             return ReadPath::Unmapped;
         }
-        // While the place is erased, what the media hold there is what was before.
+        // While the place is erased, the media still hold the old contents there.
         let is_erasing = self.erasing[(page / self.zone_pages) as usize] > 0;
         let page = self.on_media(page);
         if is_erasing || !media.is_programmed(page) {
@@ -421,7 +422,7 @@ impl Scheme for Zoned {
             }
         }
         for written in self.written.iter().filter(|written| written.place != NONE) {
-            // Pages of a unit that is not full wait in memory, but for those of a full zone.
+            // Pages of a unit that is not full wait in memory, except those of a full zone.
             let programmed = written.pages - written.filling.len() as u32;
             let units = programmed / self.stripes.unit_pages;
             let rest = programmed % self.stripes.unit_pages;
@@ -431,7 +432,7 @@ impl Scheme for Zoned {
             let per_plane = self.stripes.unit_pages / planes;
             for (&block, number) in blocks.iter().zip(0..) {
                 let die = number / planes;
-                // The last unit of a zone counts as programmed if a page of it is.
+                // The last unit of a zone counts as programmed if one of its pages is.
                 let is_begun = die < dies || (die == dies && rest > 0);
                 media.preset(block, (stripes + u32::from(is_begun)) * per_plane);
             }

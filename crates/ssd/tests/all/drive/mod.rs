@@ -1,5 +1,5 @@
-//! What the tests of the simulated drive share: small profiles, a player of requests, and the
-//! oracles that judge what it saw.
+//! Common parts of the tests of the simulated drive: small profiles, a player of requests, and the
+//! oracles that judge its results.
 
 #![allow(
     dead_code,
@@ -152,7 +152,7 @@ impl RequestSource for Endless {
     }
 }
 
-/// A run in a closed loop, audited.
+/// Settings of an audited run in a closed loop.
 pub fn settings(profile: &Profile, state: State, depth: u32, requests: u64) -> RunSettings {
     RunSettings {
         profile: profile.clone(),
@@ -177,8 +177,8 @@ pub fn assert_within(found: f64, expected: f64, tolerance: f64, what: &str) {
     assert!(error.abs() <= tolerance, "{what}: {found} is {:+.3} % off {expected}", 100.0 * error);
 }
 
-/// The registered schemes that take any request, with parameters that fit small drives; those that
-/// nobody thought of here as they are. Zones are written in order alone: `drive_zones.rs`.
+/// The registered schemes that take any request, with parameters that fit small drives; schemes
+/// unknown here as they are. Zones are only written in order: `drive_zones.rs`.
 pub fn specs() -> Vec<String> {
     let known = |name: &str| -> Vec<&str> {
         match name {

@@ -12,8 +12,8 @@ use units::IoOp;
 
 use super::player::{Ask, Played, Span};
 
-/// Whether a request changes a sector of a page: a write that covers it, or a trim of the whole
-/// page.
+/// Returns true if a request changes a sector of a page: a write that covers it, or a trim of the
+/// whole page.
 fn changes(ask: &Ask, page: u32, sector: u32, page_bytes: u32, sector_bytes: u32) -> bool {
     let start = u64::from(page) * u64::from(page_bytes);
     let end = ask.offset + u64::from(ask.length);
@@ -27,9 +27,9 @@ fn changes(ask: &Ask, page: u32, sector: u32, page_bytes: u32, sector_bytes: u32
     }
 }
 
-/// Every read found, in each sector, what a disk may hold: the data of a write that began before
-/// the read ended, and that no other change replaced, one that began after it had ended and ended
-/// before the read began. (Herlihy & Wing, TOPLAS 1990, for one sector.)
+/// Checks that every read found, in each sector, data that a disk may hold: that of a write that
+/// began before the read ended, and that was not replaced by another change which began after it
+/// had ended and ended before the read began. (Herlihy & Wing, TOPLAS 1990, for one sector.)
 pub fn check_reads(played: &Played) {
     let (page_bytes, sector_bytes) = (played.layout.page_bytes, played.contents.sector_bytes());
     let mut changing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -128,12 +128,12 @@ fn check_sector(
     }
 }
 
-/// At the end of a FLUSH, all that was acknowledged before it began is on flash, or what replaced
-/// it; at the end of a FUA write, its own data.
+/// Checks that at the end of a FLUSH, all data that was acknowledged before it began is on flash,
+/// or the data that replaced it; at the end of a FUA write, its own data.
 ///
 /// A page with a newer version that this request does not promise is left out: the FTL counts the
-/// old version as dead from the moment at which the new one is placed, so that it may be erased a
-/// little before the new one is programmed.
+/// old version as dead from the moment at which the new one is placed, so the old one may be erased
+/// a little before the new one is programmed.
 pub fn check_durable<S: Scheme>(handle: usize, asks: &[Ask], spans: &[Span], drive: &Drive<S>) {
     let layout = drive.media().layout();
     let contents = drive.contents().unwrap();
@@ -146,8 +146,8 @@ pub fn check_durable<S: Scheme>(handle: usize, asks: &[Ask], spans: &[Span], dri
             on_flash.entry(page.0).or_default().push(content);
         }
     }
-    // Trims, and writes that ended after this request began, or go on: in the drive's buffer or on
-    // their way to flash.
+    // Trims, and writes that ended after this request began, or are under way: in the drive's
+    // buffer or on their way to flash.
     let mut changing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     let may_change = |by: &usize| {
         asks[*by].op == IoOp::Trim
@@ -185,13 +185,14 @@ pub fn check_durable<S: Scheme>(handle: usize, asks: &[Ask], spans: &[Span], dri
     }
 }
 
-/// Most commands of one server that are looked at: the check takes time in their square.
+/// Most commands of one server that are checked: the check takes time in proportion to their
+/// square.
 const MOST_COMMANDS: usize = 700;
 
-/// What commands took on parts that do one thing at a time fits into the time that they had: for
-/// each interval from when one was given to when one was done, the commands given and done within
-/// it needed no more than its length. Planes always, dies unless they work on several planes at
-/// once, and channels.
+/// Checks that the work of commands fits into the time that they had, for parts that do one thing
+/// at a time: for each interval from the start of one command to the end of another, the commands
+/// within it needed no more than its length. Parts are planes, dies unless they work on several
+/// planes at once, and channels.
 pub fn check_servers(profile: &Profile, played: &Played) {
     let layout = &played.layout;
     let times = Times::new(profile);
@@ -221,7 +222,8 @@ pub fn check_servers(profile: &Profile, played: &Played) {
         .for_each(|(number, commands)| check_server(&name("channel", number), commands));
 }
 
-/// One of them; commands as when each was given, when it was done, and what it needed.
+/// Checks one of them. Each command has the time at which it was given, the time at which it was
+/// done, and the time that it needed.
 pub fn check_server(name: &str, mut commands: Vec<(Picos, Picos, Picos)>) {
     commands.truncate(MOST_COMMANDS);
     commands.sort_by_key(|&(_, done, _)| done);
@@ -242,7 +244,7 @@ pub fn check_server(name: &str, mut commands: Vec<(Picos, Picos, Picos)>) {
     }
 }
 
-/// Times as the profile's keys define them, worked out apart from the simulator.
+/// Times as the profile's keys define them, computed independently of the simulator.
 pub struct Times {
     read: Vec<Picos>,
     program: Vec<Picos>,
@@ -287,7 +289,7 @@ impl Times {
         }
     }
 
-    /// Time on the channel; of the command the least share.
+    /// Time on the channel, with the least share of the command's own time.
     pub fn bus(&self, carried: &Carried) -> Picos {
         let data = match carried.command.op {
             FlashOp::Read | FlashOp::Program => self.channel.time_of(carried.command.bytes),

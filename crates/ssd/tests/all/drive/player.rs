@@ -1,4 +1,4 @@
-//! Plays requests on a drive whose contents are followed, and writes down what happened.
+//! Player of requests on a drive whose contents are followed, with a record of the results.
 
 use ssd::drive::device::{Completion, Contents, Drive, Found, Submission};
 use ssd::drive::media::{Carried, Cause, FlashOp, Layout, MediaCounters};
@@ -10,7 +10,7 @@ use units::{IoOp, Lpn};
 
 use super::oracle;
 
-/// A request, and how long after the one before it may come.
+/// A request, and the time after which it may follow the one before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     pub op: IoOp,
@@ -43,15 +43,15 @@ impl Ask {
     }
 }
 
-/// When a request began and ended, counted in submissions and completions.
+/// Beginning and end of a request, counted in submissions and completions.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub start: u64,
-    /// `u64::MAX` until then.
+    /// `u64::MAX` while it is under way.
     pub end: u64,
 }
 
-/// What came of it.
+/// Results of a play.
 pub struct Played {
     pub asks: Vec<Ask>,
     pub spans: Vec<Span>,
@@ -70,7 +70,7 @@ pub struct Played {
 }
 
 /// Plays `asks` with at most `depth` outstanding, then a FLUSH, lets the drive become quiet, and
-/// reads every page. If the drive wears out it goes on to the reads.
+/// reads every page. If the drive wears out it continues with the reads.
 ///
 /// # Errors
 /// If the drive cannot be made.
@@ -83,7 +83,7 @@ pub fn play(
     play_and_keep(profile, seed, asks, depth, usize::MAX)
 }
 
-/// As [`play`], with only the first commands kept.
+/// As [`play`], keeping only the first commands.
 ///
 /// # Errors
 /// If the drive cannot be made.
@@ -105,12 +105,12 @@ struct Player<'a> {
     commands: usize,
 }
 
-/// Commands beyond which a drive is thought to work without end.
+/// Number of commands beyond which a drive is assumed to work without end.
 const MOST_COMMANDS: u64 = 6_000_000;
-/// Events one after the other, without a command to the media, beyond which it is thought so, too.
+/// Number of consecutive events without a command to the media beyond which it is assumed, too.
 const MOST_IDLE_STEPS: u32 = 1_000_000;
 
-/// The player at work.
+/// Record of a play under way.
 struct Log {
     asks: Vec<Ask>,
     spans: Vec<Span>,
@@ -119,7 +119,7 @@ struct Log {
     outstanding: usize,
     last_sent: Picos,
     new: Vec<Completion>,
-    /// Commands to the media so far, and events since the last one.
+    /// Number of commands to the media so far; then of events since the last one.
     commands: u64,
     idle_steps: u32,
 }
@@ -273,7 +273,8 @@ fn check_quiet<S: Scheme>(drive: &Drive<S>, log: &Log) {
     drive.scheme().audit().unwrap();
 }
 
-/// Busy and idle time of each die is all time; no channel was busy for longer than that.
+/// Checks that busy and idle time of each die add up to all time, and that no channel was busy for
+/// longer.
 fn check_accounts<S: Scheme>(drive: &Drive<S>) {
     let media = drive.media();
     for die in 0..media.layout().dies() {
@@ -284,7 +285,7 @@ fn check_accounts<S: Scheme>(drive: &Drive<S>) {
         assert_eq!(busy + media.time_idle(die), drive.now(), "the times of die {die} add up");
     }
     for channel in 0..media.layout().channels {
-        // What is promised to a command under way may lie ahead.
+        // Transfers that are scheduled for a command under way may lie ahead.
         assert!(
             media.under_way() > 0 || media.channel_busy(channel) <= drive.now(),
             "channel {channel} has no more time than there is"
@@ -293,7 +294,7 @@ fn check_accounts<S: Scheme>(drive: &Drive<S>) {
 }
 
 impl Played {
-    /// What a read of a page found in one sector: who wrote it.
+    /// The request that wrote the data that a read of a page found in one sector.
     pub fn writer(&self, found: &Found, sector: u32) -> Option<usize> {
         self.contents.writer(found.content, sector).map(|(handle, _)| handle as usize)
     }

@@ -121,7 +121,7 @@ macro_rules! params {
 }
 use params;
 
-/// What a pattern builds its offsets from.
+/// Inputs from which a pattern builds its offsets.
 struct Inputs<'a> {
     info: &'static Info,
     args: &'a Args,
@@ -188,7 +188,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a spec: `random(size=4Ki,reads=1)`, `focused?area=4Mi`, with or without `io:` before
+    /// Reads a spec: `random(size=4Ki,reads=1)`, `focused(area=4Mi)`, with or without `io:` before
     /// it.
     ///
     /// # Errors
@@ -231,7 +231,13 @@ impl Pattern {
         Some(self.args.integer("offset") + range)
     }
 
-    /// Whether its requests have times, so that they can be sent at these.
+    /// Returns true if all of its requests are reads.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        self.args.number("reads") >= 1.0
+    }
+
+    /// Returns true if its requests have times at which they can be sent.
     #[must_use]
     pub fn has_times(&self) -> bool {
         self.pause_ns() > 0
@@ -356,7 +362,7 @@ struct Requests {
     handle: u8,
 }
 
-/// What changes from request to request.
+/// State that changes from request to request.
 struct State {
     offsets: Box<dyn Offsets>,
     /// Apart from that of the offsets, which so are the same whatever the share of reads.

@@ -1,4 +1,4 @@
-//! What every pattern promises, and the sequence of each.
+//! Properties of every pattern, and the sequence of each.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,7 @@ use super::*;
 const CAPACITY: u64 = 1 << 20;
 
 fn draw(source: &mut dyn RequestSource, count: usize) -> Vec<IoRequest> {
-    let nothing = IoRequest {
-        time_ns: 0,
-        op: IoOp::Flush,
-        offset: 0,
-        length: 0,
-        stream: 0,
-        latency_ns: None,
-        handle: 0,
-        is_fua: false,
-    };
-    let mut requests = vec![nothing; count];
+    let mut requests = vec![IoRequest::NOTHING; count];
     let filled = source.fill(&mut requests).unwrap();
     requests.truncate(filled);
     requests

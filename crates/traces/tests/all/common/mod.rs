@@ -65,7 +65,7 @@ pub fn read_all(trace: &mut Trace, batch: usize) -> Result<Vec<IoRequest>, Trace
     Ok(all)
 }
 
-/// What a record of blktrace says.
+/// Content of a record of blktrace.
 #[derive(Clone, Copy)]
 pub struct Blk {
     pub time_ns: u64,
@@ -157,7 +157,7 @@ pub fn blk_sample(version: u8, big_endian: bool) -> Vec<u8> {
     records.into_iter().flat_map(|record| blk_record(version, big_endian, record)).collect()
 }
 
-/// What [`blk_sample`] says.
+/// Gives the requests of [`blk_sample`].
 pub fn blk_requests() -> Vec<IoRequest> {
     vec![
         timed(0, IoOp::Write, 2048 * 512, 8192, 42, 500),
@@ -254,7 +254,7 @@ pub fn samples() -> Vec<Sample> {
     samples
 }
 
-/// What tools that record or replay write as text.
+/// Gives samples of the text that tools write which record or replay.
 fn tool_samples() -> Vec<Sample> {
     use IoOp::{Flush, Read, Trim, Write};
     vec![
@@ -361,7 +361,7 @@ fn tool_samples() -> Vec<Sample> {
     ]
 }
 
-/// What published traces and simulators have as tables of numbers.
+/// Gives samples of published traces and of simulators: tables of numbers.
 fn table_samples() -> Vec<Sample> {
     use IoOp::{Read, Write};
     vec![

@@ -1,13 +1,13 @@
 //! Data in stripes over drives, with parity in each (RAID level 5, and DIFF-RAID's uneven parity)
 //! or without (level 0).
 //!
-//! A write of a part of a stripe reads what its parity follows from, and then writes data and
-//! parity; of a whole stripe it writes all at once. While it does so, other writes of the stripe
-//! wait, and so do reads of what a missing drive held: otherwise the parity of one would overwrite
-//! that of the other. Reads of drives that are there wait for nothing.
+//! A write of a part of a stripe reads the data that its parity follows from, and then writes data
+//! and parity; a write of a whole stripe writes all at once. Meanwhile other writes of the stripe
+//! wait, and so do reads of data of a missing drive: otherwise the parity of one write would
+//! overwrite that of the other. Reads of drives that are present do not wait.
 //!
-//! The lock is one of a whole stripe, not of the rows that are touched, and the host keeps no data:
-//! two writes that follow each other in a stripe both read and write its parity.
+//! The lock covers the whole stripe, not only the rows touched, and the host keeps no data: of two
+//! consecutive writes in a stripe both read and write its parity.
 
 mod oracle;
 pub(super) mod places;
@@ -28,40 +28,40 @@ use crate::drive::time::Picos;
 
 const NONE: u32 = u32::MAX;
 
-/// A request of the host's under way.
+/// A request of the host under way.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     submission: Submission,
     submitted_at: Picos,
-    /// Jobs that are not done.
+    /// Number of jobs that have not ended.
     left: u32,
 }
 
-/// What a job waits for.
+/// Stage of a job, by what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Its turn in its stripe, or nothing yet.
     Waiting,
-    /// What parity follows from, or what makes up for a drive that is missing.
+    /// Reads of the data that parity follows from, or that replaces a missing drive's.
     Reading,
-    /// The drives that end it.
+    /// The last commands to drives.
     Ending,
 }
 
-/// What a request does in one stripe; of a flush, on all drives.
+/// Part of a request in one stripe; for a flush, on all drives.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     request: u32,
-    /// [`NONE`] of a flush.
+    /// [`NONE`] for a flush.
     stripe: u32,
     stage: Stage,
     strokes: [Stroke; MOST_STROKES],
     count: u8,
-    /// Whether others of its stripe wait for it.
+    /// True if other jobs of its stripe wait for it.
     is_locked: bool,
-    /// The next one that waits for the stripe.
+    /// The next job that waits for the stripe.
     next: u32,
-    /// Commands of its stage that drives have not done.
+    /// Number of commands of its stage that drives have not completed.
     outstanding: u32,
 }
 
@@ -75,7 +75,7 @@ struct Part {
     sent_at: Picos,
 }
 
-/// Drives with stripes over them, and what is under way.
+/// Drives with stripes over them, and the requests under way.
 pub(super) struct Striped {
     drives: Vec<Box<dyn Member>>,
     places: Places,
@@ -83,7 +83,7 @@ pub(super) struct Striped {
     writes: WritePolicy,
     missing: Drives,
     now: Picos,
-    /// By stripe: the last job that holds it or waits for it. Empty without parity.
+    /// For each stripe: the last job that holds it or waits for it. Empty without parity.
     locks: Vec<u32>,
     requests: Vec<Request>,
     free_requests: Vec<u32>,
@@ -96,7 +96,7 @@ pub(super) struct Striped {
     counters: StripeCounters,
     written: Vec<Written>,
     oracle: Option<Box<Oracle>>,
-    /// Only for tests: what goes wrong without it.
+    /// Only for tests that show the errors without locks.
     #[cfg(test)]
     pub(super) has_no_locks: bool,
 }
@@ -118,8 +118,8 @@ fn lowest(drives: &mut Drives) -> Option<u32> {
 }
 
 impl Striped {
-    /// Over drives of `capacity` bytes each, of which one may be missing. If it is audited, what
-    /// each drive holds is followed.
+    /// An array over drives of `capacity` bytes each, of which one may be missing. If it is
+    /// audited, the contents of each drive are followed.
     pub fn new(
         drives: Vec<Box<dyn Member>>,
         places: Places,
@@ -179,7 +179,7 @@ impl Striped {
         }
     }
 
-    /// A job's turn has come, if it needs one.
+    /// Starts a job, whose turn has come if it needed one.
     fn start(&mut self, number: u32) {
         let job = self.jobs[number as usize];
         let op = self.requests[job.request as usize].submission.op;
@@ -242,7 +242,7 @@ impl Striped {
         }
     }
 
-    /// All that was to be read before is: now the drives take data and parity.
+    /// Sends data and parity to the drives, after everything was read that had to be read before.
     fn end(&mut self, number: u32, parity: u32) {
         let job = self.jobs[number as usize];
         self.jobs[number as usize].stage = Stage::Ending;
@@ -284,7 +284,7 @@ impl Striped {
         self.job_done(&part, &job, parity, done, completed);
     }
 
-    /// Tells the oracle what a drive has done.
+    /// Tells the oracle that a drive has completed a command.
     fn follow(&mut self, part: &Part, job: &Job, parity: u32) {
         let Some(oracle) = &mut self.oracle else { return };
         if job.stripe == NONE {
@@ -332,7 +332,7 @@ impl Striped {
         *left -= 1;
         if *left == 0 {
             let mut delays = done.delays;
-            // What passed before the last command was sent, in other drives, the host cannot tell.
+            // The host cannot tell how the time at other drives before the last command was spent.
             delays[Delay::Queue] += part.sent_at - request.submitted_at;
             self.request_done(job.request, done.completed_at, delays, completed);
         }
@@ -409,7 +409,7 @@ impl Striped {
             "a {} of {length} bytes at byte {offset} lies outside the array, or is empty",
             op.name()
         );
-        // One that is done at once must not end the request before the others are there.
+        // A job that ends at once must not end the request before the other jobs exist.
         self.requests[request as usize].left = 1;
         while start < end {
             let stripe = (start / bytes) as u32;
@@ -429,7 +429,7 @@ impl Striped {
         self.requests[request as usize].left -= 1;
     }
 
-    /// Lets everything follow from what drives have done, until nothing more does.
+    /// Handles the completions of drives, and all that follows from them, until there are no more.
     fn settle(&mut self, completed: &mut Vec<Completion>) {
         let mut next = 0;
         while next < self.done.len() {

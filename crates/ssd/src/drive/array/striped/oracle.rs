@@ -1,45 +1,46 @@
-//! What each drive of a striped array holds, followed version by version: for tests, and for runs
+//! Contents of each drive of a striped array, followed version by version: for tests, and for runs
 //! that are audited.
 //!
 //! The simulator moves no data. Here each sector of data that is written becomes a number, which
-//! names the sector and its version; a drive holds what was last written to it, and parity is
-//! worked out of the numbers that were read, as a controller would do.
+//! names the sector and its version; a drive holds the numbers that were last written to it, and
+//! parity is computed from the numbers that were read, as a controller would do.
 
 use super::places::{Drives, Places};
 use super::strokes::Stroke;
 
-/// Bytes that are told apart.
+/// Bytes of a sector, the unit in which contents are followed.
 const SECTOR: u64 = 512;
 
-/// What a job has read and may find.
+/// Data that a job has read, and versions that it may find.
 #[derive(Clone, Debug, Default)]
 struct Work {
-    /// Exclusive or of what was read, by sector of the unit.
+    /// Exclusive or of the data read, by sector of the unit.
     sum: Vec<u64>,
-    /// The version that a read has to find at least, by column and sector of the unit.
+    /// Oldest version that a read may find, by column and sector of the unit.
     least: Vec<u32>,
 }
 
 /// All sectors of an array.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// Sectors of a unit, and of a drive.
+    /// Sectors of a unit; then of a drive.
     unit: usize,
     drive: usize,
     columns: usize,
-    /// By drive and sector of it.
+    /// Indexed by drive and its sector.
     held: Vec<u64>,
-    /// By sector of the array: the version that was given out last, and the last one that is done.
+    /// For each sector of the array: the version that was given out last; then the last one that
+    /// was completed.
     given: Vec<u32>,
     ended: Vec<u32>,
-    /// The last one that was a trim.
+    /// The last version that was a trim.
     trimmed: Vec<u32>,
-    /// By number of the job.
+    /// Indexed by number of the job.
     work: Vec<Work>,
     fault: Option<String>,
 }
 
-/// The content of a sector. That of pages that were never written, or trimmed, is 0.
+/// The content of a sector. It is 0 for sectors that were never written, or were trimmed.
 fn content(sector: usize, version: u32) -> u64 {
     let mixed = (sector as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed & !0xffff_ffff) | u64::from(version)
@@ -50,7 +51,7 @@ fn each(drives: Drives) -> impl Iterator<Item = u32> {
 }
 
 impl Oracle {
-    /// Of an array on which nothing was written.
+    /// The oracle of an array on which nothing was written.
     pub fn new(places: &Places, stripes: u32) -> Self {
         let unit = places.unit().div_ceil(SECTOR) as usize;
         let (drive, columns) = (unit * stripes as usize, places.columns() as usize);
@@ -68,7 +69,7 @@ impl Oracle {
         }
     }
 
-    /// The first thing that was wrong.
+    /// The first fault found.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
@@ -86,7 +87,7 @@ impl Oracle {
         drive as usize * self.drive + stripe as usize * self.unit + row
     }
 
-    /// A job begins: what it reads from now on may not be older than what is done.
+    /// Begins a job: its reads must not find versions older than those completed now.
     pub fn begin(&mut self, job: u32, stripe: u32) {
         if self.work.len() <= job as usize {
             self.work.resize_with(job as usize + 1, Work::default);
@@ -100,7 +101,7 @@ impl Oracle {
         work.least.extend_from_slice(&self.ended[first..first + sectors]);
     }
 
-    /// A job that writes begins: its data gets its versions.
+    /// Begins a job that writes: its data gets its versions.
     pub fn begin_write(
         &mut self,
         places: &Places,
@@ -128,14 +129,15 @@ impl Oracle {
         if self.trimmed[sector] == version { 0 } else { content(sector, version) }
     }
 
-    /// A drive gave its rows to a job.
+    /// Records that a drive returned its rows to a job.
     pub fn read(&mut self, job: u32, drive: u32, stripe: u32, stroke: &Stroke) {
         for row in Self::rows(stroke) {
             self.work[job as usize].sum[row] ^= self.held[self.at(drive, stripe, row)];
         }
     }
 
-    /// A drive took its rows of a job: data, or the parity that follows from what the job read.
+    /// Records that a drive wrote its rows of a job: data, or the parity that follows from what the
+    /// job read.
     pub fn write(
         &mut self,
         places: &Places,
@@ -161,7 +163,7 @@ impl Oracle {
         }
     }
 
-    /// A write is done.
+    /// Records the end of a write.
     pub fn end_write(&mut self, places: &Places, parity: u32, stripe: u32, strokes: &[Stroke]) {
         for stroke in strokes {
             for drive in each(stroke.data) {
@@ -174,8 +176,8 @@ impl Oracle {
         }
     }
 
-    /// A read of a column found what its drive holds, or, with `rebuilt`, what the job read of all
-    /// the others.
+    /// Checks the result of a read of a column: the contents of its drive or, with `rebuilt`, what
+    /// the job read from all the others.
     pub fn found(
         &mut self,
         places: &Places,
@@ -210,8 +212,8 @@ impl Oracle {
         }
     }
 
-    /// Looks at all stripes, when nothing is under way: each drive's data is the newest, and so is
-    /// what follows from the others for one that is missing.
+    /// Checks all stripes when no request is under way: each drive's data is the newest version,
+    /// and so is the rebuilt data of a missing one.
     pub fn check(&mut self, places: &Places, stripes: u32, missing: Drives) {
         for stripe in 0..stripes {
             let parity = places.parity_of(stripe);

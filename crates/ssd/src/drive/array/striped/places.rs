@@ -1,4 +1,4 @@
-//! Which drive holds which unit of a stripe.
+//! Mapping of the units of a stripe to drives.
 
 /// A set of drives: a bit for each.
 pub type Drives = u16;
@@ -6,23 +6,23 @@ pub type Drives = u16;
 /// The units of all stripes: one on each drive, at the same offset.
 ///
 /// A column of a stripe's data lies on the drive of its number, or, if that has the stripe's
-/// parity, on the last one. So a stripe whose parity moves changes on three drives at most, however
-/// many there are.
+/// parity, on the last one. So moving a stripe's parity changes at most three drives, however many
+/// there are.
 #[derive(Clone, Debug)]
 pub struct Places {
     drives: u32,
     unit: u64,
     /// Place of the parity, by the stripe's number modulo the length; empty without parity.
     pattern: Vec<u8>,
-    /// The drive in each place of the shares: the oldest first.
+    /// The drive in each place of the shares, the oldest first.
     drive_in: Vec<u8>,
 }
 
-/// Stripes after which the pattern of parity begins again: shares are met to a thousandth.
+/// Number of stripes after which the pattern of parity repeats: shares are met to a thousandth.
 const PATTERN: u32 = 1000;
 
 impl Places {
-    /// Units of `unit` bytes on so many drives, and the share of the parity in each place.
+    /// Units of `unit` bytes on this many drives, and the share of the parity in each place.
     pub fn new(drives: u32, unit: u32, parity: Option<&[f64]>) -> Self {
         let pattern = parity.map_or_else(Vec::new, pattern_of);
         let drive_in = (0..drives as u8).collect();
@@ -41,7 +41,7 @@ impl Places {
         self.unit
     }
 
-    /// Units of data in a stripe.
+    /// Number of data units in a stripe.
     #[inline]
     pub fn columns(&self) -> u32 {
         self.drives - u32::from(self.has_parity())
@@ -58,12 +58,12 @@ impl Places {
         &self.drive_in
     }
 
-    /// Gives the places of the shares to drives, the oldest first.
+    /// Assigns drives to the places of the shares, the oldest first.
     pub fn set_drive_in(&mut self, drive_in: Vec<u8>) {
         self.drive_in = drive_in;
     }
 
-    /// The drive with a stripe's parity; a number that no drive has without any.
+    /// The drive with a stripe's parity; without parity, a number that no drive has.
     #[inline]
     pub fn parity_of(&self, stripe: u32) -> u32 {
         if self.pattern.is_empty() {
@@ -86,7 +86,7 @@ impl Places {
         if drive == self.columns() { parity } else { drive }
     }
 
-    /// What a drive holds of a stripe: the number of a column, or that of all columns for parity.
+    /// Content of a drive in a stripe: the number of a column, or the number of columns for parity.
     pub fn content(&self, drive: u32, parity: u32) -> u32 {
         if drive == parity { self.columns() } else { self.column_of(drive, parity) }
     }
@@ -97,8 +97,8 @@ impl Places {
     }
 }
 
-/// The place of the parity in each of some stripes: at any stripe each place has had its share of
-/// those before, to one stripe.
+/// The place of the parity in each of some stripes: up to any stripe, each place has had its share
+/// of the stripes before, to within one stripe.
 fn pattern_of(parity: &[f64]) -> Vec<u8> {
     let mut had = vec![0.0; parity.len()];
     let next = |stripe: u32| {

@@ -1,24 +1,24 @@
-//! Rows of a stripe that a request touches, and what has to be read and written for them.
+//! Rows of a stripe that a request touches, and the reads and writes that they need.
 
 use super::places::{Drives, Places};
 use crate::drive::array::WritePolicy;
 
-/// Rows (bytes of each unit) of which a request touches the same columns. A request that is longer
+/// Rows (bytes of each unit) in which a request touches the same columns. A request that is longer
 /// than a unit has up to three of them in a stripe, as it begins and ends within units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stroke {
     /// First byte of each unit.
     pub from: u32,
-    /// Byte after the last.
+    /// Byte after the last of each unit.
     pub to: u32,
-    /// Drives of the data that is touched.
+    /// Drives of the data touched.
     pub data: Drives,
 }
 
 /// Most strokes of a request in a stripe.
 pub const MOST_STROKES: usize = 3;
 
-/// The strokes of the bytes `start..end` of a stripe's data, and how many there are.
+/// The strokes of the bytes `start..end` of a stripe's data, and their number.
 pub fn strokes_of(
     places: &Places,
     parity: u32,
@@ -52,33 +52,33 @@ pub fn strokes_of(
     (strokes, count as u8)
 }
 
-/// How a write of a stroke is done.
+/// Way of writing a stroke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Without reading: all data of the rows is new, or there is no parity.
     Full,
-    /// Old data and old parity are read.
+    /// Reads old data and old parity.
     ReadModify,
-    /// The data beside is read.
+    /// Reads the other data of the rows.
     Reconstruct,
     /// The parity is missing.
     WithoutParity,
 }
 
-/// Drives to be read and then written for a write. With reads there is parity to be worked out: it
-/// is the exclusive or of all that is read and of all that is new.
+/// Drives to be read and then written for a write. If there are reads, parity must be computed: it
+/// is the exclusive or of all data read and all new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// How.
+    /// The way of writing.
     pub way: Way,
-    /// Read before anything is written.
+    /// Drives that are read before anything is written.
     pub reads: Drives,
-    /// Written.
+    /// Drives that are written.
     pub writes: Drives,
 }
 
-/// What a write of the data on `data` does, where `parity` is on that drive, if there is any, and
-/// the drives of `missing` (one at most) are not there.
+/// Plans a write of the data on the drives `data`, where `parity` is the drive of the parity, if
+/// there is any, and the drives of `missing` (one at most) are absent.
 pub fn plan(
     data: Drives,
     parity: Option<u32>,
@@ -100,7 +100,7 @@ pub fn plan(
     }
     let modify = Plan { way: Way::ReadModify, reads: data | parity, writes };
     let reconstruct = Plan { way: Way::Reconstruct, reads: others, writes };
-    // What is missing can be neither read for its old data, nor as data beside.
+    // Missing data can be read neither as old data nor as other data of the rows.
     if data & missing != 0 {
         return reconstruct;
     }

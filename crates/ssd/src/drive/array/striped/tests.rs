@@ -48,7 +48,7 @@ fn request(op: IoOp, offset: u64, length: u32, handle: u32) -> Submission {
     Submission { op, offset, length, queue, priority, is_fua, placement, handle }
 }
 
-/// Random requests on a few stripes, `depth` at once; how many of them were done.
+/// Sends random requests to a few stripes, `depth` at once. Gives the number that completed.
 fn play(array: &mut Striped, seed: u64, count: u32, depth: u32, most_sectors: u32) -> u32 {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let sectors = (array.places.stripe_bytes() / 512 * 6) as u32;

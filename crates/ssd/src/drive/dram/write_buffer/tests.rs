@@ -207,7 +207,7 @@ fn a_page_that_was_not_sent_is_a_bug() {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Write(u32),
-    /// The n-th of the pages in flight, modulo their number, is done.
+    /// The n-th of the pages in flight, modulo their number, is programmed.
     Finish(usize),
     Trim(u32),
     Drain,
@@ -234,7 +234,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 #[derive(Clone, Copy, Debug)]
 struct Version {
     lpn: u32,
-    /// Number of the write that it is of: the newest of those merged.
+    /// Number of the write of its data: the newest of those merged.
     write: u64,
     /// Number of the write that took the slot.
     arrival: u64,
@@ -243,13 +243,14 @@ struct Version {
     urged_at: Option<u64>,
 }
 
-/// What has to be on flash for a ticket: of each page the number of its last write.
+/// Writes that have to be on flash for a ticket: the number of the last write of each page.
 struct Promise {
     ticket: Result<FlushTicket, PageTicket>,
     writes: BTreeMap<u32, u64>,
 }
 
-/// The plain model. It says what may be sent, from a list of versions that it searches each time.
+/// The plain model. It finds the pages that may be sent in a list of versions that it searches each
+/// time.
 struct Model {
     rule: FlushRule,
     order: FlushOrder,
@@ -258,19 +259,19 @@ struct Model {
     in_flight_pages: usize,
     /// In the order of arrival.
     versions: Vec<Version>,
-    /// Number of the last write of each page; none if it was trimmed since.
+    /// Number of the last write of each page; absent if it was trimmed since.
     newest: BTreeMap<u32, u64>,
     /// Number of the write that flash holds.
     on_flash: BTreeMap<u32, u64>,
     drain_before: u64,
     batch_left: usize,
-    /// Programmed pages of the batch at hand, whose room is kept back under `batches`.
+    /// Programmed pages of the current batch, whose slots are kept back under `batches`.
     kept_back: usize,
-    /// The batch has its pages, and goes on to the end of the erase block at hand.
+    /// True if the batch has its pages, and continues to the end of the current erase block.
     batch_is_tail: bool,
-    /// When each erase block was last written to.
+    /// Time at which each erase block was last written to.
     written_at: BTreeMap<u32, u64>,
-    /// The erase block at hand, and the first of its pages that is not yet given.
+    /// The current erase block, and the first of its pages that is not yet given.
     current: Option<(u32, u32)>,
     now: u64,
     promises: Vec<Promise>,
@@ -316,7 +317,7 @@ impl Model {
         answer
     }
 
-    /// Indices of the versions that may be sent as far as the order of versions goes.
+    /// Indices of the versions that may be sent as far as the order of versions allows.
     fn ready(&self) -> Vec<usize> {
         let is_ready = |index: &usize| {
             let version = self.versions[*index];
@@ -326,7 +327,7 @@ impl Model {
         (0..self.versions.len()).filter(is_ready).collect()
     }
 
-    /// What is sent next.
+    /// Chooses the page that is sent next.
     fn choose(&mut self) -> Option<usize> {
         let waiting = self.versions.len() - self.in_flight();
         if self.in_flight() >= self.in_flight_pages || waiting == 0 {
@@ -377,7 +378,7 @@ impl Model {
         self.next_of_current()
     }
 
-    /// The next page of the erase block at hand.
+    /// The next page of the current erase block.
     fn next_of_current(&self) -> Option<usize> {
         let (block, cursor) = self.current?;
         let is_ahead = |&index: &usize| {
@@ -433,7 +434,7 @@ impl Model {
         self.versions.retain(|version| version.lpn != lpn || version.is_in_flight);
         self.newest.remove(&lpn);
         self.shorten_batch();
-        // What is gone need not become durable.
+        // Trimmed pages need not become durable.
         let left = self
             .versions
             .iter()
@@ -446,7 +447,7 @@ impl Model {
         }
     }
 
-    /// Whether a promise is kept: flash holds the write, or a later one of the same page.
+    /// Returns true if a promise is kept: flash holds the write, or a later one of the same page.
     fn is_kept(&self, promise: &Promise) -> bool {
         let is_on_flash =
             |(lpn, write): (&u32, &u64)| self.on_flash.get(lpn).is_some_and(|held| held >= write);
@@ -454,7 +455,7 @@ impl Model {
     }
 }
 
-/// Compares one call of `next_flush`; whether it gave a page.
+/// Compares one call of `next_flush`. Returns true if it gave a page.
 fn compare_send(buffer: &mut WriteBuffer, model: &mut Model) -> Result<bool, TestCaseError> {
     let due = model.choose();
     prop_assert_eq!(buffer.next_flush(), due.map(|index| Lpn(model.versions[index].lpn)));
@@ -567,8 +568,8 @@ fn run(
     finish_all(&mut buffer, &mut model)
 }
 
-/// FLUSH at the end: every page that was written and not trimmed is on flash, every promise is said
-/// to be kept.
+/// FLUSH at the end: every page that was written and not trimmed is on flash, and every promise is
+/// reported as kept.
 fn finish_all(buffer: &mut WriteBuffer, model: &mut Model) -> Result<(), TestCaseError> {
     let ticket = buffer.drain();
     model.drain_before = model.now;

@@ -1,5 +1,5 @@
-//! Cleaning, lane by lane: when it begins, its commands one after the other, and what goes on when a
-//! victim is erased.
+//! Cleaning, lane by lane: its start, its commands one after the other, and its end when the victim
+//! is erased.
 
 use placement::Placement;
 use units::{Ppn, StreamId};
@@ -12,8 +12,8 @@ use crate::drive::time::Picos;
 use ftl::Survivor;
 
 impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
-    /// Starts, goes on with, or ends cleaning in a lane, after something has changed there; or
-    /// looks again when the lane may be idle.
+    /// Starts, continues or ends cleaning in a lane, after something has changed there; or checks
+    /// again when the lane may be idle.
     #[inline]
     pub(super) fn consider(&mut self, lane: u32, media: &mut Media) {
         if !self.clean_what_is_due(lane, media)
@@ -23,7 +23,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
     }
 
-    /// Starts, goes on with, or ends cleaning in a lane; whether there was anything to do.
+    /// Starts, continues or ends cleaning in a lane. Returns true if there was anything to do.
     #[inline]
     pub(super) fn clean_what_is_due(&mut self, lane: u32, media: &mut Media) -> bool {
         if self.lanes[lane as usize].job.cleaning.victim().is_some()
@@ -48,7 +48,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         is_due
     }
 
-    /// A lane that can gain something, for the writes that wait in one that cannot: their older
+    /// Finds a lane that can gain space, for the writes that wait in one that cannot: their older
     /// versions may all lie in the other, and cleaning this one would go on for ever.
     fn lane_to_take_over(&self, lane: u32) -> Option<u32> {
         if self.allocation.is_static() {
@@ -65,20 +65,20 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.consider(to, media);
     }
 
-    /// Whether a lane holds an erase block's worth of pages that are not valid, so that cleaning
-    /// can gain something.
+    /// Returns true if a lane holds an erase block's worth of invalid pages, so that cleaning can
+    /// gain something.
     pub(super) fn gains(&self, lane: u32) -> bool {
         let geometry = self.ftl.device().geometry;
         let pages = geometry.pages_per_erase_block;
         let lanes = self.ftl.lanes();
         let open = self.ftl.device().streams.len() as u32;
         let used = lanes.blocks_of(lane).len() as u32 - lanes.not_in_use_of(lane).count() as u32;
-        // At most all of the frontiers is still empty.
+        // All pages of the frontiers may still be empty.
         used.saturating_sub(open) * pages >= lanes.valid_pages(lane) + pages
     }
 
-    /// Chooses a victim and begins. Where so many erase blocks have retired that the survivors of a
-    /// victim may find no place, the lane takes no more writes: it needs one that is free.
+    /// Chooses a victim and begins. If so many erase blocks have retired that the survivors of a
+    /// victim may find no place, the lane takes no more writes: it needs a free erase block.
     pub(super) fn start(&mut self, lane: u32, media: &mut Media) {
         let lanes = self.ftl.lanes();
         if lanes.free(lane) == 0
@@ -105,7 +105,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             }
         };
         let job = &mut self.lanes[lane as usize].job;
-        // Where the last victim's pages went may have been erased since.
+        // The place that the last victim's pages went to may have been erased since.
         job.target = Ppn::NONE;
         job.cleaning.begin(victim, lane, &mut self.ftl);
         self.cleaning_lanes += 1;
@@ -141,7 +141,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         media.submit(Command::erase(media.layout().page_at(victim, 0), cause, Tag::scheme(lane)));
     }
 
-    /// The page that was read goes to its new place, unless the host has written or trimmed it
+    /// Programs the page that was read at its new place, unless the host has written or trimmed it
     /// since.
     pub(super) fn copy(&mut self, lane: u32, media: &mut Media) {
         let job = &mut self.lanes[lane as usize].job;
@@ -160,7 +160,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         });
     }
 
-    /// The victim is erased.
+    /// Handles the end of the victim's erase.
     pub(super) fn erased(&mut self, lane: u32, media: &mut Media) {
         let job = &mut self.lanes[lane as usize].job;
         let victim = job.cleaning.end();
@@ -174,7 +174,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.consider(lane, media);
     }
 
-    /// The die serves all again: what waits for any of its lanes goes on.
+    /// Releases the die: everything that waits for any of its lanes continues.
     fn vacate(&mut self, lane: u32, media: &mut Media) {
         let (die, planes) = (media.layout().die_of_plane(lane), media.layout().planes_per_die);
         media.vacate(die);
@@ -183,7 +183,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         lanes.for_each(|lane| self.consider(lane, media));
     }
 
-    /// Whether the lanes can still hold what the host may write.
+    /// Checks that the lanes can still hold all of the host's pages.
     fn check_wear(&mut self, lane: u32) {
         if self.missing_blocks(lane) > 0 {
             self.wears_out(lane);

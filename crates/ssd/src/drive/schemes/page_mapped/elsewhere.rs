@@ -1,4 +1,4 @@
-//! What a scheme needs that writes copies of pages to dies of its choice.
+//! Interface for a scheme that writes copies of pages to dies of its choice.
 
 use placement::Placement;
 use units::Lpn;
@@ -8,8 +8,8 @@ use super::PageMappedScheme;
 use crate::drive::media::{Media, Tag};
 
 impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
-    /// Whether a die reclaims space or moves data to even out wear: then there is a command of that
-    /// under way in one of its lanes.
+    /// Returns true if a die reclaims space or moves data to even out wear: then there is such a
+    /// command under way in one of its lanes.
     pub(in crate::drive::schemes) fn is_cleaning(&self, die: u32, media: &Media) -> bool {
         let planes = media.layout().planes_per_die;
         self.cleaning_lanes > 0
@@ -18,15 +18,15 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
                 .any(|lane| lane.job.cleaning.victim().is_some() && !lane.is_paused)
     }
 
-    /// Copies never wait for room, and so never make any: cleaning starts two erase blocks earlier,
-    /// one for their larger reserve and one for them to open.
+    /// Makes cleaning start two erase blocks earlier, one for the copies' larger reserve and one
+    /// that they open: copies never wait for room, and so never make any.
     pub(in crate::drive::schemes) fn keep_room_for_copies(&mut self) {
         let least = self.ftl.reserve();
         self.thresholds.start_below = self.thresholds.start_below.max(least) + 2;
     }
 
-    /// Copies that a lane may hold: under static allocation the host's pages keep their room there,
-    /// otherwise they can go elsewhere.
+    /// Most copies that a lane may hold: under static allocation the host's pages keep their room
+    /// there, otherwise they can go elsewhere.
     pub(in crate::drive::schemes) fn most_copies(&self, lane: u32, host_pages: u32) -> u32 {
         if !self.allocation.is_static() {
             return u32::MAX;
@@ -35,12 +35,12 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.ftl.lanes().capacity(lane).saturating_sub(of_host)
     }
 
-    /// Whether the newest version of a page waits for room.
+    /// Returns true if the newest version of a page waits for room.
     pub(in crate::drive::schemes) fn waits(&self, lpn: Lpn) -> bool {
         self.does_wait(lpn)
     }
 
-    /// Writes a page to a lane, if it has room now and nobody waits for it. Whether it had.
+    /// Writes a page to a lane, if it has room now and nobody waits for it. Returns true if it had.
     pub(in crate::drive::schemes) fn write_into(
         &mut self,
         lpn: Lpn,

@@ -1,4 +1,4 @@
-//! Cleaning in windows: a lane pauses between two commands where none is open.
+//! Cleaning in windows: a lane pauses between two commands when no window is open.
 
 use placement::Placement;
 
@@ -7,8 +7,8 @@ use super::PageMappedScheme;
 use crate::drive::media::Media;
 
 impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
-    /// Whether a lane may reclaim space now: in a window for it, or for writes that wait. If not,
-    /// it is woken when it may.
+    /// Returns true if a lane may reclaim space now: in a window for it, or for writes that wait.
+    /// Otherwise sets the time at which the lane is woken.
     #[inline]
     pub(super) fn may_clean(&mut self, lane: u32, media: &Media) -> bool {
         let Some(windows) = &self.windows else { return true };
@@ -21,7 +21,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         may
     }
 
-    /// Goes on with a cleaning that was paused, if it may.
+    /// Continues a paused cleaning, if it may.
     #[inline]
     pub(super) fn resume(&mut self, lane: u32, media: &mut Media) {
         if self.lanes[lane as usize].is_paused && self.may_clean(lane, media) {

@@ -1,5 +1,5 @@
-//! Requests that several commands answer, the first of them for good: the calls of algorithms 1 and
-//! 2 that had to wait.
+//! Requests that several commands may answer, where the first answer counts: the calls of
+//! algorithms 1 and 2 that had to wait.
 
 use units::{Lpn, Ppn};
 
@@ -15,31 +15,31 @@ pub(super) struct Call {
     pub lpn: u32,
     pub is_read: bool,
     pub bytes: u32,
-    /// Who waits for it.
+    /// Tag of the request that waits for it.
     pub tag: Tag,
-    /// What it writes, for whoever follows contents.
+    /// Content that it writes, for runs that follow contents.
     pub content: Content,
-    /// Whether another place was asked for, so that it counts as blocked.
+    /// True if it counts as blocked: another place was wanted.
     pub is_blocked: bool,
-    /// Whether the page was written or trimmed since.
+    /// True if the page was written or trimmed since.
     pub is_stale: bool,
-    /// Whether it has asked for a copy, though none may have been given to a die.
+    /// True if it has asked for a copy, though none may have been given to a die.
     pub has_asked_for_copy: bool,
-    /// Places asked for, its own included.
+    /// Number of places asked for, including its own.
     pub ios: u8,
-    /// Dies of those.
+    /// Dies of these places.
     dies: [u32; MOST],
     ids: [Option<CommandId>; MOST],
     given: u8,
     is_open: bool,
     generation: u32,
-    /// A write that found no room at its own place, and has not yet.
+    /// True for a write that has found no room at its own place yet.
     waits_for_room: bool,
-    /// Its copy was given in its name: its own program has a tag of ours.
+    /// True if its copy was given with its tag: its own program then has a tag of the scheme.
     is_retagged: bool,
 }
 
-/// Names a call, also after it has ended.
+/// Name of a call, valid after its end, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallId {
     pub number: u32,
@@ -58,7 +58,7 @@ impl Call {
         self.dies[..usize::from(self.ios)].contains(&die)
     }
 
-    /// Another die is asked.
+    /// Records that another die is asked.
     pub fn asks(&mut self, die: u32) {
         self.dies[usize::from(self.ios)] = die;
         self.ios += 1;
@@ -81,12 +81,12 @@ impl Call {
         self.given += 1;
     }
 
-    /// Whether whoever waits has its answer.
+    /// Returns true if the request that waits has its answer.
     pub fn is_answered(&self, media: &Media) -> bool {
         self.ids().any(|id| media.stage(id) == Stage::Ended)
     }
 
-    /// Whether one of its commands is at its die.
+    /// Returns true if a die has begun one of its commands.
     pub fn is_begun(&self, media: &Media) -> bool {
         self.ids().any(|id| media.stage(id) != Stage::Waiting)
     }
@@ -103,7 +103,7 @@ impl Call {
     }
 }
 
-/// What a program of a copy is given for.
+/// Purpose of the program of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copy {
     pub call: Option<u32>,
@@ -115,17 +115,17 @@ pub(super) struct Copy {
 pub(super) struct Calls {
     calls: Vec<Call>,
     free: Vec<u32>,
-    /// Those whose own place has no room yet.
+    /// Calls whose own place has no room yet.
     waiting: Vec<u32>,
-    /// The last program for the host: who waits for it, its name and its place.
+    /// The last program for the host: its tag, its name and its place.
     last: Option<(Tag, CommandId, Ppn)>,
     /// The copy that is being placed.
     pub copy: Option<Copy>,
     host_pages: u32,
-    /// Tags from here on are of calls: the first is of commands that nobody waits for.
+    /// Tags from here on belong to calls: the first is that of commands that nobody waits for.
     first_tag: u32,
     pub copies_written: u64,
-    /// Calls that are open.
+    /// Number of open calls.
     open: u32,
 }
 
@@ -158,7 +158,7 @@ impl Calls {
         (call.is_open && call.generation == id.generation).then_some(call)
     }
 
-    /// A call whose first command was given on this die, or waits for room.
+    /// Opens a call whose first command was given to this die, or waits for room.
     pub fn open_call(
         &mut self,
         lpn: Lpn,
@@ -213,7 +213,7 @@ impl Calls {
         self.open -= 1;
     }
 
-    /// The page of these calls was written or trimmed: they make no more copies.
+    /// Marks the calls of a page that was written or trimmed: they make no more copies.
     pub fn make_stale(&mut self, lpn: Lpn) {
         self.calls
             .iter_mut()
@@ -221,13 +221,13 @@ impl Calls {
             .for_each(|call| call.is_stale = true);
     }
 
-    /// The name and place of the program with this tag, if it was given just now.
+    /// Takes the name and place of the program with this tag, if it was given just now.
     pub fn take_last(&mut self, tag: Tag) -> Option<(CommandId, Ppn)> {
         let last = self.last.take().filter(|&(of, ..)| of == tag);
         last.map(|(_, id, page)| (id, page))
     }
 
-    /// Of commands that nobody waits for.
+    /// The tag of commands that nobody waits for.
     pub fn nobody(&self) -> Tag {
         Tag::scheme(self.first_tag)
     }
@@ -236,7 +236,8 @@ impl Calls {
         Tag::scheme(self.first_tag + 1 + number)
     }
 
-    /// The call whose own program gets another tag, since its copy was given in its name: the tags.
+    /// Gives the old and the new tag of a call whose own program needs another one, since its copy
+    /// was given with its tag.
     pub fn take_retagged(&mut self, number: u32) -> Option<(Tag, Tag)> {
         let tag = self.tag_of(number);
         let call = &mut self.calls[number as usize];
@@ -267,7 +268,8 @@ impl Calls {
         }
     }
 
-    /// A program that waited for room is given. Whether its call is under way.
+    /// Handles a program that waited for room and is now given. Returns true if it belongs to a
+    /// call.
     #[cold]
     fn found_room(&mut self, command: Command, media: &mut Media) -> bool {
         let nobody = self.nobody();
@@ -290,7 +292,7 @@ impl Calls {
     }
 }
 
-/// What a program without an owner brings, for whoever follows contents.
+/// Sets the content of a program without an owner, if contents are followed.
 fn bring(content: Content, page: Ppn, media: &mut Media) {
     if let Some(witness) = media.witness_mut() {
         witness.brings_to(page, content);

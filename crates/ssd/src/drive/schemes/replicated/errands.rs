@@ -1,4 +1,4 @@
-//! What a die is asked to do on the side, in the order in which it comes to that.
+//! Errands of a die: work on the side, in the order in which it is done.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use units::Lpn;
 use super::calls::CallId;
 use crate::drive::media::Content;
 
-/// Most that wait for one die before copies are refused: each copy holds a page of memory.
+/// Most errands that wait for one die before copies are refused: each copy holds a page of memory.
 const MOST_WAITING: usize = 64;
 
-/// What a die is asked to do on the side.
+/// An errand of a die.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Errand {
     Read {
@@ -22,7 +22,7 @@ pub(super) enum Errand {
         content: Content,
         /// The write that it may answer.
         call: Option<CallId>,
-        /// The read that brings the data.
+        /// The read that provides the data.
         after: Option<CallId>,
     },
 }
@@ -38,7 +38,7 @@ impl Errand {
         matches!(self, Self::Write { .. })
     }
 
-    /// Whether it is done for this call.
+    /// Returns true if it is done for this call.
     pub fn is_for(&self, id: CallId) -> bool {
         match *self {
             Self::Read { call, .. } => call == id,
@@ -46,13 +46,13 @@ impl Errand {
         }
     }
 
-    /// Whether a request may be answered by it.
+    /// Returns true if it may answer a request.
     fn may_answer(&self) -> bool {
         !matches!(self, Self::Write { call: None, .. })
     }
 
-    /// Its turn: reads of copies, then copies that may answer a write, then those that nobody waits
-    /// for.
+    /// Its priority: reads of copies, then copies that may answer a write, then those that nobody
+    /// waits for.
     fn turn(&self) -> u8 {
         match self {
             Self::Read { .. } => 0,
@@ -62,11 +62,11 @@ impl Errand {
     }
 }
 
-/// Whether there is room for another copy.
+/// Room for another copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Free,
-    /// A copy that nobody waits for gave way.
+    /// A copy that nobody waits for was dropped.
     Made,
     Full,
 }
@@ -88,13 +88,13 @@ impl Errands {
         self.0.iter()
     }
 
-    /// Adds one behind those whose turn is the same or before.
+    /// Adds an errand behind those of the same or higher priority.
     pub fn insert(&mut self, errand: Errand) {
         let place = self.0.iter().take_while(|other| other.turn() <= errand.turn()).count();
         self.0.insert(place, errand);
     }
 
-    /// Room for a copy; `may_answer` says whether a write may be answered by it.
+    /// Makes room for a copy; `may_answer` is true if it may answer a write.
     pub fn make_room(&mut self, may_answer: bool) -> Room {
         if self.0.len() < MOST_WAITING {
             return Room::Free;
@@ -110,8 +110,8 @@ impl Errands {
         self.0.front().copied()
     }
 
-    /// The first one that is ready, its place, and true; if none is, the last, and false. One whose
-    /// data is not there yet holds up none behind it.
+    /// The first errand that is ready, its index, and true; if none is ready, the last one, and
+    /// false. An errand whose data is not there yet does not hold up later ones.
     pub fn next(&self, is_ready: impl Fn(&Errand) -> bool) -> Option<(usize, Errand, bool)> {
         let ready = self.0.iter().position(is_ready);
         let place = ready.or(self.0.len().checked_sub(1))?;
@@ -122,7 +122,7 @@ impl Errands {
         self.0.remove(place);
     }
 
-    /// Drops those of a page: how many copies they were.
+    /// Drops the errands of a page. Gives the number of copies among them.
     pub fn forget(&mut self, lpn: Lpn) -> u64 {
         let mut copies = 0;
         self.0.retain(|errand| {
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(pages(&errands), [4, 2, 1, 3]);
     }
 
-    /// Copies for reads once filled the queue, and writes that waited were refused theirs.
+    /// Copies for reads once filled the queue, and the copies of waiting writes were refused.
     #[test]
     fn a_copy_that_nobody_waits_for_gives_way_to_one_that_a_write_waits_for() {
         let mut errands = Errands::default();
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(errands.len(), MOST_WAITING);
     }
 
-    /// A copy that waited for its data once held up those behind it, until they were of no use.
+    /// A copy that waited for its data once held up later ones, until they were of no use.
     #[test]
     fn a_copy_whose_data_is_not_there_holds_up_none_behind_it() {
         let mut errands = Errands::default();

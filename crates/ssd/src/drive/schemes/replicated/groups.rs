@@ -1,4 +1,4 @@
-//! Which pages have copies, and which lose them: replica groups, LRU and PBLRU.
+//! The pages with copies, and the choice of those that lose them: replica groups, LRU and PBLRU.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use units::lists::{Lists, NONE};
 
 use crate::drive::profile::ReplicationPolicy;
 
-/// Most copies of a page beside its own place.
+/// Most copies of a page besides its own place.
 pub(super) const MOST_SLOTS: usize = 7;
 
 const RECENCY: usize = 0;
@@ -19,7 +19,7 @@ pub(super) struct Group {
     slots: [u32; MOST_SLOTS],
     count: u8,
     region: u8,
-    /// How the group stands in the priority region.
+    /// Rank of the group in the priority region.
     rank: (u32, u64),
 }
 
@@ -27,29 +27,29 @@ impl Group {
     const NOBODY: Self =
         Self { lpn: NONE, slots: [NONE; MOST_SLOTS], count: 0, region: 0, rank: (0, 0) };
 
-    /// Places in the replication space.
+    /// Its places in the replication space.
     pub fn slots(&self) -> &[u32] {
         &self.slots[..usize::from(self.count)]
     }
 }
 
 /// The replica group set S (REPLICATION 4.2.1): its groups in the order of their use, divided into
-/// the recency region and behind it the priority region. The mark of algorithm 3 is the region.
+/// the recency region and, behind it, the priority region. The mark of algorithm 3 is the region.
 ///
-/// The recency region holds up to a share of the room; what it cannot hold goes to the priority
-/// region, and comes back when it is blocked again. Under PBLRU the group of least blocking
-/// probability in the priority region is evicted, of equal ones the one used longest ago; under LRU
-/// always that one.
+/// The recency region holds up to a share of the space; groups that do not fit go to the priority
+/// region, and come back when they are blocked again. Under PBLRU the group of least blocking
+/// probability in the priority region is evicted, the one used longest ago among equals; under LRU
+/// always the one used longest ago.
 #[derive(Debug)]
 pub(super) struct Groups {
     policy: ReplicationPolicy,
     most_recent: u32,
     groups: Vec<Group>,
     free: Vec<u32>,
-    /// By logical page.
+    /// Group of each logical page.
     of_page: Vec<u32>,
     free_slots: Vec<u32>,
-    /// The valid map: a bit for each page of the replication space.
+    /// The valid map: one bit for each page of the replication space.
     valid: Vec<u64>,
     /// The recency region, and under LRU the priority region, oldest first.
     queue: Lists,
@@ -85,7 +85,7 @@ impl Groups {
         &self.groups[group as usize]
     }
 
-    /// A place for a copy, if there is one.
+    /// A free place for a copy, if there is one.
     pub fn free_slot(&self) -> Option<u32> {
         self.free_slots.last().copied()
     }
@@ -94,8 +94,8 @@ impl Groups {
         self.valid[slot as usize / 64] >> (slot % 64) & 1 == 1
     }
 
-    /// The copy of a page in the place that [`Self::free_slot`] named is given. `AddRG`: a page
-    /// that had none comes to the head of the queue.
+    /// Adds the copy of a page in the place that [`Self::free_slot`] named. `AddRG`: a page that
+    /// had none comes to the head of the queue.
     pub fn add(&mut self, lpn: u32, probability: impl Fn(&Group) -> f64) {
         let slot = self.free_slots.pop().expect("a place is free");
         self.valid[slot as usize / 64] |= 1 << (slot % 64);
@@ -116,14 +116,14 @@ impl Groups {
         self.demote(probability);
     }
 
-    /// A page with copies was blocked again: it comes to the head.
+    /// Moves a page with copies that was blocked again to the head.
     pub fn touch(&mut self, group: u32, probability: impl Fn(&Group) -> f64) {
         self.leave(group);
         self.put_first(group);
         self.demote(probability);
     }
 
-    /// The blocking probability of a group has changed.
+    /// Updates the rank of a group whose blocking probability has changed.
     pub fn rerank(&mut self, group: u32, probability: impl Fn(&Group) -> f64) {
         let entry = &self.groups[group as usize];
         if usize::from(entry.region) != PRIORITY || self.policy != ReplicationPolicy::Pblru {
@@ -138,9 +138,9 @@ impl Groups {
         }
     }
 
-    /// The group to evict: the first in the order of the policy that may go, of the first sixteen.
-    /// One that may not go is not programmed yet: there are few, and a copy that finds no room is
-    /// only not made.
+    /// Chooses the group to evict: the first in the order of the policy that may go, of the first
+    /// sixteen. Groups that may not go are not programmed yet: there are few, and a copy that finds
+    /// no room is simply not made.
     pub fn victim(&self, may_go: impl Fn(u32) -> bool) -> Option<u32> {
         const TRIES: usize = 16;
         let from = |list: usize| {
@@ -157,7 +157,7 @@ impl Groups {
             .find(|&group| may_go(self.groups[group as usize].lpn))
     }
 
-    /// A page has no copies any more: where they lay.
+    /// Removes a group, as its page has no copies any more. Gives the group with its places.
     pub fn remove(&mut self, group: u32) -> Group {
         self.leave(group);
         let entry = std::mem::replace(&mut self.groups[group as usize], Group::NOBODY);
@@ -189,7 +189,7 @@ impl Groups {
         }
     }
 
-    /// What the recency region cannot hold goes to the priority region.
+    /// Moves groups that do not fit into the recency region to the priority region.
     fn demote(&mut self, probability: impl Fn(&Group) -> f64) {
         while self.pages[RECENCY] > self.most_recent {
             let group = self.queue.pop_front(RECENCY).expect("it holds pages");
@@ -206,7 +206,7 @@ impl Groups {
         }
     }
 
-    /// Groups by their number of places, the page's own included, from 2 on.
+    /// Number of groups by their number of places, including the page's own, from 2 on.
     pub fn sizes(&self) -> [u64; MOST_SLOTS] {
         let mut sizes = [0; MOST_SLOTS];
         self.groups
@@ -286,7 +286,7 @@ mod tests {
         groups.touch(groups.of(0).unwrap(), |_| 0.0);
         let victim = groups.victim(|_| true).unwrap();
         assert_eq!(groups.get(victim).lpn, 1);
-        // One that may not go is passed over.
+        // A group that may not go is skipped.
         let victim = groups.victim(|lpn| lpn != 1).unwrap();
         assert_eq!(groups.get(victim).lpn, 2);
         groups.audit().unwrap();

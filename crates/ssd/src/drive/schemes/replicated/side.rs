@@ -2,6 +2,8 @@
 //! (REPLICATION 4.2.2).
 
 use placement::Placement;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
 use units::Lpn;
 
 use super::calls::{CallId, Copy};
@@ -15,16 +17,17 @@ use crate::drive::time::Picos;
 struct DieSide {
     errands: Errands,
     look_at: Picos,
-    /// The idle period that was used last, by its beginning, and what was given in it.
+    /// Start of the idle period that was used last; then the numbers of reads and writes given in
+    /// it.
     period: Picos,
     reads: usize,
     writes: usize,
     for_reads: Thresholds,
     for_writes: Thresholds,
-    /// Asked for in this epoch.
+    /// Reads wanted in this epoch; then writes.
     reads_wanted: u64,
     writes_wanted: u64,
-    /// Of them, those that a write of the host may be answered by.
+    /// Wanted writes that may answer a write of the host.
     writes_waited_for: u64,
     rest_before: Picos,
     rest_share: f64,
@@ -40,12 +43,14 @@ pub(super) struct Side {
     most_copies: u64,
     epoch_end: Picos,
     epoch_from: Picos,
-    /// Turns over dies and lanes, so that equals take turns.
+    /// Rotates over dies and lanes, so that equals take turns.
     turn: u32,
+    random: Pcg64Mcg,
 }
 
 impl Side {
-    pub fn new(dies: u32, planes_per_die: u32) -> Self {
+    /// `seed` is that of dies that are drawn at random.
+    pub fn new(dies: u32, planes_per_die: u32, seed: u64) -> Self {
         let die = |_| DieSide {
             errands: Errands::default(),
             look_at: Picos::MAX,
@@ -69,6 +74,7 @@ impl Side {
             epoch_end: 0,
             epoch_from: 0,
             turn: 0,
+            random: Pcg64Mcg::seed_from_u64(seed),
         }
     }
 
@@ -85,17 +91,17 @@ impl Side {
         self.most_copies
     }
 
-    /// Share of the last epoch that a die rested.
+    /// Share of the last epoch in which a die rested.
     pub fn rest_share(&self, die: u32) -> f64 {
         self.dies[die as usize].rest_share
     }
 
-    /// Whether an errand of a call waits.
+    /// Returns true if an errand of a call waits.
     pub fn waits_for(&self, id: CallId) -> bool {
         self.dies.iter().flat_map(|die| die.errands.iter()).any(|errand| errand.is_for(id))
     }
 
-    /// A read of a copy.
+    /// Asks a die to read a copy.
     pub fn ask_to_read(&mut self, die: u32, lpn: Lpn, call: CallId, media: &Media) {
         let side = &mut self.dies[die as usize];
         side.reads_wanted += 1;
@@ -108,7 +114,7 @@ impl Side {
         self.next_look = self.next_look.min(at);
     }
 
-    /// What waits for a page is of an old version: how many copies that were.
+    /// Drops the errands for an old version of a page. Gives the number of copies among them.
     pub fn forget(&mut self, lpn: Lpn) -> u64 {
         let copies = self.dies.iter_mut().map(|die| die.errands.forget(lpn)).sum();
         self.waiting_copies -= copies;
@@ -123,7 +129,7 @@ impl Side {
 }
 
 impl<P: Placement> Replicated<P> {
-    /// Works the thresholds out again if an epoch has passed since the last time.
+    /// Recomputes the thresholds if an epoch has passed since the last time.
     fn look_at_epoch(&mut self, media: &mut Media) {
         let now = media.now();
         if now < self.side.epoch_end {
@@ -152,8 +158,9 @@ impl<P: Placement> Replicated<P> {
         self.side.epoch_end = now + self.epoch;
     }
 
-    /// Asks a die for a copy: of those that have no place of the page and are not blocked, one that
-    /// rests; of several, that which rested most; of equal ones, the next in turn.
+    /// Asks a die for a copy: one that has no place of the page and is not blocked. That is one at
+    /// random, or the one with the fewest errands, then one that is idle, then the one that rested
+    /// most; among equals, the next in turn.
     pub(super) fn ask_for_copy(
         &mut self,
         lpn: Lpn,
@@ -178,10 +185,16 @@ impl<P: Placement> Replicated<P> {
             (side.errands.len(), !media.is_idle(die), 1.0 - side.rest_share)
         };
         let all = (0..dies).map(|number| (number + turn) % dies).filter(may_be);
-        let best = all.reduce(|best, die| if standing(die) < standing(best) { die } else { best });
-        let Some(die) = best else { return };
+        let chosen = if self.is_die_random {
+            let all: Vec<u32> = all.collect();
+            let draws = !all.is_empty();
+            draws.then(|| self.side.random.random_range(0..all.len())).map(|drawn| all[drawn])
+        } else {
+            all.reduce(|best, die| if standing(die) < standing(best) { die } else { best })
+        };
+        let Some(die) = chosen else { return };
         let side = &mut self.side.dies[die as usize];
-        // Who was refused asks again, and still wants one copy.
+        // A call that was refused asks again, and still wants one copy.
         if of.is_none_or(|call| !call.has_asked_for_copy) {
             side.writes_wanted += 1;
             side.writes_waited_for += u64::from(call.is_some());
@@ -207,7 +220,7 @@ impl<P: Placement> Replicated<P> {
         self.side.look(die, media.now());
     }
 
-    /// Looks at the dies whose time has come.
+    /// Checks the dies whose time has come.
     pub(super) fn look_after_side(&mut self, media: &mut Media) {
         if self.side.next_look > media.now() {
             return;
@@ -223,7 +236,7 @@ impl<P: Placement> Replicated<P> {
         self.side.next_look = looks.min().unwrap_or(Picos::MAX);
     }
 
-    /// Gives a die what it is asked for on the side, if it has rested long enough.
+    /// Gives a die its errands, if it has rested long enough.
     fn look_after_die(&mut self, die: u32, media: &mut Media) {
         let now = media.now();
         loop {
@@ -242,8 +255,8 @@ impl<P: Placement> Replicated<P> {
                     continue;
                 }
                 Some(at) if at > now => at,
-                // Its data is not there yet, or the die works: it is looked at again when that is
-                // over, as far as is known, or after the time of a read.
+                // Its data is not there yet, or the die works: check again when that is expected to
+                // be over, or after the time of a read.
                 _ => {
                     let until = media.works_on(die).map_or(0, |(.., until)| until);
                     let known = Some(until).filter(|&until| until != Picos::MAX).unwrap_or(0);
@@ -255,7 +268,7 @@ impl<P: Placement> Replicated<P> {
         }
     }
 
-    /// From when on a die that rests may be given an errand.
+    /// Time from which a die that rests may be given an errand.
     fn rested_enough_at(&mut self, die: u32, errand: &Errand, media: &Media) -> Option<Picos> {
         let (period, idle) = (media.rests_since(die)?, media.idle_since(die)?);
         let side = &mut self.side.dies[die as usize];
@@ -278,7 +291,7 @@ impl<P: Placement> Replicated<P> {
         }
     }
 
-    /// Whether the data of a copy is there.
+    /// Returns true if the data of a copy is there.
     fn is_ready(&self, errand: &Errand, media: &Media) -> bool {
         match *errand {
             Errand::Write { after: Some(id), .. } => {
@@ -315,7 +328,7 @@ impl<P: Placement> Replicated<P> {
         self.side.dies[die as usize].reads += 1;
     }
 
-    /// Writes a copy of a page to a die, and makes room for it. Whether that was possible.
+    /// Writes a copy of a page to a die, and makes room for it. Returns true if that was possible.
     fn write_copy(
         &mut self,
         die: u32,
@@ -358,7 +371,7 @@ impl<P: Placement> Replicated<P> {
         true
     }
 
-    /// Whether there is a place for a copy, after another page's were evicted if need be.
+    /// Returns true if there is a place for a copy, after evicting another page's copies if needed.
     fn has_slot(&mut self, lpn: Lpn, media: &mut Media) -> bool {
         while self.groups.free_slot().is_none() {
             let is_safe = |page: u32| {

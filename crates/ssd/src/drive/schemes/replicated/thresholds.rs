@@ -1,7 +1,7 @@
-//! How long a die has to rest before it is given something on the side (REPLICATION 4.2.2).
+//! Time for which a die has to rest before it is given work on the side (REPLICATION 4.2.2).
 
-/// The vector t of thresholds of a die, in units of time: how long it has to rest before the first
-/// command on the side of an idle period, and after each before the next.
+/// The vector t of thresholds of a die, in units of time: the rest before the first command on the
+/// side of an idle period, and after each command before the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Thresholds(Vec<u32>);
 
@@ -9,24 +9,26 @@ pub(super) struct Thresholds(Vec<u32>);
 const MOST: usize = 64;
 
 impl Thresholds {
-    /// For the command of this number within an idle period.
+    /// The threshold of the command of this number within an idle period.
     pub fn of(&self, number: usize) -> u32 {
         self.0.get(number).or(self.0.last()).copied().unwrap_or(0)
     }
 
-    /// From the lengths of idle periods of the last epoch, `lengths[i]` of them of i units, for
-    /// commands that take `work` units each, of which `wanted` were asked for in the epoch.
+    /// Computes the thresholds from the idle periods of the last epoch, `lengths[i]` of them of i
+    /// units, for commands that take `work` units each, of which `wanted` were asked for in the
+    /// epoch.
     ///
-    /// An idle period of i units, t <= i < t + work, makes whoever ends it wait for t + work - i.
-    /// The paper looks for the t with the least expected delay. Taken by itself that is a t that no
-    /// period reaches. We take that of least delay on both sides: what whoever ends a period waits
-    /// for each command on the side that is done, and t itself for those that a request waits for,
-    /// which are the share `waited_for` of all. Only such t count that leave room for as many
-    /// commands as are wanted, one behind the other in each period, or for all where there is less.
-    /// Of several equal ones the shortest. For the next number the same over what is left of the
-    /// periods then, and of the commands, until t and work together reach the longest (the paper's
-    /// M). Once there is room for all that is wanted, a period that goes on is waited in no more:
-    /// commands come in bursts.
+    /// An idle period of i units, t <= i < t + work, makes the request that ends it wait for t +
+    /// work - i. The paper seeks the t with the least expected delay. Taken literally, that is a t
+    /// that no period reaches. We take the t with the least delay on both sides: the wait of the
+    /// requests that end a period, for each command on the side that is done; and t itself for
+    /// those commands that a request waits for, which are the share `waited_for` of all. Only those
+    /// t are considered that leave room for as many commands as are wanted, one after the other in
+    /// each period, or for as many as possible where that is less. Among equals the shortest is
+    /// taken. For the next number the same is done with the rest of the periods and of the
+    /// commands, until t and work together reach the longest period (the paper's M). Once there is
+    /// room for all wanted commands, a period that goes on needs no further rest: commands come in
+    /// bursts.
     pub fn of_lengths(lengths: &[u32], work: u32, wanted: u64, waited_for: f64) -> Self {
         let work = work.max(1) as usize;
         let longest = lengths.iter().rposition(|&count| count > 0);
@@ -47,7 +49,7 @@ impl Thresholds {
     }
 }
 
-/// The threshold over what is left of idle periods, and how many of them reach it.
+/// The threshold over the rest of idle periods, and the number of periods that reach it.
 fn best(lengths: &[u32], work: usize, wanted: u64, waited_for: f64) -> Option<(usize, u64)> {
     // From each length on: periods that reach it, commands that fit into those, and the delay.
     let (mut reach, mut room, mut delay) =
@@ -80,15 +82,16 @@ mod tests {
         lengths
     }
 
-    /// The idea: waiting separates many short periods from few long ones.
+    /// Waiting separates many short periods from few long ones.
     #[test]
     fn what_is_done_on_the_side_waits_out_the_short_periods() {
         let both = lengths(&[(1, 900), (2, 100), (100, 50)]);
         let first = Thresholds::of_lengths(&both, 4, 40, 0.0).of(0);
         assert!((3..3 + 4).contains(&first), "{first}");
-        // More is wanted than the long ones can take: nothing is waited for.
+        // More is wanted than the long periods can take: no rest is required.
         assert!(Thresholds::of_lengths(&both, 4, 2000, 0.0).of(0) < 2);
-        // Within the long ones nothing comes between; the last may not run over their end.
+        // Within the long periods no further rest is required; the last command may not run over
+        // their end.
         let all = Thresholds::of_lengths(&both, 4, 40, 0.0);
         assert_eq!((all.of(1), all.of(5)), (0, 0));
     }
@@ -102,13 +105,13 @@ mod tests {
 
     #[test]
     fn nothing_is_waited_for_where_waiting_tells_nothing() {
-        // But for the moment that lets the last command end with the period.
+        // Except for the short time that lets the last command end with the period.
         assert!(Thresholds::of_lengths(&lengths(&[(50, 100)]), 4, 10, 0.0).of(0) < 4);
         assert_eq!(Thresholds::of_lengths(&[], 4, 10, 1.0), Thresholds::default());
         assert_eq!(Thresholds::default().of(3), 0);
     }
 
-    /// Against trying every threshold, for the first command.
+    /// Compares with trying every threshold, for the first command.
     #[test]
     fn the_first_threshold_is_the_best_of_all() {
         let mut state = 1_u64;

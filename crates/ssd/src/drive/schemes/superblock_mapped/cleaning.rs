@@ -1,4 +1,4 @@
-//! Cleaning of superblocks: when, how fast, and what of it is under way.
+//! Cleaning of superblocks: its start, its pace, and its work under way.
 
 use placement::Placement;
 use units::{EraseBlockId, StreamId};
@@ -7,37 +7,37 @@ use super::{SuperblockMapped, give};
 use crate::drive::media::{Cause, Command, Done, Media, Tag};
 use ftl::Cleaning;
 
-/// Victims at a time of which something is under way, at most.
+/// Most victims with work under way at once.
 pub(super) const MOST_ENDING: usize = 4;
 
-/// Tags of our own programs and erases, by the victim's place in [`SuperblockMapped::ending`];
-/// those of reads are numbers of survivors, far below.
+/// Tags of the scheme's own programs and erases, by the victim's index in
+/// [`SuperblockMapped::ending`]; those of reads are numbers of survivors, far below.
 const RELOCATED: u32 = (1 << 31) - MOST_ENDING as u32;
 const ERASED: u32 = RELOCATED - MOST_ENDING as u32;
-/// Nobody waits for it.
+/// Tag of parity that nobody waits for.
 pub(super) const PARITY: u32 = ERASED - 1;
-/// The same, where it waits for the turn of its die.
+/// The same, for parity that waits for the turn of its die.
 pub(super) const OWN_PARITY: u32 = PARITY - 1;
 
-/// The victim whose survivors are read.
+/// The victim whose survivors are being read.
 #[derive(Debug, Default)]
 pub(super) struct Job {
     pub cleaning: Cleaning,
     reads: u32,
-    /// In [`SuperblockMapped::ending`].
+    /// Its index in [`SuperblockMapped::ending`].
     place: usize,
-    /// Whether the victim is one of the SLC cache.
+    /// True if the victim is a superblock of the SLC cache.
     is_fold: bool,
 }
 
 impl Job {
-    /// Whether a superblock of the SLC cache is being folded.
+    /// Returns true if a superblock of the SLC cache is being folded.
     pub fn is_fold(&self) -> bool {
         self.is_fold && self.cleaning.victim().is_some()
     }
 }
 
-/// Whether no die has anything to do.
+/// Returns true if no die has anything to do.
 pub(super) fn is_idle(media: &Media) -> bool {
     (0..media.layout().dies()).all(|die| media.is_idle(die))
 }
@@ -45,12 +45,12 @@ pub(super) fn is_idle(media: &Media) -> bool {
 /// A victim, from its first survivor's copy to the end of its erase.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ending {
-    /// None if the place is free.
+    /// `None` if the entry is free.
     victim: Option<EraseBlockId>,
     cause: Option<Cause>,
-    /// Whether all survivors have left it.
+    /// True if all survivors have left it.
     is_empty: bool,
-    /// Survivors that are not programmed yet.
+    /// Number of survivors that are not programmed yet.
     unprogrammed: u32,
     erases_left: u32,
 }
@@ -62,18 +62,18 @@ impl Ending {
 }
 
 impl<P: Placement> SuperblockMapped<P> {
-    /// Whether anything of a cleaning is under way.
+    /// Returns true if any cleaning is under way.
     pub(super) fn is_cleaning(&self) -> bool {
         self.ending.iter().any(|ending| ending.victim.is_some())
     }
 
-    /// For what a relocated page is programmed.
+    /// Cause for which a relocated page is programmed.
     #[inline]
     pub(super) fn cause_of(&self, tag: Tag) -> Cause {
         self.ending[(tag.number() - RELOCATED) as usize].cause()
     }
 
-    /// A command of the scheme's is done.
+    /// Handles the end of a command of the scheme.
     #[inline(never)]
     pub(super) fn end_of_turn(&mut self, done: &Done, media: &mut Media) {
         if let Some(turns) = &mut self.turns
@@ -83,14 +83,14 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Starts cleaning, or goes on with it, after something has changed.
+    /// Starts or continues cleaning, after something has changed.
     #[inline]
     pub(super) fn consider(&mut self, media: &mut Media) {
         if let Some(turns) = &mut self.turns {
             turns.press(!self.waiting.is_empty(), media);
         }
         if self.job.cleaning.victim().is_some() {
-            // One that was out of credits goes on for whoever waits for room.
+            // A cleaning that was out of credits continues if writes wait for room.
             let may = self.pace.is_paced() || self.job.is_fold || self.windows.is_some();
             if may && self.has_to_go_on() {
                 self.go_on(media);
@@ -106,7 +106,7 @@ impl<P: Placement> SuperblockMapped<P> {
         self.plan_folding(media);
     }
 
-    /// Whether a victim should be cleaned.
+    /// Returns true if a victim should be cleaned.
     pub(super) fn is_due(&self) -> bool {
         !self.waiting.is_empty()
             || (self.is_folding() && (self.can_fold(false) || self.lacks_target()))
@@ -122,8 +122,8 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Superblocks beyond the reserve that can be written, with parts of open ones, those that are
-    /// cleaned and not erased yet, and the part of the victim that is cleaned already.
+    /// Superblocks beyond the reserve that can be written, including parts of open ones, those that
+    /// are cleaned but not erased yet, and the part of the victim that is already cleaned.
     fn free_space(&self) -> f64 {
         let room = f64::from(self.ftl.frontier_room(0)) / f64::from(self.stripes.pages);
         let ending = self.ending.iter().filter(|ending| ending.is_empty).count();
@@ -150,8 +150,8 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Where cleaning keeps step with the host: cleans at once as much as is clean on a drive that
-    /// has been written to for long.
+    /// If cleaning keeps step with the host, cleans at once until as much is clean as on a drive
+    /// that has been written to for long.
     pub(super) fn clean_to_balance(&mut self) {
         let balance = self.thresholds.start_below as f64 / 2.0;
         while self.pace.is_paced()
@@ -163,7 +163,7 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Begins a cleaning if the drive is idle, or lets one go on that keeps step with the host.
+    /// Begins a cleaning if the drive is idle, or continues one that keeps step with the host.
     pub(super) fn clean_in_idle_time(&mut self, media: &mut Media) {
         let has_victim = self.job.cleaning.victim().is_some();
         let can = if has_victim { self.pace.is_paced() } else { self.gains() };
@@ -184,7 +184,8 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Whether a superblock's worth of pages is not valid, so that cleaning can gain something.
+    /// Returns true if a superblock's worth of pages is invalid, so that cleaning can gain
+    /// something.
     pub(super) fn gains(&self) -> bool {
         let lanes = self.ftl.lanes();
         let (cached, cached_pages) = self.ftl.cached();
@@ -199,9 +200,9 @@ impl<P: Placement> SuperblockMapped<P> {
     pub(super) fn start(&mut self, media: &mut Media) {
         let place = self.ending.iter().position(|ending| ending.victim.is_none());
         let free = self.ftl.lanes().free(0);
-        // Survivors need a free superblock; those that end give theirs back soon.
+        // Survivors need a free superblock; ending victims give theirs back soon.
         let Some(place) = place.filter(|_| free > 1 || !self.is_cleaning()) else { return };
-        // Of a drive that is worn out a superblock may be left that holds nothing but valid pages.
+        // A worn-out drive may be left with a superblock that holds nothing but valid pages.
         let can_fold = self.can_fold(!self.is_folding());
         if free == 0 || (self.worn_out.is_some() && !can_fold && !self.gains()) {
             self.wears_out();
@@ -235,8 +236,8 @@ impl<P: Placement> SuperblockMapped<P> {
         self.go_on(media);
     }
 
-    /// Whether space may be reclaimed now: in a window for it, or for writes that wait. If not, the
-    /// scheme is woken when it may.
+    /// Returns true if space may be reclaimed now: in a window for it, or for writes that wait.
+    /// Otherwise sets the time at which the scheme is woken.
     #[inline]
     fn may_clean(&mut self, media: &Media) -> bool {
         let Some(windows) = &self.windows else { return true };
@@ -247,21 +248,21 @@ impl<P: Placement> SuperblockMapped<P> {
         may
     }
 
-    /// A window for cleaning may have begun.
+    /// Checks for cleaning, as a window for it may have begun.
     pub(super) fn clean_in_window(&mut self, media: &mut Media) {
         if self.windows.is_some() {
             (0..MOST_ENDING).for_each(|place| self.erase_if_left(place, media));
             self.go_on(media);
-            // Another look in idle time is planned after this, if it is of use: to consider it
-            // here would be to look for ever.
+            // Another check in idle time is planned after this, if it is of use: considering it
+            // here would repeat for ever.
             if self.job.cleaning.victim().is_none() && self.is_due() && self.may_clean(media) {
                 self.start(media);
             }
         }
     }
 
-    /// Whether the victim at hand is cleaned as fast as can be: for whoever waits, or as one of the
-    /// cache in idle time, or in the way of others that have to be cleaned.
+    /// Returns true if the current victim is cleaned as fast as possible: for waiting writes, or as
+    /// one of the cache in idle time, or because it blocks others that have to be cleaned.
     fn has_to_go_on(&self) -> bool {
         let fold = self.job.is_fold;
         !self.waiting.is_empty()
@@ -274,7 +275,7 @@ impl<P: Placement> SuperblockMapped<P> {
             return;
         }
         let cause = self.ending[self.job.place].cause();
-        // What is folded in idle time waits while it is not.
+        // Folding for idle time pauses while the drive is not idle.
         let is_free = self.has_to_go_on();
         let may = is_free || !self.job.is_fold || self.pace.is_paced();
         media.hold();
@@ -297,8 +298,8 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// No survivor is left in the victim. If another is cleaned next, its survivors fill up the
-    /// units that this one's last survivors are in.
+    /// Ends the copying of a victim without further survivors. If another is cleaned next, its
+    /// survivors fill up the units that this one's last survivors are in.
     fn end(&mut self, media: &mut Media) {
         let victim = self.job.cleaning.end();
         self.ftl.hold(victim);
@@ -319,7 +320,7 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Erases a victim as soon as all that was in it is on flash elsewhere.
+    /// Erases a victim as soon as all its survivors are on flash elsewhere.
     fn erase_if_left(&mut self, place: usize, media: &mut Media) {
         let ending = &mut self.ending[place];
         if !ending.is_empty || ending.unprogrammed > 0 || ending.erases_left > 0 {
@@ -341,7 +342,7 @@ impl<P: Placement> SuperblockMapped<P> {
         media.release();
     }
 
-    /// A survivor was read: it goes to its new place, unless the host has written or trimmed it.
+    /// Gives a survivor that was read its new place, unless the host has written or trimmed it.
     pub(super) fn relocate(&mut self, number: u32, media: &mut Media) {
         self.job.reads -= 1;
         let from = self.stripes.on_media(self.job.cleaning.survivor(number as usize).from);
@@ -364,7 +365,7 @@ impl<P: Placement> SuperblockMapped<P> {
         self.admit(media);
     }
 
-    /// A survivor is on flash.
+    /// Records that a survivor is on flash.
     pub(super) fn relocated(&mut self, tag: Tag, media: &mut Media) {
         let place = (tag.number() - RELOCATED) as usize;
         self.unprogrammed -= 1;
@@ -374,7 +375,7 @@ impl<P: Placement> SuperblockMapped<P> {
         self.admit(media);
     }
 
-    /// An erase block of a victim is erased.
+    /// Records that an erase block of a victim is erased.
     pub(super) fn erased(&mut self, tag: Tag, media: &mut Media) {
         let place = (tag.number() - ERASED) as usize;
         self.ending[place].erases_left -= 1;

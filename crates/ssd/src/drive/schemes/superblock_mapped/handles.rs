@@ -8,10 +8,10 @@ use crate::drive::schemes::fdp::{FdpCounts, FdpEvents, HandleCounts};
 
 /// The placement policy of a drive with FDP: pages go where the host says.
 ///
-/// The first streams are the reclaim units that handles refer to. Behind them is that of what the
-/// controller moves: one for all under initial isolation, one for each handle under persistent
-/// isolation, so that pages of two handles never meet in a reclaim unit. Victims are chosen among
-/// all reclaim units: the standard leaves that to the controller.
+/// The first streams are the reclaim units that handles refer to. They are followed by those for
+/// data that the controller moves: one for all handles under initial isolation, one for each handle
+/// under persistent isolation, so that pages of two handles never share a reclaim unit. Victims are
+/// chosen among all reclaim units: the standard leaves that to the controller.
 #[derive(Clone, Debug)]
 pub struct ByHandle {
     handles: u8,
@@ -20,7 +20,7 @@ pub struct ByHandle {
 }
 
 impl ByHandle {
-    /// The policy of a profile with handles.
+    /// Makes the policy of a profile with handles.
     #[must_use]
     pub fn new(config: &FdpConfig) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl ByHandle {
         }
     }
 
-    /// The handle that a stream belongs to; `None` for what was moved of all handles.
+    /// The handle of a stream; `None` for moved data of all handles.
     fn handle_of(&self, stream: u32) -> Option<usize> {
         let handles = u32::from(self.handles);
         (stream < handles || self.is_persistent).then(|| (stream % handles) as usize)
@@ -72,19 +72,19 @@ impl Placement for ByHandle {
     }
 }
 
-/// What the scheme counts by handle.
+/// Counters by handle.
 #[derive(Debug)]
 pub(super) struct Record {
     policy: ByHandle,
     events: FdpEvents,
-    /// The handle that the host named last, and the one that it stands for.
+    /// The handle that the host named last; then the one that it stands for.
     named: u8,
     host_page_writes: Vec<u64>,
-    /// By stream of the reclaim unit that pages were moved out of.
+    /// Indexed by the stream of the reclaim unit that pages were moved out of.
     relocated_pages: Vec<u64>,
-    /// The reclaim unit of each handle.
+    /// The current reclaim unit of each handle.
     unit: Vec<u32>,
-    /// The last one of each handle that was padded.
+    /// The last reclaim unit of each handle that was padded.
     padded: Vec<u32>,
 }
 
@@ -103,23 +103,23 @@ impl Record {
         }
     }
 
-    /// Pages come with this handle from now on.
+    /// Sets the handle of the pages that come from now on.
     pub fn set_handle(&mut self, handle: u8) {
         self.named = handle;
         self.policy.set_handle(handle);
     }
 
-    /// The handle that pages come with.
+    /// The handle of the pages that come.
     pub fn named(&self) -> u8 {
         self.named
     }
 
-    /// A page of the host's came, with the handle that was set.
+    /// Records a page of the host, with the handle that was set.
     pub fn came(&mut self) {
         self.events.invalid_placement_identifiers += u64::from(self.named >= self.policy.handles);
     }
 
-    /// A page of the host's was given a place.
+    /// Records that a page of the host was given a place.
     pub fn wrote(&mut self, stream: StreamId, unit: u32) {
         self.host_page_writes[stream.index()] += 1;
         if self.unit[stream.index()] != unit {
@@ -128,7 +128,7 @@ impl Record {
         }
     }
 
-    /// A page of a reclaim unit was left unwritten.
+    /// Records that a page of a reclaim unit was left unwritten.
     pub fn padded(&mut self, stream: u32, unit: u32) {
         if let Some(padded) = self.padded.get_mut(stream as usize)
             && *padded != unit
@@ -138,17 +138,17 @@ impl Record {
         }
     }
 
-    /// A victim is cleaned.
+    /// Records that a victim is cleaned.
     pub fn cleans(&mut self, survivors: u32) {
         self.events.media_reallocated += u64::from(survivors > 0);
     }
 
-    /// A survivor has left a victim of a stream.
+    /// Records that a survivor has left a victim of a stream.
     pub fn moved(&mut self, stream: u32) {
         self.relocated_pages[stream as usize] += 1;
     }
 
-    /// What was counted, with what there is now.
+    /// The counters, with the current state.
     pub fn counts(
         &self,
         device: &Device,
@@ -156,7 +156,7 @@ impl Record {
         room: impl Fn(StreamId) -> u32,
     ) -> FdpCounts {
         let handles = usize::from(self.policy.handles);
-        // Behind the handles comes what belongs to none.
+        // The last entry is for units that belong to no handle.
         let mut all = vec![HandleCounts::default(); handles + 1];
         let place = |stream: u32| self.policy.handle_of(stream).unwrap_or(handles);
         for (stream, &pages) in (0..).zip(&self.relocated_pages) {
@@ -191,8 +191,8 @@ mod tests {
     use super::*;
     use ftl::PageMapped;
 
-    /// Reclaim units that hold pages of more than one handle, after random writes of pages that
-    /// change their handle now and then.
+    /// Number of reclaim units with pages of more than one handle, after random writes of pages
+    /// that change their handle now and then.
     fn mixed_units(isolation: Isolation) -> usize {
         const PAGES: u32 = 4000;
         let geometry = Geometry::with_over_provisioning(4096, 32, u64::from(PAGES), 0.3).unwrap();

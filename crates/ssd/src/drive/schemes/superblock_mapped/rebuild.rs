@@ -1,5 +1,5 @@
-//! Reads that the rest of a stripe answers (Yan et al., Tiny-Tail Flash, FAST '17, section 4.3:
-//! GC-tolerant read).
+//! Reads that are answered from the rest of a stripe (Yan et al., Tiny-Tail Flash, FAST '17,
+//! section 4.3: GC-tolerant read).
 
 use placement::Placement;
 use units::Ppn;
@@ -9,11 +9,12 @@ use crate::drive::media::{Cause, Command, Media, Tag};
 use crate::drive::profile::{CommandOrder, MediaConfig, ParityReads};
 use crate::drive::time::{Picos, picos_of_micros};
 
-/// When a page is rebuilt.
+/// Rule for rebuilding a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rebuild {
     rule: ParityReads,
-    /// Whether reads of the host go before what waits, and what is at hand.
+    /// True if reads of the host overtake waiting commands; then, if they interrupt the current
+    /// one.
     overtakes: bool,
     interrupts: bool,
     suspend: Picos,
@@ -22,7 +23,7 @@ pub(super) struct Rebuild {
 }
 
 impl Rebuild {
-    /// None if no page is rebuilt.
+    /// Makes the rule; `None` if no page is rebuilt.
     pub fn new(rule: ParityReads, media: &MediaConfig) -> Option<Self> {
         let mean = |times: &[f64]| picos_of_micros(times.iter().sum::<f64>() / times.len() as f64);
         (rule != ParityReads::None).then(|| Self {
@@ -35,9 +36,9 @@ impl Rebuild {
         })
     }
 
-    /// How long a read would wait for a die, as far as is known: for what it is at, and for what
-    /// waits before the read, of which reads are distinguished from the rest only where they
-    /// overtake.
+    /// Time for which a read would wait for a die, as far as known: for its current operation, and
+    /// for the commands before the read. Reads are distinguished from other waiting commands only
+    /// where they overtake.
     fn wait(&self, die: u32, media: &Media) -> Picos {
         let state = media.die_state(die);
         let Some((op, ..)) = state.work else { return 0 };
@@ -51,7 +52,7 @@ impl Rebuild {
 }
 
 impl<P: Placement> SuperblockMapped<P> {
-    /// Whether a read that comes now has to wait for cleaning on a die.
+    /// Returns true if a read that comes now has to wait for cleaning on a die.
     fn cleans(&self, die: u32, rebuild: &Rebuild, media: &Media) -> bool {
         let is_own =
             |cause| matches!(cause, Cause::Cleaning | Cause::WearLevelling | Cause::Folding);
@@ -60,13 +61,13 @@ impl<P: Placement> SuperblockMapped<P> {
         works || (waits && !rebuild.overtakes)
     }
 
-    /// Whether what `page` of the FTL holds is rather rebuilt from its stripe than read: then the
-    /// reads are given.
+    /// Decides whether the data of `page` of the FTL is better rebuilt from its stripe than read.
+    /// Then gives the reads and returns true.
     ///
-    /// A stripe that is not wholly programmed yet has no parity on flash: its pages are read where
-    /// they lie. (The paper's drive has that parity in memory.) The reads of a page are given
-    /// together, and none is taken back; the time to compute the page is left out, as the
-    /// controller does that as the data comes.
+    /// A stripe that is not completely programmed yet has no parity on flash: its pages are read
+    /// directly. (The paper's drive has that parity in memory.) The reads of a page are given
+    /// together, and none is cancelled; the time to compute the page is left out, as the controller
+    /// does that while the data arrives.
     pub(super) fn rebuilds(&mut self, page: Ppn, bytes: u32, tag: Tag, media: &mut Media) -> bool {
         let Some(rebuild) = self.rebuild else { return false };
         let own = self.stripes.on_media(page);

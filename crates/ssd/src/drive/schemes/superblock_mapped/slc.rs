@@ -1,4 +1,4 @@
-//! The SLC cache: superblocks with one bit a cell that the host writes to first. They are folded,
+//! The SLC cache: superblocks with one bit per cell that the host writes to first. They are folded,
 //! that is, their pages are moved to superblocks with all bits, when the drive is idle, or when
 //! space is needed.
 
@@ -12,7 +12,7 @@ use crate::drive::profile::{Profile, SlcBlocks, SlcCacheConfig, SlcCacheKind};
 use crate::drive::time::{Picos, picos_of_micros};
 use ftl::CacheSize;
 
-/// What a scheme with an SLC cache is made from.
+/// Settings of a scheme with an SLC cache.
 #[derive(Clone, Debug)]
 pub struct SlcSettings {
     config: SlcCacheConfig,
@@ -21,7 +21,7 @@ pub struct SlcSettings {
 }
 
 impl SlcSettings {
-    /// Of a profile, if it has an SLC cache.
+    /// The settings of a profile, if it has an SLC cache.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
         Some(Self {
@@ -31,34 +31,33 @@ impl SlcSettings {
         })
     }
 
-    /// Superblocks that are never anything but cache.
+    /// Number of superblocks that always belong to the cache.
     pub(super) fn fixed(&self) -> u32 {
         if self.config.kind == SlcCacheKind::Static { self.superblocks } else { 0 }
     }
 }
 
-/// The state of the cache. Data that is in the cache is the newest version like any other: reads
-/// find it there.
+/// State of the cache. Data in the cache is the newest version like any other: reads find it there.
 ///
-/// What makers do not tell is simplified: the superblock that was filled first is folded first; a
-/// cache that is full lets host writes pass by to superblocks with all bits, until cleaning would
-/// begin for want of space, and then a dynamic cache is folded before anything is cleaned; folding
-/// in idle time ends with the next write of the host.
+/// Where makers publish no details, the model is simple: the superblock that was filled first is
+/// folded first; if the cache is full, host writes bypass it to superblocks with all bits, until
+/// cleaning would begin for want of space, and then a dynamic cache is folded before anything is
+/// cleaned; folding in idle time ends with the next write of the host.
 #[derive(Debug)]
 pub(super) struct Slc {
     stream: StreamId,
-    /// Only what a dynamic cache gives back is space for others.
+    /// True for a static cache. Only a dynamic one gives space back to others.
     is_static: bool,
     idle: Picos,
     last_write: Picos,
-    /// The drive is idle.
+    /// True if the drive is idle and folds.
     is_folding: bool,
     pub pages: u64,
     pub folded: u64,
 }
 
 impl<P: Placement> SuperblockMapped<P> {
-    /// Sets the cache up. `keep`: superblocks that it always leaves free.
+    /// Sets the cache up. `keep` is the number of superblocks that it always leaves free.
     pub(super) fn use_slc(&mut self, settings: &SlcSettings, stream: StreamId, keep: usize) {
         let config = &settings.config;
         let is_static = config.kind == SlcCacheKind::Static;
@@ -87,7 +86,7 @@ impl<P: Placement> SuperblockMapped<P> {
         }));
     }
 
-    /// The stream that the host's next page goes to, and whether it has room there.
+    /// The stream of the host's next page, and whether that has room.
     #[inline]
     pub(super) fn room_for_host(&mut self, lpn: Lpn) -> (StreamId, bool) {
         if self.slc.is_some()
@@ -105,7 +104,7 @@ impl<P: Placement> SuperblockMapped<P> {
         self.slc.as_ref().filter(|_| has_room).map(|slc| slc.stream)
     }
 
-    /// A page is about to be filled into a superblock at this place.
+    /// Prepares a superblock for a page that is about to be filled in at this offset.
     #[inline]
     pub(super) fn note_filled(
         &mut self,
@@ -126,7 +125,7 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// The host writes: what idle time was for has to wait.
+    /// Records a write of the host, which ends the work of idle time.
     #[inline]
     pub(super) fn note_host_write(&mut self, media: &Media) {
         if let Some(slc) = &mut self.slc {
@@ -134,13 +133,14 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Whether something is folded because the drive is idle.
+    /// Returns true if superblocks are folded because the drive is idle.
     #[inline]
     pub(super) fn is_folding(&self) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.is_folding)
     }
 
-    /// Whether folding a superblock of the cache is due: in idle time, or makes room for others.
+    /// Returns true if a superblock of the cache can be folded: in idle time or, with `for_space`,
+    /// to make room for others.
     pub(super) fn can_fold(&self, for_space: bool) -> bool {
         match &self.slc {
             None => false,
@@ -150,18 +150,19 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Whether the cache could be folded if more were free, and cleaning can do that.
+    /// Returns true if the cache could be folded if more were free, and cleaning can achieve that.
     pub(super) fn lacks_target(&self) -> bool {
         self.ftl.has_cached(false) && !self.can_fold(false) && self.gains()
     }
 
-    /// The superblock of the cache that is folded next, if cleaning should begin with the cache.
+    /// Takes the superblock of the cache that is folded next, if cleaning should begin with the
+    /// cache.
     pub(super) fn next_to_fold(&mut self) -> Option<EraseBlockId> {
         let for_space = !self.slc.as_ref()?.is_folding;
         if self.can_fold(for_space) { self.ftl.take_cached(for_space) } else { None }
     }
 
-    /// When the drive may be idle next, so that the cache can be folded.
+    /// Sets the time at which the drive may be idle next, so that the cache can be folded.
     pub(super) fn plan_folding(&mut self, media: &Media) {
         let Some(slc) = self.slc.as_ref().filter(|slc| !slc.is_folding) else { return };
         if self.ftl.has_cached(false) || self.job.is_fold() {
@@ -171,7 +172,7 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Folds if the drive is idle.
+    /// Folds the cache if the drive is idle.
     pub(super) fn fold_in_idle_time(&mut self, media: &mut Media) {
         let Some(slc) = &mut self.slc else { return };
         let is_due = slc.last_write + slc.idle <= media.now();

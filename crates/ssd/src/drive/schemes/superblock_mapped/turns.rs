@@ -1,5 +1,4 @@
-//! Which dies work for cleaning, and that they take turns (Yan et al., Tiny-Tail Flash, FAST '17,
-//! section 4.2: rotating GC).
+//! Turns of the dies in cleaning (Yan et al., Tiny-Tail Flash, FAST '17, section 4.2: rotating GC).
 
 use std::collections::VecDeque;
 
@@ -8,28 +7,29 @@ use units::EraseBlockId;
 use crate::drive::media::{Command, FlashOp, Media};
 use crate::drive::schemes::stripes::Stripes;
 
-/// The commands of cleaning by die. Where dies take turns, one die of each group at a time has
-/// some; those for the others are held until it is done with them.
+/// The commands of cleaning by die. Where dies take turns, only one die of each group has commands
+/// at a time; those for the others are held until it has completed them.
 ///
 /// The paper's groups are the planes of equal number on all chips, each of which cleans one erase
-/// block by copies within the plane. Here a superblock is cleaned on all its dies, and what comes
-/// for a die waits for its turn; so a turn is some reads, programs or erases, not a whole erase
-/// block. When writes wait for room nothing is held any more, as the paper's drive does not rotate
-/// when it runs out of space either.
+/// block by copies within the plane. Here a superblock is cleaned on all its dies, and the commands
+/// of a die wait for its turn; so a turn is some reads, programs or erases, not a whole erase
+/// block. When writes wait for room nothing is held any more, just as the paper's drive does not
+/// rotate when it runs out of space.
 #[derive(Debug)]
 pub(super) struct Turns {
     rotates: bool,
-    /// By die.
+    /// Group of each die.
     group_of: Vec<u32>,
-    /// By group.
+    /// Dies of each group.
     dies: Vec<Vec<u32>>,
-    /// By die: commands of the scheme's given to it and not done.
+    /// For each die: number of the scheme's commands given to it and not done.
     given: Vec<u32>,
     held: Vec<VecDeque<Command>>,
-    /// By group: the die whose turn it is, as its place in the group, and what all dies were given.
+    /// For each group: the die whose turn it is, as its index in the group; then the number of
+    /// commands given to all its dies.
     turn: Vec<usize>,
     given_to_group: Vec<u32>,
-    /// Whether all may work at once for now.
+    /// True if all dies may work at once for now.
     is_pressed: bool,
 }
 
@@ -54,14 +54,14 @@ impl Turns {
         }
     }
 
-    /// Whether a die was given something that is not done.
+    /// Returns true if a die has commands that are not done.
     #[inline]
     pub fn is_at_work(&self, die: u32) -> bool {
         self.given[die as usize] > 0
     }
 
-    /// Whether a program of an erase block is held, so that what comes later for it has to be, too:
-    /// its pages are programmed in order.
+    /// Returns true if a program of an erase block is held, so that later ones for it must be held,
+    /// too: its pages are programmed in order.
     pub fn holds_program_of(&self, block: EraseBlockId, media: &Media) -> bool {
         let held = &self.held[media.layout().die_of_block(block) as usize];
         held.iter().any(|command| {
@@ -81,12 +81,12 @@ impl Turns {
 
     fn may_go(&self, die: u32) -> bool {
         let group = self.group_of[die as usize] as usize;
-        // Nobody, or it alone, works.
+        // No die of the group works, or this one alone does.
         self.held[die as usize].is_empty() && self.given_to_group[group] == self.given[die as usize]
     }
 
     fn submit(&mut self, die: u32, command: Command, media: &mut Media) {
-        // Of others the scheme does not hear.
+        // The ends of other commands are not reported to the scheme.
         if command.tag.is_scheme() {
             let group = self.group_of[die as usize] as usize;
             self.given[die as usize] += 1;
@@ -101,7 +101,7 @@ impl Turns {
         dies.iter().position(|&other| other == die).unwrap_or(0)
     }
 
-    /// A command that was given is done: the next die has its turn if that was the last.
+    /// Records that a command is done. If that was the last one, the next die has its turn.
     pub fn done(&mut self, command: &Command, media: &mut Media) {
         let die = media.layout().die_of(command.page);
         let group = self.group_of[die as usize] as usize;
@@ -133,7 +133,7 @@ impl Turns {
         media.release();
     }
 
-    /// Writes wait for room, or no longer do.
+    /// Sets whether writes wait for room, in which case no turns are kept.
     pub fn press(&mut self, is_pressed: bool, media: &mut Media) {
         if self.is_pressed == is_pressed {
             return;
@@ -144,7 +144,7 @@ impl Turns {
         }
     }
 
-    /// Whether nothing is under way or held.
+    /// Returns true if no command is under way or held.
     pub fn is_quiet(&self) -> bool {
         self.given_to_group.iter().all(|&given| given == 0)
             && self.held.iter().all(VecDeque::is_empty)

@@ -14,27 +14,27 @@ pub enum ZoneState {
     ImplicitlyOpen,
     /// A command opened it.
     ExplicitlyOpen,
-    /// Written in part, and not open.
+    /// Partly written, and not open.
     Closed,
     /// No more can be written before a reset.
     Full,
 }
 
 impl ZoneState {
-    /// Whether it counts for the limit of open zones.
+    /// Returns true if it counts for the limit of open zones.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::ImplicitlyOpen | Self::ExplicitlyOpen)
     }
 
-    /// Whether it counts for the limit of active zones.
+    /// Returns true if it counts for the limit of active zones.
     #[must_use]
     pub const fn is_active(self) -> bool {
         self.is_open() || matches!(self, Self::Closed)
     }
 }
 
-/// What a host can do with a zone besides writing and reading it (Zone Management Send).
+/// Action of a host on a zone besides writing and reading it (Zone Management Send).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneAction {
     /// Open Zone.
@@ -48,7 +48,7 @@ pub enum ZoneAction {
 }
 
 counters! {
-    /// What was done with zones.
+    /// Counters of zones.
     pub struct ZoneCounts {
         /// Zones reset that were not empty.
         resets,
@@ -67,7 +67,7 @@ counters! {
     }
 }
 
-/// Why a request is refused. Pages count from the beginning of the drive, zones from 0.
+/// Reasons for refusing a request. Pages count from the beginning of the drive, zones from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ZoneError {
     /// A write that does not begin at the write pointer.
@@ -80,7 +80,7 @@ pub enum ZoneError {
         page: u32,
         /// The zone.
         zone: u32,
-        /// Where a write may begin within the zone.
+        /// Page within the zone at which a write may begin.
         pointer: u32,
         /// Size of a zone.
         zone_bytes: u64,
@@ -95,19 +95,19 @@ pub enum ZoneError {
         /// Size of a zone.
         zone_bytes: u64,
     },
-    /// A write that goes on in the next zone, or beyond the end of its own.
+    /// A write that continues in the next zone, or beyond the end of its own.
     #[error(
         "a write of {pages} pages at page {page} of zone {zone}, which has {zone_pages}: a write \
          stays within one zone, of {zone_bytes} bytes"
     )]
     Crosses {
-        /// Its pages.
+        /// Number of its pages.
         pages: u32,
         /// Its first page within the zone.
         page: u32,
         /// The zone.
         zone: u32,
-        /// Pages that the zone takes.
+        /// Number of pages of the zone.
         zone_pages: u32,
         /// Size of a zone.
         zone_bytes: u64,
@@ -120,9 +120,9 @@ pub enum ZoneError {
     PartOfPage {
         /// Its first byte.
         offset: u64,
-        /// Its bytes.
+        /// Its length in bytes.
         length: u32,
-        /// The least that is written.
+        /// Smallest unit of writes.
         page_bytes: u32,
     },
     /// A trim that is not of whole zones.
@@ -133,14 +133,14 @@ pub enum ZoneError {
     PartOfZone {
         /// Its first page on the drive.
         first: u32,
-        /// Its last.
+        /// Its last page.
         last: u32,
         /// Pages of a zone.
         zone_pages: u32,
         /// Size of a zone.
         zone_bytes: u64,
     },
-    /// Too many zones are written in part.
+    /// Too many zones are partly written.
     #[error(
         "zone {zone} would be one more than the {limit} that may be active (written in part): \
          finish or reset one, or raise max_active"
@@ -169,7 +169,7 @@ pub enum ZoneError {
         zone: u32,
         /// Its state.
         state: ZoneState,
-        /// What was asked for.
+        /// The action.
         action: ZoneAction,
     },
     /// The drive has no zones.
@@ -183,15 +183,15 @@ pub enum ZoneError {
     NotAged,
 }
 
-/// One zone.
+/// A zone.
 #[derive(Clone, Copy, Debug)]
 struct Zone {
     state: ZoneState,
-    /// Pages that were taken from the host.
+    /// Write pointer: number of pages taken from the host.
     pointer: u32,
 }
 
-/// All of them.
+/// All zones of a drive.
 #[derive(Debug)]
 pub struct Zones {
     zones: Vec<Zone>,
@@ -209,7 +209,7 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// Empty zones of `zone_pages`, the last of which takes what is left of the logical pages.
+    /// Makes empty zones of `zone_pages`, the last of which takes the rest of the logical pages.
     pub fn new(
         logical_pages: u32,
         zone_pages: u32,
@@ -231,28 +231,28 @@ impl Zones {
         }
     }
 
-    /// How many there are.
+    /// Number of zones.
     pub fn count(&self) -> u32 {
         self.zones.len() as u32
     }
 
-    /// What was done with them.
+    /// Counters so far.
     pub fn counts(&self) -> ZoneCounts {
         self.counts
     }
 
-    /// A request is refused.
+    /// Counts a refused request.
     pub fn refuse(&mut self) {
         self.counts.refused += 1;
     }
 
-    /// The zone that a page lies in, and its place there.
+    /// The zone of a page, and the page's place there.
     #[inline]
     pub fn split(&self, lpn: Lpn) -> (u32, u32) {
         (lpn.0 / self.zone_pages, lpn.0 % self.zone_pages)
     }
 
-    /// Pages that a zone takes.
+    /// Number of pages of a zone.
     pub fn capacity(&self, zone: u32) -> u32 {
         self.zone_pages.min(self.logical_pages - zone * self.zone_pages)
     }
@@ -267,7 +267,7 @@ impl Zones {
         u64::from(self.zone_pages) * u64::from(self.page_bytes)
     }
 
-    /// Takes a write, or an append, which goes to the write pointer. Its first page.
+    /// Takes a write, or an append, which goes to the write pointer. Gives its first page.
     pub fn write(&mut self, first: Lpn, pages: u32, is_append: bool) -> Result<Lpn, ZoneError> {
         let (zone, page) = self.split(first);
         let (zone_bytes, zone_pages) = (self.zone_bytes(), self.capacity(zone));
@@ -322,7 +322,7 @@ impl Zones {
         }
     }
 
-    /// Carries out what the host asks for. A reset has to be followed by the erase.
+    /// Carries out an action of the host. A reset must be followed by the erase.
     pub fn act(&mut self, action: ZoneAction, zone: u32) -> Result<(), ZoneError> {
         let Zone { state, pointer } = self.zones[zone as usize];
         match (action, state) {
@@ -358,7 +358,7 @@ impl Zones {
         Ok(())
     }
 
-    /// The zones that a trim is of.
+    /// The zones of a trim.
     pub fn trimmed(&self, first: Lpn, pages: u32) -> Result<std::ops::Range<u32>, ZoneError> {
         let (zone, page) = self.split(first);
         let end = first.0 + pages;

@@ -1,0 +1,1 @@
+"""Figures and tables of published papers, and validations: computed again, from a clone."""

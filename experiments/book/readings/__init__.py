@@ -1,0 +1,1 @@
+"""Rows that are read from numbers of sets, where a set gives no rows itself."""

@@ -1,0 +1,1 @@
+"""PARALLELISM sections 6.2 and 6.3: parallel queries of the Star Schema Benchmark."""

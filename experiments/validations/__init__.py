@@ -1,0 +1,1 @@
+"""Validations against theory, published figures and recordings."""

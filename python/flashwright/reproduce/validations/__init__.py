@@ -1,1 +1,0 @@
-"""What is held against theory, published figures, and what was recorded."""

@@ -19,7 +19,7 @@ from support import ROOT, find_program
 # its own step.
 STEPS = (
     {"units", "registry"},
-    {"traces", "models", "block"},
+    {"traces", "models", "block", "wal"},
     {"placement", "player"},
     {"ftl"},
     {"ssd"},

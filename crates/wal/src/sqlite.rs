@@ -1,0 +1,1 @@
+//! SQLite: its transactions, and what each journal mode would have written.

@@ -68,6 +68,10 @@ class Effort:
     most_requests: int | None = None
     room: float = 1.0
     """Space that the trace's stripes need, in their own size: more than 1 below layers."""
+    most_seconds: float = BUDGET_SECONDS
+    """Most seconds of all runs by the estimate."""
+    least_requests: int = 0
+    """Fewest requests of a slice, as far as memory allows: percentiles of fewer say little."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ class _Cost:
     def most_plays(self, slices: int) -> float:
         """Give the plays that the budget allows: 2 at least."""
         first, one = self.seconds(slices, 0.0), self.seconds(slices, 1.0)
-        return max(2.0, (BUDGET_SECONDS - first) / max(one - first, 1e-9))
+        return max(2.0, (self.effort.most_seconds - first) / max(one - first, 1e-9))
 
     def memory(self, slices: int) -> float:
         """Estimate the memory of the runs that go on at once, in bytes."""
@@ -157,7 +161,9 @@ class _Cost:
         slices = 1
         reason = "the whole drive takes no longer than a run may"
         while slices * 2 <= most:
-            long, large = self.seconds(slices) > BUDGET_SECONDS, self.memory(slices) > BUDGET_BYTES
+            long = self.seconds(slices) > self.effort.most_seconds
+            large = self.memory(slices) > BUDGET_BYTES
+            long &= self.found.requests >= 2 * slices * self.effort.least_requests
             if not long and not large:
                 break
             what = "time and memory" if long and large else "time" if long else "memory"
@@ -320,7 +326,7 @@ class _Taking:
     ) -> Cut:
         stopper, part = Stopper(), self.part
         least = 2.0 if self.effort.capacities_written else cost.plays
-        too_long = cost.seconds(slices, least) / BUDGET_SECONDS
+        too_long = cost.seconds(slices, least) / self.effort.most_seconds
         if too_long > 1 and self.asked.slices is None:
             part = replace(part, limit=max(1, int(found.requests / too_long)))
         return follow(

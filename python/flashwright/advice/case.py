@@ -1,0 +1,89 @@
+"""All that is known of a database and its disk, for actions to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from flashwright.advice.action import Lost
+from flashwright.advice.load import Load
+from flashwright.advice.loop import Loop
+from flashwright.advice.setup import Figures, Setup
+
+GOALS = ("life", "latency", "throughput")
+
+
+class WhatIfs(Protocol):
+    """Loads that other settings of the database would have made, from its own log."""
+
+    refused: str | None
+    """Why there are none; None if there are."""
+
+    def load(self, settings: Mapping[str, str]) -> Load:
+        """Give the load under these settings of the database.
+
+        Raises:
+            InputError: it cannot be told, with the reason.
+        """
+
+
+@dataclass(frozen=True)
+class Case:
+    """A load, the drive that it is on, and what the recording says of both."""
+
+    load: Load
+    base: Setup
+    """As things stand."""
+    figures: Figures
+    """Of the base."""
+    goal: str = "life"
+    risk: Lost = Lost.SECONDS
+    database: str | None = None
+    """`postgres`, `sqlite`, `mysql`; None if the source does not say."""
+    database_path: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the database, by its own names; empty if they are not known."""
+    recording: Mapping[str, Any] = field(default_factory=dict)
+    """`result.json` of the recording; empty for a trace."""
+    folder: Path | None = None
+    """Of the recording."""
+    drive_known: str = "named"
+    """How the drive was chosen: `named`, `measured`, `model`, or `nearest`."""
+    drive_said: str = ""
+    """In words: which profile, why, at which size and fill."""
+    writes_per_day: float | None = None
+    """Bytes that the disk is written a day; None if nothing says it."""
+    rate_said: str = ""
+    """In words: where that rate is from."""
+    loop: Loop | None = None
+    """None if the waits of clients were not recorded."""
+    what_ifs: WhatIfs | None = None
+    """None if the recording has no log of the database."""
+    counters: Mapping[str, Any] = field(default_factory=dict)
+    """`drive_counters` of the recording."""
+
+    @property
+    def file_system(self) -> Mapping[str, Any]:
+        """What the recording says of the file system; empty if nothing."""
+        found = self.recording.get("recording", {}).get("file_system") or {}
+        return found if isinstance(found, Mapping) else {"type": found}
+
+    @property
+    def device(self) -> Mapping[str, Any]:
+        """What the recording says of the disk; empty if nothing."""
+        found: Mapping[str, Any] = self.recording.get("recording", {}).get("device") or {}
+        return found
+
+    @property
+    def profile_name(self) -> str:
+        """Name of the drive's profile."""
+        return self.base.drive.profile
+
+    @property
+    def loads_a_day(self) -> float:
+        """How often a day the load is written, at the rate that is known; 0 if none is."""
+        if not self.writes_per_day or not self.load.written_bytes:
+            return 0.0
+        return self.writes_per_day / self.load.written_bytes

@@ -1,0 +1,374 @@
+"""Simulates setups, each once: kept, side by side, on a slice of the disk.
+
+A setup's trace is played on the drive until it was written some times over. The first half is
+played in no time, the second with the clock: at the pace of clients that wait for their commits
+and pause as they did (`intervals`), so that a slow drive is sent less, and a fast one more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from flashwright import devices, drive_runs, slices, steady
+from flashwright._core import Cancelled, InputError, Progress
+from flashwright.advice import traces
+from flashwright.advice.commits import commits_of
+from flashwright.advice.setup import APART, HERE, Commits, Drive, Figures, Interval, Setup
+from flashwright.devices import DriveProfile
+from flashwright.lifetime import SECONDS_IN_DAY
+from flashwright.progress import hidden
+from flashwright.slices import Effort, SizeAsked
+from flashwright.slices.cut import STRIPE_BYTES
+from flashwright.slices.sized import Sized
+from flashwright.sources import Reading
+from flashwright.sweeps.kept import Kept, key_of
+
+CAPACITIES_WRITTEN = 3.0
+"""Full drive writes until which a load is played over, of which the second half is measured."""
+DEPTH = 32
+"""Requests outstanding at most."""
+PACE = {"intervals": {"depth": DEPTH}}
+MOST_TIMED = 400_000
+"""Most requests that are played with a clock: percentiles of commits are known well by then."""
+LEAST_REQUESTS = 500
+"""Fewest requests of a slice."""
+ROOM_BELOW_LAYERS = 1.35
+"""Space below layers for each byte above them: logs, slots and tables need their own."""
+_PARTS = (
+    "host_page_writes",
+    "relocated_pages",
+    "wear_moved_pages",
+    "mapping_page_writes",
+    "parity_page_writes",
+    "replica_page_writes",
+)
+
+
+@dataclass
+class Engine:
+    """Simulates setups."""
+
+    folder: Path | None = None
+    """Folder in which results are kept from one advice to the next; None keeps none."""
+    seconds_each: float = 20.0
+    """Most seconds that a run may take by its estimate."""
+    seed: int = 1
+    _kept: Kept = field(init=False)
+    _scratch: tempfile.TemporaryDirectory[str] = field(init=False)
+    _found: dict[str, Figures] = field(default_factory=dict)
+    _traces: dict[str, tuple[threading.Lock, dict[str, Path]]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Make the folder for traces."""
+        self._kept = Kept(self.folder)
+        self._scratch = tempfile.TemporaryDirectory(prefix="flashwright-advice-")
+
+    def close(self) -> None:
+        """Remove the traces."""
+        self._scratch.cleanup()
+
+    def key(self, setup: Setup) -> str:
+        """Name a setup by all that decides on its figures."""
+        return key_of("advice", setup.identity(), self.seed, self.seconds_each, CAPACITIES_WRITTEN)
+
+    def knows(self, setup: Setup) -> bool:
+        """Tell whether a setup was simulated, now or before."""
+        key = self.key(setup)
+        return key in self._found or self._kept.has(key)
+
+    def figures(self, setup: Setup, progress: Progress | None = None) -> Figures:
+        """Give the figures of a setup: those that are kept, or else new ones.
+
+        Raises:
+            InputError: no such drive can be built, or the load does not fit.
+            Cancelled: it was asked to stop.
+        """
+        key = self.key(setup)
+        with self._lock:
+            if key in self._found:
+                return self._found[key]
+
+        def simulate() -> dict[str, Any]:
+            with hidden():
+                return {**self._simulate(setup, progress or Progress()).document(), "tables": {}}
+
+        found = Figures.of(self._kept.remember(key, simulate))
+        with self._lock:
+            self._found[key] = found
+        return found
+
+    def _simulate(self, setup: Setup, progress: Progress) -> Figures:
+        began = time.monotonic()
+        parts = self._parts(setup)
+        drives = {HERE: setup.drive}
+        if setup.log_apart is not None:
+            drives[APART] = setup.log_apart
+        played = {
+            name: self._play(setup, drives[name], path, progress)
+            for name, path in parts.items()
+        }
+        return _together(played, time.monotonic() - began)
+
+    def _parts(self, setup: Setup) -> dict[str, Path]:
+        """Give the trace of each drive, made once for all setups that send the same."""
+        key = key_of(
+            *(setup.load.content_hash, setup.trims, setup.merge_seconds, setup.handles),
+            setup.log_apart is not None,
+        )
+        with self._lock:
+            lock, paths = self._traces.setdefault(key, (threading.Lock(), {}))
+        with lock:
+            if not paths:
+                for number, (name, requests) in enumerate(traces.of(setup).items()):
+                    if not requests.written_bytes:
+                        continue
+                    path = Path(self._scratch.name) / f"{key}-{number}.parquet"
+                    traces.write(requests, path, handles=setup.handles)
+                    paths[name] = path
+        return paths
+
+    def _play(self, setup: Setup, drive: Drive, path: Path, progress: Progress) -> _Played:
+        own = DriveProfile.load(drive.profile, drive.overrides)
+        effort = Effort(
+            capacities_written=CAPACITIES_WRITTEN,
+            most_seconds=self.seconds_each,
+            least_requests=LEAST_REQUESTS,
+            room=ROOM_BELOW_LAYERS if setup.stack else 1.0,
+        )
+        capacity = drive.capacity_bytes
+        size = SizeAsked(capacity, None if capacity is None else drive.fill)
+        sized = slices.take(own, str(path), Reading(format="parquet"), size, effort)
+        requests = pq.ParquetFile(sized.source).metadata.num_rows
+        plays = sized.plays or _plays_of(sized, path)
+        untimed, timed = _halves(requests, plays)
+        source = {"of": sized.source, "format": "parquet", "repeat": plays}
+        common: dict[str, Any] = {"state": "filled", "seed": self.seed, "pace": PACE}
+        if capacity is None:
+            common["fold"] = True
+        if setup.stack is not None:
+            return self._layered(setup.stack, sized, source, common, untimed, timed, progress)
+        table = Path(self._scratch.name) / f"requests-{threading.get_ident()}.parquet"
+        with _removed(table):
+            outcome = drive_runs.run(
+                sized.device.toml,
+                source,
+                progress,
+                **common,
+                untimed=untimed,
+                requests=timed,
+                per_request=True,
+                requests_to=str(table),
+            )
+            commits = _commits(table, Path(sized.source))
+        return _played(sized, outcome, requests, commits)
+
+    def _layered(
+        self,
+        stack: str,
+        sized: Sized,
+        source: Mapping[str, Any],
+        common: Mapping[str, Any],
+        untimed: int,
+        timed: int,
+        progress: Progress,
+    ) -> _Played:
+        """Play through layers, on the clock from the start: they have state of their own."""
+        outcome = drive_runs.run(
+            sized.device.toml,
+            source,
+            progress,
+            **common,
+            stack=[stack],
+            warm_up=min(untimed, timed),
+            requests=timed,
+        )
+        return _of_layers(sized, outcome, timed)
+
+
+@dataclass(frozen=True)
+class _Played:
+    """What one drive did, over the time of the whole load."""
+
+    host_bytes: float
+    flash_bytes: Interval
+    endurance_bytes: float | None
+    commits: Commits | None
+    iops: float
+    steady: bool | None
+    unsteady: str | None
+    slices: int
+
+
+@contextlib.contextmanager
+def _removed(path: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _plays_of(sized: Sized, path: Path) -> int:
+    """Give the number of plays on a drive that has the profile's own size."""
+    written = traces.load(path).written_bytes
+    wanted = CAPACITIES_WRITTEN * sized.device.capacity_bytes / max(written, 1)
+    return 2 * max(1, min(20, round(wanted)) // 2)
+
+
+def _halves(requests: int, plays: int) -> tuple[int, int]:
+    """Give the requests that are played in no time, and those with a clock: whole plays."""
+    measured = max(1, plays // 2)
+    if requests * measured > MOST_TIMED:
+        measured = max(1, MOST_TIMED // max(requests, 1))
+    return requests * max(1, plays - measured), requests * measured
+
+
+def _commits(table: Path, source: Path) -> Commits | None:
+    """Give the commits of a run: writes to stripes that hold the log, and flushes."""
+    logs = traces.load(source)
+    known = logs.is_log
+    stripes = np.unique(logs.offset[known] // STRIPE_BYTES)
+    columns = ["submitted_ns", "latency_ns", "op", "offset"]
+    found = pq.read_table(table, columns=columns)
+    op = found["op"].cast("string").to_numpy(zero_copy_only=False)
+    is_write, is_flush = op == "write", op == "flush"
+    offset = found["offset"].to_numpy().astype(np.int64)
+    is_log = is_write & np.isin(offset // STRIPE_BYTES, stripes) if known.any() else is_write
+    return commits_of(
+        found["submitted_ns"].to_numpy(), found["latency_ns"].to_numpy(), is_log, is_flush
+    )
+
+
+def _played(
+    sized: Sized, outcome: Mapping[str, Any], requests: int, commits: Commits | None
+) -> _Played:
+    device = sized.device
+    page_bytes = int(device.profile["media"]["page_bytes"])
+    plays = max(outcome["requests"] / max(requests, 1), 1e-9)
+    whole = page_bytes / plays * sized.scale
+    host = outcome["written_bytes"] / plays * sized.scale
+    flash = sum(int(outcome[key]) for key in _PARTS) * whole
+    judged = steady.of_drive(device.profile, device.summary, {**outcome, "state": "filled"})
+    amplified = judged["write_amplification"]
+    interval = Interval(flash)
+    known = outcome["write_amplification"]
+    if amplified["low"] is not None and known:
+        interval = Interval(
+            flash, flash * amplified["low"] / known, flash * amplified["high"] / known
+        )
+    return _Played(
+        host,
+        interval,
+        _endurance(device),
+        commits,
+        float(outcome["iops"]),
+        amplified["steady"],
+        amplified["unsteady"],
+        device.slices,
+    )
+
+
+def _of_layers(sized: Sized, outcome: Mapping[str, Any], timed: int) -> _Played:
+    flash = outcome["layers"]["flash"]
+    below = outcome["layers"]["below"]["write"]["bytes"]
+    requests = pq.ParquetFile(sized.source).metadata.num_rows
+    plays = max(timed / max(requests, 1), 1e-9)
+    programmed = flash["page_programs"] * flash["page_bytes"] / plays * sized.scale
+    latency = outcome["latency_ns"]
+    flushes = latency.get("flush")
+    commits = None
+    if flushes and flushes["count"]:
+        commits = Commits(
+            int(flushes["count"]),
+            *(flushes[name] / 1e9 for name in ("mean", "p50", "p99", "p999", "mean")),
+        )
+    return _Played(
+        below / plays * sized.scale,
+        Interval(programmed),
+        _endurance(sized.device),
+        commits,
+        float(outcome["iops"]),
+        None,
+        "layers keep a state of their own, which is not judged",
+        sized.device.slices,
+    )
+
+
+def _endurance(device: DriveProfile) -> float | None:
+    """Give the bytes that the whole drive can program in its life; None if that is not known."""
+    cycles = device.profile["media"].get("endurance_cycles")
+    if not cycles:
+        return None
+    summary = device.summary
+    return float(cycles) * summary["physical_pages"] * summary["page_bytes"] * device.slices
+
+
+def _together(played: Mapping[str, _Played], seconds: float) -> Figures:
+    parts = list(played.values())
+    if not parts:
+        raise InputError("the load writes nothing")
+    ends = [
+        (one.flash_bytes.low, one.flash_bytes.high)
+        if one.flash_bytes.low is not None
+        else (one.flash_bytes.value, one.flash_bytes.value)
+        for one in parts
+    ]
+    known = any(one.flash_bytes.low is not None for one in parts)
+    total = sum(one.flash_bytes.value for one in parts)
+    flash = (
+        Interval(total, sum(low for low, _ in ends), sum(high or 0.0 for _, high in ends))
+        if known
+        else Interval(total)
+    )
+    of_log = played.get(APART, played.get(HERE))
+    states = [one.steady for one in parts]
+    return Figures(
+        sum(one.host_bytes for one in parts),
+        flash,
+        {
+            name: {
+                "host_bytes": one.host_bytes,
+                "flash_bytes": one.flash_bytes.value,
+                **({} if one.endurance_bytes is None else {"endurance_bytes": one.endurance_bytes}),
+            }
+            for name, one in played.items()
+        },
+        None if of_log is None else of_log.commits,
+        sum(one.iops for one in parts),
+        False if False in states else None if None in states else True,
+        "; ".join(dict.fromkeys(one.unsteady for one in parts if one.unsteady)) or None,
+        max(one.slices for one in parts),
+        seconds,
+    )
+
+
+def years(figures: Figures, loads_a_day: float) -> Interval | None:
+    """Give the life in years at so many loads a day; None if no endurance is known."""
+    share = figures.life_share()
+    if not share.value > 0 or not loads_a_day:
+        return None
+    day = 365.25 * loads_a_day
+    low, high = share.low, share.high
+    return Interval(
+        1 / (share.value * day),
+        None if not high else 1 / (high * day),
+        None if not low else 1 / (low * day),
+    )
+
+
+def loads_a_day(seconds: float) -> float:
+    """Give how often a load that took so long goes into a day."""
+    return SECONDS_IN_DAY / seconds if seconds else 0.0
+
+
+__all__ = ["Cancelled", "Engine", "loads_a_day", "years"]

@@ -1,0 +1,42 @@
+"""Throughput of clients that wait for their commits.
+
+A client thinks for Z (and computes, and reads), then waits L for its commit: N clients make
+N / (Z + L) commits a second (the closed-loop law; Little). N and L are recorded, and Z is what is
+left, so a drive that answers in L' makes N / (Z + L'). Where the recorded wait is longer than what
+the drive is known to have taken, the rest is the file system's and the processor's, and stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Clients of a database, as they were recorded."""
+
+    clients: float
+    """Clients that wait for commits: threads that sync the log."""
+    per_second: float
+    """Commits a second."""
+    wait: float
+    """Mean seconds that a commit waits for its sync, of which the drive's part is `of_drive`."""
+    of_drive: float
+
+    @property
+    def thinks(self) -> float:
+        """Seconds of a client from one commit's end to the next one's beginning."""
+        return max(0.0, self.clients / self.per_second - self.wait) if self.per_second else 0.0
+
+    @property
+    def waiting_share(self) -> float:
+        """Share of a client's time in which it waits for commits."""
+        whole = self.thinks + self.wait
+        return self.wait / whole if whole else 0.0
+
+    def gain(self, ratio: float) -> float:
+        """Give throughput as a multiple of today's, if the drive takes `ratio` of its time."""
+        drive = min(self.of_drive, self.wait)
+        after = self.wait - drive + drive * ratio
+        whole = self.thinks + after
+        return (self.thinks + self.wait) / whole if whole else 1.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from flashwright._core import InputError
 from flashwright.advice.action import Lost
 from flashwright.advice.load import Load
 from flashwright.advice.loop import Loop
@@ -87,3 +88,18 @@ class Case:
         if not self.writes_per_day or not self.load.written_bytes:
             return 0.0
         return self.writes_per_day / self.load.written_bytes
+
+    def with_settings(self, setup: Setup, settings: Mapping[str, str]) -> Setup:
+        """Give a setup whose load is what the database would have sent under more settings.
+
+        Those that a change before has made stay.
+
+        Raises:
+            InputError: the recording has no log of the database, or it does not tell, with why.
+        """
+        if self.what_ifs is None or self.what_ifs.refused is not None:
+            why = "it was not recorded" if self.what_ifs is None else self.what_ifs.refused
+            raise InputError(f"the database's log says nothing of other settings: {why}")
+        together = {**dict(setup.settings), **settings}
+        load = self.what_ifs.load(together)
+        return setup.changed(load=load, settings=tuple(sorted(together.items())))

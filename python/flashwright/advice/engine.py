@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from flashwright import devices, drive_runs, slices, steady
+from flashwright import drive_runs, slices, steady
 from flashwright._core import Cancelled, InputError, Progress
 from flashwright.advice import traces
 from flashwright.advice.commits import commits_of
@@ -115,8 +115,7 @@ class Engine:
         if setup.log_apart is not None:
             drives[APART] = setup.log_apart
         played = {
-            name: self._play(setup, drives[name], path, progress)
-            for name, path in parts.items()
+            name: self._play(setup, drives[name], path, progress) for name, path in parts.items()
         }
         return _together(played, time.monotonic() - began)
 

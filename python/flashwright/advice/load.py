@@ -82,7 +82,7 @@ class Load:
 
 
 def read(
-    source: str, folder: Path, format: str | None = None, skip_bad: int = 0, *, stopper: Stopper
+    source: str, folder: Path, form: str | None = None, skip_bad: int = 0, *, stopper: Stopper
 ) -> Load:
     """Read a trace file or the folder of a recording; `folder` is where the load is kept.
 
@@ -97,7 +97,7 @@ def read(
     path = Path(check_source(source))
     owners = path.with_name(OWNERS_FILE)
     is_recording = path.name == REQUESTS_FILE and owners.is_file()
-    opened = None if is_recording else _core.open_trace(str(path), format, skip_bad)
+    opened = None if is_recording else _core.open_trace(str(path), form, skip_bad)
     batches = (
         _recorded(path, owners)
         if opened is None
@@ -215,9 +215,9 @@ class _Counting:
         self.requests += np.bincount(ops, minlength=4)
         self.bytes += np.bincount(ops, length, 4).astype(np.int64)
         is_write = ops == WRITE
-        self._by_purpose += np.bincount(
-            stream[is_write], length[is_write], len(PURPOSES)
-        ).astype(np.int64)
+        self._by_purpose += np.bincount(stream[is_write], length[is_write], len(PURPOSES)).astype(
+            np.int64
+        )
         if len(ops):
             self._times.append((int(time_ns[0]), int(time_ns.max())))
             is_data = ops != FLUSH
@@ -251,6 +251,4 @@ class _Counting:
 
     def written_by(self) -> dict[str, int]:
         """Give the bytes written by purpose, without those that have none."""
-        return {
-            name: int(one) for name, one in zip(PURPOSES, self._by_purpose, strict=True) if one
-        }
+        return {name: int(one) for name, one in zip(PURPOSES, self._by_purpose, strict=True) if one}

@@ -44,6 +44,8 @@ class Setup:
     """False if the drive is not told what is free: trims of the load are left out."""
     merge_seconds: float = 0.0
     """Commits of so many seconds wait for one flush together; 0 for each its own."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Settings of the database under which it would make the load; empty as recorded."""
 
     def changed(self, **changes: Any) -> Setup:
         """Give the same but for these fields."""

@@ -35,6 +35,7 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
 
 
 _MODULES = {
+    "advise": "advise",
     "trace": "trace",
     "play": "play",
     "compare": "compare",
@@ -82,8 +83,8 @@ def cli() -> None:
 
     \b
     Start here:
+      flashwright advise --database postgres DIR     what to change, and what it gains
       flashwright record --database sqlite app.db --light -- ./app
-                                                     what a database writes
       flashwright waterfall runs/tpcc                who amplified what on the way
       flashwright play my.blktrace.0 --on nvme-tlc   on any drive, under layers
       flashwright compare my.blktrace.0 --op 10%,20% placement beside the bound

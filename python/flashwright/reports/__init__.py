@@ -22,6 +22,7 @@ def page_of(run: Run) -> Page:
     """
     from flashwright.jobs.play import page as play
     from flashwright.reports import (
+        advice,
         bench,
         comparison,
         demo,
@@ -36,6 +37,7 @@ def page_of(run: Run) -> Page:
     )
 
     builders = {
+        "advise": advice.page,
         "play": play.page,
         "simulate": simulation.page,
         "compare": comparison.page,

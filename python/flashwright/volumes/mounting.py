@@ -22,6 +22,7 @@ from typing import Any
 
 from flashwright import _core
 from flashwright._core import InputError, RunError
+from flashwright._text import one_line
 from flashwright.recording.tools import need, need_root, tool
 
 from . import blocks, mounts, places, serving, users
@@ -362,10 +363,10 @@ def _take_away(mounted: Mounted, seconds: float) -> str | None:
     if taken.directory is not None:
         _unmount_directory(taken)
     _detach(mounted)
-    served = _stop(mounted, seconds)
+    served, status = _stop(mounted, seconds)
     _wait_until_free(mounted.device)
     _take_fuse_away(mounted)
-    return _problem(mounted) if served else None
+    return _problem(mounted, status) if served else None
 
 
 def _settled(mounted: Mounted) -> _Taken:
@@ -463,12 +464,16 @@ def _take_fuse_away(mounted: Mounted) -> None:
         tool("umount", "--lazy", mounted.place.fuse)
 
 
-def _stop(mounted: Mounted, seconds: float) -> bool:
-    """Let the server close the volume; False if it is gone, and nobody closed it."""
+def _stop(mounted: Mounted, seconds: float) -> tuple[bool, int | None]:
+    """Let the server close the volume; False if it is gone, and nobody closed it.
+
+    With its exit code, as subprocess has it, if it is a child of ours.
+    """
     try:
         os.kill(mounted.pid, signal.SIGTERM)
     except ProcessLookupError:
-        return False
+        return False, None
+    code: int | None = None
     end = time.monotonic() + seconds
     while mounted.is_served:
         if time.monotonic() > end:
@@ -477,9 +482,12 @@ def _stop(mounted: Mounted, seconds: float) -> bool:
                 f"within {seconds:g} s; ask again, or look into {mounted.place.log}"
             )
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(mounted.pid, os.WNOHANG)
+            reaped, status = os.waitpid(mounted.pid, os.WNOHANG)
+            if reaped:
+                code = os.waitstatus_to_exitcode(status)
+                break
         time.sleep(_LOOK_SECONDS)
-    return True
+    return True, code
 
 
 def _answers(directory: Path) -> bool:
@@ -517,7 +525,7 @@ def _is_held(device: Path) -> bool:
         return error.errno == errno.EBUSY
 
 
-def _problem(mounted: Mounted) -> str | None:
+def _problem(mounted: Mounted, code: int | None) -> str | None:
     """Say why the server did not close the volume, by its last line; None if it did.
 
     Neither is it a problem if it was asked to end before it had opened it.
@@ -531,7 +539,8 @@ def _problem(mounted: Mounted) -> str | None:
         return None
     if last.startswith(_ERROR):
         return f"{mounted.device}: the server did not close the volume: {last.removeprefix(_ERROR)}"
+    how = "" if code is None else f" by {signal.Signals(-code).name}" if code < 0 else f": {code}"
     return (
-        f"{mounted.device}: its server (process {mounted.pid}) ended before it had closed the "
-        "volume, as if it was killed; the next mount recovers what was durable"
+        f"{mounted.device}: its server (process {mounted.pid}) ended{how} before it had closed the "
+        f"volume; it said last: {one_line(last)}; the next mount recovers what was durable"
     )

@@ -1,0 +1,218 @@
+"""The answer: every action's findings, its candidates simulated, put in the order of their gain."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from flashwright._core import Cancelled, FlashwrightError, Progress
+from flashwright.advice.action import Action, Candidate, Lost, NotKnown, Told, Useless
+from flashwright.advice.case import Case
+from flashwright.advice.engine import Engine
+from flashwright.advice.gain import Gain, gain_of, is_worth
+from flashwright.advice.setup import Figures, Setup
+from flashwright.sweeps.pool import Pool
+
+ABOVE_THE_FOLD = 5
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A candidate, with what it does."""
+
+    candidate: Candidate
+    setup: Setup
+    figures: Figures
+    gain: Gain
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that is said to a question."""
+
+    case: Case
+    changes: Sequence[Weighed]
+    """Worth while, allowed by the risk, in order of gain; the best of each action."""
+    others: Sequence[Weighed]
+    """Other drives and the like, which replace the rest, in order of gain."""
+    risky: Sequence[Weighed]
+    """Worth while, and cost more durability than is allowed."""
+    combination: Weighed | None
+    """All changes together; None of fewer than two, or where they do not go together."""
+    useless: Sequence[Useless]
+    not_known: Sequence[NotKnown]
+    told: Sequence[Told]
+    weighed: Sequence[Weighed] = ()
+    """All that was simulated."""
+    out_of_time: Sequence[str] = ()
+    """Candidates that the time did not suffice for, by name."""
+    seconds: float = 0.0
+    is_complete: bool = True
+    """False if it was stopped before its end."""
+
+
+@dataclass
+class Advising:
+    """Finds the answer for a case. A Tracker: it can be followed and stopped."""
+
+    case: Case
+    engine: Engine
+    actions: Sequence[Action]
+    within: float = 120.0
+    """Seconds after which no further candidate is begun."""
+    threads: int = 2
+    _done: int = 0
+    _total: int = 0
+    _pool: Pool[Weighed | None] | None = None
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _out_of_time: list[str] = field(default_factory=list)
+    _failed: list[NotKnown] = field(default_factory=list)
+
+    def state(self) -> tuple[int, int]:
+        """Give the candidates that are done, and how many there are."""
+        return self._done, self._total
+
+    def preparation(self) -> tuple[int, int]:
+        """Tell of none."""
+        return 0, 0
+
+    def cancel(self) -> None:
+        """Stop, and keep what is finished."""
+        self._stopped.set()
+        if self._pool is not None:
+            self._pool.cancel()
+
+    def run(self) -> Answer:
+        """Give the answer.
+
+        Raises Cancelled if it was stopped before the first candidate was weighed.
+        """
+        began = time.monotonic()
+        candidates, useless, not_known, told = _sorted(self.actions, self.case)
+        end = began + self.within
+        self._total = len(candidates) + 1
+        tasks = [partial(self._weigh, one, end) for one in candidates]
+        self._pool = Pool(tasks, [None] * len(tasks), self.threads)
+        weighed = [one.result for one in self._pool.run() if one.result is not None]
+        if self._stopped.is_set() and not weighed:
+            raise Cancelled("stopped")
+        changes, others, risky, small = _ranked(self.case, weighed)
+        combination = None if self._stopped.is_set() else self._together(changes)
+        return Answer(
+            self.case,
+            changes,
+            others,
+            risky,
+            combination,
+            [*useless, *small],
+            [*not_known, *self._failed],
+            told,
+            weighed,
+            self._out_of_time,
+            time.monotonic() - began,
+            not self._stopped.is_set(),
+        )
+
+    def _weigh(self, candidate: Candidate, end: float, progress: Progress) -> Weighed | None:
+        try:
+            setup = candidate.changed(self.case.base)
+            if time.monotonic() > end and not self.engine.knows(setup):
+                self._out_of_time.append(candidate.name)
+                return None
+            found = self.engine.figures(setup, progress)
+        except Cancelled:
+            raise
+        except FlashwrightError as error:
+            # One that cannot be simulated shall not cost the others their answer.
+            how = "it may be measured on a real one"
+            self._failed.append(NotKnown(candidate.action, candidate.what, str(error), how))
+            return None
+        finally:
+            self._done += 1
+        return Weighed(candidate, setup, found, gain_of(self.case, found))
+
+    def _together(self, changes: Sequence[Weighed]) -> Weighed | None:
+        """Simulate all changes as one: their gains do not add up."""
+        taken = [one.candidate for one in changes if one.candidate.combines]
+        if len(taken) < 2:
+            return None
+        setup = self.case.base
+        for one in taken:
+            setup = one.changed(setup)
+        try:
+            found = self.engine.figures(setup)
+        except FlashwrightError as error:
+            what = "All of these together"
+            self._failed.append(NotKnown("combination", what, str(error), "change one at a time"))
+            return None
+        worst = max((one.loss for one in taken), key=lambda loss: loss.level)
+        together = Candidate(
+            action="combination",
+            name=" + ".join(one.name for one in taken),
+            what="All of these together",
+            changed=lambda _: setup,
+            cost="the cost of each",
+            loss=worst,
+            do=tuple(line for one in taken for line in one.do),
+            undo=tuple(line for one in reversed(taken) for line in one.undo),
+            why="They were simulated as a whole: gains do not add up.",
+        )
+        return Weighed(together, setup, found, gain_of(self.case, found))
+
+
+def _sorted(
+    actions: Iterable[Action], case: Case
+) -> tuple[list[Candidate], list[Useless], list[NotKnown], list[Told]]:
+    """Give the findings of all actions by kind."""
+    found = [finding for action in actions for finding in action.findings(case)]
+    return (
+        [one for one in found if isinstance(one, Candidate)],
+        [one for one in found if isinstance(one, Useless)],
+        [one for one in found if isinstance(one, NotKnown)],
+        [one for one in found if isinstance(one, Told)],
+    )
+
+
+def _ranked(
+    case: Case, weighed: Sequence[Weighed]
+) -> tuple[list[Weighed], list[Weighed], list[Weighed], list[Useless]]:
+    """Give changes, other drives, risky ones, and what does not gain, each in order of gain."""
+    goal = case.goal
+
+    def gain(one: Weighed) -> float:
+        value = one.gain.of(goal).value
+        return value if value == value else float("-inf")  # noqa: PLR0124  (NaN is not itself)
+
+    changes: list[Weighed] = []
+    others: list[Weighed] = []
+    risky: list[Weighed] = []
+    small: list[Useless] = []
+    seen: set[tuple[str, Lost]] = set()
+    for one in sorted(weighed, key=gain, reverse=True):
+        candidate = one.candidate
+        if not candidate.combines:
+            others.append(one)
+            continue
+        key = (candidate.action, candidate.loss.level)
+        if key in seen:
+            continue
+        seen.add(key)
+        if not is_worth(one.gain.of(goal)):
+            small.append(Useless(candidate.action, candidate.what, _too_small(one, goal)))
+        elif candidate.loss.level > case.risk:
+            risky.append(one)
+        else:
+            changes.append(one)
+    # What an action gains without a risk is not listed again among the risky.
+    helped = {one.candidate.action for one in changes}
+    small = [one for one in small if one.action not in helped]
+    return changes, others, risky, small
+
+
+def _too_small(one: Weighed, goal: str) -> str:
+    from flashwright.advice.words import gain_said  # noqa: PLC0415  (words know answers)
+
+    return f"{gain_said(one.gain, goal)}. {one.candidate.why}"

@@ -1,0 +1,106 @@
+"""A question from its beginning to its answer, as a run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from flashwright._core import Cancelled, Progress
+from flashwright.advice import document
+from flashwright.advice.actions import ALL
+from flashwright.advice.answer import Advising, Answer
+from flashwright.advice.building import Question, case_of
+from flashwright.advice.case import Case
+from flashwright.advice.engine import Engine
+from flashwright.devices import describe, name_of
+from flashwright.progress import StoppedError, follow
+from flashwright.runs import RUNS, Job, Run
+from flashwright.slices.cut import Stopper
+from flashwright.sources import check_source
+
+COMMAND = "advise"
+KEPT = RUNS / "advice"
+"""Folder of figures that were simulated: no question simulates them again."""
+
+
+class _Both:
+    """Stops a reading and the simulation after it."""
+
+    def __init__(self, stopper: Stopper, progress: Progress) -> None:
+        self._stopper, self._progress = stopper, progress
+
+    def state(self) -> tuple[int, int]:
+        """Give how far the simulation is."""
+        return self._progress.state()
+
+    def preparation(self) -> tuple[int, int]:
+        """Give what is prepared of it."""
+        return self._progress.preparation()
+
+    def cancel(self) -> None:
+        """Stop at the next clean point."""
+        self._stopper.cancel()
+        self._progress.cancel()
+
+
+def ask(
+    question: Question,
+    within: float = 120.0,
+    heard: Callable[[Answer], None] = lambda _: None,
+    kept: Path | None = KEPT,
+) -> tuple[Run, Answer]:
+    """Give the answer to a question, and the same as a run.
+
+    `heard` is called with how things stand as soon as that is known.
+
+    Raises InputError; StoppedError after Ctrl-C, if nothing was simulated by then.
+    """
+    engine = Engine(kept, seed=question.seed)
+    try:
+        with tempfile.TemporaryDirectory(prefix="flashwright-advice-") as folder:
+            stopper, progress = Stopper(), Progress()
+            case: Case = follow(
+                f"Reading {name_of(check_source(question.source))}, and simulating the drive",
+                "",
+                _Both(stopper, progress),
+                lambda: case_of(question, engine, Path(folder), stopper, progress),
+            )
+            heard(Answer(case, (), (), (), None, (), (), ()))
+            advising = Advising(case, engine, ALL, within, os.cpu_count() or 1)
+            answer = _followed(advising)
+            return _run(question, answer), answer
+    finally:
+        engine.close()
+
+
+def _followed(advising: Advising) -> Answer:
+    try:
+        return follow("Simulating changes", "changes", advising, advising.run)
+    except StoppedError as stop:
+        if stop.result is None:
+            raise
+        found: Answer = stop.result
+        return found
+    except Cancelled:
+        raise KeyboardInterrupt from None
+
+
+def _run(question: Question, answer: Answer) -> Run:
+    source = check_source(question.source)
+    result = {
+        "source": question.source,
+        "question": {
+            "device": question.device,
+            "capacity_bytes": question.capacity_bytes,
+            "fill": question.fill,
+            "writes_per_day": question.writes_per_day,
+            "goal": question.goal,
+            "risk": question.risk,
+        },
+        **document.document(answer),
+    }
+    identity = [question, answer.case.load.content_hash]
+    job = Job(COMMAND, identity, [describe(source)], question.seed)
+    return job.run(result, {"simulated": document.table(answer)} if answer.weighed else {})

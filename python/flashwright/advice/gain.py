@@ -1,0 +1,72 @@
+"""What a change gains over how things stand, for each goal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from flashwright.advice.case import Case
+from flashwright.advice.setup import Figures, Interval
+
+NOTICED = 0.03
+"""Least gain that is worth a line."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Figures of a change as multiples of today's; NaN where one is not known."""
+
+    flash: Interval
+    """Bytes that the flash programs."""
+    wear: Interval
+    """Share of its life that the load takes of the drive that wears out first."""
+    latency: float
+    """99th percentile of the wait for the drive of a commit."""
+    wait: float
+    """Mean of that wait."""
+    throughput: float
+    """Commits a second of clients that wait for them."""
+
+    def of(self, goal: str) -> Interval:
+        """Give the gain for a goal as a share: 0.25 is a quarter better, below 0 is worse.
+
+        A quarter less wear, a quarter less latency, a quarter more throughput.
+        """
+        if goal == "latency":
+            return Interval(1 - self.latency)
+        if goal == "throughput":
+            return Interval(self.throughput - 1)
+        worn = self.wear if self.wear.value > 0 else self.flash
+        low = None if worn.high is None else 1 - worn.high
+        return Interval(1 - worn.value, low, None if worn.low is None else 1 - worn.low)
+
+    def document(self) -> dict[str, Any]:
+        """Give it for a result."""
+        return {
+            "flash_bytes": self.flash.document(),
+            "wear": self.wear.document(),
+            "commit_p99": self.latency,
+            "commit_mean": self.wait,
+            "throughput": self.throughput,
+        }
+
+
+def gain_of(case: Case, after: Figures) -> Gain:
+    """Give what figures gain over those of the case as it stands."""
+    before = case.figures
+    latency = wait = throughput = math.nan
+    if before.commits is not None and after.commits is not None and before.commits.mean > 0:
+        wait = after.commits.mean / before.commits.mean
+        latency = after.commits.p99 / before.commits.p99 if before.commits.p99 else math.nan
+        if case.loop is not None:
+            throughput = case.loop.gain(wait)
+    worn = before.life_share()
+    wear = after.life_share().over(worn) if worn.value > 0 else Interval(math.nan)
+    return Gain(after.flash_bytes.over(before.flash_bytes), wear, latency, wait, throughput)
+
+
+def is_worth(found: Interval) -> bool:
+    """Tell whether a gain is NOTICED or more, and above 0 at the low end of its interval."""
+    surely = found.low is None or found.low > 0
+    return found.value >= NOTICED and surely

@@ -1,0 +1,65 @@
+"""What `advise` prints: first how things stand, then what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flashwright.advice import words
+from flashwright.advice.answer import Answer
+from flashwright.terminal import print_table, say
+
+MOST_USELESS = 8
+"""Most lines of what would not help: the report has all."""
+
+
+def say_first(answer: Answer) -> None:
+    """Print how things stand."""
+    print_table([("", "left"), ("", "left")], words.as_things_stand(answer), "As things stand")
+
+
+def say_answer(answer: Answer) -> None:
+    """Print the rest of the answer."""
+    _heading("What to change")
+    above, below = words.folded(answer.changes)
+    if not above:
+        say("Nothing that was tried gains 3 % or more for this goal.")
+    for number, one in enumerate(above, 1):
+        for line in words.change_lines(answer, one, number):
+            say(line)
+        say()
+    if answer.combination is not None:
+        gained = words.gain_said(answer.combination.gain, answer.case.goal)
+        more = words.beside(answer.combination.gain, answer.case.goal)
+        say(f"All of these together: {gained}{f' ({more})' if more else ''}, simulated as a whole.")
+    if below:
+        say(f"{len(below)} more gain less: see the report.")
+    if answer.risky:
+        _heading("Only with more risk (--risk)")
+        for one in answer.risky:
+            gained = words.gain_said(one.gain, answer.case.goal)
+            say(f"- {one.candidate.what}: {gained}. Lost: {one.candidate.loss.says}.")
+    if answer.others:
+        _heading("Other drives")
+        columns = [("drive", "left"), ("gain", "left"), ("it lives", "left")]
+        print_table(columns, words.other_rows(answer))
+    _list("What would not help here", [f"{one.what}: {one.why}" for one in answer.useless])
+    _list("Not known", [f"{one.what}: {one.why}. {one.how}" for one in answer.not_known])
+    _list("Good to know", [one.says for one in answer.told])
+    _list("What it rests on", words.rests_on(answer))
+    say()
+    say(words.headline(answer))
+
+
+def _heading(text: str) -> None:
+    say()
+    say(text)
+
+
+def _list(heading: str, lines: Sequence[str]) -> None:
+    if not lines:
+        return
+    _heading(heading)
+    for line in lines[:MOST_USELESS]:
+        say(f"- {line}")
+    if len(lines) > MOST_USELESS:
+        say(f"- {len(lines) - MOST_USELESS} more: see the report")

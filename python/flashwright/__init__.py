@@ -4,6 +4,7 @@ Traces, devices and recordings; models and simulation of write amplification, la
 
 import flashwright as fw
 
+fw.advise("runs/tpcc", device="nvme-tlc")           # what to change, and what it gains
 found = fw.compare("synth:zipf(s=0.99,pages=64Ki)", over_provisionings=[0.2])
 found.to_polars()                                   # or to_pandas(), to_arrow(), tables, plots()
 fw.simulate("my.blktrace.0", MyPlacement())         # a policy of your own: fw.Placement
@@ -43,6 +44,7 @@ from flashwright._core import (
 )
 
 if TYPE_CHECKING:
+    from flashwright.api.advising import advise
     from flashwright.api.benches import bench
     from flashwright.api.counting import compare, simulate
     from flashwright.api.playing import play, probe, profiles
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from flashwright.placement import Placement, check_placement
 
 _LATER = {
+    "advise": "advising",
     "bench": "benches",
     "compare": "counting",
     "simulate": "counting",
@@ -97,6 +100,7 @@ __all__ = [
     "Table",
     "Volume",
     "__version__",
+    "advise",
     "bench",
     "check_placement",
     "compare",

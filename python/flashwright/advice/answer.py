@@ -12,7 +12,7 @@ from flashwright._core import Cancelled, FlashwrightError, Progress
 from flashwright.advice.action import Action, Candidate, Lost, NotKnown, Told, Useless
 from flashwright.advice.case import Case
 from flashwright.advice.engine import Engine
-from flashwright.advice.gain import Gain, gain_of, is_worth
+from flashwright.advice.gain import Gain, gain_of, gain_said, is_worth
 from flashwright.advice.setup import Figures, Setup
 from flashwright.sweeps.pool import Pool
 
@@ -213,6 +213,4 @@ def _ranked(
 
 
 def _too_small(one: Weighed, goal: str) -> str:
-    from flashwright.advice.words import gain_said  # noqa: PLC0415  (words know answers)
-
     return f"{gain_said(one.gain, goal)}. {one.candidate.why}"

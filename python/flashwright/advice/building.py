@@ -31,6 +31,8 @@ from flashwright.slices.cut import Stopper
 from flashwright.sources import REQUESTS_FILE, check_source
 
 _CALLS, _FILES = "calls.parquet", "files.parquet"
+KINDS = ("postgres", "sqlite", "mysql")
+"""Databases that actions know."""
 SERVER_FILE, SQLITE_FILE = "server.json", "sqlite.json"
 """What a recording keeps of a server's, and of a SQLite database's, settings."""
 
@@ -123,13 +125,9 @@ def _recorded(source: str) -> dict[str, Any]:
 
 
 def _database(recorded: Mapping[str, Any]) -> str | None:
-    said = (recorded.get("recording") or {}).get("database") or {}
-    kind = said.get("kind") if isinstance(said, Mapping) else None
-    if kind in ("postgres", "sqlite", "mysql"):
-        return str(kind)
-    backend = (recorded.get("bench") or recorded.get("config") or {}).get("database")
-    text = json.dumps(backend) if backend else ""
-    return next((name for name in ("postgres", "sqlite") if name in text), None)
+    """Give the kind of the database; None if the source does not say it."""
+    kind = (recorded.get("path") or {}).get("database")
+    return str(kind) if kind in KINDS else None
 
 
 def _path(recorded: Mapping[str, Any]) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright.advice import words
 from flashwright.advice.answer import Answer, Weighed
 from flashwright.advice.engine import years
+from flashwright.advice.gain import gain_said
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +62,7 @@ def _weighed(answer: Answer, one: Weighed) -> dict[str, Any]:
         "name": candidate.name,
         "what": candidate.what,
         "gain": one.gain.of(answer.case.goal).document(),
-        "gain_said": words.gain_said(one.gain, answer.case.goal),
+        "gain_said": gain_said(one.gain, answer.case.goal),
         "beside": words.beside(one.gain, answer.case.goal),
         "ratios": one.gain.document(),
         "why": candidate.why,

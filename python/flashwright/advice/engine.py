@@ -183,14 +183,15 @@ class Engine:
         progress: Progress,
     ) -> _Played:
         """Play through layers, on the clock from the start: they have state of their own."""
+        warm_up = min(untimed, timed)
         outcome = drive_runs.run(
             sized.device.toml,
             source,
             progress,
             **common,
             stack=[stack],
-            warm_up=min(untimed, timed),
-            requests=timed,
+            warm_up=warm_up,
+            requests=warm_up + timed,
         )
         return _of_layers(sized, outcome, timed)
 
@@ -309,7 +310,8 @@ def _endurance(device: DriveProfile) -> float | None:
     if not cycles:
         return None
     summary = device.summary
-    return float(cycles) * summary["physical_pages"] * summary["page_bytes"] * device.slices
+    physical_bytes = int(summary["physical_pages"]) * int(summary["page_bytes"])
+    return float(cycles) * physical_bytes * device.slices
 
 
 def _together(played: Mapping[str, _Played], seconds: float) -> Figures:

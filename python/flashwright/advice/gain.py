@@ -6,9 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from flashwright._text import percent
 from flashwright.advice.case import Case
 from flashwright.advice.setup import Figures, Interval
 
+UNITS = {
+    "life": "less flash wear",
+    "latency": "shorter commits (99th percentile)",
+    "throughput": "more commits a second",
+}
+"""What a gain is a share of, for each goal."""
 NOTICED = 0.03
 """Least gain that is worth a line."""
 
@@ -70,3 +77,33 @@ def is_worth(found: Interval) -> bool:
     """Tell whether a gain is NOTICED or more, and above 0 at the low end of its interval."""
     surely = found.low is None or found.low > 0
     return found.value >= NOTICED and surely
+
+
+def share(value: float) -> str:
+    """Give a share of 1 as per cent in two digits."""
+    return percent(abs(value), 2)
+
+
+def interval(found: Interval) -> str:
+    """Give a share with its interval; the value alone where nothing is known of it."""
+    said = share(found.value)
+    if found.low is None or found.high is None or found.high - found.low < 0.005:
+        return said
+    return f"{said} ({_signed(found.low)} to {_signed(found.high)})"
+
+
+def _signed(value: float) -> str:
+    return f"{'−' if value < 0 else ''}{percent(abs(value), 2)}"  # noqa: RUF001  (a minus)
+
+
+def gain_said(gain: Gain, goal: str) -> str:
+    """Say what a change gains for a goal, and what it does to the rest."""
+    found = gain.of(goal)
+    if math.isnan(found.value):
+        return "not known: commits do not show in this source"
+    if abs(found.value) < 0.005:
+        return f"no {UNITS[goal]}"
+    if found.value > 0:
+        return f"{interval(found)} {UNITS[goal]}"
+    worse = {"life": "more flash wear", "latency": "longer commits (99th percentile)"}
+    return f"{share(found.value)} {worse.get(goal, 'fewer commits a second')}"

@@ -45,7 +45,8 @@ class Requests:
     @property
     def is_log(self) -> Bools:
         """Tell which are writes of the log."""
-        return (self.op == WRITE) & (self.stream == LOG)
+        found: Bools = (self.op == WRITE) & (self.stream == LOG)
+        return found
 
     @property
     def written_bytes(self) -> int:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from flashwright._text import percent, significant, size, span
 from flashwright.advice.action import Lost
 from flashwright.advice.answer import ABOVE_THE_FOLD, Answer, Weighed
 from flashwright.advice.case import Case
 from flashwright.advice.engine import years
-from flashwright.advice.gain import Gain
+from flashwright.advice.gain import Gain, gain_said, share
 from flashwright.advice.nearest import NEAREST
 from flashwright.advice.setup import Commits, Interval
 from flashwright.lifetime import volume
 
-UNITS = {
-    "life": "less flash wear",
-    "latency": "shorter commits (99th percentile)",
-    "throughput": "more commits a second",
-}
-"""What a gain is a share of, for each goal."""
 _PURPOSES = {
     "heap": "tables",
     "index": "indexes",
@@ -33,36 +27,6 @@ _PURPOSES = {
     "others": "other programs",
     "unknown": "not known whose",
 }
-
-
-def share(value: float) -> str:
-    """Give a share of 1 as per cent in two digits."""
-    return percent(abs(value), 2)
-
-
-def interval(found: Interval) -> str:
-    """Give a share with its interval; the value alone where nothing is known of it."""
-    said = share(found.value)
-    if found.low is None or found.high is None or found.high - found.low < 0.005:
-        return said
-    return f"{said} ({_signed(found.low)} to {_signed(found.high)})"
-
-
-def _signed(value: float) -> str:
-    return f"{'−' if value < 0 else ''}{percent(abs(value), 2)}"  # noqa: RUF001  (a minus)
-
-
-def gain_said(gain: Gain, goal: str) -> str:
-    """Say what a change gains for a goal, and what it does to the rest."""
-    found = gain.of(goal)
-    if math.isnan(found.value):
-        return "not known: commits do not show in this source"
-    if abs(found.value) < 0.005:
-        return f"no {UNITS[goal]}"
-    if found.value > 0:
-        return f"{interval(found)} {UNITS[goal]}"
-    worse = {"life": "more flash wear", "latency": "longer commits (99th percentile)"}
-    return f"{share(found.value)} {worse.get(goal, 'fewer commits a second')}"
 
 
 def beside(gain: Gain, goal: str) -> str:
@@ -198,11 +162,10 @@ def _used(case: Case) -> str:
     return ", ".join(parts)
 
 
-def by_purpose(written_by: dict[str, int] | object) -> str:
+def by_purpose(written_by: Mapping[str, int]) -> str:
     """Say what the written bytes are for, the largest part first."""
-    amounts = dict(written_by)  # type: ignore[call-overload]
-    total = sum(amounts.values())
-    order = sorted(amounts.items(), key=lambda one: -one[1])
+    total = sum(written_by.values())
+    order = sorted(written_by.items(), key=lambda one: -one[1])
     return ", ".join(
         f"{_PURPOSES[name]} {percent(amount / total, 2)}"
         for name, amount in order

@@ -83,7 +83,7 @@ def cli() -> None:
 
     \b
     Start here:
-      flashwright advise --database postgres DIR     what to change, and what it gains
+      flashwright advise --database postgres DIR     what to change, and its gain
       flashwright record --database sqlite app.db --light -- ./app
       flashwright waterfall runs/tpcc                who amplified what on the way
       flashwright play my.blktrace.0 --on nvme-tlc   on any drive, under layers

@@ -157,6 +157,7 @@ def advise(
 def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
     """Record a database, and give the folder of the recording."""
     from flashwright.cli import record
+    from flashwright.cli.recorded import conclude
 
     running = record._running(database, (), (), needs_root=True)
     if running is None:
@@ -164,7 +165,7 @@ def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
     folder = record._folder_for(running.place, to)
     how = {"tracer": "auto", "buffer_kib": 16 << 10}
     record._record(running.place, (), seconds, folder, how, running, is_quiet=to.is_only_json)
-    record.conclude(folder, keep_raw=False, check=False, to=Json("-" if to.is_only_json else None))
+    conclude(folder, keep_raw=False, check=False, to=Json("-" if to.is_only_json else None))
     return folder
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from flashwright.advice import words
 from flashwright.advice.answer import Answer
+from flashwright.advice.gain import gain_said
 from flashwright.terminal import print_table, say
 
 MOST_USELESS = 8
@@ -28,7 +29,7 @@ def say_answer(answer: Answer) -> None:
             say(line)
         say()
     if answer.combination is not None:
-        gained = words.gain_said(answer.combination.gain, answer.case.goal)
+        gained = gain_said(answer.combination.gain, answer.case.goal)
         more = words.beside(answer.combination.gain, answer.case.goal)
         say(f"All of these together: {gained}{f' ({more})' if more else ''}, simulated as a whole.")
     if below:
@@ -36,7 +37,7 @@ def say_answer(answer: Answer) -> None:
     if answer.risky:
         _heading("Only with more risk (--risk)")
         for one in answer.risky:
-            gained = words.gain_said(one.gain, answer.case.goal)
+            gained = gain_said(one.gain, answer.case.goal)
             say(f"- {one.candidate.what}: {gained}. Lost: {one.candidate.loss.says}.")
     if answer.others:
         _heading("Other drives")

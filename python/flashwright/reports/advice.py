@@ -162,8 +162,7 @@ def _gains(listed: Sequence[Mapping[str, Any]], goal: str) -> Figure:
             "arrayminus": error("low"),
         },
     }
-    layout = axes(f"gain, % ({goal})", "")
-    layout["yaxis"] = {**layout.get("yaxis", {}), "automargin": True, **title("")}
+    layout = axes(title(f"gain, % ({goal})"), title("", automargin=True))
     return Figure(
         "gains",
         "What each change gains",

@@ -535,10 +535,12 @@ def _problem(mounted: Mounted, code: int | None) -> str | None:
     except OSError:
         said = []
     last = said[-1] if said else ""
-    if '"closed"' in last or not any('"opened"' in line for line in said):
-        return None
     if last.startswith(_ERROR):
         return f"{mounted.device}: the server did not close the volume: {last.removeprefix(_ERROR)}"
+    # What an interpreter says while it ends comes after that.
+    was_closed = any('"closed"' in line for line in said)
+    if was_closed or not any('"opened"' in line for line in said):
+        return None
     how = "" if code is None else f" by {signal.Signals(-code).name}" if code < 0 else f": {code}"
     return (
         f"{mounted.device}: its server (process {mounted.pid}) ended{how} before it had closed the "

@@ -1,0 +1,501 @@
+"""Advice: commits, what setups send, gains, the engine, and the answer from end to end."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import flashwright
+from flashwright._core import InputError
+from flashwright.advice import load as loads
+from flashwright.advice import nearest, traces, words
+from flashwright.advice.action import NO_LOSS, Candidate, Loss, Lost, NotKnown, Told, Useless
+from flashwright.advice.answer import Advising, Answer
+from flashwright.advice.building import Question, case_of
+from flashwright.advice.case import Case
+from flashwright.advice.commits import commits_of
+from flashwright.advice.engine import Engine, years
+from flashwright.advice.gain import gain_of
+from flashwright.advice.load import FLUSH, LOG, READ, TRIM, WRITE, Load
+from flashwright.advice.loop import Loop
+from flashwright.advice.setup import Commits, Drive, Figures, Interval, Setup
+from flashwright.recording.files import PURPOSES
+from flashwright.slices.cut import Stopper
+from support import Cli
+
+MS = 1_000_000
+HEAP = PURPOSES.index("heap")
+PAGE = 4096
+
+
+def requests(rows: list[tuple[int, int, int, int, int]]) -> traces.Requests:
+    """Make requests of (time in ms, operation, page, pages, stream)."""
+    columns = np.array(rows, np.int64).T
+    return traces.Requests(
+        columns[0] * MS, columns[1], columns[2] * PAGE, columns[3] * PAGE, columns[4]
+    )
+
+
+def rows_of(found: traces.Requests) -> list[tuple[int, int, int, int, int]]:
+    """Give requests as `requests` takes them; times are cut to whole ms."""
+    return list(
+        zip(
+            (found.time_ns // MS).tolist(),
+            found.op.tolist(),
+            (found.offset // PAGE).tolist(),
+            (found.length // PAGE).tolist(),
+            found.stream.tolist(),
+            strict=True,
+        )
+    )
+
+
+def database_like(path: Path, transactions: int = 4000, seed: int = 7) -> Path:
+    """Write a trace of a database: log pages in a ring, a flush for each, scattered data pages."""
+    rng = np.random.default_rng(seed)
+    made: list[tuple[int, int, int, int, int]] = []
+    for number in range(transactions):
+        at = number * 2
+        page = 100_000 + number // 3 % 2048
+        made.append((at, WRITE, page, 1, LOG))
+        made.append((at, FLUSH, 0, 0, LOG))
+        if number % 2:
+            made.append((at + 1, WRITE, int(rng.integers(0, 20_000)), 2, HEAP))
+        if number % 50 == 0:
+            made.append((at + 1, TRIM, int(rng.integers(30_000, 40_000)), 8, HEAP))
+    traces.write(requests(made), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
+    path = database_like(tmp_path_factory.mktemp("load") / "load.parquet")
+    return loads.of_file(path, "load", None)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    made = Engine(tmp_path / "kept", seconds_each=1.0)
+    yield made
+    made.close()
+
+
+SMALL = Drive("emmc-51", (), 1 << 30, 0.9)
+
+
+def case(load: Load, engine: Engine, drive: Drive = SMALL, **known: object) -> Case:
+    base = Setup(load, drive)
+    return Case(load, base, engine.figures(base), **known)  # type: ignore[arg-type]
+
+
+class TestCommits:
+    def test_take_the_longest_log_write_and_the_flush(self) -> None:
+        begin = np.array([0, 1, 2, 10, 11], np.int64)
+        took = np.array([3e6, 5e6, 2e6, 1e6, 4e6])
+        is_log = np.array([True, True, False, True, False])
+        is_flush = np.array([False, False, True, False, True])
+        found = commits_of(begin, took, is_log, is_flush)
+        assert found is not None
+        assert found.count == 2
+        assert found.mean == pytest.approx((5e-3 + 2e-3 + 1e-3 + 4e-3) / 2)
+        assert found.flush_mean == pytest.approx(3e-3)
+
+    def test_without_log_writes_of_its_own_a_flush_takes_those_before(self) -> None:
+        begin = np.array([0, 1, 2], np.int64)
+        took = np.array([3e6, 2e6, 1e6])
+        found = commits_of(
+            begin, took, np.array([True, False, False]), np.array([False, True, True])
+        )
+        assert found is not None
+        assert found.mean == pytest.approx((5e-3 + 4e-3) / 2)
+
+    def test_without_flushes_are_log_writes(self) -> None:
+        found = commits_of(
+            np.arange(3), np.array([1e6, 2e6, 3e6]), np.ones(3, bool), np.zeros(3, bool)
+        )
+        assert found is not None
+        assert found.count == 3
+        assert found.p50 == pytest.approx(2e-3)
+        assert found.flush_mean == 0
+
+    def test_there_are_none_of_reads_alone(self) -> None:
+        nothing = np.zeros(3, bool)
+        assert commits_of(np.arange(3), np.ones(3), nothing, nothing) is None
+
+
+class TestWhatASetupSends:
+    def test_commits_that_share_a_flush_write_each_log_page_once(self) -> None:
+        found = traces.merged(
+            requests(
+                [
+                    (0, WRITE, 10, 1, LOG),
+                    (1, FLUSH, 0, 0, LOG),
+                    (2, WRITE, 10, 2, LOG),
+                    (3, FLUSH, 0, 0, LOG),
+                    (4, WRITE, 900, 1, HEAP),
+                    (11, WRITE, 11, 1, LOG),
+                    (12, FLUSH, 0, 0, LOG),
+                ]
+            ),
+            0.01,
+        )
+        assert rows_of(found) == [
+            (4, WRITE, 900, 1, HEAP),
+            (9, WRITE, 10, 2, LOG),
+            (9, FLUSH, 0, 0, 0),
+            (19, WRITE, 11, 1, LOG),
+            (19, FLUSH, 0, 0, 0),
+        ]
+
+    def test_merging_is_the_union_of_pages_of_each_time(self) -> None:
+        """Against a plain oracle: sets of pages by time."""
+        rng = np.random.default_rng(3)
+        made = [
+            (int(at), WRITE, int(rng.integers(0, 40)), int(rng.integers(1, 5)), LOG)
+            for at in np.sort(rng.integers(0, 500, 800))
+        ]
+        wanted: dict[int, set[int]] = {}
+        for at, _, page, pages, _ in made:
+            wanted.setdefault(at // 50, set()).update(range(page, page + pages))
+        found: dict[int, list[int]] = {}
+        for at, _, page, pages, _ in rows_of(traces.merged(requests(made), 0.05)):
+            found.setdefault(at // 50, []).extend(range(page, page + pages))
+        assert {at: sorted(pages) for at, pages in wanted.items()} == found
+
+    def test_a_flush_goes_to_the_drives_that_were_written(self) -> None:
+        log, rest = traces.apart(
+            requests(
+                [
+                    (0, WRITE, 10, 1, LOG),
+                    (1, FLUSH, 0, 0, LOG),
+                    (2, WRITE, 900, 1, HEAP),
+                    (3, FLUSH, 0, 0, HEAP),
+                    (4, WRITE, 11, 1, LOG),
+                    (5, WRITE, 901, 1, HEAP),
+                    (6, FLUSH, 0, 0, LOG),
+                    (7, READ, 900, 1, HEAP),
+                    (8, FLUSH, 0, 0, LOG),
+                ]
+            )
+        )
+        assert [(row[0], row[1]) for row in rows_of(log)] == [
+            (0, WRITE),
+            (1, FLUSH),
+            (4, WRITE),
+            (6, FLUSH),
+        ]
+        assert [row[0] for row in rows_of(rest)] == [2, 3, 5, 6, 7, 8]
+
+    def test_nothing_is_lost_between_two_drives(self, load: Load) -> None:
+        whole = traces.load(load.path)
+        log, rest = traces.apart(whole)
+        assert log.written_bytes + rest.written_bytes == whole.written_bytes
+        assert set(log.stream.tolist()) == {LOG}
+
+
+class TestLoad:
+    def test_counts_what_is_there(self, load: Load) -> None:
+        whole = traces.load(load.path)
+        assert load.written_bytes == whole.written_bytes
+        assert sum(load.written_by.values()) == load.written_bytes
+        assert load.requests["flush"] == 4000
+        assert load.share("wal") == pytest.approx(4000 / (4000 + 2000 * 2))
+        assert load.knows_purposes
+
+    def test_of_another_trace_knows_no_purposes(self, tmp_path: Path) -> None:
+        file = tmp_path / "trace.csv"
+        file.write_text("1,host,0,Write,0,4096,10\n2,host,0,Read,8192,4096,10\n")
+        found = loads.read(str(file), tmp_path, "msr", stopper=Stopper())
+        assert found.written_by == {"unknown": 4096}
+        assert not found.knows_purposes
+
+    def test_that_writes_nothing_is_refused(self, tmp_path: Path) -> None:
+        file = tmp_path / "trace.csv"
+        file.write_text("1,host,0,Read,0,4096,10\n")
+        with pytest.raises(InputError, match="no writes"):
+            loads.read(str(file), tmp_path, "msr", stopper=Stopper())
+
+    def test_a_synthetic_one_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="recording or a trace file"):
+            loads.read("synth:uniform(pages=1k)", tmp_path, stopper=Stopper())
+
+
+class TestFigures:
+    def test_go_to_json_and_back(self) -> None:
+        commits = Commits(3, 1.0, 0.5, 2.0, 3.0, 0.1)
+        figures = Figures(
+            10.0,
+            Interval(20.0, 19.0, 21.0),
+            {"the drive": {"flash_bytes": 20.0}},
+            commits,
+            5.0,
+            steady=True,
+            slices=4,
+            seconds_simulated=0.5,
+        )
+        assert Figures.of(json.loads(json.dumps(figures.document()))) == figures
+
+    def test_a_ratio_has_the_width_of_both(self) -> None:
+        found = Interval(2.0, 1.8, 2.2).over(Interval(4.0, 3.6, 4.4))
+        assert found.value == 0.5
+        assert found.low == pytest.approx(0.5 - 0.5 * math.hypot(0.1, 0.1))
+        assert Interval(2.0).over(Interval(4.0)).low is None
+
+    def test_the_drive_that_wears_first_ends_the_life(self) -> None:
+        by_drive = {
+            "a": {"flash_bytes": 10.0, "endurance_bytes": 1000.0},
+            "b": {"flash_bytes": 5.0, "endurance_bytes": 100.0},
+        }
+        figures = Figures(15.0, Interval(15.0, 12.0, 18.0), by_drive)
+        share = figures.life_share()
+        assert share.value == pytest.approx(0.05)
+        lives = years(figures, 2.0)
+        assert lives is not None
+        assert lives.value == pytest.approx(1 / (0.05 * 365.25 * 2))
+        assert lives.low is not None
+        assert lives.high is not None
+        assert lives.low < lives.value < lives.high
+        assert years(Figures(1.0, Interval(1.0)), 2.0) is None
+
+
+class TestLoop:
+    def test_clients_that_only_wait_gain_all(self) -> None:
+        loop = Loop(clients=4, per_second=1000.0, wait=0.004, of_drive=0.004)
+        assert loop.thinks == 0
+        assert loop.gain(0.5) == pytest.approx(2.0)
+
+    def test_clients_that_think_gain_their_share(self) -> None:
+        loop = Loop(clients=10, per_second=1000.0, wait=0.005, of_drive=0.004)
+        assert loop.thinks == pytest.approx(0.005)
+        assert loop.waiting_share == pytest.approx(0.5)
+        assert loop.gain(0.0) == pytest.approx(0.010 / 0.006)
+        assert loop.gain(2.0) < 1
+
+
+class TestEngine:
+    def test_gives_the_same_again_and_keeps_it(self, load: Load, tmp_path: Path) -> None:
+        first = Engine(tmp_path / "kept", seconds_each=1.0)
+        setup = Setup(load, SMALL)
+        found = first.figures(setup)
+        first.close()
+        again = Engine(tmp_path / "kept", seconds_each=1.0)
+        assert again.knows(setup)
+        assert again.figures(setup) == found
+        again.close()
+        anew = Engine(None, seconds_each=1.0)
+        fresh = anew.figures(setup)
+        anew.close()
+        assert replace(fresh, seconds_simulated=found.seconds_simulated) == found
+
+    def test_spare_space_saves_flash(self, load: Load, engine: Engine) -> None:
+        full = engine.figures(Setup(load, replace(SMALL, fill=1.0)))
+        spare = engine.figures(Setup(load, replace(SMALL, fill=0.6)))
+        assert spare.flash_bytes.value <= full.flash_bytes.value
+        assert full.host_bytes == pytest.approx(load.written_bytes, rel=0.02)
+
+    def test_a_log_apart_is_simulated_on_a_second_drive(self, load: Load, engine: Engine) -> None:
+        one = engine.figures(Setup(load, SMALL))
+        two = engine.figures(Setup(load, SMALL, log_apart=Drive("nvme-tlc", (), 1 << 30, 0.5)))
+        assert set(two.by_drive) == {"the drive", "the log's drive"}
+        assert two.host_bytes == pytest.approx(one.host_bytes, rel=0.02)
+        assert two.commits is not None
+        assert one.commits is not None
+        assert two.commits.p50 < one.commits.p50
+
+    def test_commits_that_share_flushes_program_less(self, load: Load, engine: Engine) -> None:
+        each = engine.figures(Setup(load, SMALL))
+        shared = engine.figures(Setup(load, SMALL, merge_seconds=0.2))
+        assert shared.flash_bytes.value < 0.8 * each.flash_bytes.value
+
+    def test_layers_are_simulated(self, load: Load, engine: Engine) -> None:
+        found = engine.figures(Setup(load, SMALL, stack="scheduler(coalesce)"))
+        assert found.flash_bytes.value > 0
+        assert found.steady is None
+
+
+class _Of:
+    """An action that finds what it is given."""
+
+    NAME = "given"
+    QUESTIONS = ()
+
+    def __init__(self, *found: object) -> None:
+        self._found = found
+
+    def findings(self, case: Case) -> Iterator[object]:
+        del case
+        yield from self._found
+
+
+def candidate(name: str, loss: Loss = NO_LOSS, **changes: object) -> Candidate:
+    return Candidate(
+        name,
+        name,
+        f"Do {name}",
+        lambda setup: setup.changed(**changes),
+        "nothing",
+        loss,
+        (f"do {name}",),
+        (f"undo {name}",),
+        "It is so.",
+    )
+
+
+def answer(case: Case, engine: Engine, *found: object) -> Answer:
+    return Advising(case, engine, [_Of(*found)]).run()  # type: ignore[list-item]
+
+
+class TestAnswer:
+    def test_is_in_order_of_gain_and_names_what_does_not_help(
+        self, load: Load, engine: Engine
+    ) -> None:
+        found = answer(
+            case(load, engine),
+            engine,
+            candidate("shared", merge_seconds=0.2),
+            candidate("a little", merge_seconds=0.003),
+            candidate("nothing"),
+            Useless("x", "X", "it is small"),
+            NotKnown("y", "Y", "nobody knows", "look"),
+            Told("z", "so it is"),
+        )
+        assert [one.candidate.name for one in found.changes] == ["shared", "a little"]
+        gains = [one.gain.of("life").value for one in found.changes]
+        assert gains == sorted(gains, reverse=True)
+        assert [one.what for one in found.useless] == ["X", "Do nothing"]
+        assert found.combination is not None
+        assert found.combination.candidate.do == ("do shared", "do a little")
+        said = "\n".join(words.change_lines(found, found.changes[0], 1))
+        for part in ("Do shared", "Lost after a crash: none", "do shared", "undo shared"):
+            assert part in said
+
+    @pytest.mark.parametrize("risk", list(Lost))
+    @pytest.mark.parametrize("level", list(Lost))
+    def test_what_costs_more_durability_than_is_allowed_is_no_change(
+        self, load: Load, engine: Engine, risk: Lost, level: Lost
+    ) -> None:
+        one = candidate("shared", Loss(level, "up to 0.2 s of commits"), merge_seconds=0.2)
+        found = answer(case(load, engine, risk=risk), engine, one)
+        assert (len(found.changes), len(found.risky)) == ((1, 0) if level <= risk else (0, 1))
+
+    def test_what_the_time_does_not_suffice_for_is_named(self, load: Load, engine: Engine) -> None:
+        asked = case(load, engine)
+        late = Advising(asked, engine, [_Of(candidate("shared", merge_seconds=0.2))], within=0)  # type: ignore[list-item]
+        assert late.run().out_of_time == ["shared"]
+
+    def test_what_cannot_be_simulated_is_not_known(self, load: Load, engine: Engine) -> None:
+        wrong = candidate("wrong", drive=Drive("nvme-tlc", ("media.channels=0",), 1 << 30))
+        found = answer(case(load, engine), engine, wrong)
+        assert [one.action for one in found.not_known] == ["wrong"]
+        assert not found.changes
+
+    def test_another_drive_is_beside_and_not_in_the_combination(
+        self, load: Load, engine: Engine
+    ) -> None:
+        other = replace(
+            candidate("other", drive=Drive("nvme-tlc", (), 1 << 30, 0.9)), combines=False
+        )
+        found = answer(case(load, engine), engine, other, candidate("shared", merge_seconds=0.2))
+        assert [one.candidate.name for one in found.others] == ["other"]
+        assert found.combination is None
+
+    def test_a_gain_is_over_how_things_stand(self, load: Load, engine: Engine) -> None:
+        asked = case(load, engine, loop=Loop(1, 250.0, 0.002, 0.001))
+        same = gain_of(asked, asked.figures)
+        assert (same.flash.value, same.latency, same.throughput) == (1.0, 1.0, 1.0)
+
+
+class TestNearest:
+    @pytest.mark.parametrize(
+        ("about", "profile", "how"),
+        [
+            ({"name": "nvme0n1", "model": "Micron_7450_MTFDKBG960TFR"}, "micron-7450-pro", "model"),
+            ({"name": "nvme0n1", "model": "SomeSSD"}, "nvme-tlc", "nearest"),
+            ({"name": "mmcblk0"}, "emmc-51", "nearest"),
+            ({}, "nvme-tlc", "nearest"),
+        ],
+    )
+    def test_goes_by_model_then_by_how_it_is_attached(
+        self, about: dict[str, str], profile: str, how: str
+    ) -> None:
+        found = nearest.of_disk(about)
+        assert (found.profile, found.how) == (profile, how)
+        assert ("assumed" in found.said) == (how == "nearest")
+
+    def test_a_name_that_is_none_is_refused(self) -> None:
+        with pytest.raises(InputError, match="neither a profile nor a file"):
+            nearest.named("no-such-drive")
+
+    def test_every_profile_that_a_model_leads_to_is_there(self) -> None:
+        known = set(flashwright.profiles())
+        assert {profile for _, profile in nearest.MODELS} <= known
+
+
+class TestFromEndToEnd:
+    @pytest.fixture
+    def trace(self, tmp_path: Path) -> Path:
+        return database_like(tmp_path / "app.parquet", 1500)
+
+    def test_a_trace_is_answered_on_the_command_line(
+        self, cli: Cli, trace: Path, tmp_path: Path
+    ) -> None:
+        asked = ("advise", str(trace), "--device", "emmc-51", "--size", "1G", "--fill", "90%")
+        done = cli(*asked, "--out", str(tmp_path / "run"), "--writes-per-day", "40G")
+        for part in ("As things stand", "What to change", "What it rests on", "42.9 GB a day"):
+            assert part in done.stdout
+        result = json.loads((tmp_path / "run" / "result.json").read_text())
+        stands = result["as_things_stand"]
+        assert (
+            stands["written_bytes"]
+            == pq.read_table(trace)
+            .filter(pa.compute.equal(pq.read_table(trace)["op"].cast("string"), "write"))["length"]
+            .to_numpy()
+            .sum()
+        )
+        assert (tmp_path / "run" / "report.html").is_file()
+
+    def test_python_has_the_same(self, trace: Path, tmp_path: Path) -> None:
+        found = flashwright.advise(
+            trace, device="emmc-51", size="1G", fill=0.9, kept=tmp_path / "kept", progress=False
+        )
+        again = flashwright.advise(
+            trace, device="emmc-51", size="1G", fill=0.9, kept=tmp_path / "kept", progress=False
+        )
+        assert found["as_things_stand"] == again["as_things_stand"]
+        assert found["changes"] == again["changes"]
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            (("--fill", "150%"), "at most 100%"),
+            (("--device", "nothing"), "neither a profile"),
+            (("--goal", "speed"), "is not one of"),
+        ],
+    )
+    def test_wrong_options_are_one_line(
+        self, cli: Cli, trace: Path, wrong: tuple[str, str], said: str
+    ) -> None:
+        done = cli("advise", str(trace), *wrong, code=2)
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+
+    def test_a_source_is_needed(self, cli: Cli) -> None:
+        assert "name one SOURCE" in cli("advise", code=2).stderr
+
+    def test_the_case_of_a_trace_knows_what_it_does_not_know(
+        self, trace: Path, tmp_path: Path, engine: Engine
+    ) -> None:
+        found = case_of(Question(str(trace)), engine, tmp_path)
+        assert found.drive_known == "nearest"
+        assert "assumed" in found.drive_said
+        assert found.database is None
+        assert found.loop is None
+        assert "if all of the day were like" in found.rate_said

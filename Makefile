@@ -33,8 +33,11 @@ SETS := validate-placement compare-placement placement-drives validate-drive val
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
 
-demo: build ## What a real database trace does to flash: every policy beside the bound, as a report
+demo: build ## What a database's writes do to flash, every policy beside the bound, and what to change
 	@$(BIN)/flashwright demo
+	@source=runs/demo-recording; test -f $$source/requests.parquet || \
+	    source=python/flashwright/data/traces/tpcc_postgres/requests.parquet; \
+	echo; $(BIN)/flashwright advise $$source
 
 build: $(STAMPS)/release ## Build the Rust core into the Python package, in .venv
 	@scripts/setup/install.sh release $(BIN)

@@ -53,7 +53,7 @@ def disk() -> Iterator[Path]:
         yield place
 
 
-def of_waterfall(cli: Cli, disk: Path) -> str:
+def of_advise(cli: Cli, disk: Path) -> str:
     database = disk / "app.db"
     code = [sys.executable, "-c", APP, str(database)]
     # It has to be there before it is recorded.
@@ -71,7 +71,7 @@ def of_compare(cli: Cli, _disk: Path) -> str:
 
 
 PRINTS: dict[str, Callable[[Cli, Path], str]] = {
-    "waterfall": of_waterfall,
+    "advise": of_advise,
     "play": of_play,
     "compare": of_compare,
 }
@@ -109,7 +109,9 @@ def test_what_is_proposed_works_as_it_is_printed(command: str, disk: Path, cli: 
 def test_a_drive_has_the_size_and_the_fill_of_the_disk(
     command: str, disk: Path, cli: Cli, tmp_path: Path
 ) -> None:
-    words = proposed(PRINTS[command](cli, disk))
+    words = proposed(PRINTS["play" if command == "play" else "advise"](cli, disk))
+    if command == "waterfall":
+        words = ["waterfall", words[1], *NEXT["play"]]
     printed = cli(*words, "--json", "found.json", "--out", "done").stdout
     result = json.loads((tmp_path / "found.json").read_text())
     device = result["waterfall"]["device"] if command == "waterfall" else result["devices"][0]

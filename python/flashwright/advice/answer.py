@@ -123,6 +123,7 @@ class Advising:
                 self._out_of_time.append(candidate.name)
                 return None
             found = self.engine.figures(setup, progress)
+            before = self._before(setup, progress)
         except Cancelled:
             raise
         except FlashwrightError as error:
@@ -132,7 +133,14 @@ class Advising:
             return None
         finally:
             self._done += 1
-        return Weighed(candidate, setup, found, gain_of(self.case, found))
+        return Weighed(candidate, setup, found, gain_of(self.case, found, before))
+
+    def _before(self, setup: Setup, progress: Progress | None = None) -> Figures:
+        """Give what a setup is held against: how things stand, by the same road."""
+        if not setup.settings or self.case.what_ifs is None:
+            return self.case.figures
+        load = self.case.what_ifs.as_recorded
+        return self.engine.figures(self.case.base.changed(load=load), progress)
 
     def _together(self, changes: Sequence[Weighed]) -> Weighed | None:
         """Simulate all changes as one: their gains do not add up."""
@@ -144,6 +152,7 @@ class Advising:
             setup = one.changed(setup)
         try:
             found = self.engine.figures(setup)
+            before = self._before(setup)
         except FlashwrightError as error:
             what = "All of these together"
             self._failed.append(NotKnown("combination", what, str(error), "change one at a time"))
@@ -160,7 +169,7 @@ class Advising:
             undo=tuple(line for one in reversed(taken) for line in one.undo),
             why="They were simulated as a whole: gains do not add up.",
         )
-        return Weighed(together, setup, found, gain_of(self.case, found))
+        return Weighed(together, setup, found, gain_of(self.case, found, before))
 
 
 def _sorted(

@@ -18,11 +18,12 @@ from flashwright._text import size, span
 from flashwright.advice import load as loads
 from flashwright.advice import nearest
 from flashwright.advice.action import RISKS
-from flashwright.advice.case import GOALS, Case, WhatIfs
+from flashwright.advice.case import GOALS, Case
 from flashwright.advice.engine import Engine, loads_a_day
 from flashwright.advice.load import Load
 from flashwright.advice.loop import Loop
 from flashwright.advice.setup import Drive, Setup
+from flashwright.advice.what_ifs import of_recording
 from flashwright.lifetime import LEAST_SECONDS
 from flashwright.outputs import RESULT_FILE
 from flashwright.recording.drive_counters import daily_bytes
@@ -111,7 +112,7 @@ def case_of(
         per_day,
         rate_said,
         _loop(home, load),
-        _what_ifs(home, recorded),
+        None if home is None else of_recording(home, folder, load, _database(recorded)),
         recorded.get("drive_counters") or {},
     )
 
@@ -223,9 +224,3 @@ def _values(calls: Any, numbers: list[int]) -> Any:
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.array(numbers, calls["file"].type)
-
-
-def _what_ifs(home: Path | None, recorded: Mapping[str, Any]) -> WhatIfs | None:
-    """Give the loads of other settings, where the database's log was recorded."""
-    del home, recorded
-    return None

@@ -22,6 +22,13 @@ class WhatIfs(Protocol):
     refused: str | None
     """Why there are none; None if there are."""
 
+    @property
+    def as_recorded(self) -> Load:
+        """Give the load that it finds for the settings as they are: what gains are held against.
+
+        So what its model gets wrong of both cancels out.
+        """
+
     def load(self, settings: Mapping[str, str]) -> Load:
         """Give the load under these settings of the database.
 

@@ -59,9 +59,9 @@ class Gain:
         }
 
 
-def gain_of(case: Case, after: Figures) -> Gain:
-    """Give what figures gain over those of the case as it stands."""
-    before = case.figures
+def gain_of(case: Case, after: Figures, before: Figures | None = None) -> Gain:
+    """Give what figures gain over those `before`, or over the case as it stands."""
+    before = before or case.figures
     latency = wait = throughput = math.nan
     if before.commits is not None and after.commits is not None and before.commits.mean > 0:
         wait = after.commits.mean / before.commits.mean

@@ -32,6 +32,7 @@ LOG = PURPOSES.index("wal")
 _UNKNOWN = PURPOSES.index("unknown")
 _OTHERS = PURPOSES.index("others")
 _METADATA = PURPOSES.index("metadata")
+_SHARES = tuple(f"{name}_bytes" for name in SHARES)
 OWNERS_FILE = "owners.parquet"
 _BATCH_ROWS = 1 << 17
 _OPERATIONS = ("read", "write", "trim", "flush")
@@ -161,9 +162,9 @@ def _joined(*hashes: str) -> str:
 
 def _recorded(requests: Path, owners: Path) -> Iterator[tuple[Any, Longs]]:
     """Give the requests of a recording with the purpose of each; both files go row for row."""
-    whose = pq.ParquetFile(owners).iter_batches(
-        _BATCH_ROWS, columns=["purpose", *(f"{name}_bytes" for name in SHARES)]
-    )
+    file = pq.ParquetFile(owners)
+    wanted = [name for name in ("purpose", *_SHARES) if name in file.schema_arrow.names]
+    whose = file.iter_batches(_BATCH_ROWS, columns=wanted)
     columns = ["time_ns", "op", "offset", "length", "stream", "latency_ns"]
     for batch in pq.ParquetFile(requests).iter_batches(_BATCH_ROWS, columns=columns):
         yield batch, _purposes(next(whose))
@@ -174,15 +175,19 @@ def _purposes(owners: Any) -> Longs:
     purpose = owners.column("purpose")
     names = purpose.dictionary.to_pylist()
     numbers = np.array([PURPOSES.index(name) for name in names], np.int64)
-    found = numbers[purpose.indices.to_numpy()]
-    amounts = np.stack([owners.column(f"{name}_bytes").to_numpy() for name in SHARES])
+    found: Longs = numbers[purpose.indices.to_numpy()]
+    if not set(_SHARES) <= set(owners.schema.names):
+        # A part of a recording, whose requests are each of one purpose.
+        return found
+    amounts = np.stack([owners.column(name).to_numpy() for name in _SHARES])
     most = amounts.argmax(axis=0)
     any_known = amounts.max(axis=0) > 0
     of_others = any_known & (most == SHARES.index("others"))
     is_named = np.isin(found, [PURPOSES.index(name) for name in ("journal", "metadata")])
     of_system = any_known & np.isin(most, [SHARES.index("own"), SHARES.index("shared")])
     found = np.where(of_system & ~is_named, _METADATA, found)
-    return np.where(of_others, _OTHERS, found).astype(np.int64)
+    found = np.where(of_others, _OTHERS, found)
+    return found
 
 
 class _Counting:

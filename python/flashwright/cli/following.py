@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _DRIVE = ("--on", "samsung-pm9a3")
 """A drive that was fitted to measurements: no modern drive is known better."""
 NEXT: dict[str, tuple[str, ...]] = {
-    "waterfall": _DRIVE,
+    "advise": (),
     "play": _DRIVE,
     "compare": ("--op", "0.1,0.2,0.3"),
 }

@@ -69,7 +69,7 @@ def tell(run: Run, folder: Path, *, keep_raw: bool, check: bool, to: Json) -> Ru
         raise RunError(f"{differs}; the stream is kept in {folder / RAW}")
     if not keep_raw:
         drop_raw(folder)
-    propose(to, "waterfall" if "path" in run.result else "play", folder)
+    propose(to, "advise" if "path" in run.result else "play", folder)
     return run
 
 

@@ -1,0 +1,138 @@
+"""Loads that other settings of a database would have made, from the log that was recorded."""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flashwright import _core
+from flashwright._core import InputError
+from flashwright.advice import load as loads
+from flashwright.advice.load import Load
+from flashwright.recording.files import PURPOSES
+
+MOST_OFF = 0.15
+"""Share by which the bytes of the load as recorded may differ, by the log and by the disk."""
+_LOG_FOLDER, _SERVER = "wal", "server.json"
+_TRANSACTIONS = "transactions.parquet"
+
+
+class OfLog(ABC):
+    """Loads by a job that knows the database's log; each is found once."""
+
+    def __init__(self, recording: Path, into: Path, recorded: Load) -> None:
+        """Take the folder of the recording, and one for the loads."""
+        self._recording, self._into = recording, into
+        self._recorded = recorded
+        self._lock = threading.Lock()
+        self._found: dict[tuple[tuple[str, str], ...], Load] = {}
+        self.refused: str | None = None
+        try:
+            self._check(self.as_recorded)
+        except InputError as error:
+            self.refused = str(error)
+
+    @property
+    def as_recorded(self) -> Load:
+        """Give the load that the log tells for the settings as they were."""
+        return self.load({})
+
+    def load(self, settings: Mapping[str, str]) -> Load:
+        """Give the load under these settings.
+
+        Raises:
+            InputError: it cannot be told, with the reason.
+        """
+        key = tuple(sorted(settings.items()))
+        with self._lock:
+            if key not in self._found:
+                number = len(self._found)
+                path = self._into / f"what-if-{number}.parquet"
+                self._make(dict(settings), path, f"c{number}")
+                name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
+                self._found[key] = loads.of_file(path, name, self._recorded.disk)
+            return self._found[key]
+
+    def _check(self, found: Load) -> None:
+        """Raise InputError if the log does not explain what the disk got."""
+        own = self._recorded.written_bytes * (1 - self._recorded.share("others"))
+        off = found.written_bytes / max(own, 1) - 1
+        if abs(off) > MOST_OFF:
+            raise InputError(
+                f"its log explains {found.written_bytes:,} written bytes, and the disk got "
+                f"{round(own):,} for it: {off:+.0%}, where {MOST_OFF:.0%} is the most"
+            )
+
+    @abstractmethod
+    def _make(self, settings: dict[str, str], path: Path, name: str) -> None:
+        """Write the load; `name` is unlike that of any other."""
+
+
+class OfPostgres(OfLog):
+    """Loads of a PostgreSQL server, by `postgres_what_if`."""
+
+    def _make(self, settings: dict[str, str], path: Path, name: str) -> None:
+        asked = {
+            "log": str(self._recording / _LOG_FOLDER),
+            "facts": str(self._recording / _SERVER),
+            "candidates": [{"name": name, **settings}],
+            "traces": str(self._into),
+        }
+        _core.run_job("postgres_what_if", json.dumps(asked).encode(), None)
+        files = pq.read_table(self._into / f"{name}.files.parquet").to_pydict()
+        purposes = {
+            int(number): PURPOSES.index(purpose)
+            for number, purpose in zip(files["file"], files["purpose"], strict=True)
+        }
+        with_purposes(self._into / f"{name}.parquet", purposes, path)
+
+
+class OfSqlite(OfLog):
+    """Loads of a SQLite database, by `sqlite_what_if`."""
+
+    _STREAMS: Mapping[int, int] = {
+        1: PURPOSES.index("heap"),
+        2: PURPOSES.index("wal"),
+        3: PURPOSES.index("wal"),
+    }
+
+    def _make(self, settings: dict[str, str], path: Path, name: str) -> None:
+        mode: dict[str, Any] = {"name": name, **settings}
+        asked = {
+            "transactions": str(self._recording / _TRANSACTIONS),
+            "modes": [mode],
+            "traces": str(self._into),
+        }
+        _core.run_job("sqlite_what_if", json.dumps(asked).encode(), None)
+        with_purposes(self._into / f"{name}.parquet", self._STREAMS, path)
+
+
+def with_purposes(source: Path, purposes: Mapping[int, int], target: Path) -> None:
+    """Write a trace again, with the purpose of each request in place of the number of its file."""
+    table = pq.read_table(source)
+    stream = table["stream"].to_numpy()
+    known = np.full(int(stream.max(initial=0)) + 1, PURPOSES.index("other"), np.uint32)
+    for number, purpose in purposes.items():
+        if number < len(known):
+            known[number] = purpose
+    at = table.schema.get_field_index("stream")
+    kind = table.schema.field(at)
+    pq.write_table(table.set_column(at, kind, pa.array(known[stream], kind.type)), target)
+    source.unlink()
+
+
+def of_recording(home: Path, into: Path, recorded: Load, database: str | None) -> OfLog | None:
+    """Give the loads of a recording that has the database's log; None if it has none."""
+    if database == "postgres" and (home / _LOG_FOLDER).is_dir() and (home / _SERVER).is_file():
+        return OfPostgres(home, into, recorded)
+    if database == "sqlite" and (home / _TRANSACTIONS).is_file():
+        return OfSqlite(home, into, recorded)
+    return None

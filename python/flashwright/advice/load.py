@@ -186,8 +186,8 @@ def _purposes(owners: Any) -> Longs:
     is_named = np.isin(found, [PURPOSES.index(name) for name in ("journal", "metadata")])
     of_system = any_known & np.isin(most, [SHARES.index("own"), SHARES.index("shared")])
     found = np.where(of_system & ~is_named, _METADATA, found)
-    found = np.where(of_others, _OTHERS, found)
-    return found
+    purposes: Longs = np.where(of_others, _OTHERS, found)
+    return purposes
 
 
 class _Counting:

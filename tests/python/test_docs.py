@@ -22,6 +22,7 @@ PLACEHOLDER = re.compile(r"\b(SOURCE|TRACE|DEVICE|PROFILE|STACK|DIR|NAME)\b")
 
 READ_ONLY = {
     r" record | --record ": "root and the kernel's tracer: test_cli_record, test_recording_*",
+    r"^flashwright advise --database": "root and the kernel's tracer: test_next",
     r"^flashwright waterfall": "a recording with calls: test_recording_running, test_readme",
     r"^flashwright bench .*--(layers|device)": "minutes each: test_cli_benches",
     r"--db '?postgres|^flashwright bench tpcc$": "a server, and minutes: test_cli_bench",

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,6 +104,26 @@ def test_what_is_proposed_works_as_it_is_printed(command: str, disk: Path, cli: 
     words = proposed(PRINTS[command](cli, disk))
     assert words[0] == command
     cli(*words, *QUICK.get(command, ()), "--json", "found.json", "--out", "done")
+
+
+def test_a_database_that_runs_is_advised_on_with_one_command(
+    disk: Path, cli: Cli, tmp_path: Path
+) -> None:
+    database = disk / "running.db"
+    endless = f"{APP}\nwhile True:\n    database.execute('delete from t')\n    database.commit()\n"
+    tool(sys.executable, "-c", APP, str(database))
+    with subprocess.Popen([sys.executable, "-c", endless, str(database)]) as app:
+        try:
+            asked = ("advise", "--database", "sqlite", database, "--for", "2")
+            printed = cli(*asked, "--out", "advice").stdout
+        finally:
+            app.kill()
+    result = json.loads((tmp_path / "advice" / "result.json").read_text())
+    stands = result["as_things_stand"]
+    assert "256 GiB (as recorded)" in stands["drive"]
+    assert stands["written_by"]["wal"] > 0
+    assert stands["recorded_commits"]["count"] > 0
+    assert "What it rests on" in printed
 
 
 @pytest.mark.parametrize("command", ["waterfall", "play"])

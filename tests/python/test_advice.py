@@ -12,11 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from playwright.sync_api import Browser
 
 import flashwright
+from browsing import check_report
 from flashwright._core import InputError
+from flashwright.advice import document, nearest, traces, words
 from flashwright.advice import load as loads
-from flashwright.advice import nearest, traces, words
 from flashwright.advice.action import NO_LOSS, Candidate, Loss, Lost, NotKnown, Told, Useless
 from flashwright.advice.answer import Advising, Answer
 from flashwright.advice.building import Question, case_of
@@ -28,6 +30,8 @@ from flashwright.advice.load import FLUSH, LOG, READ, TRIM, WRITE, Load
 from flashwright.advice.loop import Loop
 from flashwright.advice.setup import Commits, Drive, Figures, Interval, Setup
 from flashwright.recording.files import PURPOSES
+from flashwright.reports import write_report
+from flashwright.runs import Run, provenance
 from flashwright.slices.cut import Stopper
 from support import Cli
 
@@ -411,6 +415,37 @@ class TestAnswer:
         asked = case(load, engine, loop=Loop(1, 250.0, 0.002, 0.001))
         same = gain_of(asked, asked.figures)
         assert (same.flash.value, same.latency, same.throughput) == (1.0, 1.0, 1.0)
+
+
+def test_the_report_shows_gains_on_a_phone_too(
+    load: Load, engine: Engine, browser: Browser, tmp_path: Path
+) -> None:
+    found = answer(
+        case(load, engine, writes_per_day=4e10, rate_said="as asked"),
+        engine,
+        candidate("shared", merge_seconds=0.2),
+        candidate("a little", merge_seconds=0.003),
+        candidate("risky", Loss(Lost.ANY, "all of it"), merge_seconds=1.0),
+        replace(candidate("other", drive=Drive("nvme-tlc", (), 1 << 30, 0.9)), combines=False),
+        Useless("x", "The log on a second drive", "commits wait for 0.4 ms of 6"),
+        NotKnown("y", "Another file system", "none was recorded", "record on one"),
+        Told("z", "a commit is flushed within 1 ms"),
+    )
+    run = Run(
+        "advise",
+        {
+            "source": "app.parquet",
+            **document.document(found),
+            "provenance": provenance("flashwright advise app.parquet", [], 1),
+        },
+        {"simulated": document.table(found)},
+    )
+    run.write(tmp_path / "run")
+    report = write_report(tmp_path / "run")
+    check_report(browser, report, on_a_phone=True)
+    text = report.read_text()
+    for part in ("Do shared", "Only with more risk", "all of it", "Other drives", "not advised"):
+        assert part.lower() in text.lower()
 
 
 class TestNearest:

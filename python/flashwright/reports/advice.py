@@ -140,7 +140,9 @@ def _what_to_change(result: Mapping[str, Any], changes: Sequence[Mapping[str, An
 
 
 def _gains(listed: Sequence[Mapping[str, Any]], goal: str) -> Figure:
-    names = [one["what"] for one in listed][::-1]
+    names = ["all together" if one["action"] == "combination" else one["name"] for one in listed][
+        ::-1
+    ]
     gains = [one["gain"] for one in listed][::-1]
     values = [100 * gain["value"] for gain in gains]
 

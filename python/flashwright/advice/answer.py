@@ -17,6 +17,8 @@ from flashwright.advice.setup import Figures, Setup
 from flashwright.sweeps.pool import Pool
 
 ABOVE_THE_FOLD = 5
+GRACE_SECONDS = 10.0
+"""Seconds that a simulation may go on after the time is over."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +124,21 @@ class Advising:
             if time.monotonic() > end and not self.engine.knows(setup):
                 self._out_of_time.append(candidate.name)
                 return None
-            found = self.engine.figures(setup, progress)
-            before = self._before(setup, progress)
+            # What would go on for long is left: the answer is due.
+            late = threading.Timer(
+                max(0.0, end + GRACE_SECONDS - time.monotonic()), progress.cancel
+            )
+            late.start()
+            try:
+                found = self.engine.figures(setup, progress)
+                before = self._before(setup, progress)
+            finally:
+                late.cancel()
         except Cancelled:
-            raise
+            if self._stopped.is_set():
+                raise
+            self._out_of_time.append(candidate.name)
+            return None
         except FlashwrightError as error:
             # One that cannot be simulated shall not cost the others their answer.
             how = "it may be measured on a real one"

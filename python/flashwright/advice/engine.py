@@ -40,6 +40,8 @@ DEPTH = 32
 PACE = {"intervals": {"depth": DEPTH}}
 MOST_TIMED = 400_000
 """Most requests that are played with a clock: percentiles of commits are known well by then."""
+MOST_LAYERED = 100_000
+"""Most requests that are played through layers, of which the second half is measured."""
 LEAST_REQUESTS = 500
 """Fewest requests of a slice."""
 ROOM_BELOW_LAYERS = 1.35
@@ -183,6 +185,7 @@ class Engine:
         progress: Progress,
     ) -> _Played:
         """Play through layers, on the clock from the start: they have state of their own."""
+        timed = min(timed, MOST_LAYERED // 2)
         warm_up = min(untimed, timed)
         outcome = drive_runs.run(
             sized.device.toml,

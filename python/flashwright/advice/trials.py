@@ -39,6 +39,7 @@ from flashwright.workloads.measure import Histogram, RunResult
 from flashwright.workloads.session import BenchPlan
 from flashwright.workloads.supervisor import Supervisor
 
+from .own_commands import CommandLoad, OwnCommand, about
 from .trial_loads import BenchLoad, Ran, Say, TrialLoad, Watch, plan_of, with_log_on
 
 MIB = 1 << 20
@@ -47,6 +48,8 @@ FILLER_BYTES = 64 * MIB
 WITHOUT_LAYERS = "direct"
 OPTIONS = "noatime"
 """Mount options, if no others are given."""
+_OWN_OPTIONS = "noinit_itable"
+"""Without it, a file system that was just made writes its inode tables while it is measured."""
 _CLEANINGS = "layer_cleanings_total"
 _MOST_FILLINGS = 1000
 _CLOSING_SECONDS = 1800.0
@@ -96,8 +99,9 @@ class Trial:
     """A load on a database on a drive, with all that decides on what comes of it."""
 
     drive: Drive
-    workload: str
-    """As in `flashwright bench`."""
+    workload: str | OwnCommand
+    """As in `flashwright bench`; or a command of one's own on a copy of its data, which says itself
+    what database it is, and how many clients for how long: those fields are of workloads."""
     database: str = "postgres"
     """As in `flashwright bench`."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -125,10 +129,13 @@ class Trial:
         self.drive.check()
         if self.log_drive is not None:
             self.log_drive.check()
-        self.plan(Path("db"), None if self.log_drive is None else Path("log"))
+        if isinstance(self.workload, OwnCommand):
+            self.workload.check(self.settings, self.drive.size_bytes)
+        else:
+            self.plan(self.workload, Path("db"), None if self.log_drive is None else Path("log"))
 
-    def plan(self, on: Path, log: Path | None, *, keeps: bool = False) -> BenchPlan:
-        """Give the plan that puts the database into `on`, and its log into `log`.
+    def plan(self, workload: str, on: Path, log: Path | None, *, keeps: bool = False) -> BenchPlan:
+        """Give the plan that puts a workload's database into `on`, and its log into `log`.
 
         `keeps`: every transaction's begin and end.
 
@@ -145,7 +152,7 @@ class Trial:
             )
         except ValueError as error:
             raise InputError(str(error)) from error
-        plan = plan_of(self.workload, self.database, self.settings, config, on)
+        plan = plan_of(workload, self.database, self.settings, config, on)
         if log is None:
             return plan
         return BenchPlan(
@@ -154,7 +161,9 @@ class Trial:
 
     def document(self) -> dict[str, Any]:
         """Give it as JSON holds it, for the key of a result."""
-        return asdict(self)
+        workload = self.workload
+        said = workload if isinstance(workload, str) else about(workload)
+        return {**asdict(self), "workload": said}
 
 
 @dataclass(frozen=True)
@@ -198,7 +207,7 @@ class Measured:
     transactions: int
     seconds: float
     commits: int
-    """Transactions that write."""
+    """Transactions that write, as far as their times were seen: not those of one's own command."""
     p50_seconds: float | None
     """Of the time that those took, conflicts included; None if there were none."""
     p99_seconds: float | None
@@ -342,7 +351,8 @@ class _Volume:
     def mounted(self, device: str) -> Iterator[Mounted]:
         """Mount it on the drive, or the file with its bytes."""
         number = self.supervisor.undo("sh", "-c", _UNMOUNT, "sh", sys.executable, self.directory)
-        plan = mounting.MountPlan(device, self.directory, "ext4", self.trial.mount_options)
+        options = f"{self.trial.mount_options},{_OWN_OPTIONS}"
+        plan = mounting.MountPlan(device, self.directory, "ext4", options)
         mounted = mounting.mount(plan)
         try:
             yield mounted
@@ -395,8 +405,12 @@ class _Run:
             drive = own / "log_drive"
             volumes.append(_Volume(trial.log_drive, WITHOUT_LAYERS, drive, log, trial, supervisor))
         base = own / "mount" / "db"
-        plan = trial.plan(base, log, keeps=record_to is not None)
-        load = BenchLoad.of(plan, base, supervisor, say, stop)
+        load: TrialLoad
+        if isinstance(trial.workload, OwnCommand):
+            load = CommandLoad.of(trial.workload, trial.settings, base, log, supervisor, say, stop)
+        else:
+            plan = trial.plan(trial.workload, base, log, keeps=record_to is not None)
+            load = BenchLoad.of(plan, base, supervisor, say, stop)
         recorder = None
         if record_to is not None:
             recorder = RunRecorder(record_to, command_line(), BUFFER_KIB)
@@ -465,6 +479,8 @@ def play(
     if record_to is not None:
         if trial.log_drive is not None:
             raise InputError("one device is recorded: leave the drive of the log out")
+        if isinstance(trial.workload, OwnCommand):
+            raise InputError(f"{trial.workload}: `flashwright record` records a command")
         check_folder(record_to)
     if trial.is_trimmed:
         need("fstrim")

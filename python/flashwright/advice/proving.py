@@ -29,6 +29,7 @@ _T_975 = (
 )
 """Quantile 0.975 of Student's t for 1 to 20 degrees of freedom (any table of it)."""
 _NORMAL_975 = 1.960
+_KEY = "trial"
 
 
 @dataclass(frozen=True)
@@ -220,19 +221,27 @@ class Proving:
             Cancelled: it was stopped; what had been run is kept.
         """
         self.base.check()
+        return self._gather(self._one)
+
+    def found(self) -> Proof | None:
+        """Give what is kept by now, and run nothing; None if the baseline is not."""
+        proof = self._gather(self._kept)
+        return proof if proof.baseline.runs else None
+
+    def _gather(self, take: Callable[[Trial, str], Measured | None]) -> Proof:
         names = [BASELINE, *(one.name for one in self.changes)]
         twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if twice is not None:
             raise InputError(f"{twice}: two changes have this name; each needs its own")
         wanted = {BASELINE: self.base, **self._possible()}
         runs: dict[str, list[Measured]] = {name: [] for name in names}
+        self._done = 0
         for repeat in range(self.repeats):
-            for name, trial in wanted.items():
-                if name in self._refused:
-                    continue
+            for name in [name for name in wanted if name not in self._refused]:
                 said = f"{name}, {repeat + 1} of {self.repeats}"
+                trial = wanted[name]
                 try:
-                    found = self._one(replace(trial, seed=trial.seed + repeat), said)
+                    found = take(replace(trial, seed=trial.seed + repeat), said)
                 except Cancelled:
                     raise
                 except FlashwrightError as error:
@@ -240,8 +249,10 @@ class Proving:
                         raise
                     self._refused[name] = str(error)
                     continue
-                runs[name].append(found)
-                self._done += 1
+                # Runs are paired by their repeat.
+                if found is not None and len(runs[name]) == repeat:
+                    runs[name].append(found)
+                    self._done += 1
         proven = [Proven(name, tuple(runs[name]), self._refused.get(name)) for name in names]
         return Proof(proven[0], tuple(proven[1:]))
 
@@ -261,6 +272,12 @@ class Proving:
                 found[one.name] = trial
         return found
 
+    def _kept(self, trial: Trial, _said: str) -> Measured | None:
+        key = key_of(_KEY, trial.document())
+        if not self.kept.has(key):
+            return None
+        return self._one(trial, _said)
+
     def _one(self, trial: Trial, said: str) -> Measured:
         def measure() -> dict[str, Any]:
             if self.stop.is_set():
@@ -271,5 +288,5 @@ class Proving:
             self._said = f"{said}: {what}"
             self.say(self._said)
 
-        found = self.kept.remember(key_of("trial", trial.document()), measure)
+        found = self.kept.remember(key_of(_KEY, trial.document()), measure)
         return Measured.from_document(found["measured"])

@@ -26,7 +26,7 @@ QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 # Of `python -m experiments list`.
-SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording mqsim-loads mqsim-speed figures-models figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes figures-queries volume-speed
+SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording mqsim-loads mqsim-speed figures-models figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes figures-queries volume-speed advice
 
 .PHONY: help demo wheel test test-rust test-python test-all thorough-rust thorough-python build-tested bench book $(SETS) kills interrupts mount-interrupts power-cuts bad-sectors volume-lives volume-fsx sqlite-lives hostile fio-rows neighbours soak check format build packages readme jobs clean
 
@@ -87,6 +87,7 @@ validate-drives: ## Real drives: profiles fitted to half of the measurements, th
 mqsim-loads: ## Loads on MQSim and on the profile made of its configuration: make mqsim-loads ARGS='--mqsim PATH' (minutes; docs/mqsim.md has the last)
 mqsim-speed: ## Speed beside MQSim's on one core: make mqsim-speed ARGS='--mqsim PATH --bench PATH' (an hour; docs/mqsim.md has the last)
 figures-models: ## Draw MULTILOG's figures 1 to 3 from its models, simulated points beside them (minutes; docs/results/figures-models.md has the last numbers)
+advice: ## Advice held against databases on emulated drives: make advice ARGS=advice-sqlite-tpcb-emmc-51 is one of 48 parts (root; an hour a part on an idle machine)
 volume-speed: ## What the way through a volume costs (root, fio, nbdkit; minutes on an idle machine; docs/volumes.md has the last)
 beside-mqsim: ## The same rows on MQSim and on the counting simulator: make beside-mqsim ARGS='--mqsim PATH --profiles-of DIR' (half an hour)
 validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)

@@ -107,7 +107,8 @@ def option(name: str, default: Any, kind: click.ParamType[Any], help_text: str) 
 def chosen(sets: Iterable[Set[Part]], names: Sequence[str]) -> list[tuple[Set[Part], list[Part]]]:
     """Give the sets that names ask for, each with the parts of it that are asked for.
 
-    A name is that of a set, that of a part, or a pattern of parts (`scheduler-4.*`).
+    A name is that of a set, that of a part, or a pattern of parts (`scheduler-4.*`). A set's name
+    beside some of its parts asks for these alone, as `make SET ARGS=PART` does.
 
     Raises:
         InputError: a name that nothing has, or a set of which nothing is asked for.
@@ -117,10 +118,13 @@ def chosen(sets: Iterable[Set[Part]], names: Sequence[str]) -> list[tuple[Set[Pa
     for one in sets:
         parts = []
         for part in one.parts:
-            asked = {name for name in names if name == one.name or fnmatchcase(part.name, name)}
+            asked = {name for name in names if fnmatchcase(part.name, name)}
             unknown -= asked
             if asked:
                 parts.append(part)
+        if one.name in names:
+            unknown.discard(one.name)
+            parts = parts or list(one.parts)
         if parts:
             found.append((one, parts))
     if unknown:

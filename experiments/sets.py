@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.advice import matrix
 from experiments.figures import (
     arrays,
     layers,
@@ -53,5 +54,6 @@ SETS: Sequence[Set[Any]] = (
     replay.SET,
     recording.SET,
     volume_speed.SET,
+    matrix.SET,
 )
 """All sets, in the order of the list."""

@@ -10,15 +10,18 @@ from typing import Any
 
 import click
 
-from experiments.drives import volumes
-from experiments.drives.volumes import DatabaseRun, EmulatedDrive, Outcome
 from experiments.pages import markdown_table, page
 from experiments.registry import Made, Part, Request, Set, option
-from flashwright._core import Cancelled, FlashwrightError
-from flashwright._text import count, percent, short_time, significant
+from flashwright import _core
+from flashwright._core import Cancelled, FlashwrightError, InputError
+from flashwright._text import count, percent, short_time, significant, size
+from flashwright.advice import trials
+from flashwright.advice.trials import Drive, Outcome, Trial
 from flashwright.progress import follow
 from flashwright.workloads.session import DATABASES
 
+GIB = 1 << 30
+BUFFER = "32Mi"
 SPARE = (0.1, 0.28)
 """Over-provisioning of logs."""
 ALONE = "direct"
@@ -45,13 +48,13 @@ HEADINGS = (
 class Cell:
     """A stack on a drive; `spare` of the log in it, if there is one."""
 
-    drive: EmulatedDrive
+    drive: Drive
     name: str
     stack: str
     spare: float | None = None
 
 
-def _with_log(drive: EmulatedDrive, stack: str, spare: float, more: str = "") -> Cell:
+def _with_log(drive: Drive, stack: str, spare: float, more: str = "") -> Cell:
     # As if the whole volume had been written: only then is spare space what it is said to be.
     given = f"over_provisioning={spare},filled=yes"
     name = stack.replace("({})", f"({more})" if more else "")
@@ -62,20 +65,20 @@ def _with_log(drive: EmulatedDrive, stack: str, spare: float, more: str = "") ->
 class OnDrive(Part):
     """Stacks on one drive, the drive alone first."""
 
-    drive: EmulatedDrive
+    drive: Drive
     cells: tuple[Cell, ...]
     database: str = "postgres"
     """Database that is run if no other is asked for."""
 
 
-def _all_stacks(drive: EmulatedDrive, database: str = "postgres") -> OnDrive:
+def _all_stacks(drive: Drive, database: str = "postgres") -> OnDrive:
     plain = [Cell(drive, stack, stack) for stack in WITHOUT_LOG]
     logs = [_with_log(drive, stack, spare) for stack in WITH_LOG for spare in SPARE]
     title = f"TPC-C on volumes over `{drive.profile}`"
     return OnDrive(f"volumes-{drive.profile}", "", title, drive, (*plain, *logs), database)
 
 
-def _on_card(drive: EmulatedDrive) -> OnDrive:
+def _on_card(drive: Drive) -> OnDrive:
     # A transaction of PostgreSQL takes 20 s and more there, and each stack ten minutes.
     stacks = _all_stacks(drive, "sqlite")
     # It writes to one place at a time.
@@ -83,7 +86,7 @@ def _on_card(drive: EmulatedDrive) -> OnDrive:
     return replace(stacks, cells=(*stacks.cells, *in_one))
 
 
-def _placements(drive: EmulatedDrive) -> OnDrive:
+def _placements(drive: Drive) -> OnDrive:
     logs = [_with_log(drive, WITH_LOG[0], SPARE[0], f"placement={one}") for one in PLACEMENTS]
     title = f"placement policies of a log that was opened just now, over `{drive.profile}`"
     alone = Cell(drive, ALONE, ALONE)
@@ -91,11 +94,11 @@ def _placements(drive: EmulatedDrive) -> OnDrive:
 
 
 PARTS = (
-    _all_stacks(EmulatedDrive("mtron-pro-7500", "1Gi", "aged")),
-    _on_card(EmulatedDrive("sd-card", "1Gi", "aged")),
-    _all_stacks(EmulatedDrive("nvme-tlc", "24Gi", "aged")),
-    _all_stacks(EmulatedDrive("micron-7450-pro", "4Gi", "aged")),
-    _placements(EmulatedDrive("intel-x25e", "1Gi", "aged")),
+    _all_stacks(Drive("mtron-pro-7500", GIB, "aged")),
+    _on_card(Drive("sd-card", GIB, "aged")),
+    _all_stacks(Drive("nvme-tlc", 24 * GIB, "aged")),
+    _all_stacks(Drive("micron-7450-pro", 4 * GIB, "aged")),
+    _placements(Drive("intel-x25e", GIB, "aged")),
 )
 
 
@@ -103,7 +106,8 @@ PARTS = (
 class _Work:
     """The cells that are played, one after the other, and how far that is."""
 
-    load: DatabaseRun
+    load: Trial
+    """What is run on each of them."""
     folder: Path
     cells: Sequence[Cell]
     outcomes: list[Outcome | FlashwrightError] = field(default_factory=list)
@@ -136,9 +140,8 @@ class _Work:
         """Play all; a cell that fails is told as such."""
         for cell in self.cells:
             try:
-                played = volumes.play(
-                    cell.drive, cell.stack, self.load, self.folder, self._say, self.stop
-                )
+                trial = replace(self.load, drive=cell.drive, stack=cell.stack)
+                played = trials.play(trial, self.folder, self._say, self.stop)
             except Cancelled:
                 raise
             except FlashwrightError as error:
@@ -201,37 +204,46 @@ def _part(part: OnDrive, work: _Work) -> list[str]:
     checks = ", ".join(whole[0].checks) if whole else "nothing"
     return [
         f"## {part.name}: {part.title}",
-        f"`{load.workload}` on {load.database}, clients that never think: {load.clients}; "
-        f"{load.seconds:g} s after a warm-up of {load.warm_up:g} s, a checkpoint every "
-        f"{load.checkpoint_seconds:g} s. A drive of {drive.size}, {drive.state}. Found whole "
-        f"afterwards by {checks}: {len(whole)} of {len(work.cells)}.",
+        f"`{load.workload}` on `{load.database}`, clients that never think: {load.clients}; "
+        f"{load.seconds:g} s after a warm-up of {load.warm_up:g} s. A drive of "
+        f"{size(drive.size_bytes)}, {drive.state}. Found whole afterwards by {checks}: "
+        f"{len(whole)} of {len(work.cells)}.",
         markdown_table(HEADINGS, rows),
     ]
 
 
-def _load(part: OnDrive, values: Mapping[str, Any]) -> DatabaseRun:
-    """Give the load of a part.
+def _load(part: OnDrive, values: Mapping[str, Any]) -> Trial:
+    """Give the load of a part, on its drive.
 
     Raises:
         InputError: it cannot be, which is so for all of its stacks.
     """
     database = values["database"] or part.database
-    load = DatabaseRun(
+    load = Trial(
+        part.drive,
         values["workload"],
-        database,
+        f"{database}(buffer={BUFFER},checkpoint={values['checkpoint']:g})",
         # Those of SQLite write in turn.
-        1 if database == "sqlite" else values["clients"],
-        values["seconds"],
-        values["warm_up"],
-        values["checkpoint"],
+        clients=1 if database == "sqlite" else values["clients"],
+        seconds=values["seconds"],
+        warm_up=values["warm_up"],
     )
-    load.plan(values["folder"])
+    load.check()
     return load
 
 
 def _asked(part: OnDrive, values: Mapping[str, Any]) -> OnDrive:
-    """Give a part with the stack and the size of drive that were asked for, if any were."""
-    drive = replace(part.drive, size=values["size"] or part.drive.size)
+    """Give a part with the stack and the size of drive that were asked for, if any were.
+
+    Raises:
+        InputError: the size is none.
+    """
+    drive = part.drive
+    if values["size"] is not None:
+        size_bytes = _core.parse_bytes(values["size"])
+        if not size_bytes:
+            raise InputError(f"--size {values['size']}: right would be one such as 4Gi")
+        drive = replace(drive, size_bytes=size_bytes)
     stack = values["stack"]
     cells = part.cells if stack is None else (Cell(drive, stack, stack),)
     return replace(part, drive=drive, cells=tuple(replace(one, drive=drive) for one in cells))

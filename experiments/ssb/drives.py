@@ -34,10 +34,10 @@ def default_drives() -> list[str]:
     return ["intel-x25e", "nvme-tlc", "micron-7450-pro", *hard_disks()[:1]]
 
 
-def size_of(drive: str, scale: float) -> str:
-    """Give the size that an emulated drive is cut down to, with room for database and log."""
+def size_of(drive: str, scale: float) -> int:
+    """Give the bytes that an emulated drive is cut down to, with room for database and log."""
     needed = 2 + 1.6 * scale
-    return f"{max(round(needed + 0.5), _LEAST_GIB.get(drive, 1))}Gi"
+    return max(round(needed + 0.5), _LEAST_GIB.get(drive, 1)) << 30
 
 
 def device_of(drive: str) -> Device:

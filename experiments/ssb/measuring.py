@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.drives.volumes import EmulatedDrive
 from experiments.ssb.cells import SEED, Cell
 from experiments.ssb.drives import size_of
 from experiments.ssb.kept import Kept
@@ -24,6 +23,7 @@ from experiments.ssb.schema import Say
 from experiments.ssb.server import Warehouse
 from flashwright import _core
 from flashwright._core import Cancelled, RunError
+from flashwright.advice.trials import Drive
 from flashwright.volumes import mounting
 from flashwright.volumes.mounting import MountPlan
 from flashwright.volumes.places import Mounted
@@ -63,7 +63,7 @@ class Measuring:
             data, mount = own / "drive", own / "mount"
             mount.mkdir()
             size = size_of(self.drive, self.scale)
-            device = EmulatedDrive(self.drive, size, "filled").device(data)
+            device = Drive(self.drive, size).device(data, SEED)
             _core.create_volume(device, "direct", seed=SEED)
             warehouse = Warehouse(mount / "db", own / "run", supervisor, version=self.version)
             with _mounted(str(data), mount), _closing(warehouse):

@@ -115,6 +115,7 @@ def test_a_name_asks_for_a_set_a_part_or_a_pattern_of_parts() -> None:
         ("validate-placement", ["uniform"]),
         ("validate-drive", ["bathtub"]),
     ]
+    assert names("validate-drive", "bathtub") == [("validate-drive", ["bathtub"])]
     found = dict(names("scheduler-*", "scheduler-4.19"))
     first = ["5.5", "7.2", "7.3", "7.4-file-systems"]
     assert found["figures-layers"] == [

@@ -343,6 +343,6 @@ def test_drives_have_room() -> None:
     check_room("intel-x25e", 6 << 30)
     with pytest.raises(InputError, match=r"intel-x25e: it has .* choose a lower"):
         check_room("intel-x25e", 60 << 30)
-    assert size_of("intel-x25e", 5) == "10Gi"
-    assert size_of("nvme-tlc", 1) == "24Gi"
+    assert size_of("intel-x25e", 5) == 10 << 30
+    assert size_of("nvme-tlc", 1) == 24 << 30
     assert Cell(1, "a", Load("Q0", Plan.HASH), 4).name == "1 a Q0 hash 4"

@@ -6,33 +6,35 @@ import os
 import signal
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from experiments.drives import volumes
-from experiments.drives.volumes import DatabaseRun, EmulatedDrive
 from experiments.figures import volumes as figures
 from flashwright._core import InputError, RunError
+from flashwright.advice import trials
+from flashwright.advice.trials import Drive, Trial
 from flashwright.workloads import session
 from flashwright.workloads.databases.cluster import Cluster, Postgres
 from flashwright.workloads.supervisor import Supervisor
 from servers import find_server
 
-DRIVE = EmulatedDrive("intel-x25e", "1Gi", "fresh")
+DRIVE = Drive("intel-x25e", 1 << 30, "fresh")
 SMALL = "tpcc(scale=1,items=200,customers=20)"
 LOG = "log_volume(segment=256Ki,over_provisioning=0.02,filled=yes)"
 
 
-def load(database: str, clients: int) -> DatabaseRun:
-    return DatabaseRun(SMALL, database, clients, seconds=2, warm_up=0, checkpoint_seconds=1)
+def load(database: str, clients: int, stack: str | None = None) -> Trial:
+    written = f"{database}(buffer=32Mi,checkpoint=1)"
+    return Trial(DRIVE, SMALL, written, stack=stack, clients=clients, seconds=2, warm_up=0)
 
 
 @pytest.mark.usefixtures("can_mount")
 def test_a_log_cleans_before_it_is_measured_and_all_is_whole(tmp_path: Path) -> None:
     said: list[str] = []
-    found = volumes.play(DRIVE, LOG, load("sqlite", 1), tmp_path, said.append)
+    found = trials.play(load("sqlite", 1, LOG), tmp_path, said.append)
     assert any("until its log cleans" in one for one in said)
     assert found.result.transactions > 0
     assert found.cleanings is not None
@@ -50,7 +52,7 @@ def test_postgres_is_looked_at_by_its_own_tools() -> None:
     # Not pytest's tmp_path: an unprivileged server cannot enter it.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         Path(folder).chmod(0o711)
-        found = volumes.play(DRIVE, "direct", load("postgres", 2), Path(folder))
+        found = trials.play(load("postgres", 2), Path(folder))
     assert found.cleanings is None
     assert found.checks == (
         "tpcc's conditions",
@@ -71,7 +73,7 @@ def test_a_page_that_is_spoilt_is_found(tmp_path: Path) -> None:
             file.write(b"\xff" * 4096)
 
     with pytest.raises(RunError, match=r"integrity_check|not consistent|malformed"):
-        volumes.play(DRIVE, "direct", load("sqlite", 1), tmp_path, spoil)
+        trials.play(load("sqlite", 1), tmp_path, spoil)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -88,11 +90,11 @@ def test_a_stack_that_fails_is_a_row_that_says_so(tmp_path: Path) -> None:
 
 
 def test_a_load_that_cannot_be_is_told_before_anything_is_made() -> None:
-    many = DatabaseRun("tpcc(scale=1)", "sqlite", 11, 1, 0, 1)
+    many = replace(load("sqlite", 11), workload="tpcc(scale=1)")
     with pytest.raises(InputError, match="it must be 1 to 10"):
-        many.plan(Path("db"))
+        many.check()
     with pytest.raises(InputError, match="no parameter `shops`"):
-        DatabaseRun("tpcc(shops=1)", "sqlite", 1, 1, 0, 1).plan(Path("db"))
+        replace(many, workload="tpcc(shops=1)").check()
 
 
 def test_what_ended_the_server_is_in_the_line(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from flashwright.recording.recorder import recorded_bytes
 from flashwright.recording.tables import tables_of
 from flashwright.reports import write_report
 from flashwright.runs import Run, command_line, stack
+from flashwright.workloads.busy import Busy
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.driver import Observer, Unobserved
 from flashwright.workloads.measure import LOG_COLUMNS, Windows
@@ -155,7 +156,7 @@ class BenchesSession:
             "is_out_of_place": bench.is_out_of_place,
             "value": bench.value,
             "load_average": load_average,
-            "cpu_busy_share": watch.cpu_busy_share,
+            "cpu_busy_share": watch.busy.share,
             **watch.of_cleaner(),
             **_of_finding(finding),
         }
@@ -271,16 +272,7 @@ class _Watch(Unobserved):
         self.recorder = recorder
         self._to: Observer = recorder or Unobserved()
         self._cleaner = cleaner
-        self._before = self._after = (0, 0)
-
-    @property
-    def cpu_busy_share(self) -> float | None:
-        """Share of all processors' time, 0 ... 1, in which any process was at work.
-
-        While it was measured.
-        """
-        total = self._after[1] - self._before[1]
-        return (self._after[0] - self._before[0]) / total if total > 0 else None
+        self.busy = Busy()
 
     def of_cleaner(self) -> dict[str, Any]:
         """Give what came of cleaning, as columns of a row."""
@@ -306,7 +298,7 @@ class _Watch(Unobserved):
 
     def measurement_begins(self, at_ns: int) -> None:
         """See `Observer`."""
-        self._before = _processor_times()
+        self.busy.begin()
         self._to.measurement_begins(at_ns)
         if self._cleaner is not None:
             self._cleaner.start()
@@ -318,7 +310,7 @@ class _Watch(Unobserved):
     def measurement_ends(self, at_ns: int) -> None:
         """See `Observer`."""
         self._to.measurement_ends(at_ns)
-        self._after = _processor_times()
+        self.busy.end()
         if self._cleaner is not None:
             self._cleaner.stop()
 
@@ -332,14 +324,6 @@ class _Watch(Unobserved):
         if self._cleaner is not None:
             self._cleaner.stop()
         self._to.run_ends()
-
-
-def _processor_times() -> tuple[int, int]:
-    """Give busy and total time of all processors, in ticks (proc(5), /proc/stat)."""
-    words = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]
-    ticks = [int(word) for word in words]
-    idle = ticks[3] + ticks[4]
-    return sum(ticks) - idle, sum(ticks)
 
 
 def _of_finding(finding: Finding) -> dict[str, Any]:

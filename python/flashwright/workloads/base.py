@@ -172,6 +172,7 @@ class Workload:
 
     `bytes_per_unit` is about what one of its `scale` takes in PostgreSQL after the load, with its
     indexes. `by_pgbench` gives the scripts with which pgbench runs it on PostgreSQL, if it does.
+    `readers` are the kinds of its transactions that write nothing.
     """
 
     name: str
@@ -182,6 +183,7 @@ class Workload:
     make: Callable[[Any, Mix], DatabaseLoad]
     bytes_per_unit: int
     by_pgbench: Callable[[DatabaseLoad], Scripts] | None = None
+    readers: frozenset[str] = frozenset()
 
     def load(self, settings: Sized) -> DatabaseLoad:
         """Make the load of these settings.

@@ -129,7 +129,6 @@ class Session(Unobserved):
         self._recorder = recorder or Unobserved()
         self._stop = threading.Event()
         self._begins_ns: int | None = None
-        self._begins_at = 0.0
 
     def stop(self) -> None:
         """Ask for the end.
@@ -150,7 +149,7 @@ class Session(Unobserved):
 
     def measurement_begins(self, at_ns: int) -> None:
         """See `Observer`."""
-        self._begins_ns, self._begins_at = at_ns, time.time() - (time.monotonic_ns() - at_ns) / 1e9
+        self._begins_ns = at_ns
         config = self.plan.config
         total = (
             config.seconds
@@ -216,7 +215,7 @@ class Session(Unobserved):
                 load_seconds=load_seconds,
                 buffer_bytes=plan.database.buffer_of(database_bytes),
                 place=about,
-                checkpoints=self._checkpoints(place, marks),
+                checkpoints=checkpoints_of(place, self._begins_ns, marks),
                 violations=violations,
                 kept_in=folder if plan.keep else None,
                 driver="pgbench" if scripts_of(plan) is not None else "flashwright",
@@ -259,22 +258,27 @@ class Session(Unobserved):
         finally:
             backend.close()
 
-    def _checkpoints(self, place: Place, marks: list[tuple[int, int]]) -> list[dict[str, Any]]:
-        """Checkpoints by the clock of the measurement.
 
-        Those that the database reports, or else those that we asked for.
-        """
-        said = place.checkpoints(self._begins_at)
-        if said or self._begins_ns is None:
-            return said
-        return [
-            {
-                "start_s": round((begin - self._begins_ns) / 1e9, 3),
-                "end_s": round((end - self._begins_ns) / 1e9, 3),
-                "cause": "asked for",
-            }
-            for begin, end in marks
-        ]
+def checkpoints_of(
+    place: Place, begins_ns: int | None, marks: list[tuple[int, int]]
+) -> list[dict[str, Any]]:
+    """Give the checkpoints of a run by the clock of its measurement, which begins at `begins_ns`.
+
+    Those that the database reports, or else those that we asked for.
+    """
+    if begins_ns is None:
+        return []
+    said = place.checkpoints(time.time() - (time.monotonic_ns() - begins_ns) / 1e9)
+    if said:
+        return said
+    return [
+        {
+            "start_s": round((begin - begins_ns) / 1e9, 3),
+            "end_s": round((end - begins_ns) / 1e9, 3),
+            "cause": "asked for",
+        }
+        for begin, end in marks
+    ]
 
 
 def place_of(database: Settings, folder: Path, supervisor: Supervisor) -> Place:

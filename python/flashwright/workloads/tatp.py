@@ -464,4 +464,5 @@ WORKLOAD = Workload(
     make=lambda asked, chosen: TatpLoad(asked.scale, chosen),
     bytes_per_unit=1_000,
     by_pgbench=_scripts,
+    readers=frozenset(KINDS[:3]),
 )

@@ -257,4 +257,5 @@ WORKLOAD = Workload(
     make=lambda asked, chosen: TpcbLoad(asked.scale, chosen),
     bytes_per_unit=15_500_000,
     by_pgbench=_scripts,
+    readers=frozenset(("select_only",)),
 )

@@ -331,4 +331,5 @@ WORKLOAD = Workload(
     mixes=MIXES,
     make=lambda asked, chosen: YcsbLoad(asked.scale, chosen),
     bytes_per_unit=1_200,
+    readers=frozenset(("read", "scan")),
 )

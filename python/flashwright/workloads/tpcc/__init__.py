@@ -108,6 +108,7 @@ WORKLOAD = Workload(
     mixes=MIXES,
     make=lambda asked, chosen: TpccLoad(Scale(asked.scale, asked.items, asked.customers), chosen),
     bytes_per_unit=105_000_000,
+    readers=frozenset((Kind.ORDER_STATUS, Kind.STOCK_LEVEL)),
 )
 
 __all__ = [

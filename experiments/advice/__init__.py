@@ -1,0 +1,1 @@
+"""Advice held against what was measured: a matrix of databases, workloads, drives and changes."""

@@ -8,6 +8,7 @@ which is what predictions are made of. All is kept: a part that was stopped goes
 from __future__ import annotations
 
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,8 +23,12 @@ from experiments.advice.judged import Pair
 from experiments.pages import ON, OUT
 from experiments.registry import Made, Part, Request, Set, option
 from flashwright._core import InputError
+from flashwright.advice import case as advising
 from flashwright.advice import trials
+from flashwright.advice.building import Question, case_of
+from flashwright.advice.engine import Engine
 from flashwright.advice.proving import FIGURES, Change, Proof, Proving
+from flashwright.advice.trial_setups import predicted as of_trial
 from flashwright.advice.trials import OPTIONS as MOUNT_OPTIONS
 from flashwright.advice.trials import Drive, Trial
 from flashwright.devices import PAGE_MAPPED, DriveProfile
@@ -115,14 +120,39 @@ class Case:
     """Folder of a recording of that, as `flashwright bench --record` makes it."""
 
 
-def predicted(case: Case, change: Change) -> Mapping[str, float]:  # noqa: ARG001
-    """Give the ratios that a change is predicted to have, by the names of `FIGURES`.
+@dataclass
+class Predicting:
+    """Predicts changes of cells; reads the recording of each cell once."""
 
-    Figures of which nothing is predicted are left out.
-    """
-    return {}
+    kept: Path
+    """Folder of figures that were simulated."""
+    _known: dict[Path, tuple[advising.Case, Engine]] = field(default_factory=dict)
+    _folders: list[tempfile.TemporaryDirectory[str]] = field(default_factory=list)
+
+    def predicted(self, case: Case, change: Change) -> Mapping[str, float]:
+        """Give the ratios that a change is predicted to have, by the names of `FIGURES`.
+
+        Figures of which nothing is predicted are left out.
+        """
+        asked, engine = self._case(case)
+        try:
+            return of_trial(asked, engine, change.of(case.trial), case.trial)
+        except InputError:
+            return {}
+
+    def _case(self, case: Case) -> tuple[advising.Case, Engine]:
+        if case.recording not in self._known:
+            folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
+            self._folders.append(folder)
+            engine = Engine(self.kept)
+            # An aged drive has no space that it knows to be free.
+            drive = case.trial.drive
+            question = Question(str(case.recording), drive.profile, drive.size_bytes, 1.0)
+            self._known[case.recording] = (case_of(question, engine, Path(folder.name)), engine)
+        return self._known[case.recording]
 
 
+Predict = Callable[[Case, Change], Mapping[str, float]]
 Of = Callable[[Trial], Trial]
 
 
@@ -235,11 +265,11 @@ def _chosen(changes: Sequence[Change], patterns: str) -> list[Change]:
     return [one for one in changes if any(fnmatchcase(one.name, want) for want in wanted)]
 
 
-def pairs_of(case: Case, changes: Sequence[Change], proof: Proof) -> list[Pair]:
+def pairs_of(case: Case, changes: Sequence[Change], proof: Proof, predict: Predict) -> list[Pair]:
     """Give what was predicted beside what was measured, where there are both."""
     found = []
     for change, proven in zip(changes, proof.changes, strict=True):
-        said, ratios = predicted(case, change), proof.ratios(proven)
+        said, ratios = predict(case, change), proof.ratios(proven)
         found += [
             Pair(case.cell.name, change.name, figure, said[figure.name], ratios[figure.name])
             for figure in FIGURES
@@ -248,7 +278,7 @@ def pairs_of(case: Case, changes: Sequence[Change], proof: Proof) -> list[Pair]:
     return found
 
 
-def _row(cell: Cell, values: Mapping[str, Any]) -> pages.Row | None:
+def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row | None:
     """Measure a cell, as far as it is not kept; None if only what is kept is wanted, of none."""
     trial = cell.trial(values["trial_seconds"], values["trial_warm_up"], values["trial_clients"])
     changes = _chosen(changes_of(cell, trial.seconds), values["changes"])
@@ -267,13 +297,14 @@ def _row(cell: Cell, values: Mapping[str, Any]) -> pages.Row | None:
     if proof is None:
         return None
     case = Case(cell, trial, recording.folder)
-    pairs = pairs_of(case, changes, proof) if recording.is_there else []
+    pairs = pairs_of(case, changes, proof, predict) if recording.is_there else []
     return pages.Row(cell.name, cell.title, cell.database, trial, proof, tuple(pairs))
 
 
 def _make(request: Request[Cell]) -> Made:
     values = request.options
-    rows = [_row(cell, values) for cell in request.parts]
+    predicting = Predicting(values["out"] / FOLDER)
+    rows = [_row(cell, values, predicting.predicted) for cell in request.parts]
     there = [row for row in rows if row is not None]
     if not there:
         raise InputError("nothing is kept of these parts; leave --only-kept out to run them")

@@ -1,0 +1,133 @@
+"""Trials as setups: what is run on an emulated drive, as the simulation of it.
+
+A change of a trial and a change of a setup are the same thing: so a prediction is held against
+what was measured, and advice is proven by a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from flashwright.advice import trials
+from flashwright.advice.action import Candidate
+from flashwright.advice.case import Case
+from flashwright.advice.engine import Engine
+from flashwright.advice.gain import gain_of
+from flashwright.advice.proving import Change
+from flashwright.advice.setup import Drive, Setup
+from flashwright.advice.trials import OPTIONS, Trial
+
+LEAST_LOG_FILL = 0.02
+_ASYNCHRONOUS_SECONDS = 0.2
+"""A log that is not waited for is written each `wal_writer_delay`, which is 200 ms."""
+
+
+def setup_of(trial: Trial, before: Trial, case: Case) -> Setup:
+    """Give the setup of a trial; `before` is the one that the case was recorded in.
+
+    Raises:
+        InputError: the recording does not tell what its settings would do.
+    """
+    setup = case.base
+    if trial.drive != before.drive:
+        setup = setup.changed(drive=_drive(trial.drive, setup.drive, before.drive.size_bytes))
+    if trial.is_trimmed and not before.is_trimmed and case.load.disk is not None:
+        used = case.load.disk.used_share
+        if used is not None:
+            setup = setup.changed(drive=replace(setup.drive, fill=used))
+    if trial.log_drive is not None:
+        setup = setup.changed(log_apart=_log_drive(trial.log_drive, case))
+    if trial.stack is not None:
+        setup = setup.changed(stack=trial.stack)
+    changed = {
+        name: value for name, value in trial.settings.items() if before.settings.get(name) != value
+    }
+    return _with_settings(setup, changed, case)
+
+
+def _drive(drive: trials.Drive, now: Drive, size_bytes: int) -> Drive:
+    fill = 1.0 if now.fill is None else now.fill
+    return Drive(
+        drive.profile,
+        drive.overrides,
+        drive.size_bytes,
+        min(1.0, fill * size_bytes / drive.size_bytes),
+    )
+
+
+def _log_drive(drive: trials.Drive, case: Case) -> Drive:
+    """Give the log's drive, of which the log takes a part that it writes over and over."""
+    written = case.load.written_by.get("wal", 0)
+    fill = max(LEAST_LOG_FILL, min(1.0, written / drive.size_bytes))
+    return Drive(drive.profile, drive.overrides, drive.size_bytes, fill)
+
+
+def _with_settings(setup: Setup, changed: Mapping[str, str], case: Case) -> Setup:
+    if not changed:
+        return setup
+    if case.what_ifs is not None and case.what_ifs.refused is None:
+        return case.with_settings(setup, changed)
+    rest = dict(changed)
+    if rest.pop("synchronous_commit", None) == "off":
+        setup = setup.changed(merge_seconds=_ASYNCHRONOUS_SECONDS)
+    delay = rest.pop("commit_delay", None)
+    rest.pop("commit_siblings", None)
+    if delay is not None:
+        setup = setup.changed(merge_seconds=float(delay) / 1e6)
+    return case.with_settings(setup, rest) if rest else setup
+
+
+def change_of(candidate: Candidate, base: Setup) -> Change:
+    """Give what a trial does otherwise, if it takes a candidate's advice."""
+    after = candidate.changed(base)
+
+    def of(trial: Trial) -> Trial:
+        made = trial
+        if after.drive != base.drive:
+            made = replace(made, drive=_trial_drive(after.drive, base.drive, made.drive))
+        if after.stack != base.stack:
+            made = replace(made, stack=after.stack)
+        if after.log_apart is not None and base.log_apart is None:
+            apart = replace(made.drive, profile=after.log_apart.profile)
+            made = replace(made, log_drive=apart)
+        if after.trims and not base.trims:
+            made = replace(made, is_trimmed=True, mount_options=f"{OPTIONS},discard")
+        return replace(made, settings={**made.settings, **candidate.settings})
+
+    return Change(candidate.name, of)
+
+
+def _trial_drive(after: Drive, before: Drive, drive: trials.Drive) -> trials.Drive:
+    """Give an emulated drive with as much more spare space as a setup's has."""
+    overrides = list(after.overrides)
+    full, less = before.fill or 1.0, after.fill or 1.0
+    if less < full and not any(one.startswith("ftl.over_provisioning") for one in overrides):
+        overrides.append(f"ftl.over_provisioning={_spare(after.profile, full / less):.6g}")
+    return replace(drive, profile=after.profile, overrides=tuple(overrides))
+
+
+def _spare(profile: str, times: float) -> float:
+    from flashwright.devices import DriveProfile  # noqa: PLC0415  (reads a file)
+
+    return (1 + DriveProfile.load(profile).over_provisioning) * times - 1
+
+
+def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[str, float]:
+    """Give the ratios that a trial is predicted to have to the one before.
+
+    `flash_bytes` for a transaction; `throughput` and `p99` where waits of clients were recorded.
+
+    Raises:
+        InputError: it cannot be told, with the reason.
+    """
+    setup = setup_of(trial, before, case)
+    held = None
+    if setup.settings and case.what_ifs is not None:
+        held = engine.figures(case.base.changed(load=case.what_ifs.as_recorded))
+    gain = gain_of(case, engine.figures(setup), held)
+    found = {"flash_bytes": gain.flash.value}
+    if case.loop is not None and gain.throughput == gain.throughput:
+        found["throughput"] = gain.throughput
+        found["p99"] = gain.latency
+    return found

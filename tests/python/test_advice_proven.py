@@ -141,6 +141,8 @@ def test_a_drive_with_more_spare_and_one_that_is_trimmed(folder: Path) -> None:
         (replace(SQLITE, database="oracle"), "unknown database `oracle`"),
         (replace(SQLITE, clients=0), "clients is 0: it must be 1 or more"),
         (replace(SQLITE, drive=replace(DRIVE, state="old")), "old: a drive is one of fresh,"),
+        (replace(SQLITE, drive=replace(DRIVE, profile="floppy")), "floppy"),
+        (replace(SQLITE, drive=replace(DRIVE, size_bytes=1 << 20)), "erase_blocks_per_plane = 1"),
         (replace(SQLITE, drive=replace(DRIVE, overrides=("ftl.spare=1",))), "ftl.spare"),
         (
             replace(SQLITE, workload=OwnCommand(("true",), "/nowhere")),

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flashwright import _core
 from flashwright._core import Cancelled, InputError, RunError
 from flashwright.benches.session import keep
 from flashwright.devices import DriveProfile
@@ -65,6 +66,9 @@ class Drive:
             raise InputError(f"{self.state}: a drive is one of {', '.join(_STATES)}")
         if self.overrides:
             DriveProfile.load(self.profile, self.overrides)
+        _core.check_free(
+            f"emulated(profile={self.profile},size={self.size_bytes},state={self.state})"
+        )
 
     def device(self, data: Path, seed: int) -> str:
         """Give the device whose bytes are in `data`, beside which its profile may be written."""

@@ -33,6 +33,7 @@ TRACER = "tracer"
 """The group of tests that use the kernel's tracer, of which there is one: they run in turn."""
 TRACED = frozenset(
     (
+        "test_advice_proven::test_a_trial_that_is_recorded_gives_a_recording_of_its_drive",
         "test_cli_path",
         "test_cli_record",
         "test_next",

@@ -12,8 +12,6 @@ filling had been a part of what brought it there.
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -30,7 +28,6 @@ from flashwright.recording.recorder import check_folder
 from flashwright.recording.tables import tables_of
 from flashwright.recording.tools import need, tool
 from flashwright.runs import command_line
-from flashwright.volumes import metrics, mounting
 from flashwright.volumes.metrics import Between
 from flashwright.volumes.places import Mounted
 from flashwright.workloads import session
@@ -41,25 +38,12 @@ from flashwright.workloads.supervisor import Supervisor
 
 from .own_commands import CommandLoad, OwnCommand, about
 from .trial_loads import BenchLoad, Ran, Say, TrialLoad, Watch, plan_of, with_log_on
+from .trial_volumes import Volume, cleanings, use_up_logs
 
-MIB = 1 << 20
-FILLER_BYTES = 64 * MIB
-"""Size of the file that is written again and again until a log has to clean."""
 WITHOUT_LAYERS = "direct"
 OPTIONS = "noatime"
 """Mount options, if no others are given."""
-_OWN_OPTIONS = "noinit_itable"
-"""Without it, a file system that was just made writes its inode tables while it is measured."""
-_CLEANINGS = "layer_cleanings_total"
-_MOST_FILLINGS = 1000
-_CLOSING_SECONDS = 1800.0
-"""A slow drive takes long to be given all that a buffer holds."""
 _STATES = ("fresh", "filled", "aged")
-_UNMOUNT = (
-    # Wrong use, such as nothing that is mounted there, ends it; what still holds it is waited for.
-    'for i in $(seq 60); do "$1" -m flashwright volume umount "$2" --timeout '
-    f"{_CLOSING_SECONDS:.0f}; [ $? = 1 ] || exit 0; sleep 0.5; done"
-)
 
 
 @dataclass(frozen=True)
@@ -82,6 +66,9 @@ class Drive:
             raise InputError(f"{self.state}: a drive is one of {', '.join(_STATES)}")
         if self.overrides:
             DriveProfile.load(self.profile, self.overrides)
+        _core.check_free(
+            f"emulated(profile={self.profile},size={self.size_bytes},state={self.state})"
+        )
 
     def device(self, data: Path, seed: int) -> str:
         """Give the device whose bytes are in `data`, beside which its profile may be written."""
@@ -293,10 +280,7 @@ class Outcome:
     @property
     def cleanings(self) -> int | None:
         """Segments that logs freed meanwhile; None if there is no log."""
-        levels = [labels for labels, _ in self.between.now.of(_CLEANINGS)]
-        if not levels:
-            return None
-        return round(sum(self.between.grown(_CLEANINGS, **one) for one in levels))
+        return cleanings(self.between)
 
     def measured(self) -> Measured:
         """Give the figures.
@@ -325,63 +309,12 @@ class Outcome:
         )
 
 
-@dataclass(frozen=True)
-class _Volume:
-    """A volume over an emulated drive, and where it is mounted."""
-
-    drive: Drive
-    stack: str
-    data: Path
-    """The file with the drive's bytes."""
-    directory: Path
-    trial: Trial
-    supervisor: Supervisor
-
-    @property
-    def device(self) -> str:
-        """The drive."""
-        return self.drive.device(self.data, self.trial.seed)
-
-    def make(self) -> None:
-        """Make the volume, and the directory to mount it on."""
-        _core.create_volume(self.device, self.stack, seed=self.trial.seed)
-        self.directory.mkdir()
-
-    @contextlib.contextmanager
-    def mounted(self, device: str) -> Iterator[Mounted]:
-        """Mount it on the drive, or the file with its bytes."""
-        number = self.supervisor.undo("sh", "-c", _UNMOUNT, "sh", sys.executable, self.directory)
-        options = f"{self.trial.mount_options},{_OWN_OPTIONS}"
-        plan = mounting.MountPlan(device, self.directory, "ext4", options)
-        mounted = mounting.mount(plan)
-        try:
-            yield mounted
-        except BaseException:
-            # What cannot be unmounted yet is left to the supervisor, which tries again.
-            with contextlib.suppress(RunError):
-                mounting.unmount(mounted, _CLOSING_SECONDS)
-                self.supervisor.forget(number)
-            raise
-        mounting.unmount(mounted, _CLOSING_SECONDS)
-        self.supervisor.forget(number)
-
-    def check(self) -> None:
-        """Read all of it.
-
-        Raises:
-            RunError: something of it is bad.
-        """
-        found: dict[str, Any] = _core.check_volume(str(self.data))
-        if found["bad_bytes"]:
-            raise RunError(f"volume info --check: {found['bad'][0]}")
-
-
 @dataclass
 class _Run:
     """A trial, step by step."""
 
     trial: Trial
-    volumes: list[_Volume]
+    volumes: list[Volume]
     load: TrialLoad
     recorder: RunRecorder | None
     say: Say
@@ -397,13 +330,18 @@ class _Run:
         stop: threading.Event,
     ) -> _Run:
         """Put it together in a folder of its own."""
+
+        def volume(drive: Drive, data: Path, directory: Path, stack: str) -> Volume:
+            device = drive.device(data, trial.seed)
+            options = trial.mount_options
+            return Volume(device, data, directory, stack, options, trial.seed, supervisor)
+
         stack = trial.stack or WITHOUT_LAYERS
-        volumes = [_Volume(trial.drive, stack, own / "drive", own / "mount", trial, supervisor)]
+        volumes = [volume(trial.drive, own / "drive", own / "mount", stack)]
         log = None
         if trial.log_drive is not None:
             log = own / "log"
-            drive = own / "log_drive"
-            volumes.append(_Volume(trial.log_drive, WITHOUT_LAYERS, drive, log, trial, supervisor))
+            volumes.append(volume(trial.log_drive, own / "log_drive", log, WITHOUT_LAYERS))
         base = own / "mount" / "db"
         load: TrialLoad
         if isinstance(trial.workload, OwnCommand):
@@ -417,22 +355,21 @@ class _Run:
         return _Run(trial, volumes, load, recorder, say, stop)
 
     @contextlib.contextmanager
-    def _mounted(self, *, is_drive: bool) -> Iterator[list[Mounted]]:
+    def _mounted(self, *, on_drive: bool) -> Iterator[list[Mounted]]:
         with contextlib.ExitStack() as stack:
             yield [
-                stack.enter_context(one.mounted(one.device if is_drive else str(one.data)))
-                for one in self.volumes
+                stack.enter_context(volume.mounted(on_drive=on_drive)) for volume in self.volumes
             ]
 
     def play(self) -> Outcome:
         """See `play`."""
         for one in self.volumes:
             one.make()
-        with self._mounted(is_drive=False) as mounted:
+        with self._mounted(on_drive=False) as mounted:
             self.load.fill()
             use_up_logs(mounted[0], self.say)
         self.say("opening the volume over the drive")
-        with self._mounted(is_drive=True) as mounted:
+        with self._mounted(on_drive=True) as mounted:
             if self.trial.is_trimmed:
                 for volume in self.volumes:
                     tool("fstrim", volume.directory)
@@ -442,7 +379,7 @@ class _Run:
             finally:
                 watch.run_ends()
             self.say("closing the volume")
-        with self._mounted(is_drive=False):
+        with self._mounted(on_drive=False):
             self.say("checking the database")
             checks = self.load.check()
         self.say("reading all of the volume")
@@ -521,29 +458,3 @@ def run(
 def _keep(recorder: RunRecorder, folder: Path, ran: Ran) -> None:
     recorder.tell(ran.result.transactions_log, ran.checkpoints)
     keep(tables_of(folder), folder, keep_raw=False)
-
-
-def use_up_logs(mounted: Mounted, say: Say) -> None:
-    """Write to the volume until each log in its stack has begun to clean.
-
-    The file that is written for it stays.
-
-    Raises:
-        RunError: one does not clean, however much is written.
-    """
-    levels = [labels for labels, _ in metrics.read(mounted.place.control).of(_CLEANINGS)]
-    if not levels:
-        return
-    block = os.urandom(MIB)
-    with (Path(mounted.directory) / "filler").open("wb") as filler:
-        for filling in range(_MOST_FILLINGS):
-            now = metrics.read(mounted.place.control)
-            if all(now.number(_CLEANINGS, **one) for one in levels):
-                return
-            say(f"writing until its log cleans: {filling * FILLER_BYTES // MIB} MiB")
-            filler.seek(0)
-            for _ in range(FILLER_BYTES // MIB):
-                filler.write(block)
-            filler.flush()
-            os.fdatasync(filler.fileno())
-    raise RunError(f"{mounted.device}: its log has not begun to clean")

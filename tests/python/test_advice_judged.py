@@ -1,0 +1,266 @@
+"""The bars of advice against figures that were worked out by hand, and proofs with a fake run."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.advice import matrix
+from experiments.advice.judged import Pair, judge, kendall_tau, tau_of_first
+from experiments.registry import Request
+from flashwright._core import Cancelled, InputError, RunError
+from flashwright.advice.proving import FIGURES, Bench, Change, Proof, Proving, Ratio
+from flashwright.advice.trials import Drive, DriveWork, Measured, Trial
+from flashwright.sweeps.kept import Kept
+
+FLASH, THROUGHPUT, P99 = FIGURES
+TRIAL = Trial(Drive("intel-x25e", 1 << 30), "tpcb(scale=1)", "sqlite", seconds=1)
+
+
+def pair(predicted: float, measured: float, change: str = "a", case: str = "case") -> Pair:
+    return Pair(case, change, FLASH, predicted, Ratio(measured))
+
+
+def test_the_bars_are_those_worked_out_by_hand() -> None:
+    found = judge(
+        [
+            # Flash bytes: a gain of 40 % predicted, of 50 % measured; 20 % off.
+            pair(0.6, 0.5, "a"),
+            # 10 % predicted, 8 % measured; (0.90 - 0.92) / 0.92 is 2.2 % off.
+            pair(0.9, 0.92, "b"),
+            # A gain that is a loss: 5 % predicted, -10 % measured; 13.6 % off.
+            pair(0.95, 1.1, "c"),
+            # 30 % promised, 2 % measured; 28.6 % off.
+            pair(0.7, 0.98, "d"),
+        ]
+    )
+    assert found.pairs == 4
+    assert found.median_error == pytest.approx((0.2 + (1 - 0.95 / 1.1)) / 2)
+    assert found.near == 2 / 4
+    assert found.far == 4 / 4
+    # Those above 5 %: a, b and c, of which c has the other sign.
+    assert found.clear == 3
+    assert found.sign_right == pytest.approx(2 / 3)
+    assert found.false_promises == 1
+    # First three as predicted: a, d, b with 50 %, 2 %, 8 % measured: a > d, a > b are right.
+    assert found.cases == 1
+    assert found.tau == pytest.approx((2 - 1) / 3)
+
+
+def test_more_is_better_where_a_figure_is_no_cost() -> None:
+    promised = Pair("case", "a", THROUGHPUT, 1.5, Ratio(1.02))
+    assert promised.predicted_gain == pytest.approx(0.5)
+    assert judge([promised]).false_promises == 1
+    assert judge([replace(promised, measured=Ratio(1.3))]).sign_right == 1
+
+
+def test_a_bar_of_nothing_is_none() -> None:
+    found = judge([])
+    assert (found.pairs, found.median_error, found.near, found.sign_right) == (0, None, None, None)
+    assert (found.cases, found.tau, found.false_promises) == (0, None, 0)
+
+
+def test_changes_are_ordered_within_their_case_only() -> None:
+    # Across cases the order would be wrong; within each it is right.
+    pairs = [pair(0.5, 0.9, "a", "x"), pair(0.6, 0.95, "b", "x")]
+    pairs += [pair(0.8, 0.4, "a", "y"), pair(0.9, 0.5, "b", "y")]
+    found = judge(pairs)
+    assert (found.cases, found.tau) == (2, 1.0)
+
+
+def test_kendalls_tau_of_small_orders() -> None:
+    assert kendall_tau([(1, 1), (2, 2), (3, 3)]) == 1
+    assert kendall_tau([(1, 3), (2, 2), (3, 1)]) == -1
+    assert kendall_tau([(1, 2), (2, 1), (3, 3)]) == pytest.approx(1 / 3)
+    # A tie is neither.
+    assert kendall_tau([(1, 1), (1, 2), (3, 3)]) == pytest.approx(2 / 3)
+    assert tau_of_first([pair(0.5, 0.5)]) is None
+
+
+def test_a_ratio_has_the_interval_of_students_t() -> None:
+    # Logarithms 0, ln 2 and ln 4: mean ln 2, deviation ln 2, so t (4.303) / sqrt(3) of it.
+    found = Ratio.of([(1, 1), (2, 1), (8, 2)])
+    assert found is not None
+    assert found.low is not None
+    assert found.value == pytest.approx(2)
+    wide = 4.303 / math.sqrt(3) * math.log(2)
+    assert found.low == pytest.approx(2 * math.exp(-wide))
+    single = Ratio.of([(3, 2)])
+    assert single is not None
+    assert single.value == pytest.approx(1.5)
+    assert (single.low, single.high) == (None, None)
+    assert Ratio.of([(3, 0)]) is None
+    assert Ratio.of([]) is None
+
+
+def measured(flash_bytes: int, transactions: int = 100, p99: float | None = 0.01) -> Measured:
+    work = DriveWork(1000, flash_bytes, 0, 1, 0)
+    return Measured(transactions, 1.0, 100, 0.001, p99, None, 1000, work, checks=("check",))
+
+
+def with_pages(size: str) -> Callable[[Trial], Trial]:
+    return lambda trial: replace(trial, settings={"page_size": size})
+
+
+class Runner:
+    """Runs trials of nothing, and stops when so many are done."""
+
+    def __init__(self, most: int = 1000) -> None:
+        self.runs: list[Trial] = []
+        self.most = most
+
+    def __call__(
+        self, trial: Trial, folder: Path, say: Callable[[str], None], stop: threading.Event
+    ) -> Measured:
+        if len(self.runs) >= self.most:
+            stop.set()
+            raise Cancelled("stopped")
+        self.runs.append(trial)
+        say("running")
+        if trial.settings.get("page_size") == "512":
+            raise RunError("too small")
+        # The machine becomes slower: what is compared with another repeat would show it.
+        drift = 2 ** (trial.seed - 1)
+        return measured(drift * (500 if trial.settings else 1000))
+
+
+def proving(folder: Path, runner: Runner, repeats: int = 3) -> Proving:
+    changes = [
+        Change("pages", with_pages("8192")),
+        Change("none", lambda trial: trial),
+        Change("log", lambda trial: replace(trial, log_drive=trial.drive)),
+        Change("small", with_pages("512")),
+    ]
+    return Proving(TRIAL, changes, repeats, folder, Kept(folder), run_trial=runner)
+
+
+def test_trials_are_run_in_turn_and_compared_within_their_repeat(tmp_path: Path) -> None:
+    runner = Runner()
+    proof = proving(tmp_path, runner).run()
+    order = [(trial.seed, trial.settings.get("page_size")) for trial in runner.runs]
+    first = [(1, None), (1, "8192"), (1, "512")]
+    assert order == [*first, (2, None), (2, "8192"), (3, None), (3, "8192")]
+    pages, none, log, small = proof.changes
+    ratio = proof.ratio(pages, FLASH)
+    assert ratio is not None
+    assert list(ratio.document().values()) == pytest.approx([0.5, 0.5, 0.5])
+    assert none.refused == "it changes nothing of what is run"
+    assert log.refused is not None
+    assert "only that of postgres" in log.refused
+    assert small.refused == "too small"
+    assert proof.ratios(small) == {}
+    assert set(proof.ratios(pages)) == {"flash_bytes", "throughput", "p99"}
+
+
+def test_a_proof_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    stopped = proving(tmp_path, Runner(most=2))
+    with pytest.raises(Cancelled):
+        stopped.run()
+    runner = Runner()
+    again = proving(tmp_path, runner)
+    begun = again.found()
+    assert begun is not None
+    assert len(begun.baseline.runs) == len(begun.changes[0].runs) == 1
+    assert runner.runs == []
+    again.run()
+    assert [(one.seed, bool(one.settings)) for one in runner.runs[:2]] == [(1, True), (2, False)]
+    whole = proving(tmp_path, Runner(most=1)).run()
+    assert len(whole.baseline.runs) == 3
+
+
+def test_two_changes_of_one_name_are_refused(tmp_path: Path) -> None:
+    twice = proving(tmp_path, Runner())
+    twice.changes = [Change("a", with_pages("8192")), Change("a", with_pages("4096"))]
+    with pytest.raises(InputError, match="two changes have this name"):
+        twice.run()
+
+
+def test_a_figure_that_is_not_known_has_no_ratio(tmp_path: Path) -> None:
+    def no_commits(*_: object) -> Measured:
+        return measured(1000, p99=None)
+
+    proof = replace(proving(tmp_path, Runner()), run_trial=no_commits).run()
+    assert set(proof.ratios(proof.changes[0])) == {"flash_bytes", "throughput"}
+
+
+def test_what_was_measured_is_read_as_it_was_kept() -> None:
+    log = DriveWork(1, 2, 3, 4, 5)
+    found = replace(measured(1000), log_drive=log, busy_share=0.5)
+    assert Measured.from_document(found.document()) == found
+    assert (found.host_bytes, found.flash_bytes, found.erases) == (1001, 1002, 3)
+
+
+def test_a_bench_is_a_trial_on_any_drive() -> None:
+    bench = Bench("tpcb(scale=2)", "sqlite", seconds=5, warm_up=1, size_bytes=1 << 29, seed=7)
+    trial = bench.trial("sd-card", overrides=("ftl.over_provisioning=0.2",))
+    assert trial.drive == Drive("sd-card", 1 << 29, "aged", ("ftl.over_provisioning=0.2",))
+    assert (trial.seconds, trial.warm_up, trial.seed) == (5, 1, 7)
+    trial.check()
+
+
+@pytest.mark.parametrize("cell", matrix.PARTS, ids=lambda one: one.name)
+def test_every_change_of_the_matrix_can_be(cell: matrix.Cell) -> None:
+    trial = cell.trial(300, 1, 4)
+    trial.check()
+    changes = matrix.changes_of(cell, trial.seconds)
+    names = [one.name for one in changes]
+    assert len(set(names)) == len(names) > 8
+    for change in changes:
+        changed = change.of(trial)
+        changed.check()
+        assert changed != trial, change.name
+    # A run of half a minute has no two checkpoints of two minutes.
+    few = {one.name for one in matrix.changes_of(cell, 30)}
+    assert {name for name in names if name not in few} <= {"checkpoint_timeout=120s"}
+
+
+def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(self: Proving) -> Proof:
+        self.run_trial = Runner()
+        return self._gather(self._one)
+
+    monkeypatch.setattr(Proving, "run", run)
+
+    def record(self: matrix._Recording) -> None:
+        self.folder.mkdir(parents=True)
+        (self.folder / "requests.parquet").touch()
+
+    seen: list[Path] = []
+
+    def predicted(case: matrix.Case, change: Change) -> dict[str, float]:
+        seen.append(case.recording)
+        return {"flash_bytes": 0.6} if change.name == "page_size=16384" else {}
+
+    monkeypatch.setattr(matrix._Recording, "make", record)
+    monkeypatch.setattr(matrix, "predicted", predicted)
+    [part] = [one for one in matrix.PARTS if one.name == "advice-sqlite-tpcb-emmc-51"]
+    values: dict[str, Any] = {
+        "trial_seconds": 1.0,
+        "trial_warm_up": 0.0,
+        "trial_clients": 1,
+        "repeats": 2,
+    }
+    values |= {"changes": "page*,synchronous*", "only_kept": False, "on": tmp_path, "out": tmp_path}
+    made = matrix._make(Request([part], values, "command", {}))
+    assert made.is_complete
+    assert len(set(seen)) == 1
+    lines = made.page.splitlines()
+    [row] = [line for line in lines if line.startswith("| `page_size=16384`")]
+    # Flash bytes: half, within an interval of nothing, and 0.6 predicted.
+    assert "0.500 (0.500 to 0.500)" in row
+    assert "0.600" in row
+    bars = made.figures["bars"]["all"]
+    assert bars["median_error"] == pytest.approx(0.2)
+    assert bars["false_promises"] == 0
+    # What is kept is shown again without a run.
+    kept = matrix._make(Request([part], {**values, "only_kept": True}, "command", {}))
+    assert kept.figures == made.figures
+    other = matrix.PARTS[0]
+    with pytest.raises(InputError, match="nothing is kept"):
+        matrix._make(Request([other], {**values, "only_kept": True}, "command", {}))

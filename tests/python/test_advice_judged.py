@@ -233,12 +233,12 @@ def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.Monk
 
     seen: list[Path] = []
 
-    def predicted(case: matrix.Case, change: Change) -> dict[str, float]:
+    def predicted(_: object, case: matrix.Case, change: Change) -> dict[str, float]:
         seen.append(case.recording)
         return {"flash_bytes": 0.6} if change.name == "page_size=16384" else {}
 
     monkeypatch.setattr(matrix._Recording, "make", record)
-    monkeypatch.setattr(matrix, "predicted", predicted)
+    monkeypatch.setattr(matrix.Predicting, "predicted", predicted)
     [part] = [one for one in matrix.PARTS if one.name == "advice-sqlite-tpcb-emmc-51"]
     values: dict[str, Any] = {
         "trial_seconds": 1.0,

@@ -7,11 +7,8 @@ which is what predictions are made of. All is kept: a part that was stopped goes
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -23,17 +20,12 @@ from experiments.advice.judged import Pair
 from experiments.pages import ON, OUT
 from experiments.registry import Made, Part, Request, Set, option
 from flashwright._core import InputError
-from flashwright.advice import case as advising
-from flashwright.advice import trials
-from flashwright.advice.building import Question, case_of
-from flashwright.advice.engine import Engine
 from flashwright.advice.proving import FIGURES, Change, Proof, Proving
-from flashwright.advice.trial_setups import predicted as of_trial
+from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import OPTIONS as MOUNT_OPTIONS
 from flashwright.advice.trials import Drive, Trial
 from flashwright.devices import PAGE_MAPPED, DriveProfile
 from flashwright.progress import follow
-from flashwright.sources import REQUESTS_FILE
 from flashwright.sweeps.kept import Kept, key_of
 
 GIB = 1 << 30
@@ -120,38 +112,6 @@ class Case:
     """Folder of a recording of that, as `flashwright bench --record` makes it."""
 
 
-@dataclass
-class Predicting:
-    """Predicts changes of cells; reads the recording of each cell once."""
-
-    kept: Path
-    """Folder of figures that were simulated."""
-    _known: dict[Path, tuple[advising.Case, Engine]] = field(default_factory=dict)
-    _folders: list[tempfile.TemporaryDirectory[str]] = field(default_factory=list)
-
-    def predicted(self, case: Case, change: Change) -> Mapping[str, float]:
-        """Give the ratios that a change is predicted to have, by the names of `FIGURES`.
-
-        Figures of which nothing is predicted are left out.
-        """
-        asked, engine = self._case(case)
-        try:
-            return of_trial(asked, engine, change.of(case.trial), case.trial)
-        except InputError:
-            return {}
-
-    def _case(self, case: Case) -> tuple[advising.Case, Engine]:
-        if case.recording not in self._known:
-            folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
-            self._folders.append(folder)
-            engine = Engine(self.kept)
-            # An aged drive has no space that it knows to be free.
-            drive = case.trial.drive
-            question = Question(str(case.recording), drive.profile, drive.size_bytes, 1.0)
-            self._known[case.recording] = (case_of(question, engine, Path(folder.name)), engine)
-        return self._known[case.recording]
-
-
 Predict = Callable[[Case, Change], Mapping[str, float]]
 Of = Callable[[Trial], Trial]
 
@@ -224,42 +184,6 @@ def changes_of(cell: Cell, seconds: float) -> list[Change]:
     return [*found, Change(f"drive={other}", _on_other(other))]
 
 
-@dataclass
-class _Recording:
-    """A recording of a cell as it stands, made if it is not there; follows as `Tracker` says."""
-
-    trial: Trial
-    folder: Path
-    on: Path
-    said: str = ""
-    stop: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def is_there(self) -> bool:
-        """Whether it is whole."""
-        return (self.folder / REQUESTS_FILE).is_file()
-
-    def state(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 1
-
-    def preparation(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 0
-
-    def cancel(self) -> None:
-        """See `Tracker`."""
-        self.stop.set()
-
-    def _say(self, what: str) -> None:
-        self.said = what
-
-    def make(self) -> None:
-        """Make it; what is left of one that was stopped is ours to replace."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        trials.run(self.trial, self.on, self._say, self.stop, self.folder)
-
-
 def _chosen(changes: Sequence[Change], patterns: str) -> list[Change]:
     wanted = [one.strip() for one in patterns.split(",")]
     return [one for one in changes if any(fnmatchcase(one.name, want) for want in wanted)]
@@ -285,12 +209,13 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
     folder = values["out"] / FOLDER
     proving = Proving(trial, changes, values["repeats"], values["on"], Kept(folder))
     of_this = key_of("recording", trial.document())[:12]
-    recording = _Recording(trial, folder / "recordings" / f"{cell.name}-{of_this}", values["on"])
+    recording = TrialRecording(
+        trial, folder / "recordings" / f"{cell.name}-{of_this}", values["on"]
+    )
     if values["only_kept"]:
         proof = proving.found()
     else:
         if not recording.is_there:
-            recording.folder.parent.mkdir(parents=True, exist_ok=True)
             name = f"{cell.name}, recorded: "
             follow(lambda: name + recording.said, "", recording, recording.make)
         proof = follow(lambda: f"{cell.name}, {proving.label()}", "runs", proving, proving.run)
@@ -304,7 +229,11 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
 def _make(request: Request[Cell]) -> Made:
     values = request.options
     predicting = Predicting(values["out"] / FOLDER)
-    rows = [_row(cell, values, predicting.predicted) for cell in request.parts]
+
+    def predict(case: Case, change: Change) -> Mapping[str, float]:
+        return predicting.predicted(case.recording, case.trial, change)
+
+    rows = [_row(cell, values, predict) for cell in request.parts]
     there = [row for row in rows if row is not None]
     if not there:
         raise InputError("nothing is kept of these parts; leave --only-kept out to run them")

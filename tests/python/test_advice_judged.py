@@ -16,6 +16,7 @@ from experiments.advice.judged import Pair, judge, kendall_tau, tau_of_first
 from experiments.registry import Request
 from flashwright._core import Cancelled, InputError, RunError
 from flashwright.advice.proving import FIGURES, Bench, Change, Proof, Proving, Ratio
+from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import Drive, DriveWork, Measured, Trial
 from flashwright.sweeps.kept import Kept
 
@@ -227,18 +228,18 @@ def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Proving, "run", run)
 
-    def record(self: matrix._Recording) -> None:
+    def record(self: TrialRecording) -> None:
         self.folder.mkdir(parents=True)
         (self.folder / "requests.parquet").touch()
 
     seen: list[Path] = []
 
-    def predicted(_: object, case: matrix.Case, change: Change) -> dict[str, float]:
-        seen.append(case.recording)
+    def predicted(_: object, recording: Path, __: object, change: Change) -> dict[str, float]:
+        seen.append(recording)
         return {"flash_bytes": 0.6} if change.name == "page_size=16384" else {}
 
-    monkeypatch.setattr(matrix._Recording, "make", record)
-    monkeypatch.setattr(matrix.Predicting, "predicted", predicted)
+    monkeypatch.setattr(TrialRecording, "make", record)
+    monkeypatch.setattr(Predicting, "predicted", predicted)
     [part] = [one for one in matrix.PARTS if one.name == "advice-sqlite-tpcb-emmc-51"]
     values: dict[str, Any] = {
         "trial_seconds": 1.0,

@@ -12,13 +12,16 @@ from flashwright.cli.options import Duration, Fraction, Size, takes
 from flashwright.cli.output import Json, Output
 
 if TYPE_CHECKING:
+    from flashwright.advice.answer import Answer
     from flashwright.advice.building import Question
+    from flashwright.advice.prove import ProofPlan
 
 DATABASES = ("postgres", "sqlite")
 
 
 @click.command(short_help="What a database's writes do to its drive, and what to change.")
 @click.argument("source", required=False)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--database",
     type=(click.Choice(DATABASES), click.Path(path_type=Path, readable=False)),
@@ -91,6 +94,20 @@ DATABASES = ("postgres", "sqlite")
     help="Format of SOURCE, of `flashwright list trace_format`.  [default: by its content]",
 )
 @click.option(
+    "--prove",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Run a database on an emulated drive of that kind, as it is and with each of the first N "
+    "changes, and show predicted beside measured. Needs root, and minutes for each.",
+)
+@click.option(
+    "--prove-with",
+    "workload",
+    metavar="WORKLOAD",
+    help="What is run to prove: a workload of `flashwright list workload`.  [default: "
+    "tpcb(scale=8), or COMMAND on a copy of the database]",
+)
+@click.option(
     "--seed",
     type=click.IntRange(0),
     default=1,
@@ -111,6 +128,9 @@ def advise(
     risk: str,
     within: float,
     form: str | None,
+    command: tuple[str, ...],
+    prove: int | None,
+    workload: str | None,
     seed: int,
     output: Output,
 ) -> None:
@@ -124,15 +144,23 @@ def advise(
 
     Results are kept: the same question again, or with another goal, takes an instant.
 
+    With --prove a database itself runs on an emulated drive: a benchmark, or COMMAND behind `--` on
+    a scratch copy of the recorded database (FLASHWRIGHT_DATA has its path). What is predicted for a
+    benchmark is predicted from a recording of it, not from SOURCE.
+
     \b
     Examples:
       flashwright advise --database postgres /var/lib/postgresql/15/main
       flashwright advise --database sqlite app.db --for 10m --goal latency
       flashwright advise runs/tpcc --device nvme-tlc --writes-per-day 40G
       flashwright advise my.blktrace.0 --device emmc-51 --size 32G --risk none
+      flashwright advise runs/tpcc --goal latency --prove 3 --prove-with 'tpcc(scale=1)'
     """
     from flashwright.advice.building import Question
 
+    if database is not None and source is not None:
+        # What follows is the command.
+        command, source = (source, *command), None
     if (source is None) == (database is None):
         raise InputError(
             "name one SOURCE: the folder of a recording, a trace file, or --database KIND PATH"
@@ -151,13 +179,17 @@ def advise(
         form,
         seed=seed,
     )
-    _answer(question, within, output)
+    if prove is None and (workload is not None or command):
+        raise InputError("--prove-with and COMMAND say what proves: add --prove 3")
+    _answer(question, within, output, None if prove is None else (prove, workload, command))
 
 
 def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
     """Record a database, and give the folder of the recording."""
     from flashwright.cli import record
-    from flashwright.cli.recorded import conclude
+    from flashwright.recording.finish import drop_raw
+    from flashwright.recording.tables import tables_of
+    from flashwright.reports import write_report
 
     running = record._running(database, (), (), needs_root=True)
     if running is None:
@@ -165,13 +197,21 @@ def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
     folder = record._folder_for(running.place, to)
     how = {"tracer": "auto", "buffer_kib": 16 << 10}
     record._record(running.place, (), seconds, folder, how, running, is_quiet=to.is_only_json)
-    conclude(folder, keep_raw=False, check=False, to=Json("-" if to.is_only_json else None))
+    tables_of(folder).write(folder)
+    write_report(folder)
+    drop_raw(folder)
+    to.say(f"Recorded: {folder}")
     return folder
 
 
-def _answer(question: Question, within: float, output: Output) -> None:
-    from flashwright.advice.asking import ask
-    from flashwright.cli.advise_said import say_answer, say_first
+def _answer(
+    question: Question,
+    within: float,
+    output: Output,
+    proof: tuple[int, str | None, tuple[str, ...]] | None,
+) -> None:
+    from flashwright.advice.asking import KEPT, ask
+    from flashwright.cli.advise_said import say_answer, say_first, say_proven
     from flashwright.terminal import say
 
     heard = (lambda _: None) if output.is_only_json else say_first
@@ -180,4 +220,28 @@ def _answer(question: Question, within: float, output: Output) -> None:
         say_answer(answer)
         if not answer.is_complete:
             say("Stopped before its end; what was simulated is kept, and not done again.")
+    if proof is not None:
+        from flashwright.advice.prove import prove
+
+        rows = prove(answer, _plan(answer, *proof), KEPT)
+        run.result["proven"] = [one.document() for one in rows]
+        if not output.is_only_json:
+            say_proven(rows)
     output.finish(run)
+
+
+def _plan(answer: Answer, top: int, workload: str | None, command: tuple[str, ...]) -> ProofPlan:
+    from flashwright.advice.own_commands import OwnCommand
+    from flashwright.advice.prove import WORKLOAD, ProofPlan
+
+    if not command:
+        return ProofPlan(top, workload or WORKLOAD)
+    if workload is not None:
+        raise InputError(f"--prove-with {workload}: COMMAND is run instead; leave one of them out")
+    data = answer.case.database_path
+    if data is None:
+        raise InputError(
+            f"{answer.case.load.name}: it does not say which database it is of, so there is "
+            "nothing to copy for COMMAND; --prove-with runs a benchmark"
+        )
+    return ProofPlan(top, OwnCommand(command, data))

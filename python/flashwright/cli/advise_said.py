@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from flashwright._text import significant
 from flashwright.advice import words
 from flashwright.advice.answer import Answer
 from flashwright.advice.gain import gain_said
 from flashwright.terminal import print_table, say
+
+if TYPE_CHECKING:
+    from flashwright.advice.prove import ProvenRow
 
 MOST_USELESS = 8
 """Most lines of what would not help: the report has all."""
@@ -49,6 +54,33 @@ def say_answer(answer: Answer) -> None:
     _list("What it rests on", words.rests_on(answer))
     say()
     say(words.headline(answer))
+
+
+def say_proven(rows: Sequence[ProvenRow]) -> None:
+    """Print what was predicted beside what was measured."""
+    columns = [("change", "left"), ("figure", "left"), ("predicted", "right"), ("measured", "left")]
+    shown = [
+        (
+            row.change,
+            row.figure,
+            "–" if row.predicted is None else f"x {significant(row.predicted)}",  # noqa: RUF001
+            _measured(row),
+        )
+        for row in rows
+    ]
+    print_table(columns, shown, "Proven: multiples of the run without the change")
+
+
+def _measured(row: ProvenRow) -> str:
+    if row.refused is not None:
+        return f"not run: {row.refused}"
+    if row.measured is None:
+        return "not known"
+    found = row.measured
+    said = f"x {significant(found.value)}"
+    if found.low is None or found.high is None:
+        return said
+    return f"{said} ({significant(found.low)} to {significant(found.high)})"
 
 
 def _heading(text: str) -> None:

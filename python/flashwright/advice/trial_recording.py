@@ -1,0 +1,89 @@
+"""A trial as it stands, recorded; and what changes of it are predicted to do."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flashwright._core import InputError
+from flashwright.advice import trials
+from flashwright.advice.building import Question, case_of
+from flashwright.advice.case import Case
+from flashwright.advice.engine import Engine
+from flashwright.advice.proving import Change
+from flashwright.advice.trial_setups import predicted
+from flashwright.advice.trials import Trial
+from flashwright.sources import REQUESTS_FILE
+
+
+@dataclass
+class TrialRecording:
+    """A recording of a trial, made if it is not there; follows as `Tracker` says."""
+
+    trial: Trial
+    folder: Path
+    on: Path
+    """Where the drives' bytes lie meanwhile."""
+    said: str = ""
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is whole."""
+        return (self.folder / REQUESTS_FILE).is_file()
+
+    def state(self) -> tuple[int, int]:
+        """See `Tracker`."""
+        return 0, 1
+
+    def preparation(self) -> tuple[int, int]:
+        """See `Tracker`."""
+        return 0, 0
+
+    def cancel(self) -> None:
+        """See `Tracker`."""
+        self.stop.set()
+
+    def _say(self, what: str) -> None:
+        self.said = what
+
+    def make(self) -> None:
+        """Make it; what is left of one that was stopped is ours to replace."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        trials.run(self.trial, self.on, self._say, self.stop, self.folder)
+
+
+@dataclass
+class Predicting:
+    """Predicts changes of trials; reads the recording of each once."""
+
+    kept: Path
+    """Folder of figures that were simulated."""
+    _known: dict[Path, tuple[Case, Engine]] = field(default_factory=dict)
+    _folders: list[tempfile.TemporaryDirectory[str]] = field(default_factory=list)
+
+    def predicted(self, recording: Path, trial: Trial, change: Change) -> dict[str, float]:
+        """Give the ratios that a change of a recorded trial is predicted to have.
+
+        By the names of `proving.FIGURES`; those of which nothing is predicted are left out.
+        """
+        try:
+            case, engine = self._case(recording, trial)
+            return predicted(case, engine, change.of(trial), trial)
+        except InputError:
+            return {}
+
+    def _case(self, recording: Path, trial: Trial) -> tuple[Case, Engine]:
+        if recording not in self._known:
+            folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
+            self._folders.append(folder)
+            engine = Engine(self.kept)
+            # An aged drive has no space that it knows to be free.
+            drive = trial.drive
+            question = Question(str(recording), drive.profile, drive.size_bytes, 1.0)
+            self._known[recording] = (case_of(question, engine, Path(folder.name)), engine)
+        return self._known[recording]

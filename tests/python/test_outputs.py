@@ -27,7 +27,7 @@ from support import Cli
 MEBIBYTE = 1 << 20
 PROM = "# HELP flashwright_volume_capacity_bytes Bytes.\n"
 INPUTS = {
-    *(("advise", name) for name in ("source", "--database", "--device")),
+    *(("advise", name) for name in ("source", "command", "--database", "--device")),
     *(("compare", "source_names"), ("device", "what"), ("device", "--against")),
     *(("serve", "what"), ("serve", "--fuse"), ("list", "kind"), ("model", "source")),
     *(("play", "source"), ("play", "--on"), ("play", "--facts"), ("play", "--against")),

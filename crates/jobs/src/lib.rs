@@ -12,6 +12,7 @@ mod job;
 mod pace;
 pub mod play;
 mod source;
+pub mod sqlite_what_if;
 mod tables;
 mod values;
 mod written;
@@ -33,6 +34,15 @@ macro_rules! jobs {
     ($($name:literal => $job:ty,)+) => {
         /// Names of all jobs.
         pub const NAMES: &[&str] = &[$($name),+];
+
+        /// True if a job is a command of the command line.
+        #[must_use]
+        pub fn is_command(name: &str) -> bool {
+            match name {
+                $($name => <$job as Job>::IS_COMMAND,)+
+                _ => false,
+            }
+        }
 
         /// The JSON schemas of a job's settings and of its outcome, and the settings' defaults in
         /// the order in which they are declared.
@@ -81,6 +91,7 @@ macro_rules! jobs {
 
 jobs! {
     "play" => play::Play,
+    "sqlite_what_if" => sqlite_what_if::SqliteWhatIf,
 }
 
 /// Reads a value of a kind from text, and gives it as JSON: `device`, `source`, `pace`, `flow`,

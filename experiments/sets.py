@@ -29,6 +29,7 @@ from experiments.validations import (
     volume_speed,
 )
 from experiments.validations.placement import study
+from experiments.validations.sqlite_what_if import study as sqlite_what_if
 
 SEED = 1
 """Of all sets."""
@@ -52,6 +53,7 @@ SETS: Sequence[Set[Any]] = (
     queries.SET,
     replay.SET,
     recording.SET,
+    sqlite_what_if.SET,
     volume_speed.SET,
 )
 """All sets, in the order of the list."""

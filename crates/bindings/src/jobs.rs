@@ -50,16 +50,12 @@ fn job_error(py: Python<'_>, error: JobError) -> PyErr {
     }
 }
 
-/// The names of all jobs that are done in Rust.
+/// The names of all jobs that are done in Rust; `commands`: of those that are commands, too.
 #[pyfunction]
-fn job_names() -> &'static [&'static str] {
-    ::jobs::NAMES
-}
-
-/// The names of those that are commands of the command line.
-#[pyfunction]
-fn job_commands() -> Vec<&'static str> {
-    ::jobs::NAMES.iter().copied().filter(|name| ::jobs::is_command(name)).collect()
+#[pyo3(signature = (commands=false))]
+fn job_names(commands: bool) -> Vec<&'static str> {
+    let all = ::jobs::NAMES.iter().copied();
+    all.filter(|name| !commands || ::jobs::is_command(name)).collect()
 }
 
 /// The JSON schemas of a job's settings and of its outcome, and the settings' defaults in their
@@ -289,7 +285,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrowTable>()?;
     module.add_class::<LoadedSource>()?;
     module.add_function(wrap_pyfunction!(job_names, module)?)?;
-    module.add_function(wrap_pyfunction!(job_commands, module)?)?;
     module.add_function(wrap_pyfunction!(job_schema, module)?)?;
     module.add_function(wrap_pyfunction!(job_settings, module)?)?;
     module.add_function(wrap_pyfunction!(read_setting, module)?)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use wal::sqlite::{Commit, Follow, Look, Written};
+use wal::sqlite::{Commit, Follow, Look, Nature, Written};
 
 use crate::errors;
 
@@ -48,8 +48,19 @@ impl SqliteLog {
         self.page_bytes
     }
 
-    /// Goes on with the file that is at the path now: a log that was deleted is made anew.
-    fn reopen(&mut self) -> PyResult<()> {
+    /// What is known of the database so far: skips_freed, auto_vacuum_full.
+    #[getter]
+    fn nature<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let nature = self.follow.as_ref().map_or(Nature::PLAIN, Follow::nature);
+        let found = PyDict::new(py);
+        found.set_item("skips_freed", nature.skips_freed)?;
+        found.set_item("auto_vacuum_full", nature.is_auto_vacuum_full)?;
+        Ok(found)
+    }
+
+    /// Goes on with another file: a log that was deleted is made anew. Raises InputError.
+    fn reopen(&mut self, log: PathBuf) -> PyResult<()> {
+        self.path = log;
         let file = File::open(&self.path).map_err(|error| self.failed(&error))?;
         self.follow = self.follow.take().map(|follow| follow.go_on(file));
         Ok(())

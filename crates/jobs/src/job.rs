@@ -16,9 +16,6 @@ pub trait Job:
     /// The job's figures.
     type Outcome: Serialize + JsonSchema;
 
-    /// Whether it is a command of the command line, or for Python alone.
-    const IS_COMMAND: bool = true;
-
     /// Does the work. Progress counts requests, and before them what is read.
     ///
     /// # Errors

@@ -3,20 +3,16 @@
 mod outcome;
 mod reading;
 mod settings;
-#[cfg(test)]
-mod tests;
 
 use std::path::{Path, PathBuf};
 
 use traces::store::StoreWriter;
 use traces::{Facts, Origin, Output, TraceError, TraceWriter, hash_file};
 use units::{IoOp, Progress};
-use wal::sqlite::{
-    JournalMode, Layout, Mode, PageCache, SqliteError, Totals, WhatIf, cache_pages,
-};
+use wal::sqlite::{JournalMode, Layout, Mode, PageCache, SqliteError, Totals, WhatIf, cache_pages};
 
-use crate::job::{Found, Job};
 use crate::JobError;
+use crate::job::{Found, Job};
 use reading::Recorded;
 
 pub use outcome::{ModeWrites, Syncs, TraceWritten, WhatSqliteWrites};
@@ -34,8 +30,6 @@ const ZSTD_LEVEL: u32 = 3;
 
 impl Job for SqliteWhatIf {
     type Outcome = WhatSqliteWrites;
-
-    const IS_COMMAND: bool = false;
 
     fn run(&self, progress: &Progress) -> Result<Found<WhatSqliteWrites>, JobError> {
         if self.modes.is_empty() {
@@ -124,7 +118,8 @@ impl SqliteWhatIf {
                 return Err(JobError::at(&at("name"), said));
             }
             if found.iter().any(|(_, other)| *other == name) {
-                let said = format!("`{name}` is another mode's name; right would be one of its own");
+                let said =
+                    format!("`{name}` is another mode's name; right would be one of its own");
                 return Err(JobError::at(&at("name"), said));
             }
             found.push((mode, name));
@@ -166,7 +161,8 @@ impl Asked<'_> {
         let transactions = &self.recorded.transactions;
         let is_log = mode.journal == JournalMode::Wal;
         let mut bounds = Vec::new();
-        let is_least = is_log && !transactions.is_page_one_told();
+        let nature = transactions.nature();
+        let is_least = is_log && !nature.is_page_one_told;
         let most = if is_least {
             bounds.push(
                 "page 1 counts where the size of the database changes; in a rollback mode each \
@@ -181,6 +177,20 @@ impl Asked<'_> {
             bounds.push(
                 "journal_bytes is the most: pages that were free before are not journalled, and \
                  which were is not known"
+                    .to_owned(),
+            );
+        }
+        if !is_log && nature.is_auto_vacuum_full {
+            bounds.push(
+                "journal_bytes is the most: PRAGMA auto_vacuum is full, and pages that were taken \
+                 and cut off again in one transaction are not journalled"
+                    .to_owned(),
+            );
+        }
+        if !is_log && nature.skips_freed {
+            bounds.push(
+                "database_bytes is the most: PRAGMA secure_delete is not on, and pages that a \
+                 transaction changes and frees are logged, but not written in a rollback mode"
                     .to_owned(),
             );
         }
@@ -219,7 +229,8 @@ impl Asked<'_> {
         mode: Mode,
         with_page_one: bool,
     ) -> Result<(Totals, WhatIf<'_>), JobError> {
-        let (mut totals, refused) = (Totals::default(), |error| JobError::at(at, error));
+        let (mut totals, refused) =
+            (Totals::default(), |error: SqliteError| JobError::at(at, error));
         let mut what_if = self.what_if(mode, with_page_one).map_err(refused)?;
         while what_if.step(&mut totals).map_err(refused)? {
             if what_if.commits.is_multiple_of(CHECKED_COMMITS) {
@@ -234,9 +245,10 @@ impl Asked<'_> {
         let transactions = &self.recorded.transactions;
         let bytes = u64::from(transactions.most_pages()) * u64::from(transactions.page_bytes());
         let layout = self.layout;
-        let behind = layout.database.checked_add(bytes).and_then(|end| {
-            end.checked_next_multiple_of(ALIGNMENT)
-        });
+        let behind = layout
+            .database
+            .checked_add(bytes)
+            .and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
         let too_far = || JobError::at("layout.database", "its end is behind 2^64");
         let behind = behind.ok_or_else(too_far)?;
         let log = layout.log.unwrap_or(behind);
@@ -275,7 +287,7 @@ impl Asked<'_> {
     ) -> Result<TraceWritten, JobError> {
         let failed = |error: TraceError| JobError::at("traces", error);
         let mut cache = PageCache::new(self.places(totals)?);
-        let refused = |error| JobError::at(at, error);
+        let refused = |error: SqliteError| JobError::at(at, error);
         let mut what_if = self.what_if(mode, false).map_err(refused)?;
         let origin = Origin { format: "sqlite_what_if".to_owned(), ..Origin::default() };
         if let Some(folder) = path.parent() {

@@ -12,7 +12,7 @@ use traces::TraceError;
 use traces::store::read_columns;
 use units::Nanos;
 use wal::sqlite::transactions::UNKNOWN;
-use wal::sqlite::{Follow, Transactions, Written};
+use wal::sqlite::{Follow, Nature, Transactions, Written};
 
 use super::settings::JournalModeName;
 
@@ -31,8 +31,10 @@ pub(super) struct Facts {
     journal_mode: JournalModeName,
     #[serde(default)]
     cache_size: Option<i64>,
-    /// See [`Transactions::new`].
+    /// These are as [`Nature`] has them.
     first_page_told: bool,
+    skips_freed: bool,
+    auto_vacuum_full: bool,
     /// Transactions that are missing, in words.
     #[serde(default)]
     gaps: Vec<String>,
@@ -83,15 +85,21 @@ fn table(path: &Path) -> Result<Recorded, String> {
     let beside = path.with_file_name(FACTS);
     let text = fs::read_to_string(&beside);
     let text = text.map_err(|error| format!("{}: {error}", beside.display()))?;
-    let facts: Facts = serde_json::from_str(&text)
-        .map_err(|error| format!("{}: {error}", beside.display()))?;
+    let facts: Facts =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", beside.display()))?;
     if let Some(gap) = facts.gaps.first() {
         return Err(format!(
             "{}: transactions are missing, so nothing can be said of other modes: {gap}",
             path.display()
         ));
     }
-    let mut rows = Rows::new(facts.page_size, facts.first_page_told);
+    let nature = Nature {
+        is_page_one_told: facts.first_page_told,
+        skips_freed: facts.skips_freed,
+        is_auto_vacuum_full: facts.auto_vacuum_full,
+    };
+    let found = Transactions::new(facts.page_size, nature);
+    let mut rows = Rows { found, open: None, pages: Vec::new(), zero: None };
     let read = read_columns(path, &COLUMNS, |_, batch| {
         rows.take(batch).map_err(|reason| TraceError::Unusable {
             path: path.to_owned(),
@@ -128,11 +136,6 @@ struct Open {
 }
 
 impl Rows {
-    fn new(page_bytes: u32, is_page_one_told: bool) -> Self {
-        let found = Transactions::new(page_bytes, is_page_one_told);
-        Self { found, open: None, pages: Vec::new(), zero: None }
-    }
-
     fn take(&mut self, batch: &RecordBatch) -> Result<(), String> {
         let number = batch.column(0).as_primitive::<UInt64Type>();
         let time = batch.column(1).as_primitive::<Int64Type>();
@@ -180,7 +183,9 @@ fn log(path: &Path, file: File) -> Result<Recorded, String> {
     let name = path.to_string_lossy();
     let Some(database) = name.strip_suffix("-wal").map(PathBuf::from) else {
         let right = "transactions.parquet of a recording, its folder, or FILE-wal beside FILE";
-        return Err(failed(&format!("it is no table and no log of SQLite; right would be {right}")));
+        return Err(failed(&format!(
+            "it is no table and no log of SQLite; right would be {right}"
+        )));
     };
     let of = |error: &dyn std::fmt::Display| {
         format!("{}: {error}; it is needed beside its log", database.display())
@@ -193,7 +198,7 @@ fn log(path: &Path, file: File) -> Result<Recorded, String> {
     let (mut commits, mut pages) = (Vec::new(), Vec::new());
     let look = follow.look(&mut commits, &mut pages).map_err(|error| failed(&error))?;
     follow.log().check_whole(&look).map_err(|error| failed(&error))?;
-    let mut transactions = Transactions::new(page_bytes, true);
+    let mut transactions = Transactions::new(page_bytes, follow.nature());
     let (mut rest, mut time) = (&pages[..], 0);
     for commit in &commits {
         let (mine, others) = rest.split_at(commit.frames as usize);

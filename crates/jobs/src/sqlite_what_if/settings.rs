@@ -8,7 +8,7 @@ use wal::sqlite;
 use crate::values::{Count, Size};
 
 /// Computes what a SQLite database would have written in other modes, from recorded transactions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct SqliteWhatIf {
@@ -32,6 +32,19 @@ pub struct SqliteWhatIf {
     /// Places of the files in these traces.
     #[schemars(extend("group" = "Traces"))]
     pub layout: FileLayout,
+}
+
+impl Default for SqliteWhatIf {
+    fn default() -> Self {
+        Self {
+            transactions: String::new(),
+            before: Count(0),
+            modes: Vec::new(),
+            cache_size: None,
+            traces: None,
+            layout: FileLayout::default(),
+        }
+    }
 }
 
 /// A mode of SQLite, and how many transactions it makes one.

@@ -6,7 +6,7 @@ use super::SqliteError;
 use super::checksum::number;
 use super::free_pages::FreePages;
 use super::log::{Log, Look, ReadAt};
-use super::transactions::Written;
+use super::transactions::{Nature, Written};
 
 /// A transaction in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,15 @@ impl<F: ReadAt> Follow<F> {
     /// The log.
     pub fn log(&mut self) -> &mut Log<F> {
         &mut self.log
+    }
+
+    /// What is known of the database so far.
+    pub fn nature(&self) -> Nature {
+        Nature {
+            is_page_one_told: true,
+            skips_freed: self.free.skips_freed(),
+            is_auto_vacuum_full: self.free.is_auto_vacuum_full(),
+        }
     }
 
     /// Goes on with another file: a log that was deleted is made anew.

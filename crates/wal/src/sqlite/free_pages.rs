@@ -5,7 +5,7 @@
 //! with the next one's number, a count, and so many leaves. A page is written when it becomes a
 //! trunk, and whenever its leaves change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::checksum::number;
 use super::transactions::{NOT_FREE, UNKNOWN};
@@ -38,6 +38,10 @@ pub struct FreePages {
     /// Of the transaction that goes on: its list's head, and pages that may be trunks.
     new_head: Option<u32>,
     written: HashMap<u32, Trunk>,
+    /// Pages that it writes with anything but zeros.
+    filled: HashSet<u32>,
+    is_auto_vacuum_full: bool,
+    skips_freed: bool,
 }
 
 impl FreePages {
@@ -45,7 +49,7 @@ impl FreePages {
     pub fn of(page: impl Fn(u32) -> Option<Vec<u8>>) -> Self {
         let mut found = Self::default();
         let Some(first) = page(1).filter(|first| first.len() >= 100) else { return found };
-        found.new_head = Some(number(&first, 32));
+        found.header(&first);
         let mut next = number(&first, 32);
         while next != 0 && !found.written.contains_key(&next) {
             let Some(trunk) = page(next).and_then(|content| Trunk::read(&content)) else { break };
@@ -56,16 +60,38 @@ impl FreePages {
         found
     }
 
+    /// `PRAGMA auto_vacuum` is `full`: each commit moves pages to free the end of the file.
+    #[must_use]
+    pub fn is_auto_vacuum_full(&self) -> bool {
+        self.is_auto_vacuum_full
+    }
+
+    /// True if a page that was freed kept its content: then `PRAGMA secure_delete` is not on, and
+    /// a rollback mode does not write such a page.
+    #[must_use]
+    pub fn skips_freed(&self) -> bool {
+        self.skips_freed
+    }
+
+    fn header(&mut self, first: &[u8]) {
+        self.new_head = Some(number(first, 32));
+        self.is_auto_vacuum_full = number(first, 52) != 0 && number(first, 64) == 0;
+    }
+
     /// Forgets what an open transaction has written.
     pub fn reset(&mut self) {
         self.new_head = None;
         self.written.clear();
+        self.filled.clear();
     }
 
     /// Takes a page that the open transaction writes.
     pub fn write(&mut self, page: u32, content: &[u8]) {
+        if content.iter().any(|byte| *byte != 0) {
+            self.filled.insert(page);
+        }
         if page == 1 {
-            self.new_head = Some(number(content, 32));
+            self.header(content);
         } else if let Some(trunk) = Trunk::read(content) {
             self.written.insert(page, trunk);
         } else {
@@ -124,6 +150,7 @@ impl FreePages {
         }
         for leaf in changed.iter().flat_map(|trunk| &trunks[trunk].leaves) {
             let since = loose.get(leaf).copied().unwrap_or(now);
+            self.skips_freed |= since == now && self.filled.contains(leaf);
             leaves.insert(*leaf, since);
         }
         self.trunks = trunks;

@@ -135,7 +135,11 @@ pub struct Log<F> {
 
 /// A frame that was looked at.
 enum Found {
-    Frame { page: u32, after: u32, sums: Sums },
+    Frame {
+        page: u32,
+        after: u32,
+        sums: Sums,
+    },
     /// It is of another log, or not there.
     None,
     /// It has the salts of this one, but does not continue it.
@@ -229,7 +233,11 @@ impl<F: ReadAt> Log<F> {
         self.file.read_at(offset, into).map_err(|source| SqliteError::Io { offset, source })
     }
 
-    fn read(&mut self, take: &mut impl FnMut(Frame<'_>), look: &mut Look) -> Result<(), SqliteError> {
+    fn read(
+        &mut self,
+        take: &mut impl FnMut(Frame<'_>),
+        look: &mut Look,
+    ) -> Result<(), SqliteError> {
         let (mut index, mut sums) = (self.frames, self.sums);
         let committed = look.frames;
         let begin = self.frames;
@@ -277,7 +285,8 @@ impl<F: ReadAt> Log<F> {
     /// [`SqliteError::Damaged`], if frames of this log are behind the last one that fits, or there
     /// is no header.
     pub fn check_whole(&mut self, look: &Look) -> Result<(), SqliteError> {
-        let damaged = |offset, what: String, right| Err(SqliteError::Damaged { offset, what, right });
+        let damaged =
+            |offset, what: String, right| Err(SqliteError::Damaged { offset, what, right });
         let Some(header) = self.header else {
             return damaged(0, "there is no header".into(), "a log of SQLite, with 32 bytes of it");
         };

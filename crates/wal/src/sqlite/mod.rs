@@ -19,6 +19,8 @@ pub mod free_pages;
 pub mod log;
 pub mod modes;
 pub mod page_cache;
+#[cfg(test)]
+mod tests;
 pub mod transactions;
 pub mod what_if;
 
@@ -27,5 +29,5 @@ pub use follow::{Commit, Follow, pages_of};
 pub use log::{Log, Look, ReadAt};
 pub use modes::{JournalMode, Mode, Synchronous, cache_pages};
 pub use page_cache::{Layout, PageCache};
-pub use transactions::{Transactions, Written};
+pub use transactions::{Nature, Transactions, Written};
 pub use what_if::{File, Files, Totals, WhatIf};

@@ -52,10 +52,14 @@ impl Mode {
     /// [`SqliteError::Refused`].
     pub fn check(&self) -> Result<(), SqliteError> {
         let why = match self.journal {
-            JournalMode::Memory => "memory: its journal is in memory, so a process that dies in a \
-                                    transaction leaves a database that is corrupt",
-            JournalMode::Off => "off: it has no journal, so a process that dies in a transaction \
-                                 leaves a database that is corrupt, and ROLLBACK does nothing",
+            JournalMode::Memory => {
+                "memory: its journal is in memory, so a process that dies in a \
+                                    transaction leaves a database that is corrupt"
+            }
+            JournalMode::Off => {
+                "off: it has no journal, so a process that dies in a transaction \
+                                 leaves a database that is corrupt, and ROLLBACK does nothing"
+            }
             _ => return Ok(()),
         };
         let right = "right would be wal, delete, truncate or persist";

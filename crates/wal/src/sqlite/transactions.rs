@@ -28,6 +28,24 @@ struct One {
     end: usize,
 }
 
+/// What is known of a database and of how its transactions were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// The first page is among a transaction's only if it would be in a log, too; in a rollback
+    /// mode each transaction writes it, for its count of changes.
+    pub is_page_one_told: bool,
+    /// See [`super::free_pages::FreePages::skips_freed`].
+    pub skips_freed: bool,
+    /// See [`super::free_pages::FreePages::is_auto_vacuum_full`].
+    pub is_auto_vacuum_full: bool,
+}
+
+impl Nature {
+    /// As of a log, of a database without peculiarities.
+    pub const PLAIN: Self =
+        Self { is_page_one_told: true, skips_freed: false, is_auto_vacuum_full: false };
+}
+
 /// Transactions in the order of their commits.
 #[derive(Clone, Debug)]
 pub struct Transactions {
@@ -35,16 +53,14 @@ pub struct Transactions {
     all: Vec<One>,
     /// Pages of each transaction, rising.
     pages: Vec<Written>,
-    is_page_one_told: bool,
+    nature: Nature,
 }
 
 impl Transactions {
-    /// None, of a database with pages of these bytes. `is_page_one_told`: whether the first page is
-    /// among a transaction's only if it would be in a log, too; in a rollback mode each transaction
-    /// writes it, for its count of changes.
+    /// None, of a database with pages of these bytes.
     #[must_use]
-    pub fn new(page_bytes: u32, is_page_one_told: bool) -> Self {
-        Self { page_bytes, all: Vec::new(), pages: Vec::new(), is_page_one_told }
+    pub fn new(page_bytes: u32, nature: Nature) -> Self {
+        Self { page_bytes, all: Vec::new(), pages: Vec::new(), nature }
     }
 
     /// Adds the next transaction; `before` and `after`: pages of the database. `pages` is sorted,
@@ -120,10 +136,10 @@ impl Transactions {
         self.pages.iter().all(|one| one.free_for != UNKNOWN)
     }
 
-    /// See [`Transactions::new`].
+    /// What is known of them.
     #[must_use]
-    pub fn is_page_one_told(&self) -> bool {
-        self.is_page_one_told
+    pub fn nature(&self) -> Nature {
+        self.nature
     }
 
     /// Most pages that the database has.
@@ -210,7 +226,8 @@ impl<'a> Merging<'a> {
             self.pages.dedup_by_key(|one| one.page);
         }
         let last = self.of.all[end - 1];
-        (self.before, self.after, self.time) = (self.of.all[self.next].before, last.after, last.time);
+        (self.before, self.after, self.time) =
+            (self.of.all[self.next].before, last.after, last.time);
         self.next = end;
         true
     }

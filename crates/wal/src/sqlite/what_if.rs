@@ -114,7 +114,8 @@ pub struct WhatIf<'a> {
     /// The checkpoint since which each page was not written, by page: a set that is emptied at once.
     dirty_since: Vec<u32>,
     dirty: Vec<u32>,
-    has_journal: bool,
+    /// Whether the file that is synced next was made, or opened, since the last sync.
+    is_new: bool,
     unsynced: u64,
     /// Commits.
     pub commits: u64,
@@ -126,7 +127,7 @@ pub struct WhatIf<'a> {
 
 impl<'a> WhatIf<'a> {
     /// Before the first transaction. `with_page_one`: whether a log gets the first page where it is
-    /// not told if it changed (see [`Transactions::new`]).
+    /// not told if it changed (see [`super::transactions::Nature`]).
     ///
     /// # Errors
     /// [`SqliteError::Refused`].
@@ -137,6 +138,11 @@ impl<'a> WhatIf<'a> {
         with_page_one: bool,
     ) -> Result<Self, SqliteError> {
         mode.check()?;
+        if of.nature().is_auto_vacuum_full && mode.transactions_in_one > 1 {
+            let why = "PRAGMA auto_vacuum is full: each commit moves pages to free the end of the \
+                       file, so several in one write others; right would be transactions_in_one=1";
+            return Err(SqliteError::Refused(why.to_owned()));
+        }
         let is_log = mode.journal == JournalMode::Wal;
         Ok(Self {
             mode,
@@ -144,11 +150,11 @@ impl<'a> WhatIf<'a> {
             page_bytes: u64::from(of.page_bytes()),
             cache_pages,
             with_page_one,
-            is_page_one_told: of.is_page_one_told(),
+            is_page_one_told: of.nature().is_page_one_told,
             frames: None,
             dirty_since: vec![0; if is_log { of.most_pages() as usize + 1 } else { 0 }],
             dirty: Vec::new(),
-            has_journal: false,
+            is_new: true,
             unsynced: 0,
             commits: 0,
             checkpoints: 0,
@@ -217,8 +223,7 @@ impl<'a> WhatIf<'a> {
         } else {
             files.write(File::Log, 0, LOG_HEADER);
             if self.syncs(Synchronous::Normal) {
-                files.sync(File::Log);
-                self.unsynced = 0;
+                self.sync(File::Log, files);
             }
             0
         };
@@ -228,8 +233,7 @@ impl<'a> WhatIf<'a> {
         self.unsynced += 1;
         self.most_unsynced = self.most_unsynced.max(self.unsynced);
         if self.syncs(Synchronous::Full) {
-            files.sync(File::Log);
-            self.unsynced = 0;
+            self.sync(File::Log, files);
         }
         let limit = u64::from(self.mode.wal_autocheckpoint);
         if limit > 0 && frames + count >= limit {
@@ -239,8 +243,7 @@ impl<'a> WhatIf<'a> {
 
     fn checkpoint(&mut self, files: &mut impl Files, after: u32) {
         if self.syncs(Synchronous::Normal) {
-            files.sync(File::Log);
-            self.unsynced = 0;
+            self.sync(File::Log, files);
         }
         self.dirty.sort_unstable();
         for page in self.dirty.drain(..).filter(|page| *page <= after) {
@@ -264,17 +267,18 @@ impl<'a> WhatIf<'a> {
         });
         let one_more = u64::from(!has_one && before > 0);
         let records = old.count() as u64 + one_more + u64::from(before - kept);
+        self.is_new = true;
         files.write(File::Journal, 0, JOURNAL_HEADER);
         if records > 0 {
             let length = records * (self.page_bytes + RECORD_EXTRA);
             files.write(File::Journal, JOURNAL_HEADER, length);
         }
         if self.syncs(Synchronous::Full) {
-            self.sync_journal(files);
+            self.sync(File::Journal, files);
         }
         if self.syncs(Synchronous::Normal) {
             files.write(File::Journal, 0, COUNT_BYTES);
-            self.sync_journal(files);
+            self.sync(File::Journal, files);
         }
         let first = Written { page: 1, free_for: NOT_FREE };
         let all = (!has_one).then_some(&first).into_iter().chain(&self.merging.pages);
@@ -287,20 +291,22 @@ impl<'a> WhatIf<'a> {
         self.end_journal(files);
     }
 
-    /// The first sync of a journal that was made syncs its folder, too: `unixSync`.
-    fn sync_journal(&mut self, files: &mut impl Files) {
-        files.sync(File::Journal);
-        if !self.has_journal {
+    /// Syncs a log or a journal. The first sync of one that was opened and may have been made
+    /// syncs its folder, too (`unixSync`): of a log once, of a journal in each transaction, since
+    /// it is closed at the end of each.
+    fn sync(&mut self, file: File, files: &mut impl Files) {
+        files.sync(file);
+        if self.is_new {
             files.sync(File::Folder);
-            self.has_journal = true;
+            self.is_new = false;
         }
+        self.unsynced = 0;
     }
 
     fn end_journal(&mut self, files: &mut impl Files) {
         match self.mode.journal {
             JournalMode::Delete => {
                 files.emptied(File::Journal);
-                self.has_journal = false;
                 if self.syncs(Synchronous::Extra) {
                     files.sync(File::Folder);
                 }
@@ -308,13 +314,13 @@ impl<'a> WhatIf<'a> {
             JournalMode::Truncate => {
                 files.emptied(File::Journal);
                 if self.syncs(Synchronous::Full) {
-                    self.sync_journal(files);
+                    self.sync(File::Journal, files);
                 }
             }
             _ => {
                 files.write(File::Journal, 0, ZEROED_BYTES);
                 if self.syncs(Synchronous::Normal) {
-                    self.sync_journal(files);
+                    self.sync(File::Journal, files);
                 }
             }
         }

@@ -229,9 +229,7 @@ def test_the_trace_of_a_mode_has_its_writes(mode: Mode, log: Path, tmp_path: Pat
     assert fw.trace_stats(found["trace"]["path"])["requests"] == table.height
 
 
-def test_a_layout_puts_files_elsewhere_and_trims_what_is_deleted(
-    log: Path, tmp_path: Path
-) -> None:
+def test_a_layout_puts_files_elsewhere_and_trims_what_is_deleted(log: Path, tmp_path: Path) -> None:
     layout = {"database": 0, "journal": 1 << 30, "discard": True}
     [found] = what_if(log, Mode("delete"), traces=str(tmp_path), layout=layout)["modes"]
     table = pl.read_parquet(found["trace"]["path"])
@@ -281,7 +279,7 @@ def test_what_a_rollback_mode_does_not_tell_makes_bounds(tmp_path: Path) -> None
 
 
 def test_a_gap_is_the_end(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="transactions are missing.*: a restart was missed"):
+    with pytest.raises(InputError, match=r"transactions are missing.*: a restart was missed"):
         what_if(_table(tmp_path, gaps=["a restart was missed"]), Mode())
 
 

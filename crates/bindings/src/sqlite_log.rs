@@ -35,7 +35,7 @@ impl SqliteLog {
         };
         let file = File::open(&found.path).map_err(|error| found.failed(&error))?;
         let base = File::open(&database).map_err(|error| of(&error))?;
-        found.follow = Follow::open(file, base).map_err(|error| found.failed(&error))?;
+        found.follow = Follow::open(file, &base).map_err(|error| found.failed(&error))?;
         if let Some(follow) = &found.follow {
             found.page_bytes = follow.page_bytes().map_err(|error| found.failed(&error))?;
         }

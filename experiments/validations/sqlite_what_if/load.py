@@ -1,7 +1,7 @@
 """Runs one load on a SQLite database: a program of its own, whose calls somebody counts.
 
-Its argument is a JSON object: database, pragmas (in order), load, transactions, transactions_in_one,
-seed, and keep, a folder for copies of database and log before they are closed.
+Its argument is a JSON object: database, pragmas (in order), load, transactions,
+transactions_in_one, seed, and keep, a folder for copies of database and log before they are closed.
 """
 
 from __future__ import annotations
@@ -50,13 +50,15 @@ def fill(path: Path, page_size: int, pragmas: Mapping[str, object]) -> None:
 
 def tpcb(database: sqlite3.Connection, number: int, dice: random.Random) -> None:
     """Do a transaction as TPC-B has it."""
-    account, teller, delta = dice.randrange(ACCOUNTS), dice.randrange(100), dice.randrange(-999, 999)
-    for table, row in (("accounts", account), ("tellers", teller), ("branches", teller // 10)):
+    account, teller = dice.randrange(ACCOUNTS), dice.randrange(100)
+    delta = dice.randrange(-999, 999)
+    for table, key in (("accounts", account), ("tellers", teller), ("branches", teller // 10)):
         database.execute(
             f"UPDATE {table} SET balance = balance + ? WHERE id = ?",  # noqa: S608
-            (delta, row),
+            (delta, key),
         )
-    database.execute("INSERT INTO history VALUES (?, ?, ?, ?)", (teller, account, delta, f"{number}"))
+    row = (teller, account, delta, f"{number}")
+    database.execute("INSERT INTO history VALUES (?, ?, ?, ?)", row)
 
 
 def orders(database: sqlite3.Connection, number: int, dice: random.Random) -> None:

@@ -187,8 +187,7 @@ def _make(request: Request[Part]) -> Made:
         )
         texts.append(_section(part, beside))
         document[part.name] = [
-            {"mode": one.mode.asked(), "bytes": one.bytes(), "syncs": one.syncs()}
-            for one in beside
+            {"mode": one.mode.asked(), "bytes": one.bytes(), "syncs": one.syncs()} for one in beside
         ]
     figures = sum(7 * len(one) for one in document.values())
     note = (

@@ -7,6 +7,7 @@ journal to the next; whether the first page changed but for its count of changes
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from dataclasses import dataclass, field
@@ -80,9 +81,7 @@ def sqlite_transactions(
         return None
     ends = {"": "database", "-wal": "log", "-journal": "journal"}
     kinds = {f"{database}{end}": kind for end, kind in ends.items()}
-    by_number = {
-        number: kinds[path] for number, path in enumerate(files.paths()) if path in kinds
-    }
+    by_number = {number: kinds[path] for number, path in enumerate(files.paths()) if path in kinds}
     ours = _ours(calls.table, by_number)
     rows = _rows(folder / ROWS)
     journalled = any(
@@ -128,10 +127,8 @@ def _rows(path: Path) -> pa.Table:
     try:
         with pa.ipc.open_stream(path) as stream:
             schema = stream.schema
-            try:
+            with contextlib.suppress(pa.ArrowInvalid):
                 batches.extend(stream)
-            except pa.ArrowInvalid:
-                pass
     except (OSError, pa.ArrowInvalid):
         return pa.table({"commit": pa.array([], pa.uint64())})
     return pa.Table.from_batches(batches, schema)

@@ -192,7 +192,7 @@ fn log(path: &Path, file: File) -> Result<Recorded, String> {
     };
     let base = File::open(&database).map_err(|error| of(&error))?;
     let none = || failed(&"byte 0: there is no header; right would be a log of SQLite");
-    let opened = Follow::open(file, base).map_err(|error| failed(&error))?;
+    let opened = Follow::open(file, &base).map_err(|error| failed(&error))?;
     let mut follow = opened.ok_or_else(none)?;
     let page_bytes = follow.page_bytes().map_err(|error| failed(&error))?;
     let (mut commits, mut pages) = (Vec::new(), Vec::new());

@@ -50,17 +50,17 @@ impl Follow<File> {
     ///
     /// # Errors
     /// As [`Log::look`].
-    pub fn open(log: File, database: File) -> Result<Option<Self>, SqliteError> {
+    pub fn open(log: File, database: &File) -> Result<Option<Self>, SqliteError> {
         let io = |source| SqliteError::Io { offset: 0, source };
         let Some(header) = Log::new(log.try_clone().map_err(io)?).read_header()? else {
             return Ok(None);
         };
         let bytes = database.metadata().map_err(io)?.len();
-        let size = pages_of(&database, bytes, header.page_bytes)?;
+        let size = pages_of(database, bytes, header.page_bytes)?;
         Ok(Some(Self::new(log, size, |page| {
             let mut content = vec![0; header.page_bytes as usize];
             let offset = u64::from(page.checked_sub(1)?) * u64::from(header.page_bytes);
-            let read = ReadAt::read_at(&database, offset, &mut content).ok()?;
+            let read = ReadAt::read_at(database, offset, &mut content).ok()?;
             (read == content.len()).then_some(content)
         })))
     }

@@ -30,6 +30,7 @@ from experiments.validations import (
     volume_speed,
 )
 from experiments.validations.placement import study
+from experiments.validations.sqlite_what_if import study as sqlite_what_if
 
 SEED = 1
 """Of all sets."""
@@ -53,6 +54,7 @@ SETS: Sequence[Set[Any]] = (
     queries.SET,
     replay.SET,
     recording.SET,
+    sqlite_what_if.SET,
     volume_speed.SET,
     matrix.SET,
 )

@@ -401,8 +401,34 @@ class Source:
     @property
     def content_hash(self) -> str: ...
 
-def job_names() -> list[str]:
-    """Give the names of all jobs that are done in Rust."""
+class SqliteLog:
+    """Follow the log of a SQLite database: `look` gives the transactions since the last look.
+
+    Raises InputError if the log is none, or one of the files cannot be read.
+    """
+
+    def __init__(self, log: str, database: str) -> None: ...
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page; 0 while the log has no header."""
+
+    @property
+    def nature(self) -> dict[str, bool]:
+        """What is known of the database so far: skips_freed, auto_vacuum_full."""
+
+    def reopen(self, log: str) -> None:
+        """Go on with another file: a log that was deleted is made anew. Raises InputError."""
+
+    def look(self) -> dict[str, Any]:
+        """Give the commits since the last look.
+
+        Arrays with a row a commit: log (0, 1, ... as it is restarted), first_frame, frames,
+        pages_before, pages_after; with a row a page of them: page, free_for; beside these `doubt`
+        (why some may have been missed, or None). Raises InputError.
+        """
+
+def job_names(commands: bool = False) -> list[str]:
+    """Give the names of all jobs that are done in Rust; `commands`: of those that are commands."""
 
 def job_schema(name: str) -> tuple[str, str, str]:
     """Give the JSON schemas of a job's settings and outcome, and the defaults in their order.

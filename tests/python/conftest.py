@@ -48,6 +48,7 @@ TRACED = frozenset(
         "test_recording_path",
         "test_recording_refused",
         "test_recording_running",
+        "test_sqlite_transactions",
         "test_recording_whose::test_a_neighbour_is_not_the_database",
     )
 )

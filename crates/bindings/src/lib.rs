@@ -18,6 +18,7 @@ mod progress;
 mod python_policy;
 mod registry;
 mod simulate;
+mod sqlite_log;
 mod stats;
 mod synth;
 mod traces;
@@ -45,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     simulate::register(module)?;
     python_policy::register(module)?;
     jobs::register(module)?;
+    sqlite_log::register(module)?;
     drive::register(module)?;
     array::register(module)?;
     array_models::register(module)?;

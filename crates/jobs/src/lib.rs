@@ -12,6 +12,7 @@ mod job;
 mod pace;
 pub mod play;
 mod source;
+pub mod sqlite_what_if;
 mod tables;
 mod values;
 mod written;
@@ -28,11 +29,22 @@ pub use source::{Loading, Part, Source};
 pub use values::{Count, CountOrShare, Micros, Region, Seconds, Share, Size};
 pub use written::{Text, Written};
 
-/// Declares all jobs: the only list of them.
+/// Declares all jobs: the only list of them. One that is declared `as python` is no command.
 macro_rules! jobs {
-    ($($name:literal => $job:ty,)+) => {
+    (@command) => { true };
+    (@command python) => { false };
+    ($($name:literal => $job:ty $(as $python:ident)?,)+) => {
         /// Names of all jobs.
         pub const NAMES: &[&str] = &[$($name),+];
+
+        /// True if a job is a command of the command line; one that is for Python alone is none.
+        #[must_use]
+        pub fn is_command(name: &str) -> bool {
+            match name {
+                $($name => jobs!(@command $($python)?),)+
+                _ => false,
+            }
+        }
 
         /// The JSON schemas of a job's settings and of its outcome, and the settings' defaults in
         /// the order in which they are declared.
@@ -81,6 +93,7 @@ macro_rules! jobs {
 
 jobs! {
     "play" => play::Play,
+    "sqlite_what_if" => sqlite_what_if::SqliteWhatIf as python,
 }
 
 /// Reads a value of a kind from text, and gives it as JSON: `device`, `source`, `pace`, `flow`,

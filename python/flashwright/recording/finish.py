@@ -137,6 +137,7 @@ def _add_path(run: Run, raw: Path) -> None:
         queued_start_monotonic_ns=about["queued_start_monotonic_ns"],
     )
     run.result["path"] = found.about
+    run.texts |= found.texts
     for name, table in found.tables.items():
         if table.num_rows <= _MOST_ROWS_IN_MEMORY:
             run.tables[name] = table

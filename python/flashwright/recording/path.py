@@ -38,6 +38,8 @@ from .files import (
 )
 from .owners import SHARES, SqlitePages, owners_of, sqlite_pages
 from .placing import PlaceTracer, read_placing
+from .sqlite_log import LogWatcher
+from .sqlite_transactions import FACTS, TABLE, sqlite_transactions
 
 NAMES = "names.json"
 """Is there if a `PathRecorder` wrote into a folder."""
@@ -136,6 +138,7 @@ class PathRecorder:
         self._calls = CallRecorder(supervisor, folder, buffer_kib)
         self._extents = ExtentWatcher(supervisor, folder, names.roots)
         self._places = PlaceTracer(supervisor, folder)
+        self._log = LogWatcher(folder, names.path) if names.database == "sqlite" else None
         self._next_look, self._is_dead = 0.0, False
 
     def prepare(self, kind: str, device: BlockDevice, mount_point: Path) -> None:
@@ -162,6 +165,9 @@ class PathRecorder:
         Raises:
             RunError: the copier did not start.
         """
+        # Before the calls: what these write is then found.
+        if self._log is not None:
+            self._log.start()
         self._calls.start(processes)
 
     def add(self, processes: list[int]) -> None:
@@ -187,6 +193,8 @@ class PathRecorder:
             RunError: something failed.
         """
         self._calls.stop()
+        if self._log is not None:
+            self._log.stop()
         self._extents.stop()
         self._places.stop()
 
@@ -215,6 +223,8 @@ class PathRecorder:
 
     def close(self) -> None:
         """End, whatever state it is in."""
+        if self._log is not None:
+            self._log.close()
         self._calls.close()
         self._extents.close()
         self._places.close()
@@ -236,11 +246,12 @@ class PathFound:
     Tables for the run folder, and what is known about them for its result. `tables`: calls, files,
     extents, owners (row for row with the requests), queued_owners (with what was queued), and
     pages: what the pages of a SQLite database hold (file, file_offset, length, purpose, name), if
-    it told.
+    it told; and transactions of SQLite, with facts in the text `sqlite.json`.
     """
 
     tables: dict[str, pa.Table]
     about: dict[str, Any]
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 def finish_path(
@@ -299,7 +310,17 @@ def finish_path(
         "whose": _whose(requests, owners.table),
         "not_told": not_told,
     }
-    return PathFound(tables, about)
+    texts = {}
+    found = (
+        sqlite_transactions(folder, calls, files, names.path, start_monotonic_ns)
+        if names.database == "sqlite"
+        else None
+    )
+    if found is not None:
+        tables[TABLE] = found.table
+        texts[FACTS] = json.dumps(found.facts, indent=1)
+        not_told.extend(f"transactions: {gap}" for gap in found.facts["gaps"])
+    return PathFound(tables, about, texts)
 
 
 def _whose(requests: pa.Table, owners: pa.Table) -> dict[str, int]:

@@ -21,6 +21,7 @@
 //! Pages are compressed with zstd. Key-value metadata, all text: see the constants of [`keys`].
 
 mod batch;
+mod columns;
 mod read;
 mod table;
 mod write;
@@ -30,6 +31,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 pub use batch::to_batch;
+pub use columns::read_columns;
 pub use read::StoreReader;
 pub(crate) use read::{not_parquet, parquet_bytes, parquet_file};
 pub use table::TableWriter;

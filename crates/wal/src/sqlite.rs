@@ -1,1 +1,0 @@
-//! SQLite: its transactions, and what each journal mode would have written.

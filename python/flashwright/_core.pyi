@@ -401,8 +401,8 @@ class Source:
     @property
     def content_hash(self) -> str: ...
 
-def job_names() -> list[str]:
-    """Give the names of all jobs that are done in Rust."""
+def job_names(commands: bool = False) -> list[str]:
+    """Give the names of all jobs that are done in Rust; `commands`: of those that are commands."""
 
 def job_schema(name: str) -> tuple[str, str, str]:
     """Give the JSON schemas of a job's settings and outcome, and the defaults in their order.

@@ -50,10 +50,12 @@ fn job_error(py: Python<'_>, error: JobError) -> PyErr {
     }
 }
 
-/// The names of all jobs that are done in Rust.
+/// The names of all jobs that are done in Rust; `commands`: of those that are commands, too.
 #[pyfunction]
-fn job_names() -> &'static [&'static str] {
-    ::jobs::NAMES
+#[pyo3(signature = (commands=false))]
+fn job_names(commands: bool) -> Vec<&'static str> {
+    let all = ::jobs::NAMES.iter().copied();
+    all.filter(|name| !commands || ::jobs::is_command(name)).collect()
 }
 
 /// The JSON schemas of a job's settings and of its outcome, and the settings' defaults in their

@@ -11,6 +11,7 @@ mod flow;
 mod job;
 mod pace;
 pub mod play;
+pub mod postgres_what_if;
 mod source;
 mod tables;
 mod values;
@@ -28,11 +29,22 @@ pub use source::{Loading, Part, Source};
 pub use values::{Count, CountOrShare, Micros, Region, Seconds, Share, Size};
 pub use written::{Text, Written};
 
-/// Declares all jobs: the only list of them.
+/// Declares all jobs: the only list of them. One that is declared `as python` is no command.
 macro_rules! jobs {
-    ($($name:literal => $job:ty,)+) => {
+    (@command) => { true };
+    (@command python) => { false };
+    ($($name:literal => $job:ty $(as $python:ident)?,)+) => {
         /// Names of all jobs.
         pub const NAMES: &[&str] = &[$($name),+];
+
+        /// True if a job is a command of the command line; one that is for Python alone is none.
+        #[must_use]
+        pub fn is_command(name: &str) -> bool {
+            match name {
+                $($name => jobs!(@command $($python)?),)+
+                _ => false,
+            }
+        }
 
         /// The JSON schemas of a job's settings and of its outcome, and the settings' defaults in
         /// the order in which they are declared.
@@ -81,6 +93,7 @@ macro_rules! jobs {
 
 jobs! {
     "play" => play::Play,
+    "postgres_what_if" => postgres_what_if::PostgresWhatIf as python,
 }
 
 /// Reads a value of a kind from text, and gives it as JSON: `device`, `source`, `pace`, `flow`,

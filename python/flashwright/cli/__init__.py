@@ -57,7 +57,7 @@ _MODULES = {
 def _commands() -> CommandsLater:
     """Give all commands: also of jobs that need nothing of their own in Python."""
     found = CommandsLater({name: f"flashwright.cli.{module}" for name, module in _MODULES.items()})
-    for name in job_names():
+    for name in job_names(commands=True):
         if name not in found:
             from flashwright.cli.of_jobs import plain_command
 

@@ -90,8 +90,7 @@ impl Images {
         raw.resize(PAGE_BYTES, 0);
         self.raw = raw;
         let length = self.raw(head, bytes).map(|page| page.len());
-        let page =
-            if Method::of(head.info) == Method::Off { bytes } else { &self.raw[..length?] };
+        let page = if Method::of(head.info) == Method::Off { bytes } else { &self.raw[..length?] };
         let found = match method {
             Method::Off => None,
             Method::Pglz => self.pglz.compress(page),

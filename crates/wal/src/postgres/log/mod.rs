@@ -1,10 +1,14 @@
 //! The log: segments of a folder, as one row of records.
 
+#[cfg(test)]
+pub(crate) mod built;
 mod crc;
 mod error;
 mod pages;
 mod positions;
 mod reader;
+#[cfg(test)]
+mod reader_tests;
 mod record;
 mod segments;
 

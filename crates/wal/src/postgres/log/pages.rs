@@ -153,9 +153,7 @@ impl Pages {
         let segment_bytes = self.log.positions.segment_bytes;
         let base = Lsn((lsn.0 / segment_bytes + 1) * segment_bytes);
         // What follows in the segment are zeros: reading it stopped there, if it came so far.
-        let is_read = self.heads.last().is_some_and(|head| {
-            head.page >= base.0 / PAGE_BYTES as u64
-        });
+        let is_read = self.heads.last().is_some_and(|head| head.page >= base.0 / PAGE_BYTES as u64);
         if !is_read {
             self.stop = None;
             self.index = self.log.segments.iter().take_while(|one| one.base < base).count();

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-
-
 /// Bytes of a page of data, and of the log. Servers that were built with others are refused.
 pub const PAGE_BYTES: usize = 8192;
 /// Bytes of the header of a page.

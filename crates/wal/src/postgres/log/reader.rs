@@ -216,7 +216,8 @@ impl Reader {
     /// Checks the record at hand, and reads its headers.
     fn checked(&mut self, total: usize) -> Result<u32, String> {
         let bytes = &self.pages.bytes[self.at..self.at + total];
-        let word = |at: usize| bytes[at..].first_chunk().map_or(0, |four| u32::from_le_bytes(*four));
+        let word =
+            |at: usize| bytes[at..].first_chunk().map_or(0, |four| u32::from_le_bytes(*four));
         let crc = !crc32c(crc32c(!0, &bytes[HEADER_BYTES..]), &bytes[..CRC_AT]);
         if crc != word(CRC_AT) {
             return Err(format!("the checksum of a record is not {:08x}", word(CRC_AT)));

@@ -209,8 +209,8 @@ impl Record<'_> {
     /// Time of a commit or abort, in microseconds since 2000.
     #[must_use]
     pub fn time_us(&self) -> Option<i64> {
-        let has_time = self.is_commit()
-            || (self.rmgr == rmgr::XACT && self.info & xact::MASK == xact::ABORT);
+        let has_time =
+            self.is_commit() || (self.rmgr == rmgr::XACT && self.info & xact::MASK == xact::ABORT);
         has_time.then(|| self.word(0).map(u64::cast_signed)).flatten()
     }
 }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use super::error::WalError;
 use super::positions::{Lsn, PAGE_BYTES, Positions};
 
-
 /// Page headers of version 15 begin with it.
 const MAGIC_15: u16 = 0xd110;
 const MAGICS: [(u16, u32); 4] = [(MAGIC_15, 15), (0xd113, 16), (0xd116, 17), (0xd118, 18)];
@@ -100,10 +99,8 @@ impl Log {
             )));
         }
         let timeline = timeline(first);
-        let segments = names.iter().map(|name| Segment {
-            path: folder.join(name),
-            base: base(name),
-        });
+        let segments =
+            names.iter().map(|name| Segment { path: folder.join(name), base: base(name) });
         let wanted = from.map_or(0, |from| from.0 / segment_bytes * segment_bytes);
         let segments: Vec<_> = segments.filter(|segment| segment.base.0 >= wanted).collect();
         let log = Self {
@@ -189,12 +186,8 @@ fn first_page(path: &Path) -> Result<FirstPage, WalError> {
 
 /// The version, and the bytes of a segment.
 fn facts_of(path: &Path, head: &FirstPage) -> Result<(u32, u64), WalError> {
-    let damaged = |offset, reason| WalError::Damaged {
-        path: path.to_owned(),
-        offset,
-        lsn: Lsn(0),
-        reason,
-    };
+    let damaged =
+        |offset, reason| WalError::Damaged { path: path.to_owned(), offset, lsn: Lsn(0), reason };
     let version = MAGICS.iter().find(|(magic, _)| *magic == head.magic);
     let (_, version) = version.ok_or_else(|| {
         let right = "0xD110, 0xD113, 0xD116, 0xD118: PostgreSQL 15 to 18";

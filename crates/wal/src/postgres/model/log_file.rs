@@ -213,11 +213,10 @@ mod tests {
 
     #[test]
     fn places_are_used_again_once_a_checkpoint_has_passed_them() {
-        let (segment_bytes, settings) = (1 << 20, Settings {
-            min_wal_size: 2 << 20,
-            max_wal_size: 8 << 20,
-            ..Settings::default()
-        });
+        let (segment_bytes, settings) = (
+            1 << 20,
+            Settings { min_wal_size: 2 << 20, max_wal_size: 8 << 20, ..Settings::default() },
+        );
         let mut places = Places::new(10, 1, Lsn(10 << 20));
         assert_eq!(places.open(11), (1, false));
         assert_eq!(places.open(12), (2, true), "nothing is left: a file is made");

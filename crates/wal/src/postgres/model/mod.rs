@@ -7,6 +7,7 @@
 //! ring buffers of VACUUM and COPY, commit status and the like. The load stays as it was: commits
 //! come at their recorded times, whatever the settings.
 
+mod calibrate;
 mod failure;
 mod figures;
 mod layout;
@@ -18,12 +19,15 @@ mod replay;
 mod rule;
 mod settings;
 mod survey;
+#[cfg(test)]
+mod tests;
 
+pub use calibrate::calibrate;
 pub use failure::ReplayError;
 pub use figures::{Check, Figures};
 pub use layout::{FileRow, Layout, Writes};
 pub use reads::{Known, Reads};
 pub use relations::Relations;
-pub use replay::{Redos, Replay, Window};
+pub use replay::{Redos, Replay, Replayed, Window};
 pub use settings::Settings;
 pub use survey::{Recompressed, Survey};

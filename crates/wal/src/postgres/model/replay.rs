@@ -54,6 +54,21 @@ pub enum Redos {
     Scheduled,
 }
 
+/// A log that is replayed, with what was the same for all settings.
+#[derive(Clone, Copy)]
+pub struct Replayed<'a> {
+    /// What it holds.
+    pub survey: &'a Survey,
+    /// The part that counts.
+    pub window: Window,
+    /// Settings of the recording.
+    pub recorded: &'a Settings,
+    /// True if changes of hints alone are logged.
+    pub has_hints: bool,
+    /// Relations that were used before: first page and number of pages.
+    pub warm: &'a [(u32, u32)],
+}
+
 /// Data pages, and the checkpoint that writes them.
 struct Data {
     pool: Pool,
@@ -99,22 +114,17 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Prepares to go through a log as `settings` would write it. `recorded`: those of the
-    /// recording. `warm`: first page and number of pages of relations that were used before.
-    #[allow(clippy::too_many_arguments, reason = "each is another thing")]
+    /// Prepares to go through a log as `settings` would write it.
     #[must_use]
     pub fn new(
-        survey: &'a Survey,
-        window: Window,
+        replayed: &Replayed<'a>,
         settings: &'a Settings,
-        recorded: &Settings,
         redos: Redos,
-        has_hints: bool,
         mut reads: Reads,
-        warm: &[(u32, u32)],
         layout: Layout,
         writes: &'a mut dyn Writes,
     ) -> Self {
+        let Replayed { survey, window, recorded, has_hints, warm } = *replayed;
         let files = layout.data_files();
         let data = settings.shared_buffers.map(|buffers| {
             let mut pool = Pool::new(buffers, survey.relations.pages(), settings);
@@ -415,7 +425,8 @@ impl<'a> Replay<'a> {
         let by_time = passed_us / self.settings.checkpoint_timeout_us as f64;
         let share = by_log.max(by_time) / self.settings.checkpoint_completion_target;
         let all = self.data.as_ref().map_or(0, |data| data.todo.len());
-        let upto = if is_urgent { all } else { (share * all as f64).ceil().min(all as f64) as usize };
+        let upto =
+            if is_urgent { all } else { (share * all as f64).ceil().min(all as f64) as usize };
         while let Some(data) = &mut self.data
             && data.done < upto
         {

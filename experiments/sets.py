@@ -27,6 +27,7 @@ from experiments.validations import (
     recording,
     replay,
     volume_speed,
+    wal_what_if,
 )
 from experiments.validations.placement import study
 
@@ -53,5 +54,6 @@ SETS: Sequence[Set[Any]] = (
     replay.SET,
     recording.SET,
     volume_speed.SET,
+    wal_what_if.SET,
 )
 """All sets, in the order of the list."""

@@ -198,11 +198,11 @@ def judged(pair: Pair, runs: Runs) -> dict[str, Any]:
     rows = []
     for target, predicted in zip(pair.targets, found["candidates"], strict=True):
         own = job.do({"log": str(runs.recorded(target) / WAL)}).outcome
-        measured = own["recorded"]["found"]
+        measured = own["recorded"]
         rows.append(
             {
                 "target": target.name,
-                "predicted": predicted["amounts"],
+                "predicted": predicted,
                 "measured": measured,
                 "modelled": own["recorded"]["modelled"],
             }

@@ -36,7 +36,7 @@ PAD = 400
 
 
 def versions() -> list[Path | None]:
-    """Give the programs of each version that is installed; None if there is only the first found."""
+    """Give the programs of each version that is installed; None stands for any that is found."""
     return [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")] or [None]
 
 
@@ -117,7 +117,7 @@ def test_the_rule_gives_each_image_of_a_real_server(kept: Kept) -> None:
     assert check["right"] == check["images"]
     assert check["extra"] <= 1
     assert abs(check["bytes_error"]) < 1e-5
-    recorded = found["recorded"]["found"]
+    recorded = found["recorded"]
     # The server's statistics come late, and count what it writes while it is asked.
     assert recorded["images"] == pytest.approx(kept.counted["images"], rel=0.05)
     assert recorded["wal_bytes"] == pytest.approx(kept.counted["wal_bytes"], rel=0.05)
@@ -134,12 +134,12 @@ def test_fewer_checkpoints_have_fewer_images(kept: Kept) -> None:
     ]
     found = what_if(kept.log, candidates=names)
     none, off, lz4, late = found["candidates"]
-    images = found["recorded"]["found"]["images"]
+    images = found["recorded"]["images"]
     # Each of three rounds changes the same pages, and each but the first came after a checkpoint.
-    assert none["amounts"]["images"] < images
-    assert off["amounts"]["images"] < none["amounts"]["images"]
-    assert lz4["amounts"]["image_bytes"] < none["amounts"]["image_bytes"] / 4
-    assert late["amounts"]["log_file_bytes"] < none["amounts"]["log_file_bytes"]
+    assert none["images"] < images
+    assert off["images"] < none["images"]
+    assert lz4["image_bytes"] < none["image_bytes"] / 4
+    assert late["log_file_bytes"] < none["log_file_bytes"]
     assert [none["lost"], lz4["lost"]] == ["none", "none"]
     assert "600 ms" in late["lost"]
     assert "torn" in off["lost"] or "tears" in off["lost"]
@@ -151,7 +151,7 @@ def test_the_writes_are_a_trace_that_a_drive_can_play(kept: Kept, tmp_path: Path
     together = what_if(kept.log, **asked)["candidates"][0]
     trace = pl.read_parquet(together["traces"]["trace"])
     files = pl.read_parquet(together["traces"]["files"])
-    amounts = together["amounts"]
+    amounts = together
     writes = trace.filter(pl.col("op") == "write").join(
         files, left_on="stream", right_on="file", how="left", validate="m:1", suffix="_of"
     )
@@ -237,7 +237,7 @@ def test_what_is_wrong_is_said_with_its_key(kept: Kept, tmp_path: Path) -> None:
 
 
 def test_it_is_a_function_of_python_and_no_command(kept: Kept, cli: Cli) -> None:
-    found = fw.postgres_what_if(log=str(kept.log), candidates=[{"name": "a"}])  # type: ignore[attr-defined]
+    found = fw.postgres_what_if(log=str(kept.log), candidates=[{"name": "a"}])
     assert found["self_check"]["images"] > 0
     assert "postgres_what_if" in _core.job_names()
     assert "postgres_what_if" not in _core.job_names(commands=True)

@@ -3,8 +3,6 @@
 mod facts;
 mod outcome;
 mod settings;
-#[cfg(test)]
-mod tests;
 mod traces;
 
 use std::path::Path;

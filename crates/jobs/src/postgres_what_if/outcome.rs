@@ -40,6 +40,7 @@ pub struct SelfCheck {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Recorded {
     /// As the log holds it, and the server counted.
+    #[serde(flatten)]
     pub found: Amounts,
     /// As the model gives it, with the recording's own redo points.
     pub modelled: Amounts,
@@ -53,6 +54,7 @@ pub struct CandidateFigures {
     /// Its name.
     pub name: String,
     /// What it writes.
+    #[serde(flatten)]
     pub amounts: Amounts,
     /// What durability is lost beside a server that waits for each flush and writes images.
     pub lost: String,

@@ -211,8 +211,8 @@ impl<'a> Replay<'a> {
 
     /// From now on it counts.
     fn begin(&mut self) {
-        self.is_counted = true;
         self.advance(self.window.begin_us);
+        self.is_counted = true;
         self.rule.check = Check::default();
         self.figures = Figures::default();
         self.amounts = Amounts::default();

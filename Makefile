@@ -26,7 +26,7 @@ QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 # Of `python -m experiments list`.
-SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording mqsim-loads mqsim-speed figures-models figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes figures-queries volume-speed advice validate-sqlite-what-if
+SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording mqsim-loads mqsim-speed figures-models figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes figures-queries volume-speed advice validate-sqlite-what-if wal-what-if
 
 .PHONY: help demo wheel test test-rust test-python test-all thorough-rust thorough-python build-tested bench book $(SETS) kills interrupts mount-interrupts power-cuts bad-sectors volume-lives volume-fsx sqlite-lives hostile fio-rows neighbours soak check format build packages readme jobs clean
 
@@ -92,6 +92,7 @@ volume-speed: ## What the way through a volume costs (root, fio, nbdkit; minutes
 beside-mqsim: ## The same rows on MQSim and on the counting simulator: make beside-mqsim ARGS='--mqsim PATH --profiles-of DIR' (half an hour)
 validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 validate-sqlite-what-if: ## What SQLite writes in other modes, predicted and counted (strace; minutes; docs/results/sqlite-what-if.md has the last)
+wal-what-if: ## What other settings of PostgreSQL would have written, predicted from one log beside runs with them (PostgreSQL; eight minutes; docs/results/wal-what-if.md has the last)
 validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 figures-prober: ## Draw the papers' figures with the prober (minutes; docs/results/figures-prober.md has the last numbers)
 figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/results/figures-layers.md has the last numbers)

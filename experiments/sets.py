@@ -28,6 +28,7 @@ from experiments.validations import (
     recording,
     replay,
     volume_speed,
+    wal_what_if,
 )
 from experiments.validations.placement import study
 from experiments.validations.sqlite_what_if import study as sqlite_what_if
@@ -57,5 +58,6 @@ SETS: Sequence[Set[Any]] = (
     sqlite_what_if.SET,
     volume_speed.SET,
     matrix.SET,
+    wal_what_if.SET,
 )
 """All sets, in the order of the list."""

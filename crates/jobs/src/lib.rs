@@ -11,6 +11,7 @@ mod flow;
 mod job;
 mod pace;
 pub mod play;
+pub mod postgres_what_if;
 mod source;
 pub mod sqlite_what_if;
 mod tables;
@@ -94,6 +95,7 @@ macro_rules! jobs {
 jobs! {
     "play" => play::Play,
     "sqlite_what_if" => sqlite_what_if::SqliteWhatIf as python,
+    "postgres_what_if" => postgres_what_if::PostgresWhatIf as python,
 }
 
 /// Reads a value of a kind from text, and gives it as JSON: `device`, `source`, `pace`, `flow`,

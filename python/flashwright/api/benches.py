@@ -40,6 +40,7 @@ def bench(
     device: str | None = None,
     life: str | None = None,
     no_calls: bool = False,
+    no_log: bool = False,
     trace_buffer: int | str = 64 << 20,
     keep_raw: bool = False,
     log_transactions: bool = False,

@@ -30,6 +30,7 @@ def record(
     *,
     database: str | None = None,
     pids: Sequence[int] = (),
+    no_log: bool = False,
     buffer_bytes: int = BUFFER_KIB << 10,
 ) -> Iterator[None]:
     """Record the requests of a device while the block of `with` runs.
@@ -37,7 +38,8 @@ def record(
     `target` is a block device, or a folder, of which the device below its file system is taken.
     With `database` it is the data directory of a PostgreSQL server (`postgres`), a database file of
     SQLite (`sqlite`) or any program's folder (`files`), and the calls of its processes are recorded
-    too, for `waterfall`; `pids` are further processes.
+    too, for `waterfall`; `pids` are further processes. Of a PostgreSQL server its log is kept, for
+    `postgres_what_if`, unless `no_log`.
 
     The recording is a run folder, for `open_run`, `play` and `compare`.
     Needs root. `buffer_bytes` is the kernel's buffer for each processor: what it has to drop is
@@ -70,7 +72,7 @@ def record(
             try:
                 recorder.prepare()
                 if running is not None:
-                    way = RunningRecorder(supervisor, recorder, running)
+                    way = RunningRecorder(supervisor, recorder, running, keeps_log=not no_log)
                     way.prepare()
                     way.start()
                 recorder.start()

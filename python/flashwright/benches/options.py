@@ -144,6 +144,13 @@ class BenchOptions:
         default=False,
         group=LAYERS,
     )
+    no_log: bool = setting(
+        "With --record and postgres: do not keep the server's log of that time, from which "
+        "`flashwright.postgres_what_if` says what other settings would have written.",
+        TRUTH,
+        default=False,
+        group=LAYERS,
+    )
     trace_buffer: int = setting(
         "The kernel's buffer for events, for each processor.", size(), 64 << 20, group=LAYERS
     )

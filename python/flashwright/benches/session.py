@@ -184,6 +184,7 @@ class BenchesSession:
             command_line(),
             max(1, options.trace_buffer // 1024),
             with_path=not options.no_calls,
+            keeps_log=options.record is not None and not options.no_log,
             may_replace=self._may_replace,
             patience_s=_PATIENCE_S,
         )

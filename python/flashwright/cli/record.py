@@ -113,6 +113,12 @@ def _folder_for(target: Path, to: Json) -> Path:
     help="With --database: record this process, too, with its children. a,b or again for each.",
 )
 @click.option(
+    "--no-log",
+    is_flag=True,
+    help="With --database postgres: do not keep the server's log of that time, from which "
+    "`flashwright.postgres_what_if` says what other settings would have written.",
+)
+@click.option(
     "--light",
     is_flag=True,
     help="With --database: a first look, without root and without tracing. Counters of the kernel, "
@@ -139,6 +145,7 @@ def record(
     check: bool,
     database: tuple[str, Path] | None,
     pids: tuple[int, ...],
+    no_log: bool,
     light: bool,
     to_finish: Path | None,
     to: Json,
@@ -185,6 +192,8 @@ def record(
         command = (str(target), *command)
     if light:
         _check_light(database, is_traced=keep_raw or check)
+    if no_log and (light or database is None or database[0] != "postgres"):
+        raise click.UsageError("--no-log: only of --database postgres, traced, a log is kept")
     running = _running(database, pids, command, needs_root=not light)
     if light and running is not None:
         from flashwright.cli.record_light import record_light
@@ -206,6 +215,7 @@ def record(
         folder,
         {"tracer": tracer, "buffer_kib": max(1, buffer_bytes // 1024)},
         running,
+        keeps_log=not no_log,
         is_quiet=to.is_only_json,
     )
     conclude(folder, keep_raw=keep_raw, check=check, to=to)
@@ -251,6 +261,7 @@ def _record(
     how: dict[str, Any],
     running: Running | None,
     *,
+    keeps_log: bool,
     is_quiet: bool,
 ) -> int:
     """Record until the end; give the exit code of the command."""
@@ -276,7 +287,7 @@ def _record(
                 )
             recorder.prepare()
             if running is not None:
-                way = RunningRecorder(supervisor, recorder, running)
+                way = RunningRecorder(supervisor, recorder, running, keeps_log=keeps_log)
                 way.prepare()
                 way.start()
             recorder.start()

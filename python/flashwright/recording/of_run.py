@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from flashwright.workloads.databases.embedded import Embedded
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.driver import Unobserved
 from flashwright.workloads.measure import Windows
@@ -16,7 +17,9 @@ from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
 from .path import Names, PathRecorder, processes_of
-from .recorder import MARKS_OF_RUN, RAW, Mark, Recorder
+from .recorder import MARKS_OF_RUN, OWN_LOG, RAW, Mark, Recorder
+from .server_facts import AsksServer
+from .server_log import ServerLog
 
 _PATIENCE_S = 60.0
 
@@ -34,19 +37,23 @@ class RunRecorder(Unobserved):
         buffer_kib: int,
         *,
         with_path: bool = True,
+        keeps_log: bool = True,
         may_replace: bool = False,
         patience_s: float = _PATIENCE_S,
     ) -> None:
         """Do nothing yet; `folder` is that of the recording.
 
-        `with_path`: also the database's calls, and where its files lie. `may_replace`: a recording
-        that is in the folder. `patience_s`: how long to wait for another recording on this machine.
+        `with_path`: also the database's calls, and where its files lie. `keeps_log`: also what a
+        PostgreSQL server writes into its log. `may_replace`: a recording that is in the folder.
+        `patience_s`: how long to wait for another recording on this machine.
         """
         self.folder = folder
         self.recorder: Recorder | None = None
         self._path: PathRecorder | None = None
         self._place: Place | None = None
         self._with_path = with_path
+        self._keeps_log = keeps_log
+        self._log: ServerLog | None = None
         self._may_replace = may_replace
         self._patience_s = patience_s
         self._command = command
@@ -76,6 +83,10 @@ class RunRecorder(Unobserved):
         if self._with_path:
             self._path = PathRecorder(supervisor, self.folder / RAW, Names.of(place))
             self._path.prepare(kind, device, point)
+        if self._keeps_log and not isinstance(place, Embedded):
+            # The other one is a Cluster, an optional part.
+            server = place.server  # type: ignore[attr-defined]
+            self._log = ServerLog(AsksServer(server), server.data.resolve(), self.folder)
 
     def warming_up(self, windows: Windows) -> None:  # noqa: ARG002  (an observer's)
         """See `Observer`."""
@@ -86,6 +97,8 @@ class RunRecorder(Unobserved):
         """See `Observer`."""
         self._begun_ns = at_ns
         self._there.start()
+        if self._log is not None:
+            self._log.begin()
 
     def has_failed(self) -> bool:
         """See `Observer`."""
@@ -97,6 +110,8 @@ class RunRecorder(Unobserved):
         """See `Observer`."""
         self._there.mark(Mark("measurement", self._begun_ns, at_ns))
         self._there.stop()
+        if self._log is not None:
+            self._there.add(**{OWN_LOG: self._log.end()})
         if self._path is not None and self._place is not None:
             self._path.stop()
             self._path.tell(Names.of(self._place))
@@ -133,6 +148,8 @@ class RunRecorder(Unobserved):
             self.recorder.close()
         if self._path is not None:
             self._path.close()
+        if self._log is not None:
+            self._log.close()
 
     @property
     def _there(self) -> Recorder:

@@ -6,10 +6,14 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from flashwright._core import InputError, RunError
+
 from . import device as devices
 from .own_counts import OwnCounts
 from .path import PathRecorder
-from .recorder import OWN_COUNTS, RAW, Recorder
+from .recorder import OWN_COUNTS, OWN_LOG, RAW, Recorder
+from .server_facts import AsksRunning
+from .server_log import ServerLog
 
 if TYPE_CHECKING:
     from flashwright.workloads.supervisor import Program, Supervisor
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.25
 """Processes that come to the files are looked for so often."""
+_LOG = "what other settings would have written, from the server's log"
 _WORK_SHARE = 0.05
 """Looking takes no more of a processor than this."""
 
@@ -28,12 +33,21 @@ class RunningRecorder:
     `close` at the end, whatever happened.
     """
 
-    def __init__(self, supervisor: Supervisor, recorder: Recorder, running: Running) -> None:
-        """Do nothing yet."""
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        recorder: Recorder,
+        running: Running,
+        *,
+        keeps_log: bool = True,
+    ) -> None:
+        """Do nothing yet. `keeps_log`: also what a PostgreSQL server writes into its log."""
         self._supervisor, self._recorder, self._running = supervisor, recorder, running
         self._names = running.names()
         self._path = PathRecorder(supervisor, recorder.folder / RAW, self._names)
         self._own = OwnCounts(running) if running.kind == "postgres" else None
+        self._keeps_log = keeps_log and running.kind == "postgres"
+        self._log: ServerLog | None = None
         self._known: set[int] = set()
         self._has_ended = threading.Event()
         self._looking: threading.Thread | None = None
@@ -64,7 +78,17 @@ class RunningRecorder:
         self._names.not_told = list(self._running.not_told)
         if self._own is not None:
             self._own.prepare()
+        if self._keeps_log:
+            self._prepare_log()
         self._path.prepare(kind, self._recorder.device, point)
+
+    def _prepare_log(self) -> None:
+        try:
+            asks = AsksRunning(self._running)
+        except (InputError, RunError, OSError) as error:
+            self._running.not_told.append(f"{_LOG}: {error}")
+            return
+        self._log = ServerLog(asks, self._running.path, self._recorder.folder)
 
     def start(self) -> None:
         """Record from now on, also processes that come to the files later.
@@ -80,6 +104,8 @@ class RunningRecorder:
             stop=((15, 2.0), (9, 2.0)),
         )
         self._path.start([self._idle.pid, *sorted(self._known)])
+        if self._log is not None:
+            self._log.begin()
         if self._own is not None:
             self._own.begin()
         if self._running.kind != "postgres":
@@ -123,6 +149,10 @@ class RunningRecorder:
             self._recorder.add(**{OWN_COUNTS: self._own.end()})
             if self._own.why is not None:
                 self._running.not_told.append(f"what the server itself counts: {self._own.why}")
+        if self._log is not None:
+            self._recorder.add(**{OWN_LOG: self._log.end()})
+            if self._log.gap is not None:
+                self._running.not_told.append(f"{_LOG}: {self._log.gap}")
         if not self._running.path.exists():
             self._running.not_told.append(f"anything of {self._running.path}: it was never made")
         self._path.stop()
@@ -133,6 +163,8 @@ class RunningRecorder:
         self._has_ended.set()
         if self._own is not None:
             self._own.close()
+        if self._log is not None:
+            self._log.close()
         self._path.close()
         if self._idle is not None:
             self._idle.stop()

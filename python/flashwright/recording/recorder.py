@@ -30,7 +30,7 @@ TRACERS = (AUTO, BlockTracer.name, Blktrace.name)
 RAW = "raw"
 BLOCK_STREAM = "block.blktrace"
 MARKS = "marks.jsonl"
-DRIVE_COUNTERS, OWN_COUNTS = "drive_counters", "own_counts"
+DRIVE_COUNTERS, OWN_COUNTS, OWN_LOG = "drive_counters", "own_counts", "own_log"
 MARKS_OF_RUN = "marks_of_run.parquet"
 
 

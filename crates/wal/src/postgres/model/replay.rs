@@ -1,0 +1,462 @@
+//! Goes through the log once more, as another setting would have written it.
+
+use std::path::Path;
+
+use units::Progress;
+
+use super::super::images::Images;
+use super::super::log::{Lsn, Reader, Record};
+use super::failure::ReplayError;
+use super::figures::{Check, Figures};
+use super::layout::{FileRow, Layout, Writes, flush};
+use super::log_file::{Amounts, LogFile, To};
+use super::pool::Pool;
+use super::reads::Reads;
+use super::rule::Rule;
+use super::settings::Settings;
+use super::survey::Survey;
+
+/// The checkpointer looks again after this time (`CheckpointWriteDelay`).
+const CHECKPOINTER_US: i64 = 100_000;
+/// Records between two reports of progress.
+const REPORT_RECORDS: u64 = 4096;
+/// From this version on a checkpoint has a record at its redo point, of so many bytes.
+const REDO_VERSION: u32 = 17;
+const REDO_BYTES: f64 = 30.0;
+const CHECKPOINT_BYTES: u32 = 114;
+const NEVER: i64 = i64::MAX;
+
+/// The part of a log that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// A redo point, from which on the log is replayed.
+    pub from: Lsn,
+    /// Time of that, in microseconds since 2000.
+    pub from_us: i64,
+    /// First record that counts.
+    pub begin: Lsn,
+    /// Time of that.
+    pub begin_us: i64,
+    /// Records from here on do not count.
+    pub end: Lsn,
+    /// Time of that.
+    pub end_us: i64,
+    /// Files of the log that wait to be used at the beginning.
+    pub segments_ahead: u32,
+}
+
+/// Redo points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redos {
+    /// Those of the recording.
+    Own,
+    /// Those that the settings make.
+    Scheduled,
+}
+
+/// A log that is replayed, with what was the same for all settings.
+#[derive(Clone, Copy)]
+pub struct Replayed<'a> {
+    /// What it holds.
+    pub survey: &'a Survey,
+    /// The part that counts.
+    pub window: Window,
+    /// Settings of the recording.
+    pub recorded: &'a Settings,
+    /// True if changes of hints alone are logged.
+    pub has_hints: bool,
+    /// Relations that were used before: first page and number of pages.
+    pub warm: &'a [(u32, u32)],
+}
+
+/// Data pages, and the checkpoint that writes them.
+struct Data {
+    pool: Pool,
+    /// Pages of the checkpoint.
+    todo: Vec<u32>,
+    done: usize,
+    out: Vec<u32>,
+    /// By file: written since its last flush.
+    is_written: Vec<bool>,
+}
+
+/// A checkpoint that goes on.
+#[derive(Clone, Copy)]
+struct Checkpoint {
+    redo: Lsn,
+    began_us: i64,
+}
+
+/// A log that is gone through.
+pub struct Replay<'a> {
+    survey: &'a Survey,
+    settings: &'a Settings,
+    window: Window,
+    redos: Redos,
+    layout: Layout,
+    writes: &'a mut dyn Writes,
+    reads: Reads,
+    rule: Rule,
+    data: Option<Data>,
+    log: LogFile,
+    amounts: Amounts,
+    /// Place in the log that is written, without headers of pages.
+    at: u64,
+    now_us: i64,
+    next_background_us: i64,
+    next_log_us: i64,
+    next_checkpointer_us: i64,
+    last_redo: Lsn,
+    last_redo_us: i64,
+    checkpoint: Option<Checkpoint>,
+    is_counted: bool,
+    figures: Figures,
+}
+
+impl<'a> Replay<'a> {
+    /// Prepares to go through a log as `settings` would write it.
+    #[must_use]
+    pub fn new(
+        replayed: &Replayed<'a>,
+        settings: &'a Settings,
+        redos: Redos,
+        mut reads: Reads,
+        layout: Layout,
+        writes: &'a mut dyn Writes,
+    ) -> Self {
+        let Replayed { survey, window, recorded, has_hints, warm } = *replayed;
+        let files = layout.data_files();
+        let data = settings.shared_buffers.map(|buffers| {
+            let mut pool = Pool::new(buffers, survey.relations.pages(), settings);
+            reads.warm(&mut pool, warm);
+            let is_written = vec![false; files];
+            Data { pool, todo: Vec::new(), done: 0, out: Vec::new(), is_written }
+        });
+        let at = survey.positions.position(window.from);
+        Self {
+            survey,
+            settings,
+            window,
+            redos,
+            layout,
+            writes,
+            reads,
+            rule: Rule::new(settings, recorded, survey, has_hints),
+            data,
+            log: LogFile::new(survey.positions, window.from, window.segments_ahead),
+            amounts: Amounts::default(),
+            at,
+            now_us: window.from_us,
+            next_background_us: window.from_us + settings.bgwriter_delay_us,
+            next_log_us: window.from_us + settings.wal_writer_delay_us,
+            next_checkpointer_us: NEVER,
+            last_redo: window.from,
+            last_redo_us: window.from_us,
+            checkpoint: None,
+            is_counted: false,
+            figures: Figures::default(),
+        }
+    }
+
+    /// Goes through the log.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn run(
+        mut self,
+        folder: &Path,
+        progress: &Progress,
+    ) -> Result<(Figures, Check, Vec<FileRow>), ReplayError> {
+        let window = self.window;
+        let mut reader = Reader::open(folder, Some(window.from), Some(window.end))?;
+        let mut images = Images::new().map_err(|error| ReplayError::Other(error.to_string()))?;
+        // Each replay has its own numbers: those of the survey are looked up here.
+        let mut relations = self.survey.relations.clone();
+        let mut pages = Vec::with_capacity(64);
+        let redos: Vec<_> = self.survey.redos.iter().filter(|redo| **redo > window.from).collect();
+        let mut next = redos.into_iter().copied().peekable();
+        let (mut records, mut reported) = (0_u64, window.from);
+        let mut may_be_open = self.redos == Redos::Own && self.survey.version < REDO_VERSION;
+        while let Some(record) = reader.next()? {
+            records += 1;
+            if records.is_multiple_of(REPORT_RECORDS) {
+                progress.advance(record.lsn.0.saturating_sub(reported.0))?;
+                reported = record.lsn;
+            }
+            if record.lsn < window.from {
+                continue;
+            }
+            if record.lsn >= window.begin && !self.is_counted {
+                self.begin();
+            }
+            if let Some(time_us) = record.time_us() {
+                self.advance(time_us);
+            }
+            while self.redos == Redos::Own && next.next_if(|redo| *redo <= record.lsn).is_some() {
+                self.redo();
+            }
+            pages.clear();
+            pages.extend(record.blocks.iter().map(|block| relations.page(block)));
+            self.record(&record, &pages, &mut images);
+            if may_be_open && next.peek().is_none() && self.rule.is_unexplained {
+                // The last checkpoint has not ended, so that no record tells its redo point.
+                may_be_open = false;
+                self.rule.check.right += 1;
+                self.redo();
+            }
+        }
+        self.advance(window.end_us);
+        Ok(self.finish())
+    }
+
+    /// From now on it counts.
+    fn begin(&mut self) {
+        self.advance(self.window.begin_us);
+        self.is_counted = true;
+        self.rule.check = Check::default();
+        self.figures = Figures::default();
+        self.amounts = Amounts::default();
+        if let Some(data) = &mut self.data {
+            data.pool.misses = 0;
+        }
+    }
+
+    fn finish(mut self) -> (Figures, Check, Vec<FileRow>) {
+        self.figures.log_file_bytes = self.amounts.bytes;
+        self.figures.log_made_bytes = self.amounts.made_bytes;
+        self.figures.log_flushes = self.amounts.flushes;
+        self.figures.seconds = (self.window.end_us - self.window.begin_us) as f64 / 1e6;
+        self.figures.page_reads = self.data.as_ref().map(|data| data.pool.misses);
+        if self.data.is_some() && self.figures.data_pages.is_none() {
+            self.figures.data_pages = Some([0; 3]);
+        }
+        let files = self.layout.files(self.log.places());
+        (self.figures, self.rule.check, files)
+    }
+
+    fn end(&self) -> Lsn {
+        self.survey.positions.end_lsn(self.at)
+    }
+
+    fn record(&mut self, record: &Record<'_>, pages: &[(u32, usize)], images: &mut Images) {
+        if self.is_counted {
+            self.rule.check.wal_bytes += record.bytes.len() as u64;
+        }
+        let is_replaced = record.is_of_checkpoint() && self.redos == Redos::Scheduled;
+        let written = self.rule.write(record, pages, self.survey, images);
+        if let Some(written) = written.filter(|_| !is_replaced) {
+            if self.is_counted {
+                self.figures.wal_bytes += written.bytes;
+                self.figures.images += u64::from(written.images);
+                self.figures.image_bytes += written.image_bytes;
+                self.figures.guessed_images += u64::from(written.guessed);
+            }
+            self.append(written.bytes);
+        }
+        for (block, (page, _)) in record.blocks.iter().zip(pages) {
+            let Some(data) = &mut self.data else { break };
+            if let Some(left) = data.pool.touch(*page, true, block.will_init()) {
+                self.page(left, 2);
+            }
+        }
+        if record.is_commit() {
+            self.figures.commits += u64::from(self.is_counted);
+            self.commit();
+        }
+    }
+
+    fn commit(&mut self) {
+        let end = self.end();
+        self.log.commit(self.now_us, end, self.settings);
+        if self.log.waiting.is_some_and(|time| time <= self.now_us) {
+            self.flush_commits();
+        }
+        if let Some(mut data) = self.data.take() {
+            let mut reads = std::mem::replace(&mut self.reads, Reads::none());
+            let mut out = std::mem::take(&mut data.out);
+            out.clear();
+            reads.of_commit(&mut data.pool, |page| out.push(page));
+            self.data = Some(data);
+            for page in &out {
+                self.page(*page, 2);
+            }
+            self.reads = reads;
+            if let Some(data) = &mut self.data {
+                data.out = out;
+            }
+        }
+    }
+
+    /// Puts a record of so many bytes into the log; a checkpoint begins where the log is too long.
+    fn append(&mut self, bytes: f64) {
+        let before = self.at;
+        self.at += (bytes.round() as u64 + 7) & !7;
+        let in_segment = self.survey.positions.in_segment();
+        if before / in_segment == self.at / in_segment || self.redos == Redos::Own {
+            return;
+        }
+        let segment = |lsn: Lsn| lsn.0 / self.survey.positions.segment_bytes;
+        let passed = segment(self.end()) - segment(self.last_redo);
+        let most = self.settings.checkpoint_segments(self.survey.positions.segment_bytes);
+        if passed >= most {
+            self.redo();
+        }
+    }
+
+    /// Everything that happens until a time.
+    fn advance(&mut self, to_us: i64) {
+        loop {
+            let due_us = match self.redos {
+                Redos::Own => NEVER,
+                Redos::Scheduled => self.last_redo_us + self.settings.checkpoint_timeout_us,
+            };
+            let background_us = if self.data.is_some() { self.next_background_us } else { NEVER };
+            let flush_us = self.log.waiting.unwrap_or(NEVER);
+            let next = due_us
+                .min(background_us)
+                .min(flush_us)
+                .min(self.next_log_us)
+                .min(self.next_checkpointer_us);
+            if next > to_us {
+                break;
+            }
+            self.now_us = self.now_us.max(next);
+            if next == flush_us {
+                self.flush_commits();
+            } else if next == due_us {
+                self.redo();
+            } else if next == self.next_checkpointer_us {
+                self.next_checkpointer_us = next + CHECKPOINTER_US;
+                self.write_checkpoint(false);
+            } else if next == background_us {
+                self.next_background_us = next + self.settings.bgwriter_delay_us;
+                self.clean();
+            } else {
+                self.next_log_us = next + self.settings.wal_writer_delay_us;
+                let end = self.end();
+                self.log_to(|log, settings, to| log.background(end, settings, to));
+            }
+        }
+        self.now_us = self.now_us.max(to_us);
+    }
+
+    fn time_ns(&self) -> u64 {
+        ((self.now_us - self.window.begin_us).max(0) as u64) * 1000
+    }
+
+    fn log_to(&mut self, what: impl FnOnce(&mut LogFile, &Settings, &mut To<'_>)) {
+        let time_ns = self.is_counted.then(|| self.time_ns());
+        let mut to = To {
+            layout: &self.layout,
+            writes: &mut *self.writes,
+            time_ns,
+            amounts: &mut self.amounts,
+        };
+        what(&mut self.log, self.settings, &mut to);
+    }
+
+    fn flush_commits(&mut self) {
+        let now_us = self.now_us;
+        self.log_to(|log, settings, to| log.flush_commits(now_us, settings, to));
+    }
+
+    /// Writes a data page, by one of three.
+    fn page(&mut self, page: u32, by: usize) {
+        let file = self.layout.file_of(page);
+        if let Some(data) = &mut self.data {
+            data.is_written[file as usize] = true;
+        }
+        if self.is_counted {
+            self.figures.data_pages.get_or_insert_default()[by] += 1;
+            self.writes.take(false, self.layout.page(self.time_ns(), page, file));
+        }
+    }
+
+    fn clean(&mut self) {
+        let Some(data) = &mut self.data else { return };
+        let mut out = std::mem::take(&mut data.out);
+        out.clear();
+        data.pool.clean(&mut out);
+        for page in &out {
+            self.page(*page, 1);
+        }
+        if let Some(data) = &mut self.data {
+            data.out = out;
+        }
+    }
+
+    /// A checkpoint begins; the one before it, if it goes on, comes to its end at once.
+    fn redo(&mut self) {
+        self.write_checkpoint(true);
+        let redo = self.end();
+        self.last_redo_us = self.now_us;
+        if redo == self.last_redo && self.redos == Redos::Scheduled {
+            // Nothing has happened since the last one.
+            return;
+        }
+        self.last_redo = redo;
+        self.figures.checkpoints += u64::from(self.is_counted);
+        if self.redos == Redos::Scheduled && self.survey.version >= REDO_VERSION {
+            self.add_record(REDO_BYTES);
+        }
+        self.rule.redo();
+        self.checkpoint = Some(Checkpoint { redo, began_us: self.now_us });
+        self.next_checkpointer_us = self.now_us;
+        if let Some(data) = &mut self.data {
+            data.done = 0;
+            data.pool.begin_checkpoint(&mut data.todo);
+        }
+    }
+
+    fn add_record(&mut self, bytes: f64) {
+        if self.is_counted {
+            self.figures.wal_bytes += bytes;
+        }
+        self.at += (bytes as u64 + 7) & !7;
+    }
+
+    /// Writes pages until the checkpoint is on schedule (`IsCheckpointOnSchedule`), or all.
+    fn write_checkpoint(&mut self, is_urgent: bool) {
+        let Some(checkpoint) = self.checkpoint else { return };
+        let segment_bytes = self.survey.positions.segment_bytes;
+        let segments = self.settings.checkpoint_segments(segment_bytes) * segment_bytes;
+        let by_log = (self.end().0 - checkpoint.redo.0) as f64 / segments as f64;
+        let passed_us = (self.now_us - checkpoint.began_us) as f64;
+        let by_time = passed_us / self.settings.checkpoint_timeout_us as f64;
+        let share = by_log.max(by_time) / self.settings.checkpoint_completion_target;
+        let all = self.data.as_ref().map_or(0, |data| data.todo.len());
+        let upto =
+            if is_urgent { all } else { (share * all as f64).ceil().min(all as f64) as usize };
+        while let Some(data) = &mut self.data
+            && data.done < upto
+        {
+            let page = data.todo[data.done];
+            data.done += 1;
+            if data.pool.checkpoint(page) {
+                self.page(page, 0);
+            }
+        }
+        if self.data.as_ref().is_none_or(|data| data.done == all) {
+            self.end_checkpoint(checkpoint.redo);
+        }
+    }
+
+    fn end_checkpoint(&mut self, redo: Lsn) {
+        self.checkpoint = None;
+        self.next_checkpointer_us = NEVER;
+        let time_ns = self.time_ns();
+        if let Some(data) = &mut self.data {
+            for (file, is_written) in data.is_written.iter_mut().enumerate() {
+                if std::mem::take(is_written) && self.is_counted {
+                    self.writes.take(false, flush(time_ns, file as u32));
+                }
+            }
+        }
+        if self.redos == Redos::Scheduled {
+            let bytes = self.survey.checkpoint_bytes;
+            self.add_record(f64::from(if bytes > 0 { bytes } else { CHECKPOINT_BYTES }));
+        }
+        let end = self.end();
+        self.log_to(|log, settings, to| log.checkpoint(redo, end, settings, to));
+    }
+}

@@ -1,0 +1,70 @@
+//! The settings of a server that change what it writes.
+
+use super::super::images::Method;
+
+/// Settings, by their names in `postgresql.conf`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// In microseconds.
+    pub checkpoint_timeout_us: i64,
+    /// In bytes.
+    pub max_wal_size: u64,
+    /// In bytes.
+    pub min_wal_size: u64,
+    /// In bytes.
+    pub wal_keep_size: u64,
+    /// From above 0 to 1.
+    pub checkpoint_completion_target: f64,
+    /// Images at the first change of a page after a redo point.
+    pub full_page_writes: bool,
+    /// Compression of images.
+    pub wal_compression: Method,
+    /// In pages; without it data pages are not modelled.
+    pub shared_buffers: Option<u32>,
+    /// A commit waits until it is durable.
+    pub synchronous_commit: bool,
+    /// In microseconds. Taken as if there were always `commit_siblings` others.
+    pub commit_delay_us: i64,
+    /// In microseconds.
+    pub wal_writer_delay_us: i64,
+    /// In microseconds.
+    pub bgwriter_delay_us: i64,
+    /// Pages that the background writer writes at a time at most; 0 switches it off.
+    pub bgwriter_lru_maxpages: u32,
+    /// Its guess of what will be needed, over the mean of late.
+    pub bgwriter_lru_multiplier: f64,
+    /// Time that a flush of the log takes, in microseconds: commits meanwhile wait for the next.
+    pub flush_us: i64,
+}
+
+impl Default for Settings {
+    /// Those of a server that nobody has set up.
+    fn default() -> Self {
+        Self {
+            checkpoint_timeout_us: 300_000_000,
+            max_wal_size: 1 << 30,
+            min_wal_size: 80 << 20,
+            wal_keep_size: 0,
+            checkpoint_completion_target: 0.9,
+            full_page_writes: true,
+            wal_compression: Method::Off,
+            shared_buffers: Some((128 << 20) / 8192),
+            synchronous_commit: true,
+            commit_delay_us: 0,
+            wal_writer_delay_us: 200_000,
+            bgwriter_delay_us: 200_000,
+            bgwriter_lru_maxpages: 100,
+            bgwriter_lru_multiplier: 2.0,
+            flush_us: 0,
+        }
+    }
+}
+
+impl Settings {
+    /// Segments after which a checkpoint begins (`CalculateCheckpointSegments`).
+    #[must_use]
+    pub fn checkpoint_segments(&self, segment_bytes: u64) -> u64 {
+        let segments = (self.max_wal_size / segment_bytes) as f64;
+        ((segments / (1.0 + self.checkpoint_completion_target)) as u64).max(1)
+    }
+}

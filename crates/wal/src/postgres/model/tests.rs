@@ -1,0 +1,268 @@
+//! The rule beside a plain one, on logs made by hand.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use proptest::prelude::*;
+use units::{IoOp, IoRequest, Progress};
+
+use super::super::images::Method;
+use super::super::log::built::{Built, Change};
+use super::super::log::{Lsn, PAGE_BYTES};
+use super::{
+    Check, Figures, FileRow, Layout, Reads, Redos, Replay, Replayed, Settings, Survey, Window,
+    Writes,
+};
+
+const SECOND_US: i64 = 1_000_000;
+const MAGIC_17: u16 = 0xd116;
+const MAGIC_15: u16 = 0xd110;
+
+/// A step of a load.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Change(u32),
+    Make(u32),
+    Commit,
+    Checkpoint,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => (0_u32..30).prop_map(Step::Change),
+        2 => (0_u32..30).prop_map(Step::Make),
+        8 => Just(Step::Commit),
+        1 => Just(Step::Checkpoint),
+    ]
+}
+
+/// Length of the image of a page, without its hole.
+fn image_of(page: u32) -> usize {
+    1000 + page as usize * 11 % 6000
+}
+
+/// The rule as one would say it: the redo point after which each page was changed last.
+#[derive(Default)]
+struct Plain {
+    changed: HashMap<u32, u32>,
+    redos: u32,
+    images: u64,
+}
+
+impl Plain {
+    fn needs_image(&mut self, step: Step) -> bool {
+        match step {
+            Step::Change(page) => {
+                let before = self.changed.insert(page, self.redos);
+                let needs = before != Some(self.redos);
+                self.images += u64::from(needs);
+                needs
+            }
+            Step::Make(page) => {
+                self.changed.insert(page, self.redos);
+                false
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Writes a log as a server of version 17 does; each commit is a second after the one before.
+fn write(steps: &[Step], magic: u16, folder: &Path) -> Lsn {
+    let mut log = Built::new(1, magic);
+    let mut plain = Plain::default();
+    let from = log.lsn();
+    let begin = |log: &mut Built| if magic == MAGIC_17 { log.redo() } else { log.lsn() };
+    let mut redo = begin(&mut log);
+    let mut second = 0;
+    for step in steps {
+        match *step {
+            Step::Change(number) | Step::Make(number) => {
+                let is_made = matches!(step, Step::Make(_));
+                let has = plain.needs_image(*step);
+                let image = has.then(|| (vec![1; image_of(number)], Vec::new()));
+                let data = if has || is_made { Vec::new() } else { vec![2; 48] };
+                let change = Change { node: 20_000, number, data, image, is_made };
+                log.add(10, 0x20, &[change], &[3; 14]);
+            }
+            Step::Commit => {
+                second += 1;
+                log.commit(second * SECOND_US);
+            }
+            Step::Checkpoint => {
+                log.checkpoint(redo);
+                redo = begin(&mut log);
+                plain.redos += 1;
+            }
+        }
+    }
+    log.commit((second + 1) * SECOND_US);
+    log.checkpoint(redo);
+    log.write(folder);
+    from
+}
+
+fn settings(seconds: i64) -> Settings {
+    Settings {
+        checkpoint_timeout_us: seconds * SECOND_US,
+        max_wal_size: 1 << 40,
+        shared_buffers: None,
+        ..Settings::default()
+    }
+}
+
+type Played = (Figures, Check, Vec<FileRow>);
+
+fn play(
+    folder: &Path,
+    from: Lsn,
+    settings: &Settings,
+    redos: Redos,
+    out: &mut dyn Writes,
+) -> Played {
+    let progress = Progress::default();
+    let methods = [settings.wal_compression];
+    let survey = Survey::of(folder, (Some(from), None), &methods, &[], &progress).unwrap();
+    let (begin_us, end_us) = survey.times_us.unwrap();
+    let end = survey.end.lsn;
+    let (begin, from_us) = (from, begin_us - SECOND_US);
+    let window = Window { from, from_us, begin, begin_us: from_us, end, end_us, segments_ahead: 1 };
+    let recorded = Settings { wal_compression: Method::Off, ..settings.clone() };
+    let replayed =
+        Replayed { survey: &survey, window, recorded: &recorded, has_hints: true, warm: &[] };
+    let layout = Layout::new(&survey.relations, survey.positions.segment_bytes, false);
+    let replay = Replay::new(&replayed, settings, redos, Reads::none(), layout, out);
+    replay.run(folder, &progress).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_rule_gives_each_image_that_is_there_and_no_other(
+        steps in prop::collection::vec(step(), 1..400),
+        is_old in any::<bool>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let from = write(&steps, if is_old { MAGIC_15 } else { MAGIC_17 }, folder.path());
+        let (figures, check, _) = play(folder.path(), from, &settings(300), Redos::Own, &mut ());
+        prop_assert_eq!((check.right, check.extra), (check.images, 0));
+        prop_assert_eq!(figures.wal_bytes, check.wal_bytes as f64);
+        prop_assert_eq!(figures.image_bytes, check.image_bytes as f64);
+    }
+
+    #[test]
+    fn with_other_checkpoints_the_images_are_those_of_the_plain_rule(
+        steps in prop::collection::vec(step(), 1..400),
+        seconds in 2_i64..40,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let from = write(&steps, MAGIC_17, folder.path());
+        let scheduled =
+            play(folder.path(), from, &settings(seconds), Redos::Scheduled, &mut ()).0;
+        let (mut plain, mut now, mut last, mut is_changed) = (Plain::default(), 0, 0, true);
+        for step in steps {
+            match step {
+                Step::Commit => {
+                    now += 1;
+                    // A checkpoint is left out if nothing has happened since the last one.
+                    while now >= last + seconds {
+                        last += seconds;
+                        plain.redos += u32::from(is_changed);
+                        is_changed = false;
+                    }
+                    is_changed = true;
+                }
+                Step::Checkpoint => {}
+                _ => {
+                    is_changed = true;
+                    plain.needs_image(step);
+                }
+            }
+        }
+        prop_assert_eq!(scheduled.images, plain.images);
+    }
+}
+
+/// A load that changes all of some pages in turn, a commit each.
+fn round(rounds: u32) -> Vec<Step> {
+    (0..rounds).flat_map(|_| (0..10).flat_map(|page| [Step::Change(page), Step::Commit])).collect()
+}
+
+#[test]
+fn an_image_is_at_the_first_change_after_each_checkpoint_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = write(&round(30), MAGIC_17, folder.path());
+    let images =
+        |seconds| play(folder.path(), from, &settings(seconds), Redos::Scheduled, &mut ()).0.images;
+    // 300 seconds; each round takes ten of them, so that each checkpoint has ten images.
+    assert_eq!(images(1000), 10);
+    assert_eq!(images(100), 10 * 3);
+    assert_eq!(images(50), 10 * 6);
+    let none = Settings { full_page_writes: false, ..settings(1000) };
+    let without = play(folder.path(), from, &none, Redos::Scheduled, &mut ()).0;
+    assert_eq!((without.images, without.image_bytes), (0, 0.0));
+    let with = play(folder.path(), from, &settings(1000), Redos::Scheduled, &mut ()).0;
+    let lengths: usize = (0..10).map(|page| image_of(page) + 5).sum();
+    // Instead of its image a change has data, of as many bytes as others of its kind.
+    assert_eq!(with.wal_bytes - without.wal_bytes, lengths as f64 - 10.0 * 48.0);
+    let zstd = Settings { wal_compression: Method::Zstd, ..settings(1000) };
+    let small = play(folder.path(), from, &zstd, Redos::Scheduled, &mut ()).0;
+    assert!(small.image_bytes < with.image_bytes / 10.0, "{}", small.image_bytes);
+}
+
+#[test]
+fn a_log_that_is_too_long_starts_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let steps: Vec<_> = (0..6000).flat_map(|number| [Step::Change(number), Step::Commit]).collect();
+    let from = write(&steps, MAGIC_17, folder.path());
+    let small = Settings { max_wal_size: 4 << 20, ..settings(100_000) };
+    let figures = play(folder.path(), from, &small, Redos::Scheduled, &mut ()).0;
+    // 4 MiB over 1.9 are two segments of 1 MiB.
+    let wanted = figures.wal_bytes as u64 / (2 << 20);
+    assert!(figures.checkpoints.abs_diff(wanted) <= 1, "{} {wanted}", figures.checkpoints);
+}
+
+#[derive(Default)]
+struct Kept(Vec<(bool, IoRequest)>);
+
+impl Writes for Kept {
+    fn take(&mut self, is_log: bool, request: IoRequest) {
+        self.0.push((is_log, request));
+    }
+}
+
+#[test]
+fn each_commit_writes_whole_pages_and_flushes_and_checkpoints_write_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = write(&round(30), MAGIC_17, folder.path());
+    let all = Settings { shared_buffers: Some(100), ..settings(100) };
+    let mut kept = Kept::default();
+    let (figures, _, files) = play(folder.path(), from, &all, Redos::Scheduled, &mut kept);
+    let requests = kept.0;
+    assert!(requests.is_sorted_by_key(|(_, request)| request.time_ns));
+    let bytes = |is_log: bool| -> u64 {
+        let mine = requests.iter().filter(|(log, one)| *log == is_log && one.op == IoOp::Write);
+        mine.map(|(_, one)| u64::from(one.length)).sum()
+    };
+    assert_eq!(bytes(true), figures.log_file_bytes + figures.log_made_bytes);
+    let pages: u64 = figures.data_pages.unwrap().iter().sum();
+    assert_eq!(bytes(false), pages * PAGE_BYTES as u64);
+    // Ten pages at each of three checkpoints, the last of which the end does not leave whole.
+    assert!((20..=30).contains(&pages), "{pages}");
+    assert!(figures.log_flushes >= figures.commits);
+    for (is_log, request) in requests.iter().filter(|(_, one)| one.op == IoOp::Write) {
+        let file = &files[request.stream as usize];
+        assert_eq!(file.relation.is_none(), *is_log);
+        assert!(request.offset >= file.offset);
+        let end = request.offset + u64::from(request.length);
+        assert!(end <= file.offset + file.length, "{request:?} {file:?}");
+    }
+    let off = Settings { synchronous_commit: false, ..all.clone() };
+    let off = play(folder.path(), from, &off, Redos::Scheduled, &mut ()).0;
+    let differ = off.log_flushes.abs_diff(figures.log_flushes);
+    assert!(differ < 5, "commits are further apart than 200 ms: {differ}");
+    let slow = Settings { flush_us: 10 * SECOND_US, ..all };
+    let slow = play(folder.path(), from, &slow, Redos::Scheduled, &mut ()).0;
+    assert!(slow.log_flushes < figures.log_flushes / 4, "commits wait for a flush together");
+}

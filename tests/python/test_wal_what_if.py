@@ -1,0 +1,301 @@
+"""A PostgreSQL server's log, kept while it runs, and what other settings would have written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import flashwright as fw
+from flashwright import _core
+from flashwright._core import InputError, RunError
+from flashwright.recording.files import PURPOSES
+from flashwright.recording.server_facts import AsksServer
+from flashwright.recording.server_log import SERVER, WAL, ServerLog
+from flashwright.workloads.databases.server import Server, server_account
+from flashwright.workloads.supervisor import Supervisor
+from servers import find_server
+from support import Cli
+
+SETTINGS = {
+    "fsync": "off",
+    "shared_buffers": "64MB",
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "1GB",
+    "autovacuum": "off",
+}
+ROWS = 4000
+PAD = 400
+
+
+def versions() -> list[Path | None]:
+    """Give the programs of each version that is installed; None stands for any that is found."""
+    return [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")] or [None]
+
+
+@dataclass
+class Kept:
+    """A log that was kept, and what the server counted."""
+
+    folder: Path
+    counted: dict[str, Any]
+
+    @property
+    def log(self) -> Path:
+        return self.folder / WAL
+
+    def copy(self, to: Path) -> Kept:
+        return Kept(Path(shutil.copytree(self.folder, to / "kept")), self.counted)
+
+
+def started(programs: Path, folder: Path, supervisor: Supervisor, **settings: str) -> Server:
+    server = Server(programs, folder / "data", folder, supervisor, server_account())
+    server.initialise()
+    server.start({**SETTINGS, **settings})
+    server.query(f"CREATE TABLE t (k int PRIMARY KEY, v int, pad char({PAD}))")
+    server.query(f"INSERT INTO t SELECT k, 0, 'x' FROM generate_series(1, {ROWS}) k")
+    return server
+
+
+def load(server: Server, rounds: int) -> None:
+    """Change a row in each page in turn, a transaction each, with a checkpoint in between."""
+    change = f"""
+        DO $$ BEGIN FOR one IN 1..{ROWS} BY 13 LOOP
+            UPDATE t SET v = v + 1 WHERE k = one; COMMIT;
+        END LOOP; END $$
+    """
+    for _ in range(rounds):
+        server.query(change)
+        server.query("CHECKPOINT")
+    server.query(change)
+
+
+def keep(server: Server, folder: Path, rounds: int = 2, most_bytes: int = 1 << 30) -> ServerLog:
+    folder.mkdir()
+    log = ServerLog(AsksServer(server), server.data.resolve(), folder, most_bytes)
+    try:
+        log.begin()
+        load(server, rounds)
+        log.end()
+    finally:
+        log.close()
+    return log
+
+
+@pytest.fixture(scope="module", params=versions(), ids=lambda path: path and path.parts[-2])
+def kept(request: pytest.FixtureRequest) -> Iterator[Kept]:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        folder = Path(place)
+        folder.chmod(0o711)
+        with Supervisor() as supervisor:
+            server = started(request.param or find_server(), folder / "server", supervisor)
+            try:
+                log = keep(server, folder / "kept")
+            finally:
+                server.stop()
+        assert log.gap is None
+        counted = json.loads((folder / "kept" / SERVER).read_text())["counted"]
+        yield Kept(folder / "kept", counted)
+
+
+def what_if(log: Path, **settings: Any) -> dict[str, Any]:
+    asked = json.dumps({"log": str(log), **settings}).encode()
+    return dict(json.loads(_core.run_job("postgres_what_if", asked)[0]))
+
+
+def test_the_rule_gives_each_image_of_a_real_server(kept: Kept) -> None:
+    found = what_if(kept.log)
+    check = found["self_check"]
+    assert check["images"] > 500
+    assert check["right"] == check["images"]
+    assert check["extra"] <= 1
+    assert abs(check["bytes_error"]) < 1e-5
+    recorded = found["recorded"]
+    # The server's statistics come late, and count what it writes while it is asked.
+    assert recorded["images"] == pytest.approx(kept.counted["images"], rel=0.05)
+    assert recorded["wal_bytes"] == pytest.approx(kept.counted["wal_bytes"], rel=0.05)
+    assert recorded["checkpoints"] == 2
+    assert "the log ends at LSN" in found["log_end"]
+
+
+def test_fewer_checkpoints_have_fewer_images(kept: Kept) -> None:
+    names = [
+        {"name": "none", "checkpoint_timeout": "1h"},
+        {"name": "off", "full_page_writes": False},
+        {"name": "lz4", "wal_compression": "lz4"},
+        {"name": "late", "synchronous_commit": False},
+    ]
+    found = what_if(kept.log, candidates=names)
+    none, off, lz4, late = found["candidates"]
+    images = found["recorded"]["images"]
+    # Each of three rounds changes the same pages, and each but the first came after a checkpoint.
+    assert none["images"] < images
+    assert off["images"] < none["images"]
+    assert lz4["image_bytes"] < none["image_bytes"] / 4
+    assert late["log_file_bytes"] < none["log_file_bytes"]
+    assert [none["lost"], lz4["lost"]] == ["none", "none"]
+    assert "600 ms" in late["lost"]
+    assert "torn" in off["lost"] or "tears" in off["lost"]
+
+
+def test_the_writes_are_a_trace_that_a_drive_can_play(kept: Kept, tmp_path: Path) -> None:
+    small = {"name": "small", "shared_buffers": "1Mi", "checkpoint_timeout": "1s"}
+    asked = {"candidates": [small], "traces": str(tmp_path)}
+    together = what_if(kept.log, **asked)["candidates"][0]
+    trace = pl.read_parquet(together["traces"]["trace"])
+    files = pl.read_parquet(together["traces"]["files"])
+    amounts = together
+    writes = trace.filter(pl.col("op") == "write").join(
+        files, left_on="stream", right_on="file", how="left", validate="m:1", suffix="_of"
+    )
+    log = writes.filter(pl.col("purpose") == "wal")
+    assert log["length"].sum() == amounts["log_file_bytes"] + amounts["log_made_bytes"]
+    data = writes.filter(pl.col("purpose") != "wal")
+    assert data["length"].sum() == 8192 * amounts["data_pages"]
+    inside = (pl.col("offset") >= pl.col("offset_of")) & (
+        pl.col("offset") + pl.col("length") <= pl.col("offset_of") + pl.col("length_of")
+    )
+    assert writes.select(inside.all()).item()
+    assert set(files["purpose"]) <= set(PURPOSES)
+    assert {"t", "t_pkey"} <= set(files["name"])
+    assert trace["time_ns"].is_sorted()
+    assert (trace["op"] == "flush").sum() >= amounts["log_flushes"]
+    assert fw.trace_stats(together["traces"]["trace"]) is not None
+    apart = what_if(kept.log, **asked, log_apart=True)["candidates"][0]
+    own = pl.read_parquet(apart["traces"]["log"])
+    assert own.filter(pl.col("op") == "write")["length"].sum() == log["length"].sum()
+    assert own.filter((pl.col("op") == "write") & (pl.col("offset") < 16 << 20)).height > 0
+    shutil.copy(apart["traces"]["trace"], tmp_path / "data.parquet")
+    assert (tmp_path / "recorded.log.parquet").exists()
+
+
+def test_a_torn_tail_is_said_and_a_damaged_segment_is_refused(kept: Kept, tmp_path: Path) -> None:
+    mine = kept.copy(tmp_path)
+    segments = sorted(mine.log.iterdir())
+    bytes_ = bytearray(segments[0].read_bytes())
+    middle = len(bytes_) // 2 // 8192 * 8192
+    # The first segment begins before the recording: its middle may lie before it, too.
+    bytes_[middle:] = bytes(len(bytes_) - middle)
+    as_recorded = {"as_recorded": {"checkpoint_timeout": "1h"}}
+    if len(segments) > 1:
+        segments[0].write_bytes(bytes_)
+        with pytest.raises(InputError, match=f"{segments[0].name}: offset {middle} ") as wrong:
+            what_if(mine.log, **as_recorded)
+        assert "\n" not in str(wrong.value)
+    shutil.rmtree(mine.folder)
+    mine = kept.copy(tmp_path)
+    last = sorted(mine.log.iterdir())[-1]
+    facts = json.loads((mine.folder / SERVER).read_text())
+    high, low = facts["end"]["lsn"].split("/")
+    at = (int(high, 16) << 32 | int(low, 16)) % facts["segment_bytes"]
+    torn = bytearray(last.read_bytes())
+    # Of the last page that holds something the second half was never written.
+    half = at // 8192 * 8192 - 8192 + 4096
+    torn[half:] = bytes(len(torn) - half)
+    last.write_bytes(torn)
+    (mine.folder / SERVER).unlink()
+    said = what_if(mine.log, **as_recorded)["log_end"]
+    assert "it is torn there" in said
+    assert last.name in said
+    with pytest.raises(InputError, match=r"server.json: No such file.*right would be the server"):
+        what_if(mine.log)
+
+
+def test_what_is_wrong_is_said_with_its_key(kept: Kept, tmp_path: Path) -> None:
+    for candidate, said in [
+        ({"name": ""}, r"candidates\[0\].name: `` is no name"),
+        ({"name": "../x"}, "is no name; right would be"),
+        ({"name": "recorded"}, "`recorded` is taken"),
+        ({"name": "a", "max_wal_size": "1Mi"}, "below two segments"),
+        ({"name": "a", "wal_compression": "gzip"}, "wal_compression.*gzip"),
+        ({"name": "a", "shared_bufers": "1Gi"}, "shared_bufers"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            what_if(kept.log, candidates=[candidate])
+    mine = kept.copy(tmp_path)
+    facts = json.loads((mine.folder / SERVER).read_text())
+    facts["gap"] = "the server used segment X again before it was copied"
+    (mine.folder / SERVER).write_text(json.dumps(facts))
+    with pytest.raises(InputError, match="not whole: the server used segment X again"):
+        what_if(mine.log)
+    facts["gap"] = None
+    facts["end"]["lsn"] = "F/0"
+    (mine.folder / SERVER).write_text(json.dumps(facts))
+    with pytest.raises(InputError, match=r"the log ends at LSN .*before F/0"):
+        what_if(mine.log)
+    del facts["settings"]["max_wal_size"]
+    (mine.folder / SERVER).write_text(json.dumps(facts))
+    with pytest.raises(InputError, match=r"server.json: line .*max_wal_size"):
+        what_if(mine.log)
+
+
+def test_it_is_a_function_of_python_and_no_command(kept: Kept, cli: Cli) -> None:
+    found = fw.postgres_what_if(log=str(kept.log), candidates=[{"name": "a"}])
+    assert found["self_check"]["images"] > 0
+    assert "postgres_what_if" in _core.job_names()
+    assert "postgres_what_if" not in _core.job_names(commands=True)
+    assert "No such command" in cli("postgres_what_if", code=2).stderr
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        folder = Path(place)
+        folder.chmod(0o711)
+        with Supervisor() as supervisor:
+            found = started(find_server(), folder / "server", supervisor, max_wal_size="32MB")
+            try:
+                yield found
+            finally:
+                found.stop()
+
+
+def test_a_log_that_grows_too_long_is_not_kept_and_that_is_said(
+    server: Server, tmp_path: Path
+) -> None:
+    log = keep(server, tmp_path / "kept", most_bytes=1 << 20)
+    assert "longer than 1 MiB" in str(log.gap)
+    with pytest.raises(InputError, match="not whole: it is longer than 1 MiB"):
+        what_if(tmp_path / "kept" / WAL)
+
+
+def test_a_segment_that_was_used_again_before_it_was_copied_is_said(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").mkdir()
+    log = ServerLog(AsksServer(server), server.data.resolve(), tmp_path / "kept")
+    # Nothing is copied until the end.
+    monkeypatch.setattr(ServerLog, "_is_full", lambda *_: False)
+    try:
+        log.begin()
+        for _ in range(4):
+            server.query("SELECT pg_switch_wal()")
+            load(server, 1)
+        log.end()
+    finally:
+        log.close()
+    assert "again before it was copied" in str(log.gap)
+
+
+def test_a_server_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    class Silent:
+        def state(self) -> dict[str, Any]:
+            raise RunError("no answer within 60 s")
+
+        def relations(self) -> list[dict[str, Any]]:
+            return []
+
+        def close(self) -> None:
+            pass
+
+    log = ServerLog(Silent(), tmp_path, tmp_path)
+    log.begin()
+    assert log.end() == {"segments": 0, "bytes": 0, "gap": "no answer within 60 s"}
+    log.close()

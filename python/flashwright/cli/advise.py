@@ -196,7 +196,9 @@ def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
         raise AssertionError("a database was named")
     folder = record._folder_for(running.place, to)
     how = {"tracer": "auto", "buffer_kib": 16 << 10}
-    record._record(running.place, (), seconds, folder, how, running, is_quiet=to.is_only_json)
+    record._record(
+        running.place, (), seconds, folder, how, running, is_quiet=to.is_only_json, keeps_log=True
+    )
     tables_of(folder).write(folder)
     write_report(folder)
     drop_raw(folder)

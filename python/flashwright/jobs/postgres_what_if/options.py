@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 
 class Candidate(TypedDict, total=False):
@@ -25,7 +25,7 @@ class Candidate(TypedDict, total=False):
     """Bytes of the server's own buffers: `1Gi`."""
     synchronous_commit: bool | None
     """Whether a commit waits until it is durable; false: flushed each wal_writer_delay."""
-    wal_compression: Compression | None
+    wal_compression: Literal["off", "pglz", "lz4", "zstd"] | None
     """Compression of images."""
 
 

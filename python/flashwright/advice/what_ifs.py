@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -76,6 +77,35 @@ class OfLog(ABC):
         """Write the load; `name` is unlike that of any other."""
 
 
+_PLAIN_BYTES = {"max_wal_size": 1 << 20, "shared_buffers": 8192}
+"""Bytes of a number without a unit."""
+_UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_SWITCHES = ("full_page_writes", "synchronous_commit")
+
+
+def as_job(settings: Mapping[str, str]) -> dict[str, str | bool | int]:
+    """Give settings in PostgreSQL's words as the job takes them: its MB are of 2^20 bytes."""
+    made: dict[str, str | bool | int] = {}
+    for name, value in settings.items():
+        text = value.strip()
+        if name in _SWITCHES:
+            made[name] = text.lower() not in ("off", "false", "no", "0")
+        elif name in _PLAIN_BYTES:
+            made[name] = _bytes(name, text)
+        else:
+            made[name] = text
+    return made
+
+
+def _bytes(name: str, text: str) -> int:
+    found = re.fullmatch(r"(\d+)\s*(\w*)", text)
+    if found is None or found[2] not in ("", *_UNITS):
+        raise InputError(
+            f"{name} = {text}: it is no size; write a number, with {', '.join(_UNITS)} behind it"
+        )
+    return int(found[1]) * (_UNITS[found[2]] if found[2] else _PLAIN_BYTES[name])
+
+
 class OfPostgres(OfLog):
     """Loads of a PostgreSQL server, by `postgres_what_if`."""
 
@@ -83,7 +113,7 @@ class OfPostgres(OfLog):
         asked = {
             "log": str(self._recording / _LOG_FOLDER),
             "facts": str(self._recording / _SERVER),
-            "candidates": [{"name": name, **settings}],
+            "candidates": [{"name": name, **as_job(settings)}],
             "traces": str(self._into),
         }
         _core.run_job("postgres_what_if", json.dumps(asked).encode(), None)

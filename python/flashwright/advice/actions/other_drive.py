@@ -47,13 +47,12 @@ class OtherDrive:
             return NotKnown(self.NAME, what, why, telling.advise(case, "--writes-per-day 40G"))
         capacity = drive_facts.capacity_bytes(case)
         flash = case.writes_per_day * case.figures.write_amplification
-        over = f"{_YEARS} years"
+        written, programmed = (volume(one * _DAYS * _YEARS) for one in (case.writes_per_day, flash))
         said = (
             f"The load needs {significant(case.writes_per_day / capacity, 2)} drive writes a day "
-            f"of {size(capacity)}, or {volume(case.writes_per_day * _DAYS * _YEARS)} written (TBW) in "
-            f"{over}; of flash that is {volume(flash * _DAYS * _YEARS)}, as "
-            f"{telling.amplification(case)}. Makers rate with an amplification of their own: where "
-            "it is not published, take the larger figure."
+            f"of {size(capacity)}, or {written} written (TBW) in {_YEARS} years; of flash that is "
+            f"{programmed}, as {telling.amplification(case)}. Makers rate with an amplification of "
+            "their own: where it is not published, take the larger figure."
         )
         return Told(self.NAME, said)
 

@@ -46,6 +46,8 @@ class Setup:
     """Commits of so many seconds wait for one flush together; 0 for each its own."""
     settings: tuple[tuple[str, str], ...] = ()
     """Settings of the database under which it would make the load; empty as recorded."""
+    waits: float | None = 0.0
+    """Seconds that a commit waits beside the drive; None if it does not wait for the drive."""
 
     def changed(self, **changes: Any) -> Setup:
         """Give the same but for these fields."""
@@ -61,6 +63,7 @@ class Setup:
             "stack": self.stack,
             "trims": self.trims,
             "merge_seconds": self.merge_seconds,
+            "waits": self.waits,
         }
 
 
@@ -117,6 +120,18 @@ class Commits:
     p999: float
     flush_mean: float = 0.0
     """Mean of the flush alone."""
+
+    def waiting(self, seconds: float | None) -> Commits:
+        """Give those that wait so much longer; None: that do not wait for the drive at all."""
+        if seconds is None:
+            return Commits(self.count, 0.0, 0.0, 0.0, 0.0)
+        return replace(
+            self,
+            mean=self.mean + seconds,
+            p50=self.p50 + seconds,
+            p99=self.p99 + seconds,
+            p999=self.p999 + seconds,
+        )
 
     def document(self) -> dict[str, float]:
         """Give it for a result."""

@@ -172,8 +172,11 @@ def test_the_writes_are_a_trace_that_a_drive_can_play(kept: Kept, tmp_path: Path
     own = pl.read_parquet(apart["traces"]["log"])
     assert own.filter(pl.col("op") == "write")["length"].sum() == log["length"].sum()
     assert own.filter((pl.col("op") == "write") & (pl.col("offset") < 16 << 20)).height > 0
-    shutil.copy(apart["traces"]["trace"], tmp_path / "data.parquet")
     assert (tmp_path / "recorded.log.parquet").exists()
+    (tmp_path / "small.parquet").write_text("mine")
+    with pytest.raises(InputError, match=r"small.parquet: is there, and no file that Flashwright"):
+        what_if(kept.log, **asked)
+    assert (tmp_path / "small.parquet").read_text() == "mine"
 
 
 def test_a_torn_tail_is_said_and_a_damaged_segment_is_refused(kept: Kept, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 //! The writes of a candidate, as traces in the canonical store.
 
 use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +26,9 @@ const FIRST_USER_OID: u32 = 16_384;
 const DEFAULT_SPACE: u32 = 1663;
 const GLOBAL_SPACE: u32 = 1664;
 const BATCH: usize = 4096;
+const FILES: &str = ".files.parquet";
+const CREATED_BY: &[u8] = b"flashwright ";
+const MOST_FOOTER: u64 = 64 << 20;
 
 /// A trace that is written.
 struct File {
@@ -32,10 +37,42 @@ struct File {
     waiting: Vec<IoRequest>,
 }
 
+/// Refuses a path at which something is that no earlier run of ours wrote.
+fn check_output(path: &Path) -> Result<(), JobError> {
+    let shown = path.display();
+    let wrong = |what: String| JobError::at("traces", format!("{shown}: {what}"));
+    let about = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(|error| wrong(error.to_string()))?,
+    };
+    let is_ours = about.is_file()
+        && (about.len() == 0 || is_ours(path).map_err(|error| wrong(error.to_string()))?);
+    let right = "is there, and no file that Flashwright wrote: choose another folder, or remove it";
+    if is_ours { Ok(()) } else { Err(wrong(right.to_owned())) }
+}
+
+/// True of a Parquet file whose footer says that we wrote it.
+fn is_ours(path: &Path) -> io::Result<bool> {
+    let file = fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut end = [0; 8];
+    let Some(at) = length.checked_sub(8) else { return Ok(false) };
+    file.read_exact_at(&mut end, at)?;
+    let footer = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
+    if end[4..] != *b"PAR1" || footer > at.min(MOST_FOOTER) {
+        return Ok(false);
+    }
+    let mut bytes = vec![0; footer as usize];
+    file.read_exact_at(&mut bytes, at - footer)?;
+    Ok(bytes.windows(CREATED_BY.len()).any(|part| part == CREATED_BY))
+}
+
 impl File {
-    fn new(path: PathBuf) -> Result<Self, TraceError> {
+    fn new(path: PathBuf) -> Result<Self, JobError> {
+        check_output(&path)?;
         let origin = Origin { format: "postgres_what_if".to_owned(), ..Origin::default() };
-        let writer = StoreWriter::new(Output::create(&path)?, 1, &origin)?;
+        let output = Output::create(&path).map_err(|error| wrong(&error))?;
+        let writer = StoreWriter::new(output, 1, &origin).map_err(|error| wrong(&error))?;
         Ok(Self { path, writer: Box::new(writer), waiting: Vec::with_capacity(BATCH) })
     }
 
@@ -74,9 +111,8 @@ impl Tracing {
         let folder = PathBuf::from(folder);
         let made = fs::create_dir_all(&folder);
         made.map_err(|error| JobError::at("traces", format!("{}: {error}", folder.display())))?;
-        let file = |end: &str| {
-            File::new(folder.join(format!("{name}{end}"))).map_err(|error| wrong(&error))
-        };
+        let file = |end: &str| File::new(folder.join(format!("{name}{end}")));
+        check_output(&folder.join(format!("{name}{FILES}")))?;
         let log = if is_log_apart { Some(file(".log.parquet")?) } else { None };
         let data = file(".parquet")?;
         Ok(Self { folder, name: name.to_owned(), data, log, failed: None })
@@ -91,7 +127,7 @@ impl Tracing {
         if let Some(error) = self.failed {
             return Err(wrong(&error));
         }
-        let path = self.folder.join(format!("{}.files.parquet", self.name));
+        let path = self.folder.join(format!("{}{FILES}", self.name));
         write_files(&path, files, relations).map_err(|error| wrong(&error))?;
         let trace = self.data.finish().map_err(|error| wrong(&error))?;
         let log = self.log.map(File::finish).transpose().map_err(|error| wrong(&error))?;

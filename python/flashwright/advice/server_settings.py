@@ -143,14 +143,13 @@ def sqlite(case: Case, name: str) -> str | None:
 def with_mode(
     case: Case, settings: Mapping[str, str], waits: float | None = 0.0
 ) -> Callable[[Setup], Setup]:
-    """Give the change of a setup to a mode of SQLite; what it does not name is as recorded."""
-    names = ("journal_mode", "synchronous", "wal_autocheckpoint")
-    recorded = {name: value for name in names if (value := sqlite(case, name)) is not None}
+    """Give the change of a setup to a mode of SQLite; what it does not name is as recorded.
+
+    `waits`: as in a setup; one whose commits do not wait for the drive stays so.
+    """
 
     def changed(setup: Setup) -> Setup:
-        own = {name: one for name, one in recorded.items() if name not in dict(setup.settings)}
-        return case.with_settings(setup, {**own, **settings}).changed(
-            waits=setup.waits if waits == 0.0 else waits
-        )
+        kept = setup.waits if waits == 0.0 else waits
+        return case.with_settings(setup, settings).changed(waits=kept)
 
     return changed

@@ -9,8 +9,8 @@ from flashwright.advice import questions, server_settings, telling
 from flashwright.advice.action import NO_LOSS, Candidate, Finding, NotKnown, Useless
 from flashwright.advice.case import Case
 
-SIBLINGS = 5
-"""Others that have to be in a transaction for a commit to wait: commit_siblings, by default."""
+SIBLINGS = 1
+"""Others that have to be in a transaction for a commit to wait: commit_siblings, which is 5."""
 TIMES = (0.5, 1.0, 2.0)
 """Delays, in the mean wait of a commit."""
 LEAST_S, MOST_S = 1e-5, 0.1
@@ -34,10 +34,7 @@ class CommitDelay:
             yield NotKnown(self.NAME, _WHAT, why, telling.record(case))
             return
         if loop.clients <= SIBLINGS:
-            why = (
-                f"at most {loop.clients:g} clients commit, and one waits only if {SIBLINGS} others "
-                "are in a transaction (commit_siblings)"
-            )
+            why = f"{loop.clients:g} client commits at a time, and has nobody to wait for"
             yield Useless(self.NAME, _WHAT, why)
             return
         if case.load.knows_purposes and not case.load.share("wal"):
@@ -48,13 +45,14 @@ class CommitDelay:
             yield self._of(case, micros, loop.clients)
 
     def _of(self, case: Case, micros: int, clients: float) -> Candidate:
-        settings = {"commit_delay": str(micros)}
+        delay = {"commit_delay": str(micros)}
+        settings = {**delay, "commit_siblings": str(SIBLINGS)}
         seconds = micros / 1e6
         return Candidate(
             self.NAME,
             f"commit_delay({span(seconds)})",
             f"{_WHAT}: {span(seconds)}",
-            server_settings.with_merging(case, settings, seconds, seconds),
+            server_settings.with_merging(case, delay, seconds, seconds),
             f"each commit waits up to {span(seconds)} more",
             NO_LOSS,
             server_settings.altered(settings),
@@ -62,7 +60,7 @@ class CommitDelay:
             f"{clients:g} clients commit, and a commit waits {telling.commits_said(case)}; those "
             "that come within the delay are flushed together.",
             (
-                f"{SIBLINGS} others are in a transaction at each commit (commit_siblings)",
+                f"another client is in a transaction at each commit (commit_siblings = {SIBLINGS})",
                 "the delay is added to each commit whole, which is the most",
             ),
             settings,

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from flashwright._text import span
 from flashwright.advice import questions, server_settings, telling
-from flashwright.advice.action import Candidate, Finding, Loss, Lost, Told, Useless
+from flashwright.advice.action import Candidate, Finding, Loss, Lost, Told
 from flashwright.advice.case import Case
 
 FRAME_HEADER_BYTES = 24
 _WHAT = "Let commits not wait for the disk (synchronous = NORMAL)"
-_OTHER_WHAT = "synchronous = NORMAL with a rollback journal"
 
 
 class Synchronous:
@@ -32,23 +31,23 @@ class Synchronous:
         elif not telling.has_log(case) or mode is None:
             why = f"{flushes} flushes came in {span(case.load.seconds)}"
             yield telling.log_missing(case, self.NAME, _WHAT, why)
-        elif mode != "wal":
-            why = (
-                f"with a rollback journal ({mode}) each of the {flushes} flushes but one of a "
-                "commit stays, and a power cut at the wrong moment may damage the database"
-            )
-            yield Useless(self.NAME, _OTHER_WHAT, why)
         else:
-            settings = {"synchronous": "normal"}
+            # With a rollback journal NORMAL saves one flush of a commit, and a power cut at the
+            # wrong moment may damage the database: it goes with a log alone.
+            is_log = mode == "wal"
+            settings = {} if is_log else {"journal_mode": "wal"}
+            settings["synchronous"] = "normal"
+            first = () if is_log else (f"sqlite3 {telling.place(case)} 'PRAGMA journal_mode=WAL'",)
+            back = () if is_log else (f"PRAGMA journal_mode={mode.upper()}",)
             yield Candidate(
                 self.NAME,
                 "synchronous(normal)",
-                _WHAT,
+                _WHAT if is_log else f"{_WHAT[:-1]}, with journal_mode = WAL)",
                 server_settings.with_mode(case, settings, None),
-                "nothing",
+                "nothing" if is_log else "two files beside the database while it is open",
                 _lost(case, "normal"),
-                ("PRAGMA synchronous=NORMAL   -- of each connection, after it is opened",),
-                ("PRAGMA synchronous=FULL",),
+                (*first, "PRAGMA synchronous=NORMAL   -- of each connection, after it is opened"),
+                ("PRAGMA synchronous=FULL", *back),
                 f"{flushes} flushes came in {span(case.load.seconds)}; with a log and NORMAL only "
                 "checkpoints flush.",
                 settings=settings,

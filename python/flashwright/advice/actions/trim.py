@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from flashwright._text import size, span
 from flashwright.advice import drive_facts, questions, telling
 from flashwright.advice.action import NO_LOSS, Candidate, Finding, NotKnown, Told, Useless
 from flashwright.advice.case import Case
+from flashwright.advice.setup import Setup
 from flashwright.lifetime import SECONDS_IN_DAY, volume
 
+_SEEN = 0.01
 _WHAT = "Tell the drive what is free (mount option discard, or fstrim)"
 
 
@@ -24,10 +27,35 @@ class Trim:
         if case.device.get("discard_max_bytes") == 0:
             why = "the disk takes no trims: its discard_max_bytes is 0"
             yield Useless(self.NAME, _WHAT, why)
-        elif case.load.requests.get("trim", 0):
+            return
+        if case.load.requests.get("trim", 0):
             yield from self._with_trims(case)
         else:
             yield from self._without(case)
+        used = None if case.load.disk is None else case.load.disk.used_share
+        if used is not None and drive_facts.fill(case) > used + _SEEN:
+            yield self._of_all(case, used)
+
+    def _of_all(self, case: Case, used: float) -> Candidate:
+        def changed(setup: Setup) -> Setup:
+            now = 1.0 if setup.drive.fill is None else setup.drive.fill
+            return setup.changed(drive=replace(setup.drive, fill=min(now, used)))
+
+        where = telling.mount_point(case)
+        held = telling.share(drive_facts.fill(case))
+        return Candidate(
+            self.NAME,
+            "trim(fstrim)",
+            "Trim what is free, and then each week",
+            changed,
+            "a burst of trims each time",
+            NO_LOSS,
+            (f"fstrim --verbose {where}", "systemctl enable --now fstrim.timer"),
+            ("systemctl disable --now fstrim.timer",),
+            f"The file system holds {telling.share(used)} of the disk, and the drive takes {held} "
+            "for held.",
+            ("what lies between passes trims on (LUKS, LVM, RAID)",),
+        )
 
     def _with_trims(self, case: Case) -> Iterator[Finding]:
         load = case.load

@@ -12,23 +12,12 @@ from flashwright.advice.action import Finding, NotKnown, Told
 from flashwright.advice.case import Case
 from flashwright.advice.engine import years
 from flashwright.advice.load import WRITE
+from flashwright.advice.words import by_purpose
 from flashwright.lifetime import volume
 
 _PAGE_BYTES = 4096
 _DAYS = 365.25
 _LONGEST = 200
-_NAMES = {
-    "heap": "tables",
-    "index": "indexes",
-    "wal": "the log",
-    "temp": "temporary files",
-    "catalog": "the database's catalog",
-    "journal": "the file system's journal",
-    "metadata": "the file system's metadata",
-    "other": "other files of the database",
-    "others": "other programs",
-    "unknown": "requests that are not known whose",
-}
 
 
 class WhoWrites:
@@ -41,12 +30,7 @@ class WhoWrites:
         """See `Action`."""
         load = case.load
         if load.knows_purposes:
-            most = sorted(load.written_by.items(), key=lambda one: -one[1])
-            parts = ", ".join(
-                f"{_NAMES[name]} {telling.share(amount / load.written_bytes)}"
-                for name, amount in most
-                if amount >= 0.005 * load.written_bytes
-            )
+            parts = by_purpose(load.written_by)
             yield Told(self.NAME, f"Of {telling.written(case)}: {parts}.")
         else:
             what = "Whose the written bytes are"
@@ -72,12 +56,21 @@ class WhoWrites:
 
 def _chain(case: Case) -> str:
     """Say by which multiples a small place becomes many bytes."""
+    layers = case.recording.get("waterfall", {}).get("layers", {})
+    calls = layers.get("calls", {}).get("write", {}).get("bytes")
+    own = case.load.written_bytes * (1 - case.load.share("others"))
+    first = (
+        f"Of {size(calls)} that the database's calls wrote, {size(own)} reached the disk "
+        f"({significant(own / calls)} bytes for each). "
+        if calls
+        else ""
+    )
     requests = traces.load(case.load.path)
     writes = requests.taken(requests.op == WRITE)
     touched = _pages(writes) * _PAGE_BYTES
     over = case.load.written_bytes / max(touched, 1)
     said = (
-        f"{size(touched)} of the disk were written, {significant(over)} times over"
+        f"{first}{size(touched)} of the disk were written, {significant(over)} times over"
         f"{f' in {span(case.load.seconds)}' if case.load.seconds else ''}; "
         f"{telling.amplification(case)}"
     )

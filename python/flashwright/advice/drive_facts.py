@@ -41,7 +41,7 @@ def scheme(drive: Drive) -> str:
 
 def is_protected(drive: Drive) -> bool:
     """Tell whether capacitors keep what the drive has acknowledged."""
-    return bool(profile(drive).profile["write_buffer"]["power_loss_protected"])
+    return bool(profile(drive).profile["write_buffer"].get("power_loss_protected"))
 
 
 def capacity_bytes(case: Case) -> int:

@@ -40,8 +40,8 @@ class RecordSize:
             "A file system that writes whole records would write so many bytes for each of these "
             f"{significant(written / 2**20)} MiB of data, by size of its record: {times}. Writes "
             f"of {span(GROUP_S)} to one record count once (a transaction group of ZFS), places on "
-            "the disk are taken for those in the files, and compression, metadata and the log are left "
-            "out.",
+            "the disk are taken for those in the files, and compression, metadata and the log are "
+            "left out.",
         )
 
 

@@ -269,6 +269,13 @@ class TestFigures:
         assert lives.low < lives.value < lives.high
         assert years(Figures(1.0, Interval(1.0)), 2.0) is None
 
+    def test_a_drive_of_which_nothing_is_known_leaves_the_life_open(self) -> None:
+        by_drive = {
+            "a": {"flash_bytes": 10.0, "endurance_bytes": 1000.0},
+            "b": {"flash_bytes": 5.0},
+        }
+        assert math.isnan(Figures(15.0, Interval(15.0), by_drive).life_share().value)
+
 
 class TestLoop:
     def test_clients_that_only_wait_gain_all(self) -> None:

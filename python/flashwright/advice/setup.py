@@ -179,13 +179,13 @@ class Figures:
     def life_share(self) -> Interval:
         """Give the share of its life that the load takes of the drive that wears out first.
 
-        The value is NaN if no endurance is known.
+        The value is NaN if the endurance of one is not known.
         """
-        shares = [
-            one["flash_bytes"] / one["endurance_bytes"]
-            for one in self.by_drive.values()
-            if one.get("endurance_bytes")
-        ]
+        known = [one for one in self.by_drive.values() if one.get("endurance_bytes")]
+        if len(known) < len(self.by_drive):
+            # The one of which nothing is known may be the first.
+            return Interval(math.nan)
+        shares = [one["flash_bytes"] / one["endurance_bytes"] for one in known]
         if not shares or not self.flash_bytes.value:
             return Interval(max(shares, default=math.nan))
         return self.flash_bytes.times(max(shares) / self.flash_bytes.value)

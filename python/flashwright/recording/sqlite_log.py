@@ -178,7 +178,7 @@ class LogWatcher:
         count = len(found["frames"])
         if not is_counted or self._rows is None or not count:
             return
-        frames = found["frames"]
+        frames = found["frames"].astype(np.int64)
         commits = np.arange(self._commits, self._commits + count, dtype=np.uint64)
         self._commits += count
         each = ("log", "first_frame", "frames", "pages_before", "pages_after")

@@ -13,7 +13,7 @@ from flashwright.lifetime import volume
 
 SMALL = 0.05
 """Share of what is written, or of a wait, below which a change of it is not worth while."""
-_PARTITION = re.compile(r"^(?P<disk>.*\d)p\d+$|^(?P<plain>[a-z]+)\d+$")
+_PARTITION = re.compile(r"^(?P<disk>.*\d)p\d+$|^(?P<plain>(?:[shv]|xv)d[a-z]+)\d+$")
 
 
 def share(value: float) -> str:

@@ -97,7 +97,8 @@ class LogRecorder:
         """
         (self._folder / ABOUT).unlink(missing_ok=True)
         package = Path(flashwright.__file__).parents[1]
-        command = [sys.executable, "-I", "-c", _PROGRAM, package, self._folder, self._database]
+        command: list[str | Path] = [sys.executable, "-I", "-c", _PROGRAM]
+        command += [package, self._folder, self._database]
         log = self._folder / "sqlite.log"
         self._program = self._supervisor.start(command, log=log, stop=((15, 20.0), (9, 5.0)))
         until = time.monotonic() + _START_S

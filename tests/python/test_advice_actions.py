@@ -48,7 +48,7 @@ from flashwright.advice.gain import gain_of
 from flashwright.advice.load import FLUSH, LOG, TRIM, WRITE, Load
 from flashwright.advice.loop import Loop
 from flashwright.advice.setup import Commits, Drive, Figures, Interval, Setup
-from flashwright.advice.what_ifs import of_postgres
+from flashwright.advice.what_ifs import as_job
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.files import PURPOSES
 from flashwright.slices.disk import Disk
@@ -354,7 +354,7 @@ class TestCheckpoints:
         case = self.case(load, 3600.0, checkpoint_timeout="300", max_wal_size="16777216")
         rate = load.written_by["wal"] / 3600.0
         for one in candidates(of(Checkpoints(), case)):
-            made = of_postgres("max_wal_size", one.settings["max_wal_size"])
+            made = as_job(one.settings)["max_wal_size"]
             text = one.settings["checkpoint_timeout"]
             seconds = {"h": 3600, "n": 60, "s": 1}[text[-1]] * int(re.sub(r"\D", "", text))
             assert isinstance(made, int)
@@ -623,7 +623,7 @@ class TestWords:
 
     @pytest.mark.parametrize("bytes_", [1 << 20, 300 << 20, GIB, 48 * GIB])
     def test_sizes_are_those_that_postgresql_reads(self, bytes_: int) -> None:
-        assert of_postgres("max_wal_size", server_settings.as_size(bytes_)) == bytes_
+        assert as_job({"max_wal_size": server_settings.as_size(bytes_)}) == {"max_wal_size": bytes_}
 
 
 class TestDevice:

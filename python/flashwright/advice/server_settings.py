@@ -128,7 +128,10 @@ def with_merging(
     """
     if has_log(case):
         return lambda setup: case.with_settings(setup, settings).changed(waits=waits)
-    return lambda setup: setup.changed(merge_seconds=merge_seconds, waits=waits)
+    return lambda setup: setup.changed(
+        merge_seconds=max(setup.merge_seconds, merge_seconds),
+        waits=None if setup.waits is None else waits,
+    )
 
 
 def sqlite(case: Case, name: str) -> str | None:

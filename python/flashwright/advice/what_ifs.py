@@ -19,7 +19,7 @@ from flashwright.advice import load as loads
 from flashwright.advice.load import Load
 from flashwright.recording.files import PURPOSES
 
-MOST_OFF = 0.15
+MOST_OFF = 0.25
 """Share by which the bytes of the load as recorded may differ, by the log and by the disk."""
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flashwright._core import RunError
@@ -211,13 +211,15 @@ def relations_of(
 
 
 def counted_of(
-    before: Mapping[str, Any], after: Mapping[str, Any], grown_pages: int
+    before: Mapping[str, Any], after: Mapping[str, Any], relations: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Give what a server counted in between; None where it does not tell.
 
-    `grown_pages`: pages by which its relations grew.
+    `relations`: those of `relations_of`.
     """
-    found = _pages_of(before, after, grown_pages)
+    found = _pages_of(before, after, sum(one["grown_pages"] for one in relations))
+    if found["page_reads"] is None:
+        found["page_reads"] = sum(one["reads"] for one in relations)
     wal = _grown(before, after, "pg_stat_wal")
     found["wal_bytes"] = wal("wal_bytes")
     found["images"] = wal("wal_fpi")

@@ -109,9 +109,7 @@ class ServerLog:
             "end": {key: server[key] for key in ("time_s", "lsn")},
             "segments_ahead": self._ahead,
             "relations": relations,
-            "counted": counted_of(
-                self._before, after, sum(one["grown_pages"] for one in relations)
-            ),
+            "counted": counted_of(self._before, after, relations),
             "statistics": {
                 name: [self._before.get(name), after.get(name)]
                 for name in self._before

@@ -169,7 +169,9 @@ impl Server {
 
     /// The redo point before the beginning, and the time of it, where that is known.
     pub fn redo(&self, path: &Path) -> Result<(Lsn, Option<i64>), JobError> {
-        Ok((lsn(&self.redo_lsn, path, "redo_lsn")?, self.redo_time_s.map(us_of)))
+        // The server tells it in whole seconds.
+        let time_us = self.redo_time_s.map(|seconds| us_of(seconds + 0.5));
+        Ok((lsn(&self.redo_lsn, path, "redo_lsn")?, time_us))
     }
 
     /// True if its buffers were empty at the beginning.

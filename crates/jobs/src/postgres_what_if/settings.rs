@@ -93,6 +93,7 @@ pub struct Candidate {
 /// Method of `wal_compression`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Compression {
     /// None.
     Off,

@@ -1,0 +1,1 @@
+"""`postgres_what_if`: what other settings of a PostgreSQL server would have written."""

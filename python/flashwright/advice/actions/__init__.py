@@ -44,12 +44,12 @@ ALL: Sequence[Action] = (
     WhoWrites(),
     LogFastEnough(),
     Smart(),
-    # The drive.
+    # The drive, in the order in which changes are simulated where time is short.
+    LogApart(),
     Spare(),
     Trim(),
     Handles(),
     # PostgreSQL.
-    LogApart(),
     Checkpoints(),
     WalCompression(),
     FullPageWrites(),

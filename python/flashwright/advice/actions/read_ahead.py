@@ -32,8 +32,8 @@ class ReadAhead:
         yield NotKnown(
             self.NAME,
             _WHAT,
-            f"{size(read)} are read, {mean} at a time, and it {said}; which of that nobody wanted, "
-            "requests do not tell",
+            f"{size(read)} are read, {mean} at a time, and the kernel's read-ahead {said}; which "
+            "of that nobody wanted, requests do not tell",
             f"blockdev --setra 0 {telling.disk(case)}; {telling.record(case)}; and compare what is "
             "read",
         )

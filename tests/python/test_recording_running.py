@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flashwright import _core
 from flashwright.recording import file_systems
 from flashwright.recording.volume import Volume
 from flashwright.workloads.databases.server import Server, server_account
@@ -228,8 +229,13 @@ def test_a_server_of_ones_own(
     if may_ask:
         assert result["own_counts"]["wal_bytes"] > 0
         assert 0 < result["own_counts"]["seconds"] < 60
+        assert result["own_log"]["gap"] is None
+        what_if = json.dumps({"log": str(tmp_path / "rec" / "wal")}).encode()
+        check = json.loads(_core.run_job("postgres_what_if", what_if)[0])["self_check"]
+        assert check["right"] == check["images"] > 0
     else:
         assert "own_counts" not in result
+        assert "nobody_of_that_name" in result["own_log"]["gap"]
         assert any("what the server itself counts" in one for one in about["not_told"])
     refused = [one for one in about["not_told"] if "which files are of tables" in one]
     files = pl.read_parquet(tmp_path / "rec" / "files.parquet")

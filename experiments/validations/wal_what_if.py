@@ -287,7 +287,7 @@ SET = Set(
     _make,
     [
         option("--scale", 10, click.IntRange(1), "Of pgbench."),
-        option("--seconds", 75, click.IntRange(10), "Length of each run."),
+        option("--run-seconds", 75, click.IntRange(10), "Length of each run."),
         option("--rate", 250, click.IntRange(1), "Transactions a second."),
     ],
 )

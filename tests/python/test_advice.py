@@ -269,6 +269,13 @@ class TestFigures:
         assert lives.low < lives.value < lives.high
         assert years(Figures(1.0, Interval(1.0)), 2.0) is None
 
+    def test_a_drive_of_which_nothing_is_known_leaves_the_life_open(self) -> None:
+        by_drive = {
+            "a": {"flash_bytes": 10.0, "endurance_bytes": 1000.0},
+            "b": {"flash_bytes": 5.0},
+        }
+        assert math.isnan(Figures(15.0, Interval(15.0), by_drive).life_share().value)
+
 
 class TestLoop:
     def test_clients_that_only_wait_gain_all(self) -> None:
@@ -375,11 +382,26 @@ class TestAnswer:
         gains = [one.gain.of("life").value for one in found.changes]
         assert gains == sorted(gains, reverse=True)
         assert [one.what for one in found.useless] == ["X", "Do nothing"]
-        assert found.combination is not None
-        assert found.combination.candidate.do == ("do shared", "do a little")
+        # Flushes that are shared cannot be shared again.
+        assert found.combination is None
         said = "\n".join(words.change_lines(found, found.changes[0], 1))
         for part in ("Do shared", "Lost after a crash: none", "do shared", "undo shared"):
             assert part in said
+
+    def test_changes_go_together_as_far_as_each_adds(self, load: Load, engine: Engine) -> None:
+        full = case(load, engine, replace(SMALL, fill=1.0))
+        smaller = replace(SMALL, fill=1.0, capacity_bytes=2 << 30)
+        found = answer(
+            full,
+            engine,
+            candidate("shared", merge_seconds=0.02),
+            candidate("trimmed", drive=replace(smaller, fill=0.3)),
+            candidate("a little", merge_seconds=0.003),
+        )
+        if found.combination is not None:
+            gain = found.combination.gain.of("life").value
+            assert gain > max(one.gain.of("life").value for one in found.changes)
+            assert "a little" not in found.combination.candidate.name
 
     @pytest.mark.parametrize("risk", list(Lost))
     @pytest.mark.parametrize("level", list(Lost))
@@ -389,6 +411,14 @@ class TestAnswer:
         one = candidate("shared", Loss(level, "up to 0.2 s of commits"), merge_seconds=0.2)
         found = answer(case(load, engine, risk=risk), engine, one)
         assert (len(found.changes), len(found.risky)) == ((1, 0) if level <= risk else (0, 1))
+
+    def test_what_costs_too_much_of_another_goal_is_no_change(
+        self, load: Load, engine: Engine
+    ) -> None:
+        slow = candidate("slow", merge_seconds=0.2, waits=0.05)
+        found = answer(case(load, engine, loop=Loop(1, 250.0, 0.002, 0.001)), engine, slow)
+        assert not found.changes
+        assert "but commit p99 x" in found.useless[0].why
 
     def test_what_the_time_does_not_suffice_for_is_named(self, load: Load, engine: Engine) -> None:
         asked = case(load, engine)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flashwright._core import Cancelled, InputError, RunError
-from flashwright.advice import trials
+from flashwright.advice import trial_volumes, trials
 from flashwright.advice.own_commands import OwnCommand
 from flashwright.advice.proving import Bench, Change, Proving
 from flashwright.advice.trials import Drive, Trial
@@ -224,7 +224,10 @@ def test_a_trial_that_is_killed_leaves_nothing(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("can_mount")
-def test_a_volume_that_somebody_holds_is_taken_away_all_the_same(folder: Path) -> None:
+def test_a_volume_that_somebody_holds_is_taken_away_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial_volumes, "_HELD_SECONDS", 1.0)
     with contextlib.ExitStack() as held:
 
         def hold(what: str) -> None:
@@ -236,6 +239,17 @@ def test_a_volume_that_somebody_holds_is_taken_away_all_the_same(folder: Path) -
             trials.run(SQLITE, folder, hold)
         assert [one for one in left_in(folder) if " ext4 " in one] == []
     assert until(lambda: left_in(folder) == [])
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_a_volume_that_somebody_holds_for_a_while_is_waited_for(folder: Path) -> None:
+    def hold(what: str) -> None:
+        if what == "closing the volume":
+            [path] = folder.glob("*/mount/db/database.sqlite")
+            threading.Timer(2, path.open("rb").close).start()
+
+    assert trials.run(SQLITE, folder, hold).is_whole
+    assert left_in(folder) == []
 
 
 @pytest.mark.usefixtures("can_mount")

@@ -6,7 +6,6 @@ import json
 import os
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -53,6 +52,8 @@ def recorded(volume: Path, cli: Cli, tmp_path: Path, **pragmas: object) -> Path:
         "transactions": TRANSACTIONS,
         "transactions_in_one": 1,
         "seed": SEED,
+        # A log then lives for a second, and is looked at on any machine.
+        "pause": 0.02,
     }
     command = [sys.executable, load.__file__, json.dumps(asked)]
     cli("record", "--database", "sqlite", str(database), "--out", "rec", "--", *command)
@@ -79,9 +80,12 @@ def figures(found: dict[str, Any]) -> list[tuple[int, ...]]:
 
 
 def test_a_log_that_is_restarted_is_recorded_whole(volume: Path, cli: Cli, tmp_path: Path) -> None:
-    folder = recorded(volume, cli, tmp_path, journal_mode="wal", wal_autocheckpoint=200)
+    folder = recorded(volume, cli, tmp_path, journal_mode="wal", wal_autocheckpoint=300)
     facts = json.loads((folder / "sqlite.json").read_text())
     assert facts["gaps"] == []
+    calls = pl.read_parquet(folder / "calls.parquet").filter(pl.col("call").cast(str) == "pwrite")
+    headers = calls.filter((pl.col("offset") == 0) & (pl.col("length") == 32)).height
+    assert headers >= 3, "the log was never restarted"
     assert (facts["journal_mode"], facts["synchronous"]) == ("wal", "full")
     assert (facts["page_size"], facts["encoding"]) == (PAGE_SIZE, "UTF-8")
     table = pl.read_parquet(folder / "transactions.parquet")
@@ -137,19 +141,16 @@ def test_a_log_that_is_deleted_and_made_again_is_followed(tmp_path: Path) -> Non
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT)")
         connection.commit()
-    watcher.start()
-    try:
-        for number in range(5):
-            # The last one to close it deletes the log.
-            with closing(sqlite3.connect(path)) as connection:
-                connection.execute("PRAGMA synchronous=OFF")
-                for each in range(4):
-                    connection.execute("INSERT INTO t VALUES (?, 'x')", (number * 10 + each,))
-                    connection.commit()
-                # Long enough for a look at each of them.
-                time.sleep(0.5)
-    finally:
-        watcher.stop()
+    watcher.begin()
+    for number in range(5):
+        # The last one to close it deletes the log.
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA synchronous=OFF")
+            for each in range(4):
+                connection.execute("INSERT INTO t VALUES (?, 'x')", (number * 10 + each,))
+                connection.commit()
+            watcher.look()
+    watcher.end()
     about = json.loads((tmp_path / "sqlite.about.json").read_text())
     assert (about["failed"], about["doubts"]) == (None, [])
     rows = pl.read_ipc_stream(tmp_path / "sqlite.rows.arrow")

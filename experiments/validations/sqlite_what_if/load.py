@@ -1,7 +1,8 @@
 """Runs one load on a SQLite database: a program of its own, whose calls somebody counts.
 
 Its argument is a JSON object: database, pragmas (in order), load, transactions,
-transactions_in_one, seed, and keep, a folder for copies of database and log before they are closed.
+transactions_in_one, seed; keep, a folder for copies of database and log before they are closed;
+and pause, seconds after each commit.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import random
 import shutil
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,6 +113,7 @@ def run(asked: Mapping[str, Any]) -> None:
         for number in range(begin, end):
             one(database, number, dice)
         database.execute("COMMIT")
+        time.sleep(asked.get("pause", 0.0))
     os.write(2, ENDS)
     if asked.get("keep"):
         for end_of_name in ("", "-wal"):

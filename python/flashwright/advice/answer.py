@@ -12,11 +12,13 @@ from flashwright._core import Cancelled, FlashwrightError, Progress
 from flashwright.advice.action import Action, Candidate, Lost, NotKnown, Told, Useless
 from flashwright.advice.case import Case
 from flashwright.advice.engine import Engine
-from flashwright.advice.gain import Gain, gain_of, gain_said, is_worth
+from flashwright.advice.gain import Gain, beside, costs_too_much, gain_of, gain_said, is_worth
 from flashwright.advice.setup import Figures, Setup
 from flashwright.sweeps.pool import Pool
 
 ABOVE_THE_FOLD = 5
+MORE = 0.01
+"""Gain that a change has to add to others for it to be taken with them."""
 GRACE_SECONDS = 10.0
 """Seconds that a simulation may go on after the time is over."""
 
@@ -156,25 +158,38 @@ class Advising:
         return self.engine.figures(self.case.base.changed(load=load), progress)
 
     def _together(self, changes: Sequence[Weighed]) -> Weighed | None:
-        """Simulate all changes as one: their gains do not add up."""
-        taken = [one.candidate for one in changes if one.candidate.combines]
-        if len(taken) < 2:
-            return None
-        setup = self.case.base
-        for one in taken:
-            setup = one.changed(setup)
+        """Simulate changes as one, as far as each gains on top of those before it.
+
+        Gains do not add up: two that share flushes, or that both shorten the log, gain once.
+        """
+        taken = list(changes[:1])
+        best: Weighed | None = None
+        for one in changes[1:]:
+            tried = self._as_one([*taken, one])
+            if tried is None or costs_too_much(tried.gain, self.case.goal):
+                continue
+            before = (best or changes[0]).gain.of(self.case.goal).value
+            if tried.gain.of(self.case.goal).value > before + MORE:
+                taken.append(one)
+                best = tried
+        return best
+
+    def _as_one(self, weighed: Sequence[Weighed]) -> Weighed | None:
+        taken = [one.candidate for one in weighed]
         try:
+            setup = self.case.base
+            for one in taken:
+                setup = one.changed(setup)
             found = self.engine.figures(setup)
             before = self._before(setup)
-        except FlashwrightError as error:
-            what = "All of these together"
-            self._failed.append(NotKnown("combination", what, str(error), "change one at a time"))
+        except FlashwrightError:
+            # They do not go together.
             return None
         worst = max((one.loss for one in taken), key=lambda loss: loss.level)
         together = Candidate(
             action="combination",
             name=" + ".join(one.name for one in taken),
-            what="All of these together",
+            what=" and ".join(_small(one.what) for one in taken),
             changed=lambda _: setup,
             cost="the cost of each",
             loss=worst,
@@ -183,6 +198,10 @@ class Advising:
             why="They were simulated as a whole: gains do not add up.",
         )
         return Weighed(together, setup, found, gain_of(self.case, found, before))
+
+
+def _small(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _sorted(
@@ -224,6 +243,8 @@ def _ranked(
         seen.add(key)
         if not is_worth(one.gain.of(goal)):
             small.append(Useless(candidate.action, candidate.what, _too_small(one, goal)))
+        elif costs_too_much(one.gain, goal):
+            small.append(Useless(candidate.action, candidate.what, _too_dear(one, goal)))
         elif candidate.loss.level > case.risk:
             risky.append(one)
         else:
@@ -232,6 +253,10 @@ def _ranked(
     helped = {one.candidate.action for one in changes}
     small = [one for one in small if one.action not in helped]
     return changes, others, risky, small
+
+
+def _too_dear(one: Weighed, goal: str) -> str:
+    return f"{gain_said(one.gain, goal)}, but {beside(one.gain, goal)}"
 
 
 def _too_small(one: Weighed, goal: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright.advice import words
 from flashwright.advice.answer import Answer, Weighed
 from flashwright.advice.engine import years
-from flashwright.advice.gain import gain_said
+from flashwright.advice.gain import beside, gain_said
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ def _weighed(answer: Answer, one: Weighed) -> dict[str, Any]:
         "what": candidate.what,
         "gain": one.gain.of(answer.case.goal).document(),
         "gain_said": gain_said(one.gain, answer.case.goal),
-        "beside": words.beside(one.gain, answer.case.goal),
+        "beside": beside(one.gain, answer.case.goal),
         "ratios": one.gain.document(),
         "why": candidate.why,
         "cost": candidate.cost,

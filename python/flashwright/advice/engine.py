@@ -119,7 +119,7 @@ class Engine:
         played = {
             name: self._play(setup, drives[name], path, progress) for name, path in parts.items()
         }
-        return _together(played, time.monotonic() - began)
+        return _together(played, time.monotonic() - began, setup.waits)
 
     def _parts(self, setup: Setup) -> dict[str, Path]:
         """Give the trace of each drive, made once for all setups that send the same."""
@@ -287,24 +287,30 @@ def _of_layers(sized: Sized, outcome: Mapping[str, Any], timed: int) -> _Played:
     requests = pq.ParquetFile(sized.source).metadata.num_rows
     plays = max(timed / max(requests, 1), 1e-9)
     programmed = flash["page_programs"] * flash["page_bytes"] / plays * sized.scale
-    latency = outcome["latency_ns"]
-    flushes = latency.get("flush")
-    commits = None
-    if flushes and flushes["count"]:
-        commits = Commits(
-            int(flushes["count"]),
-            *(flushes[name] / 1e9 for name in ("mean", "p50", "p99", "p999", "mean")),
-        )
     return _Played(
         below / plays * sized.scale,
         Interval(programmed),
         _endurance(sized.device),
-        commits,
+        _commits_of_layers(outcome["latency_ns"]),
         float(outcome["iops"]),
         None,
         "layers keep a state of their own, which is not judged",
         sized.device.slices,
     )
+
+
+def _commits_of_layers(latency: Mapping[str, Any]) -> Commits | None:
+    """Give the commits of a run through layers, which does not tell each request.
+
+    A commit is a write and the flush after it, each quantile the sum of theirs: at most too long.
+    A layer may answer a flush at once, as its writes have waited already.
+    """
+    flushes, writes = latency.get("flush"), latency.get("write")
+    if not flushes or not flushes["count"] or not writes or not writes["count"]:
+        return None
+    names = ("mean", "p50", "p99", "p999")
+    mean, p50, p99, p999 = ((flushes[name] + writes[name]) / 1e9 for name in names)
+    return Commits(int(flushes["count"]), mean, p50, p99, p999, flushes["mean"] / 1e9)
 
 
 def _endurance(device: DriveProfile) -> float | None:
@@ -317,7 +323,7 @@ def _endurance(device: DriveProfile) -> float | None:
     return float(cycles) * physical_bytes * device.slices
 
 
-def _together(played: Mapping[str, _Played], seconds: float) -> Figures:
+def _together(played: Mapping[str, _Played], seconds: float, waits: float | None) -> Figures:
     parts = list(played.values())
     if not parts:
         raise InputError("the load writes nothing")
@@ -347,7 +353,7 @@ def _together(played: Mapping[str, _Played], seconds: float) -> Figures:
             }
             for name, one in played.items()
         },
-        None if of_log is None else of_log.commits,
+        None if of_log is None or of_log.commits is None else of_log.commits.waiting(waits),
         sum(one.iops for one in parts),
         False if False in states else None if None in states else True,
         "; ".join(dict.fromkeys(one.unsteady for one in parts if one.unsteady)) or None,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from flashwright._text import percent
+from flashwright._text import percent, significant
 from flashwright.advice.case import Case
 from flashwright.advice.setup import Figures, Interval
 
@@ -18,6 +18,10 @@ UNITS = {
 """What a gain is a share of, for each goal."""
 NOTICED = 0.03
 """Least gain that is worth a line."""
+LEAST_THROUGHPUT, MOST_LATENCY, MOST_WEAR = 0.8, 2.0, 2.0
+"""Multiples of commits a second, their 99th percentile and flash bytes that nobody would accept for
+a gain of another kind.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,14 @@ def gain_of(case: Case, after: Figures, before: Figures | None = None) -> Gain:
     return Gain(after.flash_bytes.over(before.flash_bytes), wear, latency, wait, throughput)
 
 
+def costs_too_much(gain: Gain, goal: str) -> bool:
+    """Tell whether a change takes more from the other goals than this one is worth."""
+    slower = goal != "throughput" and gain.throughput < LEAST_THROUGHPUT
+    later = goal == "life" and gain.latency > MOST_LATENCY and gain.throughput < 1
+    wears = goal != "life" and gain.flash.value > MOST_WEAR
+    return slower or later or wears
+
+
 def is_worth(found: Interval) -> bool:
     """Tell whether a gain is NOTICED or more, and above 0 at the low end of its interval."""
     surely = found.low is None or found.low > 0
@@ -107,3 +119,16 @@ def gain_said(gain: Gain, goal: str) -> str:
         return f"{interval(found)} {UNITS[goal]}"
     worse = {"life": "more flash wear", "latency": "longer commits (99th percentile)"}
     return f"{share(found.value)} {worse.get(goal, 'fewer commits a second')}"
+
+
+def beside(gain: Gain, goal: str) -> str:
+    """Say what a change does to the other goals, as far as it shows."""
+    parts = []
+    if goal != "life" and abs(gain.flash.value - 1) >= 0.02:
+        parts.append(f"flash bytes x {significant(gain.flash.value, 2)}")
+    if goal != "latency" and not math.isnan(gain.latency) and abs(gain.latency - 1) >= 0.05:
+        parts.append(f"commit p99 x {significant(gain.latency, 2)}")
+    known = goal != "throughput" and not math.isnan(gain.throughput)
+    if known and abs(gain.throughput - 1) >= 0.02:
+        parts.append(f"commits a second x {significant(gain.throughput, 2)}")
+    return ", ".join(parts)

@@ -46,6 +46,8 @@ class Setup:
     """Commits of so many seconds wait for one flush together; 0 for each its own."""
     settings: tuple[tuple[str, str], ...] = ()
     """Settings of the database under which it would make the load; empty as recorded."""
+    waits: float | None = 0.0
+    """Seconds that a commit waits beside the drive; None if it does not wait for the drive."""
 
     def changed(self, **changes: Any) -> Setup:
         """Give the same but for these fields."""
@@ -61,6 +63,7 @@ class Setup:
             "stack": self.stack,
             "trims": self.trims,
             "merge_seconds": self.merge_seconds,
+            "waits": self.waits,
         }
 
 
@@ -118,6 +121,18 @@ class Commits:
     flush_mean: float = 0.0
     """Mean of the flush alone."""
 
+    def waiting(self, seconds: float | None) -> Commits:
+        """Give those that wait so much longer; None: that do not wait for the drive at all."""
+        if seconds is None:
+            return Commits(self.count, 0.0, 0.0, 0.0, 0.0)
+        return replace(
+            self,
+            mean=self.mean + seconds,
+            p50=self.p50 + seconds,
+            p99=self.p99 + seconds,
+            p999=self.p999 + seconds,
+        )
+
     def document(self) -> dict[str, float]:
         """Give it for a result."""
         return {
@@ -164,13 +179,13 @@ class Figures:
     def life_share(self) -> Interval:
         """Give the share of its life that the load takes of the drive that wears out first.
 
-        The value is NaN if no endurance is known.
+        The value is NaN if the endurance of one is not known.
         """
-        shares = [
-            one["flash_bytes"] / one["endurance_bytes"]
-            for one in self.by_drive.values()
-            if one.get("endurance_bytes")
-        ]
+        known = [one for one in self.by_drive.values() if one.get("endurance_bytes")]
+        if len(known) < len(self.by_drive):
+            # The one of which nothing is known may be the first.
+            return Interval(math.nan)
+        shares = [one["flash_bytes"] / one["endurance_bytes"] for one in known]
         if not shares or not self.flash_bytes.value:
             return Interval(max(shares, default=math.nan))
         return self.flash_bytes.times(max(shares) / self.flash_bytes.value)

@@ -32,7 +32,10 @@ _TAKE_AWAY = (
     "import sys; from pathlib import Path; from flashwright.advice.trial_volumes import take_away; "
     "take_away(Path(sys.argv[1]))"
 )
-_PATIENCE_SECONDS = 10.0
+_HELD_SECONDS = 300.0
+"""How long a volume may be held by what we know nothing of: the mount namespace of another program,
+such as a build in a container, has copies of all mounts."""
+_ENDED_SECONDS = 10.0
 """How long processes that were just ended may still hold a file."""
 _LOOK_SECONDS = 0.5
 
@@ -76,7 +79,7 @@ class Volume:
                 mounting.unmount(mounted, _CLOSING_SECONDS)
                 self.supervisor.forget(number)
             raise
-        mounting.unmount(mounted, _CLOSING_SECONDS)
+        _unmount(mounted, _HELD_SECONDS)
         self.supervisor.forget(number)
 
     def check(self) -> None:
@@ -90,6 +93,25 @@ class Volume:
             raise RunError(f"volume info --check: {found['bad'][0]}")
 
 
+def _unmount(mounted: Mounted, seconds: float) -> None:
+    """Unmount a volume, and wait so long for who holds it.
+
+    Raises:
+        RunError: it is held still, or its server did not close it well.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            mounting.unmount(mounted, _CLOSING_SECONDS)
+        except RunError:
+            # There is no note of one that is unmounted, but was not closed well.
+            if time.monotonic() > end or places.noted(mounted.uuid) is None:
+                raise
+            time.sleep(_LOOK_SECONDS)
+        else:
+            return
+
+
 def take_away(directory: Path) -> None:
     """Unmount a volume of a trial, whatever holds it: its data is of no use to anybody.
 
@@ -98,20 +120,13 @@ def take_away(directory: Path) -> None:
     Raises:
         RunError: something is mounted over it or below it.
     """
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        try:
-            mounted = places.find(str(directory))
-        except InputError:
-            return
-        try:
-            mounting.unmount(mounted, _CLOSING_SECONDS)
-        except RunError:
-            if time.monotonic() > end:
-                break
-            time.sleep(_LOOK_SECONDS)
-        else:
-            return
+    try:
+        mounted = places.find(str(directory))
+    except InputError:
+        return
+    with contextlib.suppress(RunError):
+        _unmount(mounted, _ENDED_SECONDS)
+        return
     if mounted.is_served:
         os.kill(mounted.pid, signal.SIGKILL)
     while mounted.is_served:

@@ -19,7 +19,7 @@ from flashwright.advice import load as loads
 from flashwright.advice.load import Load
 from flashwright.recording.files import PURPOSES
 
-MOST_OFF = 0.15
+MOST_OFF = 0.25
 """Share by which the bytes of the load as recorded may differ, by the log and by the disk."""
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
@@ -76,15 +76,43 @@ class OfLog(ABC):
         """Write the load; `name` is unlike that of any other."""
 
 
+_PLAIN_BYTES = {"max_wal_size": 1 << 20, "shared_buffers": 8192}
+"""Bytes of a number without a unit."""
+_UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_SWITCHES = ("full_page_writes", "synchronous_commit")
+
+
+def as_job(settings: Mapping[str, str]) -> dict[str, str | bool | int]:
+    """Give settings in PostgreSQL's words as the job takes them: its MB are of 2^20 bytes."""
+    made: dict[str, str | bool | int] = {}
+    for name, value in settings.items():
+        text = value.strip()
+        if name in _SWITCHES:
+            made[name] = text.lower() not in ("off", "false", "no", "0")
+        elif name in _PLAIN_BYTES:
+            made[name] = _bytes(name, text)
+        else:
+            made[name] = text
+    return made
+
+
+def _bytes(name: str, text: str) -> int:
+    found = re.fullmatch(r"(\d+)\s*(\w*)", text)
+    if found is None or found[2] not in ("", *_UNITS):
+        raise InputError(
+            f"{name} = {text}: it is no size; write a number, with {', '.join(_UNITS)} behind it"
+        )
+    return int(found[1]) * (_UNITS[found[2]] if found[2] else _PLAIN_BYTES[name])
+
+
 class OfPostgres(OfLog):
     """Loads of a PostgreSQL server, by `postgres_what_if`."""
 
     def _make(self, settings: dict[str, str], path: Path, name: str) -> None:
-        candidate = {key: of_postgres(key, value) for key, value in settings.items()}
         asked = {
             "log": str(self._recording / _LOG_FOLDER),
             "facts": str(self._recording / _SERVER),
-            "candidates": [{"name": name, **candidate}],
+            "candidates": [{"name": name, **as_job(settings)}],
             "traces": str(self._into),
         }
         _core.run_job("postgres_what_if", json.dumps(asked).encode(), None)
@@ -94,30 +122,6 @@ class OfPostgres(OfLog):
             for number, purpose in zip(files["file"], files["purpose"], strict=True)
         }
         with_purposes(self._into / f"{name}.parquet", purposes, path)
-
-
-def of_postgres(name: str, value: str) -> str | int | bool:
-    """Give a setting as postgresql.conf has it in the job's form.
-
-    There `kB`, `MB` and `GB` are powers of 1024, and a plain `commit_delay` is in microseconds.
-
-    Raises:
-        InputError: it is no number with a unit that PostgreSQL knows.
-    """
-    if name in ("synchronous_commit", "full_page_writes"):
-        return value != "off"
-    found = _IN_KIBIBYTES.fullmatch(value)
-    if name in ("max_wal_size", "shared_buffers"):
-        if found is None:
-            raise InputError(f"{name} = {value}: right would be a size such as 4GB")
-        return int(found[1]) << _POWERS[found[2]]
-    if name == "commit_delay":
-        return f"{value}us" if value.isdigit() else value
-    return value
-
-
-_IN_KIBIBYTES = re.compile(r"(\d+) ?(kB|MB|GB|TB)")
-_POWERS = {"kB": 10, "MB": 20, "GB": 30, "TB": 40}
 
 
 class OfSqlite(OfLog):

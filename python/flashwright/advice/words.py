@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from flashwright._text import percent, significant, size, span
@@ -10,7 +9,7 @@ from flashwright.advice.action import Lost
 from flashwright.advice.answer import ABOVE_THE_FOLD, Answer, Weighed
 from flashwright.advice.case import Case
 from flashwright.advice.engine import years
-from flashwright.advice.gain import Gain, gain_said, share
+from flashwright.advice.gain import beside, gain_said, share
 from flashwright.advice.nearest import NEAREST
 from flashwright.advice.setup import Commits, Interval
 from flashwright.lifetime import volume
@@ -27,19 +26,6 @@ _PURPOSES = {
     "others": "other programs",
     "unknown": "not known whose",
 }
-
-
-def beside(gain: Gain, goal: str) -> str:
-    """Say what a change does to the other goals, as far as it shows."""
-    parts = []
-    if goal != "life" and abs(gain.flash.value - 1) >= 0.02:
-        parts.append(f"flash bytes x {significant(gain.flash.value, 2)}")
-    if goal != "latency" and not math.isnan(gain.latency) and abs(gain.latency - 1) >= 0.05:
-        parts.append(f"commit p99 x {significant(gain.latency, 2)}")
-    known = goal != "throughput" and not math.isnan(gain.throughput)
-    if known and abs(gain.throughput - 1) >= 0.02:
-        parts.append(f"commits a second x {significant(gain.throughput, 2)}")
-    return ", ".join(parts)
 
 
 def headline(answer: Answer) -> str:

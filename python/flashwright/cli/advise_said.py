@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flashwright._text import significant
 from flashwright.advice import words
 from flashwright.advice.answer import Answer
-from flashwright.advice.gain import gain_said
+from flashwright.advice.gain import beside, gain_said
 from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ def say_answer(answer: Answer) -> None:
         say()
     if answer.combination is not None:
         gained = gain_said(answer.combination.gain, answer.case.goal)
-        more = words.beside(answer.combination.gain, answer.case.goal)
-        say(f"All of these together: {gained}{f' ({more})' if more else ''}, simulated as a whole.")
+        more = beside(answer.combination.gain, answer.case.goal)
+        what = answer.combination.candidate.what
+        what = what[:1].upper() + what[1:]
+        say(f"{what}, together: {gained}{f' ({more})' if more else ''}, simulated as a whole.")
     if below:
         say(f"{len(below)} more gain less: see the report.")
     if answer.risky:

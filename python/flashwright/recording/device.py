@@ -8,9 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashwright._core import InputError
+from flashwright._text import one_line
 from flashwright.recording.fill import used_bytes
 
 _SECTOR_BYTES = 512
+_QUEUE_FACTS = (
+    "scheduler",
+    "nomerges",
+    "logical_block_size",
+    "physical_block_size",
+    "max_sectors_kb",
+    "rotational",
+    "write_cache",
+    "read_ahead_kb",
+    "nr_requests",
+    "discard_granularity",
+    "discard_max_bytes",
+    "atomic_write_unit_max_bytes",
+)
+"""Files of the folder `queue` that a recording notes."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +88,10 @@ class BlockDevice:
             "start_bytes": self.start_bytes,
             "used_bytes": used_bytes(self),
         }
-        for name in (
-            "scheduler",
-            "nomerges",
-            "logical_block_size",
-            "physical_block_size",
-            "max_sectors_kb",
-            "rotational",
-        ):
+        model = self._model()
+        if model:
+            said["model"] = model
+        for name in _QUEUE_FACTS:
             path = queue / name
             if path.exists():
                 text = path.read_text().strip()
@@ -92,6 +104,15 @@ class BlockDevice:
         if backing.exists():
             said["backing_file"] = backing.read_text().strip()
         return said
+
+    def _model(self) -> str | None:
+        """Give the model as the drive says it, or of a card its name; of a partition its disk's."""
+        disk = self.sys if (self.sys / "device").exists() else self.sys / ".."
+        for name in ("model", "name"):
+            path = disk / "device" / name
+            if path.is_file():
+                return one_line(path.read_bytes().decode(errors="replace")) or None
+        return None
 
 
 def find(target: Path) -> BlockDevice:

@@ -38,7 +38,7 @@ from .files import (
 )
 from .owners import SHARES, SqlitePages, owners_of, sqlite_pages
 from .placing import PlaceTracer, read_placing
-from .sqlite_log import LogWatcher
+from .sqlite_log import LogRecorder
 from .sqlite_transactions import FACTS, TABLE, sqlite_transactions
 
 NAMES = "names.json"
@@ -138,7 +138,9 @@ class PathRecorder:
         self._calls = CallRecorder(supervisor, folder, buffer_kib)
         self._extents = ExtentWatcher(supervisor, folder, names.roots)
         self._places = PlaceTracer(supervisor, folder)
-        self._log = LogWatcher(folder, names.path) if names.database == "sqlite" else None
+        self._log = (
+            LogRecorder(supervisor, folder, names.path) if names.database == "sqlite" else None
+        )
         self._next_look, self._is_dead = 0.0, False
 
     def prepare(self, kind: str, device: BlockDevice, mount_point: Path) -> None:

@@ -1,14 +1,17 @@
 """Watches the log of a SQLite database while it is recorded.
 
 Read are the log (`-wal`) as it grows and, once, the database's header. Nothing is asked of SQLite,
-and no lock is taken: the database does what it would do without us.
+and no lock is taken: the database does what it would do without us. The watcher is a process of its
+own: in one that uses the database, closing the file would take SQLite's locks away.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import threading
+import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,14 +19,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flashwright._core import InputError, SqliteLog
+import flashwright
+from flashwright._core import InputError, RunError, SqliteLog
 from flashwright._paths import open_plain
+from flashwright.workloads.supervisor import Program, Supervisor
 
 ROWS, ABOUT = "sqlite.rows.arrow", "sqlite.about.json"
 LOOK_S = 0.002
 """Time between two looks: a log that is restarted is whole until as much was written again."""
 _WORK_SHARE = 0.1
-"""Looking takes no more of a processor than this."""
+"""Looking takes no more of a processor than this, as long as it is often enough."""
+_MOST_PAUSE_S = 0.01
+_START_S = 30.0
+_PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from flashwright.recording.sqlite_log import main
+main()
+"""
 _SCHEMA = pa.schema(
     {
         "commit": pa.uint64(),
@@ -69,66 +82,87 @@ def header_of(database: Path) -> dict[str, Any]:
     }
 
 
+class LogRecorder:
+    """Runs a watcher beside a recording: `start`, `stop`; `close` at the end."""
+
+    def __init__(self, supervisor: Supervisor, folder: Path, database: Path) -> None:
+        """Do nothing yet. `folder`: that of the raw streams."""
+        self._supervisor, self._folder, self._database = supervisor, folder.absolute(), database
+        self._program: Program | None = None
+
+    def start(self) -> None:
+        """Watch from now on.
+
+        Raises RunError if the watcher does not start.
+        """
+        (self._folder / ABOUT).unlink(missing_ok=True)
+        package = Path(flashwright.__file__).parents[1]
+        command: list[str | Path] = [sys.executable, "-I", "-c", _PROGRAM]
+        command += [package, self._folder, self._database]
+        log = self._folder / "sqlite.log"
+        self._program = self._supervisor.start(command, log=log, stop=((15, 20.0), (9, 5.0)))
+        until = time.monotonic() + _START_S
+        while not (self._folder / ABOUT).exists():
+            if self._program.poll() is not None or time.monotonic() > until:
+                raise RunError(
+                    f"the watcher of SQLite's log did not start: {log.read_text()[-300:]}"
+                )
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Watch no more, after a last look. What failed is said by what the watcher wrote."""
+        if self._program is not None:
+            self._program.stop()
+            self._program = None
+
+    def close(self) -> None:
+        """End, whatever state it is in."""
+        self.stop()
+
+
 class LogWatcher:
-    """Writes the transactions of a log into a folder: `start`, `stop`; `close` at the end."""
+    """Writes the transactions of a log into a folder: `begin`, `look` often, `end`."""
 
     def __init__(self, folder: Path, database: Path) -> None:
         """Do nothing yet. `folder`: that of the raw streams."""
         self._folder, self._database = folder, database
         self._log_path = Path(f"{database}-wal")
         self._about: dict[str, Any] = {"doubts": [], "failed": None}
-        self._has_ended = threading.Event()
-        self._thread: threading.Thread | None = None
         self._log: SqliteLog | None = None
         self._inode: tuple[int, int] | None = None
         self._commits = 0
-        self._first_log = 0
         self._rows: pa.ipc.RecordBatchStreamWriter | None = None
 
-    def start(self) -> None:
+    def begin(self) -> None:
         """Watch from now on. What the log holds already is no transaction of the recording."""
         try:
             self._about["header"] = header_of(self._database)
             self._take(is_counted=False)
         except (OSError, InputError) as error:
             self._about["failed"] = str(error)
-        self._about["started_ns"] = time.monotonic_ns()
-        self._write_about()
         self._rows = pa.ipc.new_stream(self._folder / ROWS, _SCHEMA)
-        self._thread = threading.Thread(target=self._watch, name="sqlite log", daemon=True)
-        self._thread.start()
+        self._write_about()
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """Watch no more, after a last look."""
-        self._has_ended.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-            self._look()
-            self._about["stopped_ns"] = time.monotonic_ns()
-            if self._log is not None:
-                self._about["nature"] = self._log.nature
-                self._about["page_size"] = self._log.page_bytes
-            self._write_about()
+        self.look()
+        self._about["stopped_ns"] = time.monotonic_ns()
+        if self._log is not None:
+            self._about["nature"] = self._log.nature
+            self._about["page_size"] = self._log.page_bytes
+        self._write_about()
         if self._rows is not None:
             self._rows.close()
             self._rows = None
 
-    def close(self) -> None:
-        """End, whatever state it is in."""
-        self.stop()
-
     def _write_about(self) -> None:
-        (self._folder / ABOUT).write_text(json.dumps(self._about), encoding="utf-8")
+        # Whole or not at all: who reads it may be early.
+        part = self._folder / f"{ABOUT}.part"
+        part.write_text(json.dumps(self._about), encoding="utf-8")
+        part.replace(self._folder / ABOUT)
 
-    def _watch(self) -> None:
-        pause = LOOK_S
-        while not self._has_ended.wait(pause):
-            begun = time.thread_time()
-            self._look()
-            pause = max(LOOK_S, (time.thread_time() - begun) / _WORK_SHARE)
-
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Take what has come since the last look."""
         if self._about["failed"] is not None:
             return
         try:
@@ -178,7 +212,7 @@ class LogWatcher:
         count = len(found["frames"])
         if not is_counted or self._rows is None or not count:
             return
-        frames = found["frames"]
+        frames = found["frames"].astype(np.int64)
         commits = np.arange(self._commits, self._commits + count, dtype=np.uint64)
         self._commits += count
         each = ("log", "first_frame", "frames", "pages_before", "pages_after")
@@ -192,3 +226,21 @@ class LogWatcher:
         self._rows.write_batch(
             pa.record_batch([pa.array(columns[name]) for name in _SCHEMA.names], _SCHEMA)
         )
+
+
+def main() -> None:
+    """Watch until asked to end. Arguments: the folder, and the database."""
+    ended: list[bool] = []
+    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    watcher = LogWatcher(Path(sys.argv[1]), Path(sys.argv[2]))
+    # On a busy machine others would run for longer than a log lives.
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    watcher.begin()
+    while not ended:
+        begun = time.thread_time()
+        watcher.look()
+        worked = time.thread_time() - begun
+        time.sleep(min(max(LOOK_S, worked / _WORK_SHARE), _MOST_PAUSE_S))
+    watcher.end()

@@ -265,8 +265,8 @@ def _make(request: Request[Pair]) -> Made:
     note = (
         f"{runs.version}, fsync off, pgbench's TPC-B of scale {load.scale} at {load.rate} "
         f"transactions/s with 4 clients for {load.run_seconds} s, seed {SEED}, one run each, on "
-        "copies of one database. Begin of each recording: after a CHECKPOINT. Measured: log and images "
-        "from the log of the run itself, data pages from the server's statistics."
+        "copies of one database. Begin of each recording: after a CHECKPOINT. Measured: log and "
+        "images from the log of the run itself, data pages from the server's statistics."
         + (f" Not run: {', '.join(left)}." if left else "")
     )
     parts = [

@@ -49,10 +49,10 @@ class Alignment:
         else:
             media = drive_facts.profile(case.base.drive).profile["media"]
             page = int(media["page_bytes"])
-            whole = "is" if start % MIB == 0 else "is not"
+            mib = "a multiple of 1 MiB" if start % MIB == 0 else "no multiple of 1 MiB"
+            own = "a multiple" if start % page == 0 else "no multiple"
             yield Told(
                 self.NAME,
-                f"The partition begins at byte {start}: that {whole} a multiple of 1 MiB, and is "
-                f"one of the {size(page)} that {case.profile_name} maps by"
-                f"{'' if start % page == 0 else ' only in part'}; {said}.",
+                f"The partition begins at byte {start}: {mib}, and {own} of the {size(page)} that "
+                f"{case.profile_name} maps by; {said}.",
             )

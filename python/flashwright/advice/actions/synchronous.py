@@ -62,7 +62,8 @@ def _lost(case: Case, mode: str) -> Loss:
     frames = float(server_settings.sqlite(case, "wal_autocheckpoint") or 1000)
     log = case.load.written_by.get("wal", 0)
     long = (
-        f"{span(frames * page * case.load.seconds / log)} at this rate"
+        f"{span(frames * page * case.load.seconds / log)} at the rate of today's "
+        f"{'log' if server_settings.sqlite(case, 'journal_mode') == 'wal' else 'journal'}"
         if log and case.load.seconds
         else "a time that the rate of commits decides"
     )

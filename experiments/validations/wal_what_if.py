@@ -99,7 +99,7 @@ class Load:
     """What each run does."""
 
     scale: int
-    run_seconds: int
+    pgbench_seconds: int
     rate: int
 
 
@@ -138,7 +138,7 @@ class Runs:
         return self._folders[run.name]
 
     def _record(self, run: Run) -> Path:
-        click.echo(f"running {run.name} for {self.load.run_seconds} s", err=True)
+        click.echo(f"running {run.name} for {self.load.pgbench_seconds} s", err=True)
         server = self._server(run.name)
         shutil.copytree(self._work / "base", server.run_dir, symlinks=True)
         for path in (server.data, *server.data.rglob("*"), server.sockets):
@@ -152,7 +152,7 @@ class Runs:
             server.query("CHECKPOINT")
             time.sleep(SETTLE_S)
             log.begin()
-            seconds, rate = f"--time={self.load.run_seconds}", f"--rate={self.load.rate}"
+            seconds, rate = f"--time={self.load.pgbench_seconds}", f"--rate={self.load.rate}"
             self._bench(server, seconds, rate, "--client=4", f"--random-seed={SEED}", "--no-vacuum")
             time.sleep(SETTLE_S)
             log.end()
@@ -264,8 +264,8 @@ def _make(request: Request[Pair]) -> Made:
     left: Sequence[str] = [pair.title for pair in PAIRS if pair.name not in found]
     note = (
         f"{runs.version}, fsync off, pgbench's TPC-B of scale {load.scale} at {load.rate} "
-        f"transactions/s with 4 clients for {load.run_seconds} s, seed {SEED}, one run each, on "
-        "copies of one database. Begin of each recording: after a CHECKPOINT. Measured: log and "
+        f"transactions/s with 4 clients for {load.pgbench_seconds} s, seed {SEED}, one run each, "
+        "on copies of one database. Begin of each recording: after a CHECKPOINT. Measured: log and "
         "images from the log of the run itself, data pages from the server's statistics."
         + (f" Not run: {', '.join(left)}." if left else "")
     )
@@ -287,7 +287,7 @@ SET = Set(
     _make,
     [
         option("--scale", 10, click.IntRange(1), "Of pgbench."),
-        option("--run-seconds", 75, click.IntRange(10), "Length of each run."),
+        option("--pgbench-seconds", 75, click.IntRange(10), "Length of each run."),
         option("--rate", 250, click.IntRange(1), "Transactions a second."),
     ],
 )

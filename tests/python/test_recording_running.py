@@ -75,7 +75,7 @@ def test_a_program_that_the_recording_starts(volume: Path, cli: Cli, tmp_path: P
     command = [sys.executable, str(script), str(data / "file"), str(PAGES), "0"]
     done = cli("record", "--database", "files", str(data), "--out", "rec", "--", *command)
     assert settings_at_rest() == before
-    assert "waterfall rec" in done.stdout
+    assert "advise rec" in done.stdout
     found = waterfall(cli)
     calls = written(found, "calls")
     assert (calls["requests"], calls["bytes"]) == (PAGES, PAGES * 4096)

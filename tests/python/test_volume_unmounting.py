@@ -103,7 +103,7 @@ def test_a_server_that_is_killed_while_it_closes_is_said_in_words(
     with pytest.raises(RunError) as raised:
         mounting.unmount(mounted)
     said = str(raised.value)
-    assert f"process {mounted.pid}) ended before it had closed the volume" in said
+    assert f"process {mounted.pid}) ended before it had closed the volume, by SIGKILL" in said
     assert "the next mount recovers" in said
     assert "{" not in said
     assert not mounted.place.folder.exists()

@@ -19,6 +19,8 @@ from flashwright.advice import load as loads
 from flashwright.advice.load import Load
 from flashwright.recording.files import PURPOSES
 
+_NOT_OF_LOG = ("others", "journal", "metadata")
+"""Purposes that the database's log says nothing of."""
 MOST_OFF = 0.25
 """Share by which the bytes of the load as recorded may differ, by the log and by the disk."""
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
@@ -63,7 +65,7 @@ class OfLog(ABC):
 
     def _check(self, found: Load) -> None:
         """Raise InputError if the log does not explain what the disk got."""
-        own = self._recorded.written_bytes * (1 - self._recorded.share("others"))
+        own = self._recorded.written_bytes * (1 - self._recorded.share(*_NOT_OF_LOG))
         off = found.written_bytes / max(own, 1) - 1
         if abs(off) > MOST_OFF:
             raise InputError(

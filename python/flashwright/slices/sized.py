@@ -68,8 +68,8 @@ class Effort:
     most_requests: int | None = None
     room: float = 1.0
     """Space that the trace's stripes need, in their own size: more than 1 below layers."""
-    most_seconds: float = BUDGET_SECONDS
-    """Most seconds of all runs by the estimate."""
+    most_seconds: float | None = None
+    """Most seconds of all runs by the estimate; None for BUDGET_SECONDS."""
     least_requests: int = 0
     """Fewest requests of a slice, as far as memory allows: percentiles of fewer say little."""
 
@@ -111,6 +111,12 @@ class _Cost:
     effort: Effort
 
     @property
+    def most_seconds(self) -> float:
+        """Most seconds of all runs by the estimate."""
+        asked = self.effort.most_seconds
+        return BUDGET_SECONDS if asked is None else asked
+
+    @property
     def _pages(self) -> float:
         """Physical pages of the whole drive."""
         share = self.disk_bytes / self.own.capacity_bytes
@@ -147,7 +153,7 @@ class _Cost:
     def most_plays(self, slices: int) -> float:
         """Give the plays that the budget allows: 2 at least."""
         first, one = self.seconds(slices, 0.0), self.seconds(slices, 1.0)
-        return max(2.0, (self.effort.most_seconds - first) / max(one - first, 1e-9))
+        return max(2.0, (self.most_seconds - first) / max(one - first, 1e-9))
 
     def memory(self, slices: int) -> float:
         """Estimate the memory of the runs that go on at once, in bytes."""
@@ -161,7 +167,7 @@ class _Cost:
         slices = 1
         reason = "the whole drive takes no longer than a run may"
         while slices * 2 <= most:
-            long = self.seconds(slices) > self.effort.most_seconds
+            long = self.seconds(slices) > self.most_seconds
             large = self.memory(slices) > BUDGET_BYTES
             long &= self.found.requests >= 2 * slices * self.effort.least_requests
             if not long and not large:
@@ -326,7 +332,7 @@ class _Taking:
     ) -> Cut:
         stopper, part = Stopper(), self.part
         least = 2.0 if self.effort.capacities_written else cost.plays
-        too_long = cost.seconds(slices, least) / self.effort.most_seconds
+        too_long = cost.seconds(slices, least) / cost.most_seconds
         if too_long > 1 and self.asked.slices is None:
             part = replace(part, limit=max(1, int(found.requests / too_long)))
         return follow(

@@ -541,8 +541,13 @@ def _problem(mounted: Mounted, code: int | None) -> str | None:
     was_closed = any('"closed"' in line for line in said)
     if was_closed or not any('"opened"' in line for line in said):
         return None
-    how = "" if code is None else f" by {signal.Signals(-code).name}" if code < 0 else f": {code}"
+    how = ", as if it was killed"
+    if code is not None:
+        how = f", by {signal.Signals(-code).name}" if code < 0 else f", with exit code {code}"
+    if not last.startswith("{"):
+        # No line of its log: what an interpreter says of an error that nobody caught.
+        how = f"{how}: {one_line(last)}"
     return (
-        f"{mounted.device}: its server (process {mounted.pid}) ended{how} before it had closed the "
-        f"volume; it said last: {one_line(last)}; the next mount recovers what was durable"
+        f"{mounted.device}: its server (process {mounted.pid}) ended before it had closed the "
+        f"volume{how}; the next mount recovers what was durable"
     )

@@ -473,21 +473,24 @@ def _stop(mounted: Mounted, seconds: float) -> tuple[bool, int | None]:
         os.kill(mounted.pid, signal.SIGTERM)
     except ProcessLookupError:
         return False, None
-    code: int | None = None
     end = time.monotonic() + seconds
-    while mounted.is_served:
+    while (code := _exit_code(mounted.pid)) is None and mounted.is_served:
         if time.monotonic() > end:
             raise RunError(
                 f"{mounted.device}: the server (process {mounted.pid}) has not written back all "
                 f"within {seconds:g} s; ask again, or look into {mounted.place.log}"
             )
-        with contextlib.suppress(ChildProcessError):
-            reaped, status = os.waitpid(mounted.pid, os.WNOHANG)
-            if reaped:
-                code = os.waitstatus_to_exitcode(status)
-                break
         time.sleep(_LOOK_SECONDS)
-    return True, code
+    return True, _exit_code(mounted.pid) if code is None else code
+
+
+def _exit_code(pid: int) -> int | None:
+    """Give the exit code of a child of ours that has ended, as subprocess has it."""
+    try:
+        reaped, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return os.waitstatus_to_exitcode(status) if reaped else None
 
 
 def _answers(directory: Path) -> bool:

@@ -28,6 +28,7 @@ impl SqliteLog {
 #[pymethods]
 impl SqliteLog {
     #[new]
+    #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
     fn new(log: PathBuf, database: PathBuf) -> PyResult<Self> {
         let mut found = Self { path: log, follow: None, page_bytes: 0 };
         let of = |error: &dyn std::fmt::Display| {

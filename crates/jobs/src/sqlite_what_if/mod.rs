@@ -56,7 +56,13 @@ impl Job for SqliteWhatIf {
         for (number, (mode, name)) in modes.iter().enumerate() {
             let at = format!("modes[{number}]");
             let trace = self.traces.as_ref().map(|folder| trace_path(folder, name));
-            found.push(asked.mode(&at, &self.modes[number], *mode, name.clone(), trace)?);
+            found.push(asked.mode(
+                &at,
+                &self.modes[number],
+                *mode,
+                name.clone(),
+                trace.as_deref(),
+            )?);
         }
         let outcome = WhatSqliteWrites {
             content_hash: hash_file(&recorded.file)
@@ -156,7 +162,7 @@ impl Asked<'_> {
         asked: &SqliteMode,
         mode: Mode,
         name: String,
-        trace: Option<PathBuf>,
+        trace: Option<&Path>,
     ) -> Result<ModeWrites, JobError> {
         let transactions = &self.recorded.transactions;
         let is_log = mode.journal == JournalMode::Wal;
@@ -283,7 +289,7 @@ impl Asked<'_> {
         at: &str,
         mode: Mode,
         totals: &Totals,
-        path: PathBuf,
+        path: &Path,
     ) -> Result<TraceWritten, JobError> {
         let failed = |error: TraceError| JobError::at("traces", error);
         let mut cache = PageCache::new(self.places(totals)?);
@@ -295,7 +301,7 @@ impl Asked<'_> {
             let said = |error| JobError::at("traces", format!("{}: {error}", folder.display()));
             made.map_err(said)?;
         }
-        let output = Output::create(&path).map_err(failed)?;
+        let output = Output::create(path).map_err(failed)?;
         let mut writer = StoreWriter::new(output, ZSTD_LEVEL, &origin).map_err(failed)?;
         let mut written = TraceWritten {
             path: path.to_string_lossy().into_owned(),

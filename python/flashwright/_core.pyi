@@ -401,13 +401,14 @@ class Source:
     @property
     def content_hash(self) -> str: ...
 
+@final
 class SqliteLog:
     """Follow the log of a SQLite database: `look` gives the transactions since the last look.
 
     Raises InputError if the log is none, or one of the files cannot be read.
     """
 
-    def __init__(self, log: str, database: str) -> None: ...
+    def __new__(cls, log: str, database: str) -> SqliteLog: ...
     @property
     def page_bytes(self) -> int:
         """Bytes of a page; 0 while the log has no header."""

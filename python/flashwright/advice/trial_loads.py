@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -34,34 +35,54 @@ _OF_SQLITE = ("journal_mode", "synchronous", "page_size")
 """Pragmas that a database of ours needs to know before it is filled, or sets itself."""
 
 
+MOST_LATE = 0.1
+"""Share of the measured time after which a first look at the volumes is too late."""
+
+
 class Watch(Unobserved):
     """Looks at volumes, and at the machine's processors, when a measurement begins and ends.
 
     What records the run, if anything does, hears of it through this.
     """
 
-    def __init__(self, controls: Sequence[Path], recorder: Observer | None = None) -> None:
+    def __init__(
+        self, controls: Sequence[Path], recorder: Observer | None = None, *, has_warm_up: bool
+    ) -> None:
         """Do nothing yet; `controls` are the sockets on which the volumes' servers are asked."""
+        self._has_warm_up = has_warm_up
         self.begun_ns: int | None = None
         self.busy = Busy()
         self._controls = controls
         self._to: Observer = recorder or Unobserved()
         self._before: list[Sample] = []
         self._after: list[Sample] = []
+        self._late_ns = self._measured_ns = 0
 
     def between(self) -> list[Between]:
         """Give what each volume did while it was measured.
 
         Raises:
-            RunError: nothing was measured.
+            RunError: nothing was measured; or the first look came so late that it says nothing of
+            the time.
         """
         if not self._after:
             raise RunError("nothing was measured on the volume")
+        if self._late_ns > MOST_LATE * self._measured_ns:
+            raise RunError(
+                f"the volumes' servers answered {self._late_ns / 1e9:.1f} s after the measurement "
+                f"of {self._measured_ns / 1e9:.1f} s began: the machine is too busy for one so "
+                "short"
+            )
         return [Between(*both) for both in zip(self._after, self._before, strict=True)]
 
     def database_ready(self, place: Place, supervisor: Supervisor) -> None:
         """See `Observer`."""
         self._to.database_ready(place, supervisor)
+        # Without a warm-up clients begin at once, and some before the measurement is told of.
+        self._before = self._look()
+
+    def _look(self) -> list[Sample]:
+        return [metrics.read(path) for path in self._controls]
 
     def warming_up(self, windows: Windows) -> None:
         """See `Observer`."""
@@ -72,7 +93,10 @@ class Watch(Unobserved):
         self.begun_ns = at_ns
         self._to.measurement_begins(at_ns)
         self.busy.begin()
-        self._before = [metrics.read(path) for path in self._controls]
+        if self._has_warm_up or not self._before:
+            self._before = self._look()
+        if self._has_warm_up:
+            self._late_ns = time.monotonic_ns() - at_ns
 
     def has_failed(self) -> bool:
         """See `Observer`."""
@@ -80,7 +104,8 @@ class Watch(Unobserved):
 
     def measurement_ends(self, at_ns: int) -> None:
         """See `Observer`."""
-        self._after = [metrics.read(path) for path in self._controls]
+        self._measured_ns = at_ns - (self.begun_ns or at_ns)
+        self._after = self._look()
         self.busy.end()
         self._to.measurement_ends(at_ns)
 

@@ -373,7 +373,11 @@ class _Run:
             if self.trial.is_trimmed:
                 for volume in self.volumes:
                     tool("fstrim", volume.directory)
-            watch = Watch([one.place.control for one in mounted], self.recorder)
+            watch = Watch(
+                [one.place.control for one in mounted],
+                self.recorder,
+                has_warm_up=self.trial.warm_up > 0 and isinstance(self.trial.workload, str),
+            )
             try:
                 ran = self.load.measure(watch)
             finally:

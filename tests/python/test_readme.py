@@ -31,9 +31,12 @@ def test_readme_is_short() -> None:
 
 
 def test_every_command_of_readme_is_in_a_block_that_is_run() -> None:
-    """Those of the first block are run by test_wheel.py, in an installed wheel."""
+    """Those of the first block are run by test_wheel.py, in an installed wheel.
+
+    The one question is asked by test_next.py, of a database that runs.
+    """
     named = README
-    for name in ("first commands", "recording commands"):
+    for name in ("one question", "first commands", "recording commands"):
         named = re.sub(f"<!-- {name} -->.*?<!-- end of {name} -->", "", named, flags=re.DOTALL)
     left = [line for block in SHELL.findall(named) for line in block.splitlines()]
     assert [line for line in left if line.startswith("flashwright")] == []
@@ -46,7 +49,7 @@ def test_the_commands_that_record_work(
     is_there = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()
     require(is_there, "recording needs root, and a kernel with the blk tracer")
     asked = commands("recording commands")
-    assert [words[1] for words in asked] == ["bench", "waterfall", "compare"]
+    assert [words[1] for words in asked] == ["bench", "advise", "waterfall", "compare"]
     # A folder of its own: other tests attach and detach loop devices meanwhile. And a short form.
     asked[0] += ["--on", f"volume(size=2G,folder={tmp_path})", "--for", "8"]
     monkeypatch.setenv("COLUMNS", "80")

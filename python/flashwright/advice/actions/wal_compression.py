@@ -38,6 +38,7 @@ class WalCompression:
         version = server_settings.version(case)
         now = str(case.settings.get("wal_compression", "off")).lower()
         now = {"on": "pglz", "true": "pglz", "false": "off"}.get(now, now)
+        as_now = "not compressed today" if now == "off" else f"compressed by {now} today"
         methods = ("pglz",) if version is not None and version < 15 else (*SINCE_15, "pglz")
         for method in methods:
             if method == now:
@@ -58,8 +59,8 @@ class WalCompression:
                 NO_LOSS,
                 server_settings.altered(settings),
                 server_settings.put_back(case, settings),
-                f"The log is {telling.share(log)} of what is written, compressed by {now} today; "
-                "the recorded images themselves are compressed for this.",
+                f"The log is {telling.share(log)} of what is written, {as_now}; the recorded images "
+                "themselves are compressed for this.",
                 (*built, *recent),
                 settings,
             )

@@ -59,8 +59,8 @@ class WalCompression:
                 NO_LOSS,
                 server_settings.altered(settings),
                 server_settings.put_back(case, settings),
-                f"The log is {telling.share(log)} of what is written, {as_now}; the recorded images "
-                "themselves are compressed for this.",
+                f"The log is {telling.share(log)} of what is written, {as_now}; the recorded "
+                "images themselves are compressed for this.",
                 (*built, *recent),
                 settings,
             )

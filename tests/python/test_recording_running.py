@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -206,10 +207,15 @@ def test_a_server_of_ones_own(
     ended = threading.Event()
 
     def use() -> None:
-        while not ended.wait(0.05):
+        for number in itertools.count():
+            if ended.wait(0.05):
+                return
             # A new connection each time: processes come and go. Each stays for a moment: of one
             # that is gone before a busy machine has looked, nobody can say what it had open.
             server.query(UPDATE)
+            if number % 10 == 0:
+                # Pages are put into the log as a whole at their first change after one.
+                server.query("CHECKPOINT")
 
     client = threading.Thread(target=use)
     client.start()

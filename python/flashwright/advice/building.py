@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -32,6 +33,8 @@ from flashwright.slices.cut import Stopper
 from flashwright.sources import REQUESTS_FILE, check_source
 
 _CALLS, _FILES = "calls.parquet", "files.parquet"
+LEAST_SYNCS = 0.05
+"""Share of the busiest client's syncs below which somebody is none."""
 KINDS = ("postgres", "sqlite", "mysql")
 """Databases that actions know."""
 SERVER_FILE, SQLITE_FILE = "server.json", "sqlite.json"
@@ -202,7 +205,7 @@ def _loop(home: Path | None, load: Load) -> Loop | None:
         return None
     if not ((home / _CALLS).is_file() and (home / _FILES).is_file()):
         return None
-    calls = pq.read_table(home / _CALLS, columns=["op", "file", "pid", "duration_ns"])
+    calls = pq.read_table(home / _CALLS, columns=["op", "file", "pid", "time_ns", "duration_ns"])
     files = pq.read_table(home / _FILES, columns=["file", "purpose"])
     of_log = [
         number
@@ -216,8 +219,24 @@ def _loop(home: Path | None, load: Load) -> Loop | None:
     if not len(syncs):
         return None
     took = syncs["duration_ns"].to_numpy().astype(np.float64) / 1e9
-    clients = len(np.unique(syncs["pid"].to_numpy()))
+    clients = clients_of(syncs["pid"].to_numpy(), syncs["time_ns"].to_numpy(), load.seconds)
     return Loop(clients, len(syncs) / load.seconds, float(took.mean()), load.commits.mean)
+
+
+def clients_of(pid: npt.NDArray[Any], time_ns: npt.NDArray[Any], seconds: float) -> float:
+    """Give the mean number of clients that commit, by who syncs the log and when; 1 at least.
+
+    Each counts for the time from its first sync to its last: some come and go. Who syncs next to
+    nothing beside the busiest (a checkpointer, a writer of the log) is no client.
+    """
+    _, who = np.unique(pid, return_inverse=True)
+    syncs = np.bincount(who)
+    first = np.full(len(syncs), np.iinfo(np.int64).max)
+    last = np.full(len(syncs), np.iinfo(np.int64).min)
+    np.minimum.at(first, who, time_ns)
+    np.maximum.at(last, who, time_ns)
+    is_client = syncs >= LEAST_SYNCS * syncs.max()
+    return max(1.0, float((last - first)[is_client].sum()) / 1e9 / seconds)
 
 
 def _values(calls: Any, numbers: list[int]) -> Any:

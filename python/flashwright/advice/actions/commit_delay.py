@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flashwright._text import span
+from flashwright._text import significant, span
 from flashwright.advice import questions, server_settings, telling
 from flashwright.advice.action import NO_LOSS, Candidate, Finding, NotKnown, Useless
 from flashwright.advice.case import Case
@@ -34,7 +34,8 @@ class CommitDelay:
             yield NotKnown(self.NAME, _WHAT, why, telling.record(case))
             return
         if loop.clients <= SIBLINGS:
-            why = f"{loop.clients:g} client commits at a time, and has nobody to wait for"
+            clients = significant(loop.clients, 2)
+            why = f"{clients} client commits at a time, and has nobody to wait for"
             yield Useless(self.NAME, _WHAT, why)
             return
         if case.load.knows_purposes and not case.load.share("wal"):
@@ -57,8 +58,8 @@ class CommitDelay:
             NO_LOSS,
             server_settings.altered(settings),
             server_settings.put_back(case, settings),
-            f"{clients:g} clients commit, and a commit waits {telling.commits_said(case)}; those "
-            "that come within the delay are flushed together.",
+            f"{significant(clients, 2)} clients commit, and a commit waits "
+            f"{telling.commits_said(case)}; those that come within the delay are flushed together.",
             (
                 f"another client is in a transaction at each commit (commit_siblings = {SIBLINGS})",
                 "the delay is added to each commit whole, which is the most",

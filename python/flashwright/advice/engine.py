@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flashwright import drive_runs, slices, steady
-from flashwright._core import Cancelled, InputError, Progress
+from flashwright._core import InputError, Progress
 from flashwright.advice import traces
 from flashwright.advice.commits import commits_of
 from flashwright.advice.setup import APART, HERE, Commits, Drive, Figures, Interval, Setup
@@ -243,8 +244,10 @@ def _commits(table: Path, source: Path) -> Commits | None:
     stripes = np.unique(logs.offset[known] // STRIPE_BYTES)
     columns = ["submitted_ns", "latency_ns", "op", "offset"]
     found = pq.read_table(table, columns=columns)
-    op = found["op"].cast("string").to_numpy(zero_copy_only=False)
-    is_write, is_flush = op == "write", op == "flush"
+    op = found["op"].cast("string")
+    is_write, is_flush = (
+        pc.equal(op, name).to_numpy(zero_copy_only=False) for name in ("write", "flush")
+    )
     offset = found["offset"].to_numpy().astype(np.int64)
     is_log = is_write & np.isin(offset // STRIPE_BYTES, stripes) if known.any() else is_write
     return commits_of(
@@ -379,6 +382,3 @@ def years(figures: Figures, loads_a_day: float) -> Interval | None:
 def loads_a_day(seconds: float) -> float:
     """Give how often a load that took so long goes into a day."""
     return SECONDS_IN_DAY / seconds if seconds else 0.0
-
-
-__all__ = ["Cancelled", "Engine", "loads_a_day", "years"]

@@ -12,7 +12,7 @@ from flashwright.advice.engine import years
 from flashwright.advice.gain import beside, gain_said, share
 from flashwright.advice.nearest import NEAREST
 from flashwright.advice.setup import Commits, Interval
-from flashwright.lifetime import volume
+from flashwright.lifetime import LEAST_SECONDS, volume
 
 _PURPOSES = {
     "heap": "tables",
@@ -206,7 +206,7 @@ def rests_on(answer: Answer) -> list[str]:
             "Assumed: the drive. `flashwright probe DISK --write` on an empty disk of the same "
             "model measures one; then `--device` takes the folder of the probe."
         )
-    if case.load.seconds and case.load.seconds < 600:
+    if case.load.seconds and case.load.seconds < LEAST_SECONDS:
         lines.append(
             f"{span(case.load.seconds)} were recorded; an hour would say more of a day: "
             "`flashwright advise ... --for 1h`."

@@ -191,12 +191,12 @@ def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
     from flashwright.recording.tables import tables_of
     from flashwright.reports import write_report
 
-    running = record._running(database, (), (), needs_root=True)
+    running = record.running_database(database, (), (), needs_root=True)
     if running is None:
         raise AssertionError("a database was named")
-    folder = record._folder_for(running.place, to)
+    folder = record.folder_for(running.place, to)
     how = {"tracer": "auto", "buffer_kib": 16 << 10}
-    record._record(
+    record.record_to_end(
         running.place, (), seconds, folder, how, running, is_quiet=to.is_only_json, keeps_log=True
     )
     tables_of(folder).write(folder)

@@ -31,7 +31,7 @@ _PATIENCE_S = 10.0
 MEMORY = Path("/dev/shm")  # noqa: S108
 
 
-def _folder_for(target: Path, to: Json) -> Path:
+def folder_for(target: Path, to: Json) -> Path:
     """Give the default folder, or one in memory where that would lie on the recorded device."""
     from flashwright.recording import device
     from flashwright.recording.recorder import is_on
@@ -194,7 +194,7 @@ def record(
         _check_light(database, is_traced=keep_raw or check)
     if no_log and (light or database is None or database[0] != "postgres"):
         raise click.UsageError("--no-log: only of --database postgres, traced, a log is kept")
-    running = _running(database, pids, command, needs_root=not light)
+    running = running_database(database, pids, command, needs_root=not light)
     if light and running is not None:
         from flashwright.cli.record_light import record_light
 
@@ -207,8 +207,8 @@ def record(
             "what is to be recorded? Give a block device or a folder; see `flashwright record "
             "--help`"
         )
-    folder = out or _folder_for(target, to)
-    code = _record(
+    folder = out or folder_for(target, to)
+    code = record_to_end(
         target,
         command,
         seconds,
@@ -233,7 +233,7 @@ def _check_light(database: tuple[str, Path] | None, *, is_traced: bool) -> None:
         raise click.UsageError("--light: nothing is traced, so there is no --keep-raw and --check")
 
 
-def _running(
+def running_database(
     database: tuple[str, Path] | None,
     pids: tuple[int, ...],
     command: Sequence[str],
@@ -253,7 +253,7 @@ def _running(
     return Running.find(*database, pids, is_made_by_command=bool(command))
 
 
-def _record(
+def record_to_end(
     target: Path,
     command: Sequence[str],
     seconds: float | None,

@@ -66,7 +66,9 @@ const fn mode(journal: JournalMode, count: u32, limit: u32) -> Mode {
 
 proptest! {
     #[test]
-    fn a_log_is_as_the_rule_has_it(plain in plain(), before in 1..40_u32, count in 1..6_u32, limit in 0..40_u32) {
+    fn a_log_is_as_the_rule_has_it(
+        plain in plain(), before in 1..40_u32, count in 1..6_u32, limit in 0..40_u32,
+    ) {
         let of = recorded(&plain, before);
         let (mut log, mut database, mut frames) = (0, 0, None);
         let mut dirty = BTreeSet::new();

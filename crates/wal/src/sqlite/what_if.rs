@@ -111,7 +111,7 @@ pub struct WhatIf<'a> {
     is_page_one_told: bool,
     /// Frames of the log; none if the next commit begins it anew.
     frames: Option<u64>,
-    /// The checkpoint since which each page was not written, by page: a set that is emptied at once.
+    /// Checkpoint since which each page was not written, by page: a set that is emptied at once.
     dirty_since: Vec<u32>,
     dirty: Vec<u32>,
     /// Whether the file that is synced next was made, or opened, since the last sync.

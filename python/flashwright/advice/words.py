@@ -201,6 +201,13 @@ def rests_on(answer: Answer) -> list[str]:
         f"Simulated: all flash bytes and times of {case.drive_said.split(';')[0]}, on one of "
         f"{case.figures.slices} slices of it, each change by itself and all together.",
     ]
+    if case.what_ifs is not None and case.what_ifs.refused is None:
+        lines.append(
+            "Computed: what other settings would send, from the database's own log, and held "
+            "against what follows from it for the settings as they are. Of a server, how many "
+            "commits share a flush is fitted to the log that the disk got. Pages that the kernel "
+            "still held at the end are in both."
+        )
     if case.drive_known == NEAREST:
         lines.append(
             "Assumed: the drive. `flashwright probe DISK --write` on an empty disk of the same "

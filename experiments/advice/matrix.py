@@ -25,8 +25,8 @@ from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import OPTIONS as MOUNT_OPTIONS
 from flashwright.advice.trials import Drive, Trial
 from flashwright.devices import PAGE_MAPPED, DriveProfile
+from flashwright.kept import Kept, key_of
 from flashwright.progress import follow
-from flashwright.sweeps.kept import Kept, key_of
 
 GIB = 1 << 30
 DRIVES: Mapping[str, tuple[int, str]] = {

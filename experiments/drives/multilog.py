@@ -14,9 +14,9 @@ from functools import cache
 
 from flashwright import sources
 from flashwright._core import RunError
+from flashwright.comparing.grid import Grid, GridJob, GridSettings
+from flashwright.comparing.policies import Policy
 from flashwright.progress import follow
-from flashwright.sweeps.grid import Grid, GridJob, GridSettings
-from flashwright.sweeps.policies import Policy
 
 PAGES_PER_ERASE_BLOCK = 64
 """As in MULTILOG 6.1."""

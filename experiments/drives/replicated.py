@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.drives.experiment import SEED, drive
 from flashwright import _core, drive_runs
 from flashwright._core import RunError
-from flashwright.sweeps.pool import Pool
+from flashwright.pool import Pool
 from flashwright.transactions.plan import DIRECT, Plan
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from flashwright.jobs.play.figures import figures
 from flashwright.jobs.play.names import DIRECT
 from flashwright.layering.checkpoints import Taken, marked
 from flashwright.layering.known import MEASURE, facts_for
+from flashwright.pool import Pool
 from flashwright.probing.targets import Target
-from flashwright.sweeps.pool import Pool
 
 if TYPE_CHECKING:
     from flashwright._core import Progress

@@ -12,9 +12,9 @@ import click
 from experiments.pages import markdown_table, page
 from experiments.registry import Made, Part, Request, Set, option
 from flashwright import registry, sources
+from flashwright.comparing.grid import Grid, GridJob, GridSettings
+from flashwright.comparing.policies import Policy, choose
 from flashwright.progress import follow
-from flashwright.sweeps.grid import Grid, GridJob, GridSettings
-from flashwright.sweeps.policies import Policy, choose
 
 LOADS = (
     ("Zipf 0.99", "synth:zipf(s=0.99,"),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright import _core, sources
 from flashwright._core import InputError
+from flashwright.comparing.policies import OFFLINE, own_victim
 from flashwright.lifetime import Wear
 from flashwright.progress import work
 from flashwright.runs import Job, Run, peak_rss_bytes, table
-from flashwright.sweeps.policies import OFFLINE, own_victim
 
 if TYPE_CHECKING:
     from flashwright._core import Workload

@@ -18,7 +18,7 @@ from flashwright._core import Cancelled, InputError, RunError
 from flashwright.advice.proving import FIGURES, Bench, Change, Proof, Proving, Ratio
 from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import Drive, DriveWork, Measured, Trial
-from flashwright.sweeps.kept import Kept
+from flashwright.kept import Kept
 
 FLASH, THROUGHPUT, P99 = FIGURES
 TRIAL = Trial(Drive("intel-x25e", 1 << 30), "tpcb(scale=1)", "sqlite", seconds=1)

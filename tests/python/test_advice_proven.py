@@ -25,8 +25,8 @@ from flashwright.advice import trial_volumes, trials
 from flashwright.advice.own_commands import OwnCommand
 from flashwright.advice.proving import Bench, Change, Proving
 from flashwright.advice.trials import Drive, Trial
+from flashwright.kept import Kept
 from flashwright.runs import Run
-from flashwright.sweeps.kept import Kept
 from flashwright.volumes import places
 from flashwright.workloads import registry
 from flashwright.workloads.databases.base import Backend, Row, Statement

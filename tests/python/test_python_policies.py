@@ -10,8 +10,8 @@ import pytest
 
 import flashwright as fw
 from flashwright._core import FlashState, InputError, RunError
+from flashwright.comparing.policies import choose
 from flashwright.placement import U16, U32, Streams
-from flashwright.sweeps.policies import choose
 from support import SMALL, Cli
 
 SOURCE = """

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from flashwright import _core
+from flashwright.comparing.comparison import SweepPlan
+from flashwright.comparing.grid import Grid, GridJob, GridSettings
+from flashwright.comparing.policies import Policy
 from flashwright.lifetime import Wear
 from flashwright.sources import Reading
-from flashwright.sweeps.comparison import SweepPlan
-from flashwright.sweeps.grid import Grid, GridJob, GridSettings
-from flashwright.sweeps.policies import Policy
 
 GREEDY = Policy("none", "greedy")
 SETTINGS = GridSettings(pages_per_erase_block=32, start="fresh", seed=7, audit=True)

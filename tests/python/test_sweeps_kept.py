@@ -13,8 +13,8 @@ import pytest
 
 from flashwright import _core, progress
 from flashwright.cli import main
+from flashwright.kept import Kept, key_of
 from flashwright.runs import Job
-from flashwright.sweeps.kept import Kept, key_of
 from support import SMALL
 
 COUNTED = ("compare", SMALL, "--op", "0.2", "--placements", "none,dac", "--victims", "greedy,lru")

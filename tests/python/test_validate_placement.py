@@ -14,8 +14,8 @@ import pytest
 
 from experiments.validations.placement import checks, judged, study
 from flashwright import _core, sources
-from flashwright.sweeps.grid import GridJob, GridOutcome
-from flashwright.sweeps.policies import Policy
+from flashwright.comparing.grid import GridJob, GridOutcome
+from flashwright.comparing.policies import Policy
 from support import ROOT, run_experiments
 
 LOAD = checks.PlayedTrace("small", "synth:kmodal(sets=0.2:0.8,0.8:0.2,pages=4Ki,updates=4x)")

@@ -14,7 +14,7 @@ import numpy as np
 
 from flashwright import _core
 from flashwright._core import Workload
-from flashwright.sweeps.policies import Policy
+from flashwright.comparing.policies import Policy
 
 PAGES_PER_ERASE_BLOCK = 64
 """As in MULTILOG 6.1."""

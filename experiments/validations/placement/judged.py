@@ -16,9 +16,9 @@ from experiments.validations.placement.checks import (
 )
 from flashwright import sources
 from flashwright._core import Workload
+from flashwright.comparing.grid import Grid, GridJob, GridOutcome, GridSettings
+from flashwright.comparing.policies import Policy
 from flashwright.progress import follow
-from flashwright.sweeps.grid import Grid, GridJob, GridOutcome, GridSettings
-from flashwright.sweeps.policies import Policy
 
 THREADS = 2
 

@@ -14,7 +14,7 @@ from flashwright.advice.case import Case
 from flashwright.advice.engine import Engine
 from flashwright.advice.gain import Gain, beside, costs_too_much, gain_of, gain_said, is_worth
 from flashwright.advice.setup import Figures, Setup
-from flashwright.sweeps.pool import Pool
+from flashwright.pool import Pool
 
 ABOVE_THE_FOLD = 5
 MORE = 0.01

@@ -26,13 +26,13 @@ from flashwright.advice import traces
 from flashwright.advice.commits import commits_of
 from flashwright.advice.setup import APART, HERE, Commits, Drive, Figures, Interval, Setup
 from flashwright.devices import DriveProfile
+from flashwright.kept import Kept, key_of
 from flashwright.lifetime import SECONDS_IN_DAY
 from flashwright.progress import hidden
 from flashwright.slices import Effort, SizeAsked
 from flashwright.slices.cut import STRIPE_BYTES
 from flashwright.slices.sized import Sized
 from flashwright.sources import Reading
-from flashwright.sweeps.kept import Kept, key_of
 
 CAPACITIES_WRITTEN = 3.0
 """Full drive writes until which a load is played over, of which the second half is measured."""

@@ -19,9 +19,9 @@ from flashwright.advice.proving import FIGURES, Bench, Proof, Proving, Ratio
 from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trial_setups import change_of
 from flashwright.advice.trials import Trial
+from flashwright.kept import Kept, key_of
 from flashwright.progress import follow
 from flashwright.recording.tools import need_root
-from flashwright.sweeps.kept import Kept, key_of
 
 WORKLOAD = "tpcb(scale=8)"
 """Run where none is named: short transactions that write."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright._core import Cancelled, FlashwrightError, InputError
-from flashwright.sweeps.kept import Kept, key_of
+from flashwright.kept import Kept, key_of
 
 from . import trials
 from .own_commands import OwnCommand

@@ -11,14 +11,14 @@ from flashwright import sources
 from flashwright._core import RunError, Workload
 from flashwright.api.calls import public
 from flashwright.api.results import Result
+from flashwright.comparing.comparison import Comparison, SweepPlan
+from flashwright.comparing.grid import Grid, GridSettings
+from flashwright.comparing.policies import check_victim, choose, own_victim, resolved
 from flashwright.lifetime import Wear
 from flashwright.placement import Placement
 from flashwright.progress import follow, work
 from flashwright.simulations import Simulation, simulate_workload
 from flashwright.sources import Reading
-from flashwright.sweeps.comparison import Comparison, SweepPlan
-from flashwright.sweeps.grid import Grid, GridSettings
-from flashwright.sweeps.policies import check_victim, choose, own_victim, resolved
 
 
 def _workload(

@@ -26,10 +26,10 @@ from flashwright.cli.output import Output, kept_of
 from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
+    from flashwright.comparing.comparison import Comparison, SweepPlan
+    from flashwright.comparing.policies import Policy
     from flashwright.runs import Run
     from flashwright.sources import Reading
-    from flashwright.sweeps.comparison import Comparison, SweepPlan
-    from flashwright.sweeps.policies import Policy
 
 
 @click.command(
@@ -114,10 +114,10 @@ def compare(
     Ctrl-C stops it and keeps what is finished. Latencies are what `flashwright play` measures.
     """  # noqa: D205
     from flashwright import sources
+    from flashwright.comparing.comparison import SweepPlan
+    from flashwright.comparing.grid import GridSettings
+    from flashwright.comparing.policies import choose
     from flashwright.progress import StoppedError
-    from flashwright.sweeps.comparison import SweepPlan
-    from flashwright.sweeps.grid import GridSettings
-    from flashwright.sweeps.policies import choose
 
     named = split_policies(placements, "--placements")
     chosen_victims = None if victims is None else _all_victims(victims)
@@ -188,10 +188,10 @@ def run_plan(plan: SweepPlan, output: Output | None = None) -> tuple[Comparison,
     Gives what is there, and the stop if Ctrl-C came between. What an earlier run has finished in
     the run folder of the `output` is not simulated again.
     """
+    from flashwright.comparing.comparison import Comparison
+    from flashwright.comparing.grid import Grid
+    from flashwright.kept import Kept
     from flashwright.progress import StoppedError, follow, work
-    from flashwright.sweeps.comparison import Comparison
-    from flashwright.sweeps.grid import Grid
-    from flashwright.sweeps.kept import Kept
 
     workloads = plan.load(
         lambda source, load: work(f"Reading {Path(source).name}", "page writes", load)
@@ -230,9 +230,9 @@ def print_comparison(comparison: Comparison, run: Run) -> None:
     with its best victim policy.
     """
     from flashwright._text import alpha, percent, significant
+    from flashwright.comparing.comparison import BOUND, MINIMUM
     from flashwright.reports.comparison import headline, remarks
     from flashwright.reports.comparison_results import Results, amplification
-    from flashwright.sweeps.comparison import BOUND, MINIMUM
 
     results = Results(run)
     headings = [

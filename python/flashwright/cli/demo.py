@@ -22,14 +22,14 @@ from flashwright.cli.options import (
     wear_of,
 )
 from flashwright.cli.output import Json, Output
-from flashwright.sweeps.grid import GridSettings
+from flashwright.comparing.grid import GridSettings
 from flashwright.terminal import say
 
 if TYPE_CHECKING:
+    from flashwright.comparing.comparison import SweepPlan
+    from flashwright.comparing.policies import Policy
     from flashwright.lifetime import Wear
     from flashwright.runs import Run
-    from flashwright.sweeps.comparison import SweepPlan
-    from flashwright.sweeps.policies import Policy
 
 LEAST_SPARE_ERASE_BLOCKS = 40
 """Fewest spare erase blocks: some more than the policy with the most streams needs."""
@@ -89,8 +89,8 @@ def demo(
     become steady it is played twice as often, and once more.
     """
     from flashwright.cli.compare import fail_if_any_failed, run_plan
+    from flashwright.comparing.policies import choose
     from flashwright.progress import StoppedError
-    from flashwright.sweeps.policies import choose
     from flashwright.trace_statistics import statistics
 
     policies = choose(split_policies(placements, "--placements"), None)
@@ -144,8 +144,8 @@ def _plan(
 ) -> SweepPlan:
     """Give all that is played of a trace, each at first as often as it needs."""
     from flashwright import sources
+    from flashwright.comparing.comparison import SweepPlan
     from flashwright.progress import work
-    from flashwright.sweeps.comparison import SweepPlan
 
     once = work(
         "Reading the trace",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from flashwright import _core, devices
 from flashwright._core import InputError
 from flashwright._text import size
+from flashwright.comparing.policies import own_victim
 from flashwright.progress import work
-from flashwright.sweeps.policies import own_victim
 
 if TYPE_CHECKING:
     from flashwright._core import Progress

@@ -9,6 +9,8 @@ from typing import Any
 
 from flashwright import reading_words
 from flashwright._text import alpha, percent, significant
+from flashwright.comparing.comparison import BOUND, MINIMUM
+from flashwright.comparing.policies import NO_PLACEMENT
 from flashwright.lifetime import recorded_of
 from flashwright.pages.page import Fact, Page, Section, Table
 from flashwright.reports.comparison_figures import (
@@ -30,8 +32,6 @@ from flashwright.reports.names import proper
 from flashwright.runs import Run
 from flashwright.sources import below_the_bound
 from flashwright.steady import repeats
-from flashwright.sweeps.comparison import BOUND, MINIMUM
-from flashwright.sweeps.policies import NO_PLACEMENT
 
 
 def page(run: Run) -> Page:

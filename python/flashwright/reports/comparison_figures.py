@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flashwright._text import alpha, count, percent, significant
+from flashwright.comparing.comparison import MINIMUM
 from flashwright.pages.figures import (
     AXIS_ALPHA,
     axes,
@@ -20,7 +21,6 @@ from flashwright.pages.figures import (
 )
 from flashwright.pages.page import Figure
 from flashwright.reports.comparison_results import Results, wear_words, years
-from flashwright.sweeps.comparison import MINIMUM
 
 MOST_NOISY_LINES = 4
 

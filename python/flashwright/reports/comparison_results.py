@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any
 
 from flashwright._text import percent, significant, size
+from flashwright.comparing.policies import NO_PLACEMENT
 from flashwright.lifetime import ASSUMED, COUNTED, RECORDED, recorded_of
 from flashwright.pages.figures import Colours
 from flashwright.reports.names import proper
 from flashwright.runs import Run
-from flashwright.sweeps.policies import NO_PLACEMENT
 
 USUAL_OVER_PROVISIONING = 0.2
 BASELINES = ("Greedy", "LRU")

@@ -7,6 +7,7 @@ from typing import Any
 
 from flashwright import reading_words
 from flashwright._text import alpha, count, percent, short_count, significant
+from flashwright.comparing.comparison import BOUND, MINIMUM
 from flashwright.pages.figures import axes, stream_bars, title
 from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.comparison_results import amplification, life, wear_words
@@ -15,7 +16,6 @@ from flashwright.reports.scalars import SIMULATION, rows
 from flashwright.runs import Run
 from flashwright.sources import below_the_bound
 from flashwright.steady import repeats
-from flashwright.sweeps.comparison import BOUND, MINIMUM
 
 
 def page(run: Run) -> Page:

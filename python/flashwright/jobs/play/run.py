@@ -22,14 +22,14 @@ from flashwright.jobs.play.outcome import Played
 from flashwright.jobs.play.places import Place, places_of
 from flashwright.jobs.schema import wrong
 from flashwright.jobs.work import Job as RustJob
+from flashwright.kept import Kept, key_of
 from flashwright.layering import checkpoints
 from flashwright.layering.candidates import choice, playable, possible
 from flashwright.layering.conditions import conditions
 from flashwright.layering.known import facts_for
 from flashwright.layering.verdict import verdict
+from flashwright.pool import Ended, Pool
 from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Job, Run, peak_rss_bytes
-from flashwright.sweeps.kept import Kept, key_of
-from flashwright.sweeps.pool import Ended, Pool
 
 if TYPE_CHECKING:
     from flashwright._core import Progress

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flashwright._core import InputError, placement_is_oracle, registry
-from flashwright.sweeps import python_policies
+from flashwright.comparing import python_policies
 
 if TYPE_CHECKING:
     from flashwright.placement import Placement

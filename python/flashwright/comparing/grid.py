@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
 from flashwright._core import FlashwrightError, Progress, RunError
-from flashwright.sweeps.kept import Kept, key_of
-from flashwright.sweeps.policies import Policy
-from flashwright.sweeps.pool import Pool
-from flashwright.sweeps.python_policies import copy_of, raised_by
+from flashwright.comparing.policies import Policy
+from flashwright.comparing.python_policies import copy_of, raised_by
+from flashwright.kept import Kept, key_of
+from flashwright.pool import Pool
 
 if TYPE_CHECKING:
     from flashwright._core import Workload

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flashwright import sources
+from flashwright.comparing.grid import GridJob, GridOutcome, GridSettings
+from flashwright.comparing.policies import OFFLINE, Policy, own_victim
 from flashwright.lifetime import Wear
 from flashwright.runs import Job, Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
-from flashwright.sweeps.grid import GridJob, GridOutcome, GridSettings
-from flashwright.sweeps.policies import OFFLINE, Policy, own_victim
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Workload

@@ -1,0 +1,179 @@
+"""Workers of a Ray cluster. Ray is imported here alone, and is an extra: `flashwright[ray]`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tarfile
+import tempfile
+import time
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from flashwright._core import InputError, RunError
+from flashwright._text import size
+from flashwright.engine import worker
+from flashwright.engine.pools import Ended
+from flashwright.engine.task import Input, files_of
+from flashwright.engine.worker import Order, Reply
+
+BASE_BYTES = 256 << 20
+"""Memory that a job without a limit asks the cluster for."""
+_LOOK_SECONDS = 5.0
+"""Between two looks at which nodes there are."""
+_WAITING = 8
+"""Orders that wait beyond one more for each processor."""
+_MOST_SHARE = 0.25
+"""Share of a cluster's object store that inputs may take."""
+
+
+def imported() -> Any:
+    """Give Ray. Raises InputError if it is not installed."""
+    try:
+        import ray  # noqa: PLC0415
+    except ImportError:
+        raise InputError(
+            "--engine ray: Ray is not installed; right would be pip install 'flashwright[ray]'"
+        ) from None
+    return ray
+
+
+def local_cache() -> Path:
+    """Give the folder of this machine in which inputs lie by their content."""
+    return Path(tempfile.gettempdir()) / f"flashwright-inputs-{os.getuid()}"
+
+
+def fetched(one: Input, packed: Any) -> str:
+    """Give the path of an input on this node: from the object store, once a node.
+
+    Raises RunError if what is in the cache's place is somebody else's.
+    """
+    ray = imported()
+    folder = local_cache()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid() or folder.is_symlink():
+        raise RunError(f"{folder}: it belongs to another user; right would be a TMPDIR of your own")
+    # The name keeps its endings, by which formats are told.
+    place = folder / one.sha256 / Path(one.path).name
+    if not place.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as part:
+            with tarfile.open(fileobj=BytesIO(ray.get(packed))) as archive:
+                archive.extractall(part, filter="data")
+            with contextlib.suppress(OSError):
+                # Another worker of this node may have been quicker.
+                Path(part, "content").rename(folder / one.sha256)
+    return str(place)
+
+
+def pack(one: Input) -> bytes:
+    """Pack an input, a file or a folder, as `fetched` takes it."""
+    path, packed = Path(one.path), BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for file in files_of(path):
+            inner = Path("content", path.name, file.relative_to(path))
+            archive.add(file, str(inner), recursive=False)
+    return packed.getvalue()
+
+
+def _do(order: Order, packed: list[tuple[Input, Any]]) -> Reply:
+    return worker.do(order, {one.path: fetched(one, ref) for one, ref in packed})
+
+
+class Cluster:
+    """Tasks of a Ray cluster, as many as it has room for."""
+
+    def __init__(self, address: str | None, memory_bytes: int | None, most: int | None) -> None:
+        self._ray = ray = imported()
+        self._most = most
+        self._started = not ray.is_initialized()
+        if self._started:
+            try:
+                ray.init(address=address or "auto", log_to_driver=False, logging_level="ERROR")
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                said = str(error).strip().splitlines()[0]
+                raise RunError(
+                    f"--address {address or 'auto'}: no Ray cluster answers there ({said}); right "
+                    "would be `ray start --head` first, or the address of one"
+                ) from error
+        self._remote = ray.remote(
+            num_cpus=1,
+            memory=memory_bytes or BASE_BYTES,
+            # We count tries ourselves, and know which order was lost.
+            max_retries=0,
+        )(_do)
+        self._under_way: dict[Any, Order] = {}
+        self._packed: dict[str, Any] = {}
+        self._looked, self._cores, self._nodes = 0.0, 1, 1
+
+    def _look(self) -> None:
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        self._cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        self._nodes = sum(bool(node["Alive"]) for node in self._ray.nodes())
+
+    def room(self) -> int:
+        """See `Pool`. Nodes come and go."""
+        self._look()
+        at_once = self._cores if self._most is None else min(self._cores, self._most)
+        waiting = min(at_once, _WAITING) if self._most is None else 0
+        return at_once + waiting - len(self._under_way)
+
+    def submit(self, order: Order) -> None:
+        """See `Pool`."""
+        packed = [(one, self._put(one)) for one in order.task.inputs]
+        self._under_way[self._remote.remote(order, packed)] = order
+
+    def _put(self, one: Input) -> Any:
+        """Put an input into the object store, once. Raises InputError if it is too large."""
+        if one.sha256 not in self._packed:
+            room = self._ray.cluster_resources().get("object_store_memory", 0)
+            if one.size_bytes > _MOST_SHARE * room:
+                raise InputError(
+                    f"{one.path}: {size(one.size_bytes)} are too much for the cluster's object "
+                    f"store of {size(room)}; right would be `ray start --object-store-memory`, or "
+                    "a part of it"
+                )
+            self._packed[one.sha256] = self._ray.put(pack(one))
+        return self._packed[one.sha256]
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """See `Pool`."""
+        if not self._under_way:
+            time.sleep(min(seconds, 0.01))
+            return []
+        refs = list(self._under_way)
+        ready, _ = self._ray.wait(refs, num_returns=1, timeout=seconds)
+        if ready:
+            # What else has ended meanwhile comes along.
+            ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0)
+        return [self._ended(ref) for ref in ready]
+
+    def _ended(self, ref: Any) -> Ended:
+        order = self._under_way.pop(ref)
+        try:
+            return Ended(order, self._ray.get(ref))
+        except self._ray.exceptions.RayTaskError as error:
+            # Ours came before the job began: a cache that is not ours, a module that is missing.
+            return Ended(order, None, str(error.cause))
+        except self._ray.exceptions.RayError as error:
+            return Ended(order, None, f"its worker is gone: {str(error).strip().splitlines()[0]}")
+
+    def under_way(self) -> float:
+        """See `Pool`. Nobody asks tasks of a cluster how far they are."""
+        return 0.0
+
+    def said(self) -> str:
+        """See `Pool`."""
+        return f"{self._cores} processors on {self._nodes} Ray node{'s'[: self._nodes != 1]}"
+
+    def close(self) -> None:
+        """See `Pool`."""
+        for ref in self._under_way:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.cancel(ref, force=True)
+        self._under_way.clear()
+        self._packed.clear()
+        if self._started:
+            self._ray.shutdown()

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from flashwright import drive_runs, slices, steady
 from flashwright._core import InputError, Progress
-from flashwright.advice import traces
+from flashwright.advice import emulated, traces
 from flashwright.advice.commits import commits_of
 from flashwright.advice.setup import APART, HERE, Commits, Drive, Figures, Interval, Setup
 from flashwright.devices import DriveProfile
@@ -57,6 +57,57 @@ _PARTS = (
 )
 
 
+@dataclass(frozen=True)
+class Clients:
+    """Whoever sends a load: a closed loop (Little; Denning and Buzen 1978, section 5).
+
+    Some requests are outstanding at a time, and each that ends is followed by the next after some
+    time to think. A load that is the same work takes the same time to think, in however many
+    requests it is sent.
+    """
+
+    outstanding: int
+    thinks: float
+    """Seconds to think of all requests of the load together."""
+
+    def pace(self, requests: int) -> dict[str, Any]:
+        """Give the pace of a load of so many requests."""
+        think = 1e6 * self.thinks / max(requests, 1)
+        return {"closed": {"depth": self.outstanding, "think": think}}
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """A drive before a load, how that is sent, and how long it goes on."""
+
+    state: str = "filled"
+    """Of the drive, as `profile(...)` has it."""
+    capacities_written: float = CAPACITIES_WRITTEN
+    """Full drive writes until which the load is played over, of which the second half is measured;
+    with 0 it is played once, and all of it is measured, on a drive as small as that of a trial.
+    """
+    clients: Clients | None = None
+    """None for the intervals of the recording."""
+
+    @property
+    def is_once(self) -> bool:
+        """Whether the load is played once."""
+        return not self.capacities_written
+
+    def pace(self, requests: int) -> dict[str, Any]:
+        """Give the pace of a load of so many requests."""
+        return PACE if self.clients is None else self.clients.pace(requests)
+
+    def document(self) -> dict[str, Any]:
+        """Give them for the key of a result."""
+        clients = None if self.clients is None else vars(self.clients)
+        return {**vars(self), "clients": clients, "drive": "emulated" if self.is_once else "slice"}
+
+
+STEADY = Conditions()
+"""What comes of a load that goes on for months."""
+
+
 @dataclass
 class Engine:
     """Simulates setups."""
@@ -66,6 +117,7 @@ class Engine:
     seconds_each: float = 20.0
     """Most seconds that a run may take by its estimate."""
     seed: int = 1
+    conditions: Conditions = STEADY
     _kept: Kept = field(init=False)
     _scratch: tempfile.TemporaryDirectory[str] = field(init=False)
     _found: dict[str, Figures] = field(default_factory=dict)
@@ -83,7 +135,9 @@ class Engine:
 
     def key(self, setup: Setup) -> str:
         """Name a setup by all that decides on its figures."""
-        return key_of("advice", setup.identity(), self.seed, self.seconds_each, CAPACITIES_WRITTEN)
+        return key_of(
+            "advice", setup.identity(), self.seed, self.seconds_each, self.conditions.document()
+        )
 
     def knows(self, setup: Setup) -> bool:
         """Tell whether a setup was simulated, now or before."""
@@ -141,22 +195,21 @@ class Engine:
         return paths
 
     def _play(self, setup: Setup, drive: Drive, path: Path, progress: Progress) -> _Played:
-        own = DriveProfile.load(drive.profile, drive.overrides)
-        effort = Effort(
-            capacities_written=CAPACITIES_WRITTEN,
-            most_seconds=self.seconds_each,
-            least_requests=LEAST_REQUESTS,
-            room=ROOM_BELOW_LAYERS if setup.stack else 1.0,
+        sized = (
+            emulated.sized(drive, path)
+            if self.conditions.is_once
+            else self._sized(setup, drive, path)
         )
-        capacity = drive.capacity_bytes
-        size = SizeAsked(capacity, None if capacity is None else drive.fill)
-        sized = slices.take(own, str(path), Reading(format="parquet"), size, effort)
         requests = pq.ParquetFile(sized.source).metadata.num_rows
-        plays = sized.plays or _plays_of(sized, path)
-        untimed, timed = _halves(requests, plays)
+        if self.conditions.is_once:
+            plays, untimed, timed = 1, 0, requests
+        else:
+            plays = sized.plays or _plays_of(sized, path)
+            untimed, timed = _halves(requests, plays)
         source = {"of": sized.source, "format": "parquet", "repeat": plays}
-        common: dict[str, Any] = {"state": "filled", "seed": self.seed, "pace": PACE}
-        if capacity is None:
+        state, pace = self.conditions.state, self.conditions.pace(requests)
+        common: dict[str, Any] = {"state": state, "seed": self.seed, "pace": pace}
+        if drive.capacity_bytes is None:
             common["fold"] = True
         if setup.stack is not None:
             return self._layered(setup.stack, sized, source, common, untimed, timed, progress)
@@ -173,7 +226,20 @@ class Engine:
                 requests_to=str(table),
             )
             commits = _commits(table, Path(sized.source))
-        return _played(sized, outcome, requests, commits)
+        return _played(sized, outcome, requests, commits, state)
+
+    def _sized(self, setup: Setup, drive: Drive, path: Path) -> Sized:
+        """Give a slice of the drive at the size and fill of the disk, with its part of the load."""
+        own = DriveProfile.load(drive.profile, drive.overrides)
+        effort = Effort(
+            capacities_written=self.conditions.capacities_written,
+            most_seconds=self.seconds_each,
+            least_requests=LEAST_REQUESTS,
+            room=ROOM_BELOW_LAYERS if setup.stack else 1.0,
+        )
+        capacity = drive.capacity_bytes
+        size = SizeAsked(capacity, None if capacity is None else drive.fill)
+        return slices.take(own, str(path), Reading(format="parquet"), size, effort)
 
     def _layered(
         self,
@@ -186,7 +252,7 @@ class Engine:
         progress: Progress,
     ) -> _Played:
         """Play through layers, on the clock from the start: they have state of their own."""
-        timed = min(timed, MOST_LAYERED // 2)
+        timed = min(timed, MOST_LAYERED if not untimed else MOST_LAYERED // 2)
         warm_up = min(untimed, timed)
         outcome = drive_runs.run(
             sized.device.toml,
@@ -208,7 +274,7 @@ class _Played:
     flash_bytes: Interval
     endurance_bytes: float | None
     commits: Commits | None
-    iops: float
+    seconds: float
     steady: bool | None
     unsteady: str | None
     slices: int
@@ -256,7 +322,11 @@ def _commits(table: Path, source: Path) -> Commits | None:
 
 
 def _played(
-    sized: Sized, outcome: Mapping[str, Any], requests: int, commits: Commits | None
+    sized: Sized,
+    outcome: Mapping[str, Any],
+    requests: int,
+    commits: Commits | None,
+    state: str,
 ) -> _Played:
     device = sized.device
     page_bytes = int(device.profile["media"]["page_bytes"])
@@ -264,7 +334,7 @@ def _played(
     whole = page_bytes / plays * sized.scale
     host = outcome["written_bytes"] / plays * sized.scale
     flash = sum(int(outcome[key]) for key in _PARTS) * whole
-    judged = steady.of_drive(device.profile, device.summary, {**outcome, "state": "filled"})
+    judged = steady.of_drive(device.profile, device.summary, {**outcome, "state": state})
     amplified = judged["write_amplification"]
     interval = Interval(flash)
     known = outcome["write_amplification"]
@@ -277,7 +347,7 @@ def _played(
         interval,
         _endurance(device),
         commits,
-        float(outcome["iops"]),
+        outcome["seconds"] / plays,
         amplified["steady"],
         amplified["unsteady"],
         device.slices,
@@ -295,7 +365,7 @@ def _of_layers(sized: Sized, outcome: Mapping[str, Any], timed: int) -> _Played:
         Interval(programmed),
         _endurance(sized.device),
         _commits_of_layers(outcome["latency_ns"]),
-        float(outcome["iops"]),
+        outcome["seconds"] / plays,
         None,
         "layers keep a state of their own, which is not judged",
         sized.device.slices,
@@ -357,7 +427,7 @@ def _together(played: Mapping[str, _Played], seconds: float, waits: float | None
             for name, one in played.items()
         },
         None if of_log is None or of_log.commits is None else of_log.commits.waiting(waits),
-        sum(one.iops for one in parts),
+        sum(one.seconds for one in parts),
         False if False in states else None if None in states else True,
         "; ".join(dict.fromkeys(one.unsteady for one in parts if one.unsteady)) or None,
         max(one.slices for one in parts),

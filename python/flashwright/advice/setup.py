@@ -163,7 +163,8 @@ class Figures:
     """`host_bytes`, `flash_bytes`, `endurance_bytes` (that it can program in its life) of each."""
     commits: Commits | None = None
     """None if nothing says what a commit is."""
-    requests_per_second: float = 0.0
+    seconds_taken: float = 0.0
+    """Time in which the drives took the load once, by their own clock."""
     steady: bool | None = None
     """Whether write amplification has found its level; None if the run is too short to say."""
     unsteady: str | None = None
@@ -197,7 +198,7 @@ class Figures:
             "flash_bytes": self.flash_bytes.document(),
             "by_drive": {name: dict(one) for name, one in self.by_drive.items()},
             "commits": None if self.commits is None else self.commits.document(),
-            "requests_per_second": self.requests_per_second,
+            "seconds_taken": self.seconds_taken,
             "steady": self.steady,
             "unsteady": self.unsteady,
             "slices": self.slices,

@@ -5,18 +5,22 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flashwright._core import InputError
 from flashwright.advice import trials
 from flashwright.advice.building import Question, case_of
 from flashwright.advice.case import Case
-from flashwright.advice.engine import Engine
+from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
 from flashwright.advice.proving import Change
 from flashwright.advice.trial_setups import predicted
 from flashwright.advice.trials import Trial
 from flashwright.sources import REQUESTS_FILE
+
+_TRIES = 6
+_NEAR = 0.05
+"""How near a closed loop's time has to be to what was recorded, as a share."""
 
 
 @dataclass
@@ -81,9 +85,46 @@ class Predicting:
         if recording not in self._known:
             folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
             self._folders.append(folder)
-            engine = Engine(self.kept)
+            # What a run of a minute does to a drive depends on how it was before.
+            conditions = Conditions(trial.drive.state, capacities_written=0.0)
+            engine = Engine(self.kept, conditions=conditions)
             # An aged drive has no space that it knows to be free.
             drive = trial.drive
             question = Question(str(recording), drive.profile, drive.size_bytes, 1.0)
-            self._known[recording] = (case_of(question, engine, Path(folder.name)), engine)
+            case = case_of(question, engine, Path(folder.name))
+            clients = clients_of(case, engine)
+            engine.conditions = replace(conditions, clients=clients)
+            self._known[recording] = (case, engine)
         return self._known[recording]
+
+
+def clients_of(case: Case, engine: Engine) -> Clients | None:
+    """Find the closed loop that takes as long on the simulated drive as was recorded.
+
+    As few requests are outstanding as may be: a database sends most of what it waits for one by
+    one. Time to think is what is left beside the drive, found by the secant method; there is none
+    if the drive takes as long by itself. None without times.
+    """
+    wanted = case.load.seconds
+    if not wanted:
+        return None
+    conditions = engine.conditions
+
+    def seconds(outstanding: int, thinks: float) -> float:
+        engine.conditions = replace(conditions, clients=Clients(outstanding, thinks))
+        return engine.figures(case.base).seconds_taken
+
+    outstanding, alone = 1, seconds(1, 0.0)
+    while alone > wanted * (1 + _NEAR) and outstanding < DEPTH:
+        outstanding *= 2
+        alone = seconds(outstanding, 0.0)
+    if alone >= wanted * (1 - _NEAR):
+        return Clients(outstanding, 0.0)
+    before, found = (0.0, alone), outstanding * (wanted - alone)
+    for _ in range(_TRIES):
+        there = seconds(outstanding, found)
+        if abs(there / wanted - 1) < _NEAR:
+            break
+        slope = (there - before[1]) / (found - before[0]) or 1 / outstanding
+        before, found = (found, there), max(0.0, found + (wanted - there) / slope)
+    return Clients(outstanding, found)

@@ -13,7 +13,6 @@ from flashwright.advice import trials
 from flashwright.advice.action import Candidate
 from flashwright.advice.case import Case
 from flashwright.advice.engine import Engine
-from flashwright.advice.gain import gain_of
 from flashwright.advice.proving import Change
 from flashwright.advice.setup import Drive, Setup
 from flashwright.advice.trials import OPTIONS, Trial
@@ -37,7 +36,9 @@ def setup_of(trial: Trial, before: Trial, case: Case) -> Setup:
         if used is not None:
             setup = setup.changed(drive=replace(setup.drive, fill=used))
     if trial.log_drive is not None:
-        setup = setup.changed(log_apart=_log_drive(trial.log_drive, case))
+        setup = setup.changed(
+            log_apart=_log_drive(trial.log_drive, case, is_trimmed=trial.is_trimmed)
+        )
     if trial.stack is not None:
         setup = setup.changed(stack=trial.stack)
     changed = {
@@ -56,11 +57,13 @@ def _drive(drive: trials.Drive, now: Drive, size_bytes: int) -> Drive:
     )
 
 
-def _log_drive(drive: trials.Drive, case: Case) -> Drive:
+def _log_drive(drive: trials.Drive, case: Case, *, is_trimmed: bool) -> Drive:
     """Give the log's drive, of which the log takes a part that it writes over and over."""
     written = case.load.written_by.get("wal", 0)
     fill = max(LEAST_LOG_FILL, min(1.0, written / drive.size_bytes))
-    return Drive(drive.profile, drive.overrides, drive.size_bytes, fill)
+    # One that was written all over does not know that the rest is free.
+    is_full = drive.state == "aged" and not is_trimmed
+    return Drive(drive.profile, drive.overrides, drive.size_bytes, 1.0 if is_full else fill)
 
 
 def _with_settings(setup: Setup, changed: Mapping[str, str], case: Case) -> Setup:
@@ -122,12 +125,13 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
         InputError: it cannot be told, with the reason.
     """
     setup = setup_of(trial, before, case)
-    held = None
+    now = engine.figures(case.base)
     if setup.settings and case.what_ifs is not None:
-        held = engine.figures(case.base.changed(load=case.what_ifs.as_recorded))
-    gain = gain_of(case, engine.figures(setup), held)
-    found = {"flash_bytes": gain.flash.value}
-    if case.loop is not None and gain.throughput == gain.throughput:
-        found["throughput"] = gain.throughput
-        found["p99"] = gain.latency
+        now = engine.figures(case.base.changed(load=case.what_ifs.as_recorded))
+    after = engine.figures(setup)
+    found = {"flash_bytes": after.flash_bytes.over(now.flash_bytes).value}
+    if engine.conditions.clients is not None and after.seconds_taken > 0:
+        found["throughput"] = now.seconds_taken / after.seconds_taken
+        if now.commits is not None and after.commits is not None and now.commits.p99 > 0:
+            found["p99"] = after.commits.p99 / now.commits.p99
     return found

@@ -18,6 +18,8 @@ from flashwright.advice.trial_setups import predicted
 from flashwright.advice.trials import Trial
 from flashwright.sources import REQUESTS_FILE
 
+LEAST_COMMITS = 200
+"""Fewest commits of a recording from which changes are predicted."""
 _TRIES = 6
 _NEAR = 0.05
 """How near a closed loop's time has to be to what was recorded, as a share."""
@@ -77,6 +79,9 @@ class Predicting:
         """
         try:
             case, engine = self._case(recording, trial)
+            if case.load.commits is None or case.load.commits.count < LEAST_COMMITS:
+                # What a drive does in a few commits is mostly chance.
+                return {}
             return predicted(case, engine, change.of(trial), trial)
         except InputError:
             return {}

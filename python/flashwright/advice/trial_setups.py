@@ -67,6 +67,8 @@ def _log_drive(drive: trials.Drive, case: Case, *, is_trimmed: bool) -> Drive:
 
 
 def _with_settings(setup: Setup, changed: Mapping[str, str], case: Case) -> Setup:
+    # The least number of siblings makes every commit wait its delay, as a what-if has it.
+    changed = {name: value for name, value in changed.items() if name != "commit_siblings"}
     if not changed:
         return setup
     if case.what_ifs is not None and case.what_ifs.refused is None:
@@ -75,7 +77,6 @@ def _with_settings(setup: Setup, changed: Mapping[str, str], case: Case) -> Setu
     if rest.pop("synchronous_commit", None) == "off":
         setup = setup.changed(merge_seconds=_ASYNCHRONOUS_SECONDS)
     delay = rest.pop("commit_delay", None)
-    rest.pop("commit_siblings", None)
     if delay is not None:
         setup = setup.changed(merge_seconds=float(delay) / 1e6)
     return case.with_settings(setup, rest) if rest else setup

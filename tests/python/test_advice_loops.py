@@ -1,0 +1,109 @@
+"""Predictions of trials: the drive is the emulated one, and clients wait for it as recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flashwright import _core
+from flashwright.advice import emulated
+from flashwright.advice import load as loads
+from flashwright.advice.case import Case
+from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
+from flashwright.advice.load import Load
+from flashwright.advice.proving import Bench, Change
+from flashwright.advice.setup import Commits, Drive, Setup
+from flashwright.advice.trial_recording import LEAST_COMMITS, Predicting, clients_of
+from test_advice import database_like
+
+GIB = 1 << 30
+ONCE = Conditions("aged", capacities_written=0.0)
+DRIVE = Drive("emmc-51", (), GIB, 1.0)
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
+    path = database_like(tmp_path_factory.mktemp("load") / "load.parquet", 2000)
+    return loads.of_file(path, "load", None)
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    made = Engine(None, conditions=ONCE)
+    yield made
+    made.close()
+
+
+def case(load: Load, engine: Engine, seconds: float) -> Case:
+    base = Setup(replace(load, seconds=seconds), DRIVE)
+    return Case(base.load, base, engine.figures(base))
+
+
+@pytest.mark.parametrize("profile", ["emmc-51", "sd-card", "mtron-pro-7500", "micron-7450-pro"])
+def test_the_drive_is_the_one_that_is_emulated(profile: str, tmp_path: Path) -> None:
+    found = emulated.sized(Drive(profile, (), GIB, 1.0), tmp_path / "load.parquet")
+    spec = f"emulated(profile={profile},size={GIB},state=fresh)"
+    opened = _core.open_device(spec, access="write")
+    assert found.device.capacity_bytes == opened.info["capacity_bytes"]
+    assert found.slices == 1
+
+
+def test_what_holds_nothing_is_spare_space(tmp_path: Path) -> None:
+    full, half = (
+        emulated.sized(replace(DRIVE, fill=fill), tmp_path / "x").device for fill in (1.0, 0.5)
+    )
+    assert half.summary["physical_pages"] == full.summary["physical_pages"]
+    assert half.capacity_bytes == pytest.approx(full.capacity_bytes / 2, rel=0.01)
+
+
+def test_clients_that_think_take_as_long_as_was_recorded(load: Load, engine: Engine) -> None:
+    alone = engine.figures(Setup(load, DRIVE)).seconds_taken
+    of_drive = clients_of(case(load, engine, 1.0e9), engine)
+    assert of_drive is not None
+    wanted = 60.0
+    found = clients_of(case(load, engine, wanted), engine)
+    assert found is not None
+    assert found.outstanding == 1
+    engine.conditions = replace(ONCE, clients=found)
+    taken = engine.figures(Setup(replace(load, seconds=wanted), DRIVE)).seconds_taken
+    assert taken == pytest.approx(wanted, rel=0.05)
+    assert alone < wanted
+
+
+def test_a_load_that_is_faster_than_one_by_one_has_more_outstanding(
+    load: Load, engine: Engine
+) -> None:
+    engine.conditions = replace(ONCE, clients=Clients(1, 0.0))
+    alone = engine.figures(Setup(load, DRIVE)).seconds_taken
+    engine.conditions = ONCE
+    found = clients_of(case(load, engine, alone / 2), engine)
+    assert found is not None
+    assert 1 < found.outstanding <= DEPTH
+
+
+def test_without_times_no_loop_is_found(load: Load, engine: Engine) -> None:
+    assert clients_of(case(load, engine, 0.0), engine) is None
+
+
+def test_twice_the_spare_space_makes_a_busy_drive_faster(load: Load, engine: Engine) -> None:
+    """Without the closed loop a drive that takes half as long would gain nothing."""
+    engine.conditions = replace(ONCE, clients=Clients(1, 0.0))
+    now, more = (
+        engine.figures(Setup(load, replace(DRIVE, fill=fill))).seconds_taken for fill in (1.0, 0.5)
+    )
+    assert more < 0.8 * now
+
+
+def test_a_recording_of_a_few_commits_predicts_nothing(
+    load: Load, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = replace(load, commits=Commits(LEAST_COMMITS - 1, 1e-3, 1e-3, 1e-3, 1e-3))
+    known = replace(case(load, engine, 1.0), load=few)
+    predicting = Predicting(tmp_path)
+    monkeypatch.setattr(predicting, "_case", lambda *_: (known, engine))
+    trial = Bench("tpcb(scale=1)").trial("emmc-51")
+    same = Change("same", lambda one: one)
+    assert predicting.predicted(tmp_path, trial, same) == {}

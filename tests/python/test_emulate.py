@@ -108,3 +108,13 @@ def test_the_words_of_attaching_take_any_path() -> None:
     said = _attaching(Path("/run/it's & all/x.sock"))
     [uri] = [shlex.split(line)[1] for line in said.splitlines() if "nbdinfo" in line]
     assert uri == "nbd+unix:///?socket=/run/it%27s%20%26%20all/x.sock"
+
+
+def test_a_trace_on_an_emulated_drive_has_bytes_or_is_refused(cli: Cli) -> None:
+    """It panicked, or looked for a path that the drive does not have."""
+    drive = "emulated(sd-card,size=64Mi,state=fresh)"
+    asked = ("play", "synth:uniform(pages=64,updates=1x)", "--on", drive, "--write")
+    refused = cli(*asked, code=2)
+    assert "--stack direct --data drained" in refused.stderr
+    played = cli(*asked, "--stack", "direct", "--data", "drained")
+    assert "hold what they have to" in played.stdout

@@ -81,6 +81,13 @@ def settings_of(asked: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("facts", "checkpoints", "data", "no_drain"):
         if settings[name] and not settings["stack"]:
             raise wrong(name, "it is for layers, so give --stack too")
+    for text in (one["spec"] for one in settings["on"] if "spec" in one):
+        if text.startswith("emulated") and settings["write"] and not settings["data"]:
+            raise wrong(
+                "on",
+                f"{text}: an emulated drive holds bytes, and they have to be told; right would be "
+                "--stack direct --data drained, or profile(...), which is the same drive without",
+            )
     for key in ("capacity", "fill"):
         if key in (settings["life"] or {}):
             raise wrong("life", f"{key}: it is of the drive; write it into profile(...)")
@@ -353,6 +360,16 @@ class Playing:
             }
 
         return self._kept.remember(key, done)
+
+    def done_alone(self, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Do the only run, and give its row and its tables.
+
+        Raises InputError, RunError, Cancelled.
+        """
+        [task] = self.tasks
+        found = self._do(task, None, progress)
+        self.take([Ended(0, found)])
+        return self.rows[0], {name: _table(columns) for name, columns in found["tables"].items()}
 
     def take(self, ended: Sequence[Ended[dict[str, Any]]]) -> None:
         """Take what came of the runs, and judge each.

@@ -31,7 +31,7 @@ def warning(plan: Plan, place: Place) -> str:
         text = f"{place.target.given}: it is written to, with random data, {said_of}."
     else:
         # Of memory and an emulated drive nobody promised a life.
-        disk = next((one["disk"] for one in place.settings["on"] if "disk" in one), {})
+        disk: Row = next((one["disk"] for one in place.settings["on"] if "disk" in one), {})
         life = share_of_life(totals["written_bytes"], info, disk.get("tbw"))
         text = f"{place.target.given}: {_changed(totals)}, with random data, {said_of}: {life}."
     number = len(plan.stacks) * len(plan.paces)

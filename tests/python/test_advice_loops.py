@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flashwright import _core
 from flashwright.advice import emulated
 from flashwright.advice import load as loads
 from flashwright.advice.case import Case
+from flashwright.advice.commits import commits_of
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
 from flashwright.advice.load import Load
 from flashwright.advice.proving import Bench, Change
@@ -107,3 +109,16 @@ def test_a_recording_of_a_few_commits_predicts_nothing(
     trial = Bench("tpcb(scale=1)").trial("emmc-51")
     same = Change("same", lambda one: one)
     assert predicting.predicted(tmp_path, trial, same) == {}
+
+
+def test_a_turn_is_as_long_as_each_client_takes_to_commit_once() -> None:
+    begin = np.arange(400, dtype=np.int64) * 10_000_000
+    took = np.full(400, 2e6)
+    took[200] = 9e6
+    is_flush = np.ones(400, bool)
+    found = commits_of(begin, took, ~is_flush, is_flush, clients=4)
+    assert found is not None
+    assert found.turn_p99 == pytest.approx(0.04, abs=1e-6)
+    alone = commits_of(begin, took, ~is_flush, is_flush)
+    assert alone is not None
+    assert alone.turn_p99 == 0

@@ -7,6 +7,7 @@ flush (the drive is known to keep what it has acknowledged), a commit is a log w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,17 @@ Bools = npt.NDArray[np.bool_]
 
 
 def commits_of(
-    begin_ns: npt.NDArray[Any], latency_ns: npt.NDArray[Any], is_log: Bools, is_flush: Bools
+    begin_ns: npt.NDArray[Any],
+    latency_ns: npt.NDArray[Any],
+    is_log: Bools,
+    is_flush: Bools,
+    clients: int = 0,
 ) -> Commits | None:
     """Give the commits among requests, by when each was sent and how long it took.
 
-    `is_log`: writes of the log. All writes count as such if none is known to be. None if there is
-    neither a flush nor a log write.
+    `is_log`: writes of the log. All writes count as such if none is known to be. Of a number of
+    `clients` it is told how long a turn takes, in which each commits once: a transaction of one of
+    them, if they wait for each other. None if there is neither a flush nor a log write.
     """
     order = np.argsort(begin_ns, kind="stable")
     took = latency_ns[order].astype(np.float64) / 1e9
@@ -34,7 +40,12 @@ def commits_of(
         found = took[logs]
         return _summary(found, np.zeros(len(found))) if len(found) else None
     longest = _longest_before(took, logs, where)
-    return _summary(longest + took[where], took[where])
+    summary = _summary(longest + took[where], took[where])
+    if not 0 < clients < len(where):
+        return summary
+    ends = np.sort(begin_ns[order].astype(np.float64)[where] / 1e9 + took[where])
+    turns = ends[clients:] - ends[:-clients]
+    return replace(summary, turn_p99=float(np.quantile(turns, 0.99)))
 
 
 def _longest_before(took: Floats, logs: Bools, where: npt.NDArray[np.int64]) -> Floats:

@@ -69,6 +69,8 @@ class Clients:
     outstanding: int
     thinks: float
     """Seconds to think of all requests of the load together."""
+    commit: int = 1
+    """Clients that commit in turn."""
 
     def pace(self, requests: int) -> dict[str, Any]:
         """Give the pace of a load of so many requests."""
@@ -136,7 +138,7 @@ class Engine:
     def key(self, setup: Setup) -> str:
         """Name a setup by all that decides on its figures."""
         return key_of(
-            "advice", setup.identity(), self.seed, self.seconds_each, self.conditions.document()
+            "advice-3", setup.identity(), self.seed, self.seconds_each, self.conditions.document()
         )
 
     def knows(self, setup: Setup) -> bool:
@@ -171,8 +173,11 @@ class Engine:
         drives = {HERE: setup.drive}
         if setup.log_apart is not None:
             drives[APART] = setup.log_apart
+        # Who waits for two drives thinks between all of their requests.
+        pace = self.conditions.pace(sum(map(_rows, parts.values())))
         played = {
-            name: self._play(setup, drives[name], path, progress) for name, path in parts.items()
+            name: self._play(setup, drives[name], path, pace, progress)
+            for name, path in parts.items()
         }
         return _together(played, time.monotonic() - began, setup.waits)
 
@@ -194,20 +199,22 @@ class Engine:
                     paths[name] = path
         return paths
 
-    def _play(self, setup: Setup, drive: Drive, path: Path, progress: Progress) -> _Played:
+    def _play(
+        self, setup: Setup, drive: Drive, path: Path, pace: Any, progress: Progress
+    ) -> _Played:
         sized = (
             emulated.sized(drive, path)
             if self.conditions.is_once
             else self._sized(setup, drive, path)
         )
-        requests = pq.ParquetFile(sized.source).metadata.num_rows
+        requests = _rows(Path(sized.source))
         if self.conditions.is_once:
             plays, untimed, timed = 1, 0, requests
         else:
             plays = sized.plays or _plays_of(sized, path)
             untimed, timed = _halves(requests, plays)
         source = {"of": sized.source, "format": "parquet", "repeat": plays}
-        state, pace = self.conditions.state, self.conditions.pace(requests)
+        state = self.conditions.state
         common: dict[str, Any] = {"state": state, "seed": self.seed, "pace": pace}
         if drive.capacity_bytes is None:
             common["fold"] = True
@@ -225,7 +232,9 @@ class Engine:
                 per_request=True,
                 requests_to=str(table),
             )
-            commits = _commits(table, Path(sized.source))
+            clients = self.conditions.clients
+            turn = 0 if clients is None else clients.commit
+            commits = _commits(table, Path(sized.source), turn)
         return _played(sized, outcome, requests, commits, state)
 
     def _sized(self, setup: Setup, drive: Drive, path: Path) -> Sized:
@@ -280,6 +289,10 @@ class _Played:
     slices: int
 
 
+def _rows(path: Path) -> int:
+    return int(pq.ParquetFile(path).metadata.num_rows)
+
+
 @contextlib.contextmanager
 def _removed(path: Path) -> Iterator[None]:
     try:
@@ -303,7 +316,7 @@ def _halves(requests: int, plays: int) -> tuple[int, int]:
     return requests * max(1, plays - measured), requests * measured
 
 
-def _commits(table: Path, source: Path) -> Commits | None:
+def _commits(table: Path, source: Path, clients: int) -> Commits | None:
     """Give the commits of a run: writes to stripes that hold the log, and flushes."""
     logs = traces.load(source)
     known = logs.is_log
@@ -317,7 +330,7 @@ def _commits(table: Path, source: Path) -> Commits | None:
     offset = found["offset"].to_numpy().astype(np.int64)
     is_log = is_write & np.isin(offset // STRIPE_BYTES, stripes) if known.any() else is_write
     return commits_of(
-        found["submitted_ns"].to_numpy(), found["latency_ns"].to_numpy(), is_log, is_flush
+        found["submitted_ns"].to_numpy(), found["latency_ns"].to_numpy(), is_log, is_flush, clients
     )
 
 

@@ -120,6 +120,8 @@ class Commits:
     p999: float
     flush_mean: float = 0.0
     """Mean of the flush alone."""
+    turn_p99: float = 0.0
+    """99th percentile of the time in which each client commits once; 0 if it is not known."""
 
     def waiting(self, seconds: float | None) -> Commits:
         """Give those that wait so much longer; None: that do not wait for the drive at all."""
@@ -142,12 +144,13 @@ class Commits:
             "p99_seconds": self.p99,
             "p999_seconds": self.p999,
             "flush_mean_seconds": self.flush_mean,
+            "turn_p99_seconds": self.turn_p99,
         }
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> Commits:
         """Give what `document` made."""
-        names = ("mean", "p50", "p99", "p999", "flush_mean")
+        names = ("mean", "p50", "p99", "p999", "flush_mean", "turn_p99")
         return Commits(int(document["count"]), *(document[f"{name}_seconds"] for name in names))
 
 

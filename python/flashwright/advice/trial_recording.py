@@ -114,9 +114,10 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
     if not wanted:
         return None
     conditions = engine.conditions
+    commit = 1 if case.loop is None else max(1, round(case.loop.clients))
 
     def seconds(outstanding: int, thinks: float) -> float:
-        engine.conditions = replace(conditions, clients=Clients(outstanding, thinks))
+        engine.conditions = replace(conditions, clients=Clients(outstanding, thinks, commit))
         return engine.figures(case.base).seconds_taken
 
     outstanding, alone = 1, seconds(1, 0.0)
@@ -124,7 +125,7 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
         outstanding *= 2
         alone = seconds(outstanding, 0.0)
     if alone >= wanted * (1 - _NEAR):
-        return Clients(outstanding, 0.0)
+        return Clients(outstanding, 0.0, commit)
     before, found = (0.0, alone), outstanding * (wanted - alone)
     for _ in range(_TRIES):
         there = seconds(outstanding, found)
@@ -132,4 +133,4 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
             break
         slope = (there - before[1]) / (found - before[0]) or 1 / outstanding
         before, found = (found, there), max(0.0, found + (wanted - there) / slope)
-    return Clients(outstanding, found)
+    return Clients(outstanding, found, commit)

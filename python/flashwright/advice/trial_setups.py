@@ -133,6 +133,7 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
     found = {"flash_bytes": after.flash_bytes.over(now.flash_bytes).value}
     if engine.conditions.clients is not None and after.seconds_taken > 0:
         found["throughput"] = now.seconds_taken / after.seconds_taken
-        if now.commits is not None and after.commits is not None and now.commits.p99 > 0:
-            found["p99"] = after.commits.p99 / now.commits.p99
+        turns = [0.0 if one.commits is None else one.commits.turn_p99 for one in (now, after)]
+        if all(turns):
+            found["p99"] = turns[1] / turns[0]
     return found

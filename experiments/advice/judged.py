@@ -19,6 +19,8 @@ PROMISED = 0.2
 """A gain that is predicted above this share, and is none, is a false promise."""
 NEAR, FAR = 0.15, 0.3
 """Errors of predictions, as shares of the measured ratio, that are counted."""
+SURE = 1.5
+"""Both ends of a measured interval lie within this factor of each other, or it says little."""
 FIRST = 3
 """Changes of a case whose order is judged."""
 
@@ -48,6 +50,12 @@ class Pair:
     def measured_gain(self) -> float:
         """See `Figure.gain`."""
         return self.figure.gain(self.measured.value)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether what was measured is known well enough to judge a prediction by."""
+        low, high = self.measured.low, self.measured.high
+        return low is not None and high is not None and high <= SURE * low
 
     @property
     def is_within(self) -> bool | None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.advice.judged import CLEAR, FAR, FIRST, NEAR, PROMISED, Judged, Pair, judge
+from experiments.advice.judged import CLEAR, FAR, FIRST, NEAR, PROMISED, SURE, Judged, Pair, judge
 from experiments.pages import markdown_table, page
 from flashwright._text import percent, short_time, significant, size
 from flashwright.advice.proving import FIGURES, Figure, Proof, Proven, Ratio
 from flashwright.advice.trials import Measured, Trial
 
+_SURE = f"those measured within a factor of {SURE:g}"
 BUSY = 0.9
 """Share of busy processors from which they may be the limit, and not the drive."""
 _BARS = (
@@ -67,7 +68,8 @@ def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Pair]]]:
         (name, [pair for row in rows if row.database == name for pair in row.pairs])
         for name in dict.fromkeys(row.database for row in rows)
     ]
-    return [("all", pairs), *of_figures, *of_databases]
+    sure = [one for one in pairs if one.is_sure]
+    return [("all", pairs), *of_figures, *of_databases, (_SURE, sure)]
 
 
 def _ratio(ratio: Ratio | None) -> str:

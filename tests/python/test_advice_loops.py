@@ -53,12 +53,19 @@ def test_the_drive_is_the_one_that_is_emulated(profile: str, tmp_path: Path) -> 
     assert found.slices == 1
 
 
-def test_what_holds_nothing_is_spare_space(tmp_path: Path) -> None:
+def test_what_holds_nothing_is_spare_space(load: Load) -> None:
     full, half = (
-        emulated.sized(replace(DRIVE, fill=fill), tmp_path / "x").device for fill in (1.0, 0.5)
+        emulated.sized(replace(DRIVE, fill=fill), load.path).device for fill in (1.0, 0.5)
     )
     assert half.summary["physical_pages"] == full.summary["physical_pages"]
     assert half.capacity_bytes == pytest.approx(full.capacity_bytes / 2, rel=0.01)
+
+
+def test_a_drive_has_room_for_what_a_load_touches(load: Load, engine: Engine) -> None:
+    """It was refused where extents are a little more than what the file system holds."""
+    engine.conditions = replace(ONCE, clients=Clients(1, 0.0))
+    empty = replace(DRIVE, fill=emulated.touched_bytes(load.path) / GIB * 0.8)
+    assert engine.figures(Setup(load, empty)).seconds_taken > 0
 
 
 def test_clients_that_think_take_as_long_as_was_recorded(load: Load, engine: Engine) -> None:

@@ -10,7 +10,11 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from flashwright import _core
+from flashwright.advice import traces
+from flashwright.advice.load import READ, WRITE
 from flashwright.advice.setup import Drive
 from flashwright.devices import DriveProfile
 from flashwright.slices.geometry import is_page_mapped
@@ -18,6 +22,21 @@ from flashwright.slices.sized import Sized
 
 LEAST_FILL = 0.05
 """A drive with less data on it is taken to have this share: mapping needs some room."""
+EXTENT_BYTES = 1 << 20
+"""Extents of a trace are put next to each other (`traces::requests`)."""
+ROOM = 1.02
+"""Space for the extents of a trace, in their own size: a drive has whole erase blocks."""
+
+
+def touched_bytes(source: Path) -> int:
+    """Give the bytes of the extents that a trace reads or writes."""
+    requests = traces.load(source)
+    moves = np.isin(requests.op, (READ, WRITE)) & (requests.length > 0)
+    first = requests.offset[moves] // EXTENT_BYTES
+    last = (requests.offset[moves] + requests.length[moves] - 1) // EXTENT_BYTES
+    most = int((last - first).max(initial=0))
+    every = [np.minimum(first + step, last) for step in range(most + 1)]
+    return EXTENT_BYTES * len(np.unique(np.concatenate(every))) if every else 0
 
 
 def sized(drive: Drive, source: Path) -> Sized:
@@ -36,6 +55,8 @@ def sized(drive: Drive, source: Path) -> Sized:
         changes.append(f"media.erase_blocks_per_plane={fewer}")
     fill = max(LEAST_FILL, drive.fill or 1.0)
     if fill < 1 and is_page_mapped(own):
+        size = drive.capacity_bytes or own.capacity_bytes
+        fill = min(1.0, max(fill, ROOM * touched_bytes(source) / size))
         spare = (1 + own.over_provisioning) / fill - 1
         changes.append(f"ftl.over_provisioning={spare:.12g}")
     made = replace(own, toml=_core.check_profile(own.toml, own.name, changes))

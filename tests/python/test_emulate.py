@@ -112,7 +112,7 @@ def test_the_words_of_attaching_take_any_path() -> None:
 
 def test_a_trace_on_an_emulated_drive_has_bytes_or_is_refused(cli: Cli) -> None:
     """It panicked, or looked for a path that the drive does not have."""
-    drive = "emulated(sd-card,size=64Mi,state=fresh)"
+    drive = "emulated(sd-card,size=256M,state=fresh)"
     asked = ("play", "synth:uniform(pages=64,updates=1x)", "--on", drive, "--write")
     refused = cli(*asked, code=2)
     assert "--stack direct --data drained" in refused.stderr

@@ -275,8 +275,8 @@ def test_a_segment_that_was_used_again_before_it_was_copied_is_said(
 ) -> None:
     (tmp_path / "kept").mkdir()
     log = ServerLog(AsksServer(server), server.data.resolve(), tmp_path / "kept")
-    # Nothing is copied until the end.
-    monkeypatch.setattr(ServerLog, "_is_full", lambda *_: False)
+    # Nobody looks until the end.
+    monkeypatch.setattr(ServerLog, "_copy_on", lambda _: None)
     try:
         log.begin()
         for _ in range(4):
@@ -285,7 +285,32 @@ def test_a_segment_that_was_used_again_before_it_was_copied_is_said(
         log.end()
     finally:
         log.close()
-    assert "again before it was copied" in str(log.gap)
+    assert "used segment" in str(log.gap)
+    assert "again" in str(log.gap)
+
+
+def test_a_segment_that_has_lost_its_name_is_still_copied(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").mkdir()
+    log = ServerLog(AsksServer(server), server.data.resolve(), tmp_path / "kept")
+    monkeypatch.setattr(ServerLog, "_copy_on", lambda _: None)
+    try:
+        log.begin()
+        first = log._name(log._next)
+        server.query("SELECT pg_switch_wal()")
+        log._open_written()
+        load(server, 1)
+        server.query("CHECKPOINT")
+        server.query("CHECKPOINT")
+        assert not (server.data / "pg_wal" / first).exists()
+        log._open_written()
+        kept = log.end()
+    finally:
+        log.close()
+    assert log.gap is None
+    assert kept["segments"] >= 2
+    assert (tmp_path / "kept" / WAL / first).is_file()
 
 
 def test_a_server_that_does_not_answer_is_said(tmp_path: Path) -> None:

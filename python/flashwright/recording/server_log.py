@@ -1,7 +1,8 @@
 """Keeps the log that a PostgreSQL server writes while it is recorded, for what-ifs.
 
-Segments are copied when they are full. A hard link would not do: the server renames a segment that
-it needs no more and writes over it, which a second name of the same file would not outlive.
+Segments are copied when they are full. The server renames one that it needs no more, and writes
+over it some segments later: each is opened while it still has its name. A hard link would not do,
+as a second name of the same file does not outlive that, either.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .server_facts import Asks, counted_of, relations_of, settings_of
 WAL, SERVER = "wal", "server.json"
 MOST_BYTES = 16 << 30
 """No more of the log is kept than this."""
-_LOOK_S = 0.5
+_LOOK_S = 0.1
 _BLOCK = 1 << 20
 _HEAD = struct.Struct("<HHIQ")
 _NEWEST = (15, 18)
@@ -41,6 +42,8 @@ class ServerLog:
         self._next = 0
         self._ahead = 0
         self._bytes = 0
+        self._open_files: dict[int, int] = {}
+        """Segments that are opened and not yet copied."""
         self._has_ended = threading.Event()
         self._copying: threading.Thread | None = None
         self.gap: str | None = None
@@ -61,6 +64,7 @@ class ServerLog:
             self._segment_bytes = int(server["segment_bytes"])
             self._next = _lsn(server["redo_lsn"]) // self._segment_bytes
             self._ahead = self._count_ahead(_lsn(server["lsn"]) // self._segment_bytes)
+            self._open_written()
         except (RunError, InputError, OSError, KeyError, ValueError, TypeError) as error:
             self.gap = one_line(str(error))
             return
@@ -95,6 +99,7 @@ class ServerLog:
         # Of relations it counts no more often than once a second.
         relations = relations_of(self._relations, self._asks.relations())
         last = (_lsn(after["server"]["lsn"]) - 1) // self._segment_bytes
+        self._open_written()
         while self.gap is None and self._next <= last:
             self._copy()
         before, server = self._before["server"], after["server"]
@@ -124,6 +129,9 @@ class ServerLog:
         self._has_ended.set()
         if self._copying is not None:
             self._copying.join()
+        for file in self._open_files.values():
+            os.close(file)
+        self._open_files.clear()
         self._asks.close()
 
     def _name(self, number: int) -> str:
@@ -149,20 +157,26 @@ class ServerLog:
             count += 1
         return count
 
-    def _is_full(self, number: int) -> bool:
-        try:
-            file = self._open(number + 1)
-        except OSError:
-            return False
-        try:
-            return self._is_used(file, number + 1)
-        finally:
-            os.close(file)
+    def _open_written(self) -> None:
+        """Open all segments that the server has begun to write."""
+        number = max(self._open_files, default=self._next - 1) + 1
+        while True:
+            try:
+                file = self._open(number)
+            except OSError:
+                return
+            if not self._is_used(file, number):
+                # It has its name already, and the content of one before it.
+                os.close(file)
+                return
+            self._open_files[number] = file
+            number += 1
 
     def _copy_on(self) -> None:
         try:
             while not self._has_ended.wait(_LOOK_S):
-                while self.gap is None and self._is_full(self._next):
+                self._open_written()
+                while self.gap is None and self._next + 1 in self._open_files:
                     self._copy()
         except OSError as error:
             self.gap = f"{error.filename or self._folder}: {error.strerror}"
@@ -176,9 +190,8 @@ class ServerLog:
                 "a shorter time"
             )
             return
-        try:
-            file = self._open(self._next)
-        except FileNotFoundError:
+        file = self._open_files.pop(self._next, None)
+        if file is None:
             self.gap = f"the server used segment {name} again before it was copied"
             return
         try:

@@ -9,6 +9,7 @@ found = fw.compare("synth:zipf(s=0.99,pages=64Ki)", over_provisionings=[0.2])
 found.to_polars()                                   # or to_pandas(), to_arrow(), tables, plots()
 fw.simulate("my.blktrace.0", MyPlacement())         # a policy of your own: fw.Placement
 fw.play("io:random", on=["nvme-tlc", "profile(nvme-qlc, state=aged)"], requests="20k")
+fw.sweep("SWEEP.toml", jobs=8)                      # a job at many points, here or on Ray
 fw.probe("/dev/sdb")                                # reads only, unless write=True
 fw.play("my.blktrace.0", on="sd-card", stack=["scheduler(defer,coalesce)"])
 fw.bench("tpcc(scale=2)", db="postgres(buffer=64Mi)", clients=[1, 8])
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from flashwright.api.playing import play, probe, profiles
     from flashwright.api.recordings import record, waterfall
     from flashwright.api.results import Result, Table, open_run
+    from flashwright.api.sweeping import sweep
     from flashwright.placement import Placement, check_placement
 
 _LATER = {
@@ -65,6 +67,7 @@ _LATER = {
     "Result": "results",
     "Table": "results",
     "open_run": "results",
+    "sweep": "sweeping",
 }
 """Names that are imported on first use, with their file in `api`: the command line needs none of
 them, and shall start at once.
@@ -116,6 +119,7 @@ __all__ = [
     "record",
     "registry",
     "simulate",
+    "sweep",
     "trace_stats",
     "waterfall",
 ]

@@ -25,6 +25,7 @@ ROWS = {
     "probe": "values",
     "waterfall": "waterfall",
     "bench": "runs",
+    "sweep": "points",
 }
 """The table that a command's results are rows of. Of others all figures are one row."""
 MOST_ROWS = 10

@@ -39,6 +39,7 @@ _MODULES = {
     "trace": "trace",
     "play": "play",
     "compare": "compare",
+    "sweep": "sweep",
     "probe": "probe",
     "bench": "bench",
     "record": "record",
@@ -88,6 +89,7 @@ def cli() -> None:
       flashwright waterfall runs/tpcc                who amplified what on the way
       flashwright play my.blktrace.0 --on nvme-tlc   on any drive, under layers
       flashwright compare my.blktrace.0 --op 10%,20% placement beside the bound
+      flashwright sweep SWEEP.toml                   a job at many points, anywhere
       flashwright probe /dev/sdb                     a drive from outside
       flashwright bench tpcc --for 60                a benchmark on a database
       flashwright volume create /dev/sdb             layers under a database

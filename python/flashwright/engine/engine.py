@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from flashwright._core import Cancelled
+from flashwright._core import Cancelled, RunError
 from flashwright.engine.pools import Ended, Pool
 from flashwright.engine.store import Store
 from flashwright.engine.task import Limits, Outcome, Task, version_hash
@@ -65,8 +65,12 @@ class Engine:
         return {
             one.key: one
             for one in self.store.known(keys)
-            if one.is_final and not (self.again and one.ended == "error")
+            if one.is_final and not (self.again and one.ended == "error") and self._is_whole(one)
         }
+
+    def _is_whole(self, outcome: Outcome) -> bool:
+        """Tell whether the tables of an outcome can be read: what is damaged is done again."""
+        return all(self.store.table(outcome.key, name) is not None for name in outcome.tables)
 
     def run(self) -> None:
         """Do all that is not kept. Raises Cancelled, when all that has ended is kept."""
@@ -80,6 +84,8 @@ class Engine:
         pool = self.make_pool()
         try:
             self._work(pool, left, name)
+        except OSError as error:
+            raise RunError(f"{self.store.url}: cannot write the store: {error}") from error
         finally:
             pool.close()
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import signal
 import subprocess
 import sys
 import threading
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import BinaryIO, Protocol, cast
 
 from flashwright.engine import worker
 from flashwright.engine.worker import Order, Reply
 
-_WORKER = (sys.executable, "-m", "flashwright.engine.worker")
+# Not by -m: what it sends would then be of a module `__main__`, which is another one here.
+_WORKER = (sys.executable, "-c", "from flashwright.engine.worker import main; main()")
 
 
 @dataclass(frozen=True)
@@ -138,21 +140,26 @@ class Processes:
         if process is None or process.stdin is None or process.stdout is None:
             return Ended(order, None, "it was stopped")
         try:
-            worker.send(cast("worker.BinaryIO", process.stdin), order)
-            while isinstance(
-                found := worker.receive(cast("worker.BinaryIO", process.stdout)), tuple
-            ):
+            worker.send(cast("BinaryIO", process.stdin), order)
+            while isinstance(found := worker.receive(cast("BinaryIO", process.stdout)), tuple):
                 done, total = found
                 self._shares[at] = min(done / total, 1.0) if total else 0.0
             if isinstance(found, Reply):
+                if found.outcome.ended == "memory":
+                    # It may hold the memory still, and the next task is not to blame.
+                    self._end(at, process)
                 return Ended(order, found)
-        except OSError:
+        except (OSError, ValueError, EOFError, pickle.UnpicklingError):
             pass
-        process.kill()
+        self._end(at, process)
+        return Ended(order, None, _end_of(process.returncode))
+
+    def _end(self, at: int, process: subprocess.Popen[bytes]) -> None:
+        if process.poll() is None:
+            process.kill()
         process.communicate()
         with self._lock:
             self._processes.pop(at, None)
-        return Ended(order, None, _end_of(process.returncode))
 
 
 def _end_of(code: int) -> str:

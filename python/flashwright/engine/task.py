@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 Scalar: TypeAlias = "float | int | str | bool | None"
 _NOT_OF_RESULTS = ("api", "cli", "pages", "reports", "terminal", "engine")
 """Packages of ours on which no figure depends."""
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,16 @@ def version_hash() -> str:
     return digest.hexdigest()
 
 
+@cache
+def _hash_of_own(kind: str) -> str | None:
+    """Name the code of a kind of job that is none of ours."""
+    if kind.startswith(f"{flashwright.__name__}."):
+        return None
+    found = importlib.util.find_spec(kind)
+    path = None if found is None else found.origin
+    return None if path is None else sha256_of_file(Path(path))
+
+
 _hashes: dict[tuple[str, int, int], str] = {}
 """Of files by path, size and time: one trace is an input of many jobs."""
 
@@ -184,6 +194,6 @@ def task_of(
     found = tuple(input_of(path) for path in dict.fromkeys(inputs))
     kept = tuple(sorted(tables))
     contents = replaced(settings, {one.path: f"sha256:{one.sha256}" for one in found})
-    said = json.dumps([kind, contents, kept, version_hash()], sort_keys=True)
+    said = json.dumps([kind, contents, kept, version_hash(), _hash_of_own(kind)], sort_keys=True)
     key = hashlib.sha256(said.encode()).hexdigest()[:40]
     return Task(kind, settings, found, kept, key)

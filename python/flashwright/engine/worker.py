@@ -1,7 +1,7 @@
 """A worker: does one task after another, within their limits, and keeps what came of each.
 
-Started as `python -m flashwright.engine.worker`, it takes orders from standard input and answers on
-standard output; on Ray `do` is called by itself.
+`main` takes orders from standard input and answers on standard output; on Ray `do` is called by
+itself.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from flashwright._text import size
 from flashwright.engine.store import Store
 from flashwright.engine.task import Found, Kind, Limits, Outcome, Task, replaced, version_hash
 from flashwright.progress import hidden
+from flashwright.runs import plain
 
 LOOK_SECONDS = 0.05
 """Between two looks at what a task takes."""
@@ -35,6 +36,9 @@ _LENGTH_BYTES = 8
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 EXIT_OVER = 71
 """Exit code of a worker whose task went over a limit and did not stop."""
+EXIT_SPENT = 72
+"""Exit code of a worker that is asked for more after a task that took too much memory."""
+_spent = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,9 @@ def do(
 
     `paths` say where inputs lie on this machine. `following` is handed the progress.
     """
+    if _spent.is_set():
+        # What the task before held may be held still, and this one is not to blame.
+        os._exit(EXIT_SPENT)
     began = time.monotonic()
     progress = Progress()
     if following is not None:
@@ -89,8 +96,10 @@ def do(
     if watch.over is not None and ended == "stopped":
         outcome = watch.over
     elif ended == "done":
-        outcome.figures = found.figures
+        outcome.figures = plain(found.figures)
         outcome.tables = order.task.tables
+    if outcome.ended == "memory":
+        _spent.set()
     return _kept(store, order, outcome, found)
 
 
@@ -177,9 +186,10 @@ class _Watch:
 
     def _look(self, store: Store, ended: threading.Event) -> None:
         while not ended.wait(LOOK_SECONDS):
-            self.over = self._over()
-            if self.over is None:
+            over = self._over()
+            if over is None:
                 continue
+            self.over = over
             self._progress.cancel()
             if ended.wait(GRACE_SECONDS):
                 return
@@ -258,6 +268,3 @@ def main() -> None:
         with lock:
             send(answers, reply)
 
-
-if __name__ == "__main__":
-    main()

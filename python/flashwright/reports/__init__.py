@@ -31,6 +31,7 @@ def page_of(run: Run) -> Page:
         probe,
         recording,
         simulation,
+        sweep,
         trace,
         transactions,
         waterfall,
@@ -48,6 +49,7 @@ def page_of(run: Run) -> Page:
         "record": recording.page,
         "waterfall": waterfall.page,
         "bench": bench.page,
+        "sweep": sweep.page,
         "transactions": transactions.page,
     }
     if run.command == "record" and run.result.get("recording", {}).get("form") == "light":

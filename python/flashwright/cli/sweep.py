@@ -1,0 +1,199 @@
+"""`flashwright sweep`: a job at many points of its options, here or on a cluster."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flashwright import _core
+from flashwright._core import InputError, RunError
+from flashwright.cli.grouped import GroupedCommand
+from flashwright.cli.options import takes
+from flashwright.cli.output import Output
+from flashwright.progress import StoppedError
+from flashwright.terminal import print_table
+
+if TYPE_CHECKING:
+    from flashwright.runs import Run
+    from flashwright.sweeps.running import How, Sweep
+
+
+class _Span(click.ParamType[float]):
+    name = "TIME"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read a time: more than nothing."""
+        found = value if isinstance(value, float) else _core.parse_duration(str(value))
+        if not found:
+            self.fail(f"{value!r}: right would be a time such as 90, 5min or 2h", param, ctx)
+        return found
+
+
+@click.command(
+    cls=GroupedCommand,
+    groups={
+        "Where": ["engine", "address", "jobs", "store", "detach"],
+        "Running": ["resume", "within", "dry_run"],
+    },
+    short_help="A job at many points, on one machine or a cluster.",
+)
+@click.argument(
+    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="SWEEP.toml"
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Processes of this machine, or a Ray cluster.",
+)
+@click.option("--address", metavar="URL", help="The Ray cluster.  [default: that of this machine]")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Jobs at a time.  [default: one a core, fewer if memory = in the file needs it]",
+)
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Results by their content: a folder, or what fsspec takes, such as s3://bucket/sweeps.  "
+    "[default: store = in the file, or runs/store]",
+)
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Hand this command to the Ray cluster, and leave: it needs a --store and folders that all "
+    "nodes see.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with a sweep that was begun, and try again what failed. Without it what is "
+    "finished is not done again either.",
+)
+@click.option(
+    "--within", type=_Span(), metavar="TIME", help="Begin no more jobs after this time: `2h`."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Say how many jobs there are, and how long they take."
+)
+@takes(Output, "output")
+def sweep(
+    file: Path,
+    engine: str,
+    address: str | None,
+    output: Output,
+    *,
+    jobs: int | None,
+    store: str | None,
+    detach: bool,
+    resume: bool,
+    within: float | None,
+    dry_run: bool,
+) -> None:
+    """Do a job at many points of its options, as a file says, and show what each option does.
+
+    The file names the job (`count` is what `compare` does, `play` what `play` does), what is fixed,
+    and axes over options and keys of a profile, in a grid, a list or a sample.
+
+    The run folder has results/, a Parquet dataset with a row a job, which DuckDB, polars and
+    pandas open while it grows, and a report. What was computed before, with the same options,
+    contents and version, is taken from the store.
+
+    \b
+    Examples:
+      flashwright sweep SWEEP.toml --dry-run
+      flashwright sweep SWEEP.toml --within 2h
+      flashwright sweep SWEEP.toml --engine ray --store s3://bucket/sweeps
+    """
+    from flashwright.sweeps import file as files
+    from flashwright.sweeps.plan import plan
+    from flashwright.sweeps.running import How, Sweep, said_of
+
+    if address is not None and engine != "ray":
+        raise click.UsageError("--address: it is of --engine ray; give both")
+    how = How(engine, address, jobs, resume, within, store)
+    planned = plan(files.read(file))
+    made = Sweep(planned, how, None, output.say)
+    if dry_run:
+        found = made.estimate()
+        output.say(said_of(found))
+        output.write(found)
+        return
+    made.folder = output.folder(made.job)
+    if detach:
+        _detach(made, how, output)
+        return
+    stop = made.run()
+    output.say_known(made.known, len(planned.unique), "jobs")
+    run = made.result()
+    if not output.is_only_json:
+        _print(run)
+    output.finish(run)
+    _leave(made, stop)
+
+
+def _leave(made: Sweep, stop: StoppedError[object] | None) -> None:
+    """Raise what ends the command with its exit code; say what is left to do."""
+    total = len(made.plan.unique)
+    if stop is not None:
+        kept = f"jobs; all that is finished is kept in {made.store.url}"
+        raise StoppedError(total - made.left, total, kept, None)
+    failures = made.failures
+    if made.left:
+        sys.stderr.write(
+            f"flashwright: {made.left} of {total} jobs are left; the same command goes on\n"
+        )
+    if failures:
+        job, first = failures[0]
+        at = ", ".join(f"{name} = {value}" for name, value in job.point.items())
+        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        raise RunError(f"{at}: {first.error}{more}")
+
+
+def _print(run: Run) -> None:
+    """Print the best points, and what each axis does."""
+    from flashwright._text import percent, significant
+
+    result = run.result
+    if result["goal"] is None:
+        return
+    if result["best"]:
+        names = result["axes"]
+        headings = [(name, "left") for name in names]
+        headings += [(result["goal"], "right"), ("± 95 %", "right")]
+        rows = [
+            (
+                *(str(one["point"][name]) for name in names),
+                significant(one["mean"], 4),
+                significant(one["half"], 2),
+            )
+            for one in result["best"]
+        ]
+        print_table(headings, rows, "Best points")
+    if result["effects"]:
+        print_table(
+            [("axis", "left"), ("share of the variance", "right")],
+            [(one["axis"], percent(one["share"])) for one in result["effects"]],
+            "What each axis does",
+        )
+
+
+def _detach(made: Sweep, how: How, output: Output) -> None:
+    from flashwright.sweeps.detaching import submit
+
+    if how.engine != "ray":
+        raise click.UsageError("--detach: it is for a cluster; give --engine ray too")
+    if how.store is None and made.plan.file.document.store is None:
+        raise InputError("--detach: name a --store that all nodes of the cluster see")
+    if made.folder is None:
+        raise InputError("--detach: name the run folder with --out, which all nodes see")
+    said = submit(made, Path.cwd())
+    for line in said:
+        output.say(line)

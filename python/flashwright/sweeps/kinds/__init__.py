@@ -1,0 +1,51 @@
+"""Kinds of jobs that a sweep may be of, each a module as `engine.task.Kind` says.
+
+A module may also have `keyed`, which sets a key within an option, `levels`, which says what `all`
+of an option are, and `GOAL`, the figure that most look for and what of it is better.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+from flashwright import _core
+from flashwright._core import InputError
+
+_OURS = ("play", "count")
+_OWN = "python:"
+"""Before the name of a module of the user's own."""
+
+
+def names() -> list[str]:
+    """Give the names of all kinds of ours."""
+    return list(dict.fromkeys((*_OURS, *_core.job_names())))
+
+
+def module_of(job: str) -> str:
+    """Name the module of a kind of job. Raises InputError for one that is not known."""
+    if job.startswith(_OWN):
+        return job.removeprefix(_OWN)
+    if job in _OURS:
+        return f"{__name__}.{job}"
+    if job in _core.job_names():
+        return f"{__name__}.rust"
+    raise InputError(f"job: there is no `{job}`; {right(job, names())}")
+
+
+def load(job: str) -> ModuleType:
+    """Import the module of a kind of job. Raises InputError if there is none."""
+    name = module_of(job)
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(f"job: cannot import `{name}`: {error}") from error
+
+
+def right(given: str, known: Iterable[str]) -> str:
+    """Say what would be right instead of a name: the nearest ones, or all."""
+    all_names = list(known)
+    near = difflib.get_close_matches(given, all_names, 3)
+    return f"right would be {' or '.join(near)}" if near else f"known are: {', '.join(all_names)}"

@@ -163,6 +163,8 @@ def input_of(given: str) -> Input:
     """Describe a file or folder. Raises InputError if it cannot be read."""
     path = Path(given)
     try:
+        # Of one that is not there: a search below it finds nothing, and says nothing.
+        path.stat()
         files = files_of(path)
         size = sum(one.stat().st_size for one in files)
         if path.is_file():

@@ -20,8 +20,9 @@ from flashwright.engine import worker
 from flashwright.engine.engine import Engine
 from flashwright.engine.pools import Processes
 from flashwright.engine.store import Store
-from flashwright.engine.task import Limits, Outcome, Task, input_of, task_of
+from flashwright.engine.task import Limits, Outcome, Task, input_of, task_of, version_hash
 from flashwright.engine.worker import Order
+from flashwright.runs import plain
 from flashwright.sweeps.kinds import count, play
 
 KIND = "sweep_kind"
@@ -199,7 +200,7 @@ def test_a_worker_of_another_version_does_nothing(tmp_path: Path) -> None:
 def test_a_store_that_a_worker_does_not_see_is_written_by_whoever_ordered(tmp_path: Path) -> None:
     one = task(("parts",), x1=1)
     reply = worker.do(
-        Order(one, Limits(), str(tmp_path / "elsewhere"), "name", worker.version_hash(), "a")
+        Order(one, Limits(), str(tmp_path / "elsewhere"), "name", version_hash(), "a")
     )
     assert not reply.is_kept
     assert list(reply.tables) == ["parts"]
@@ -285,15 +286,13 @@ def test_what_is_not_a_number_is_kept_as_nothing(tmp_path: Path) -> None:
     store.open()
     with pytest.raises(ValueError, match="JSON"):
         store.put(found, {})
-    assert worker.plain({"y": float("nan")}) == {"y": None}
+    assert plain({"y": float("nan")}) == {"y": None}
 
 
 def test_workers_leave_with_whoever_ordered(tmp_path: Path) -> None:
     pool = Processes(2)
     store = Store(str(tmp_path / "store"))
-    order = Order(
-        task(x1=1, sleep=60), Limits(), store.url, store.open(), worker.version_hash(), "a"
-    )
+    order = Order(task(x1=1, sleep=60), Limits(), store.url, store.open(), version_hash(), "a")
     pool.submit(order)
     deadline = time.monotonic() + 20
     while not pool._processes and time.monotonic() < deadline:
@@ -305,6 +304,6 @@ def test_workers_leave_with_whoever_ordered(tmp_path: Path) -> None:
 
 
 def test_the_core_is_part_of_the_key() -> None:
-    assert worker.version_hash() == worker.version_hash()
+    assert version_hash() == version_hash()
     assert len(task(x1=1).key) == 40
     assert Path(_core.__file__).exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import tarfile
 import tempfile
 import time
@@ -22,6 +23,7 @@ BASE_BYTES = 256 << 20
 """Memory that a job without a limit asks the cluster for."""
 _LOOK_SECONDS = 5.0
 """Between two looks at which nodes there are."""
+_ANSWER_SECONDS = 10.0
 _WAITING = 8
 """Orders that wait beyond one more for each processor."""
 _MOST_SHARE = 0.25
@@ -80,6 +82,24 @@ def _do(order: Order, packed: list[tuple[Input, Any]]) -> Reply:
     return worker.do(order, {one.path: fetched(one, ref) for one, ref in packed})
 
 
+def _no_cluster(address: str | None, said: str) -> RunError:
+    return RunError(
+        f"--address {address or 'auto'}: no Ray cluster answers there ({said}); right would be "
+        "`ray start --head` first, or the address of one"
+    )
+
+
+def _check_answers(address: str | None) -> None:
+    """Raise RunError if nobody listens at an address: Ray itself tries for minutes."""
+    host, _, port = (address or "").rpartition("://")[2].partition("/")[0].rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+    except OSError as error:
+        raise _no_cluster(address, error.strerror or str(error)) from error
+
+
 class Cluster:
     """Tasks of a Ray cluster, as many as it has room for."""
 
@@ -88,14 +108,11 @@ class Cluster:
         self._most = most
         self._started = not ray.is_initialized()
         if self._started:
+            _check_answers(address)
             try:
                 ray.init(address=address or "auto", log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, ValueError, RuntimeError) as error:
-                said = str(error).strip().splitlines()[0]
-                raise RunError(
-                    f"--address {address or 'auto'}: no Ray cluster answers there ({said}); right "
-                    "would be `ray start --head` first, or the address of one"
-                ) from error
+                raise _no_cluster(address, str(error).strip().splitlines()[0]) from error
         self._remote = ray.remote(
             num_cpus=1,
             memory=memory_bytes or BASE_BYTES,

@@ -1,6 +1,7 @@
 """The results of a sweep as Parquet, a row a job, that others may read while it is written.
 
 Every file is whole whenever it is opened, all have the same columns, and a job is in one of them.
+Only where a new figure comes up, or one turns out to be no whole number, files are written again.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from flashwright.engine.task import Outcome
 from flashwright.sweeps.plan import SEED, Planned
@@ -26,8 +28,8 @@ RESULTS, TABLES = "results", "tables"
 _ABSENT = "__HIVE_DEFAULT_PARTITION__"
 _FIRST_SECONDS = 1.0
 _SHARE = 0.05
-"""Share of the time that writing may take."""
-_LONGEST_SECONDS = 60.0
+"""Share of the time that writing may take, and by which pauses grow."""
+_LONGEST_SECONDS = 600.0
 
 
 def column(axis: str) -> str:
@@ -51,8 +53,21 @@ def row(job: Planned, outcome: Outcome) -> dict[str, Any]:
     return found | {f"{name}_found" if name in taken else name: one for name, one in figures}
 
 
+@dataclass
+class _Part:
+    """Rows that were written together: a file of their own, which only new columns change."""
+
+    place: str
+    number: int
+    rows: pa.Table | None
+    """The rows; None where they are in the file alone."""
+
+
 class Dataset:
-    """The results of a sweep; without a folder they are in memory alone."""
+    """The results of a sweep; without a folder they are in memory alone.
+
+    What is new goes into files of its own, as some readers open a file twice.
+    """
 
     def __init__(
         self,
@@ -65,12 +80,12 @@ class Dataset:
         self._partitions = [column(axis) for axis in partitions]
         self._tables = list(tables)
         self._types: dict[str, Any] = {}
-        self._written: dict[str, pa.Table] = {}
+        self._parts: list[_Part] = []
         self._fresh: dict[str, list[dict[str, Any]]] = {}
         self._keys: list[str] = []
-        self._parts = 0
-        self._is_first = True
-        self._next = time.monotonic() + _FIRST_SECONDS
+        self._number = 0
+        self._began = time.monotonic()
+        self._next = self._began + _FIRST_SECONDS
 
     def add(self, job: Planned, outcome: Outcome) -> None:
         """Take what came of a job; from time to time all is written."""
@@ -92,45 +107,70 @@ class Dataset:
     def write(self) -> None:
         """Write what is new. Raises OSError."""
         began = time.monotonic()
-        changed = self._widen()
+        if self._folder is not None and not self._number:
+            # Of an earlier run: all that it had comes again, from the store.
+            for name in (RESULTS, TABLES):
+                shutil.rmtree(self._folder / name, ignore_errors=True)
+        if self._widen():
+            for part in self._parts:
+                self._put(part, self._with_columns(self._rows_of(part)))
         for place, rows in self._fresh.items():
-            self._written[place] = self._joined(self._written.get(place), rows)
-        places = self._written if changed else self._fresh
-        if self._folder is not None:
-            for place in places:
-                # A reader has the columns of partitions from the names of folders.
-                kept = self._written[place].drop_columns(self._partitions)
-                _put(kept, self._folder / RESULTS / place / "part-0.parquet", self._folder)
+            part = _Part(place, self._number, None)
+            self._put(part, self._table(rows))
+            self._parts.append(part)
+        if self._folder is not None and self._keys:
             self._write_tables(self._folder)
-            if self._is_first:
-                self._drop_others(self._folder / RESULTS)
-        self._is_first = False
+        self._number += 1
         self._fresh, self._keys = {}, []
-        took = time.monotonic() - began
-        self._next = time.monotonic() + min(max(_FIRST_SECONDS, took / _SHARE), _LONGEST_SECONDS)
+        now = time.monotonic()
+        pause = max(_FIRST_SECONDS, (now - began) / _SHARE, (now - self._began) * _SHARE)
+        self._next = now + min(pause, _LONGEST_SECONDS)
+
+    def _file(self, part: _Part) -> Path:
+        assert self._folder is not None  # noqa: S101  (who asks has looked)
+        return self._folder / RESULTS / part.place / f"part-{part.number}.parquet"
+
+    def _put(self, part: _Part, rows: pa.Table) -> None:
+        if self._folder is None:
+            part.rows = rows
+            return
+        # A reader has the columns of partitions from the names of folders.
+        _put(rows.drop_columns(self._partitions), self._file(part), self._folder)
+
+    def _rows_of(self, part: _Part) -> pa.Table:
+        """Give the rows of a part, with the columns of partitions."""
+        if part.rows is not None:
+            return part.rows
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        found = pq.ParquetFile(self._file(part)).read()
+        for step in part.place.split("/") if part.place else ():
+            name, _, said = step.partition("=")
+            values = [None if said == _ABSENT else unquote(said)] * found.num_rows
+            found = found.append_column(name, pa.array(values, pa.string()))
+        return found
 
     def _widen(self) -> bool:
-        """Find the columns with all that is new, and bring what is there to them if they change."""
-        import pyarrow as pa  # noqa: PLC0415
-
-        types = dict(self._types)
+        """Find the columns with all that is new; tell whether they are others now."""
+        before = dict(self._types)
         for rows in self._fresh.values():
             for found in rows:
                 for name, value in found.items():
-                    types[name] = _wider(types.get(name), value)
-        if types == self._types:
-            return False
-        self._types = types
+                    self._types[name] = _wider(self._types.get(name), value)
+        return self._types != before
+
+    def _with_columns(self, rows: pa.Table) -> pa.Table:
+        import pyarrow as pa  # noqa: PLC0415
+
         schema = self._schema()
-        for place, table in self._written.items():
-            columns = [
-                table[one.name].cast(one.type)
-                if one.name in table.column_names
-                else pa.nulls(table.num_rows, one.type)
-                for one in schema
-            ]
-            self._written[place] = pa.table(columns, schema=schema)
-        return True
+        columns = [
+            rows[one.name].cast(one.type)
+            if one.name in rows.column_names
+            else pa.nulls(rows.num_rows, one.type)
+            for one in schema
+        ]
+        return pa.table(columns, schema=schema)
 
     def _schema(self) -> pa.Schema:
         import pyarrow as pa  # noqa: PLC0415
@@ -138,7 +178,7 @@ class Dataset:
         kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
         return pa.schema([(name, kinds[kind or float]) for name, kind in self._types.items()])
 
-    def _joined(self, before: pa.Table | None, rows: list[dict[str, Any]]) -> pa.Table:
+    def _table(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         import pyarrow as pa  # noqa: PLC0415
 
         schema = self._schema()
@@ -150,15 +190,12 @@ class Dataset:
             elif pa.types.is_floating(one.type):
                 values = [None if value is None else float(value) for value in values]
             columns.append(pa.array(values, one.type))
-        fresh = pa.table(columns, schema=schema)
-        return fresh if before is None else pa.concat_tables([before, fresh])
+        return pa.table(columns, schema=schema)
 
     def _write_tables(self, folder: Path) -> None:
         import pyarrow as pa  # noqa: PLC0415
 
-        if self._is_first:
-            shutil.rmtree(folder / TABLES, ignore_errors=True)
-        for name in self._tables if self._keys else ():
+        for name in self._tables:
             found = []
             for key in self._keys:
                 table = self._store.table(key, name)
@@ -166,22 +203,15 @@ class Dataset:
                     found.append(table.add_column(0, "task", pa.array([key] * table.num_rows)))
             if found:
                 whole = pa.concat_tables(found, promote_options="permissive")
-                _put(whole, folder / TABLES / name / f"part-{self._parts}.parquet", folder)
-        self._parts += bool(self._keys)
-
-    def _drop_others(self, results: Path) -> None:
-        """Remove what is of an earlier sweep in the same folder, divided in another way."""
-        own = {results / place / "part-0.parquet" for place in self._written}
-        for file in results.rglob("*.parquet"):
-            if file not in own:
-                file.unlink(missing_ok=True)
+                _put(whole, folder / TABLES / name / f"part-{self._number}.parquet", folder)
 
     def table(self) -> pa.Table:
         """Give all rows."""
         import pyarrow as pa  # noqa: PLC0415
 
         self.write()
-        return pa.concat_tables(self._written.values()) if self._written else pa.table({})
+        found = [self._with_columns(self._rows_of(part)) for part in self._parts]
+        return pa.concat_tables(found) if found else pa.table({})
 
 
 def _text(value: Any) -> str:

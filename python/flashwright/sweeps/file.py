@@ -186,6 +186,6 @@ def partitions(file: SweepFile) -> tuple[str, ...]:
     named = (
         name
         for name, axis in file.document.axes.items()
-        if isinstance(axis, str) or (isinstance(axis, list) and isinstance(axis[0], str))
+        if isinstance(axis, str) or (isinstance(axis, list) and axis and isinstance(axis[0], str))
     )
     return tuple(name for number, name in enumerate(named) if number == 0)

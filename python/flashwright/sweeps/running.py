@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from flashwright._core import InputError, RunError
+from flashwright._core import Cancelled, InputError, RunError
 from flashwright._text import count, size
 from flashwright.engine.engine import Engine
 from flashwright.engine.pools import Pool, Processes
@@ -112,7 +112,9 @@ class Sweep:
         Raises InputError; RunError if no job can be done at all.
         """
         document, limits = self.plan.file.document, self.plan.file.limits()
-        data = Dataset(self.folder, self.store, partitions(self.plan.file), document.tables)
+        self._data = data = Dataset(
+            self.folder, self.store, partitions(self.plan.file), document.tables
+        )
         tasks = [job.task for job in self.plan.unique.values()]
         engine = Engine(
             tasks, self.store, self._pool, limits, self.how.within, again=self.how.resume
@@ -131,12 +133,14 @@ class Sweep:
             )
         except StoppedError as error:
             stop = error
+        except Cancelled:
+            if self._wrong_goal is None:
+                raise
         finally:
             self.known = engine.known
             self._write(data)
         if self._wrong_goal is not None:
             raise self._wrong_goal
-        self._data = data
         return stop
 
     def _check_begun(self) -> None:

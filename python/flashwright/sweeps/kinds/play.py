@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright import _core, sources
 from flashwright._core import InputError
+from flashwright.comparing.policies import OFFLINE
 from flashwright.engine.task import Found
 from flashwright.jobs.play import run as playing
 from flashwright.jobs.play.figures import flat
@@ -122,7 +123,10 @@ def levels(option: str) -> list[str] | None:
     if option == "on":
         return [one["name"] for one in _core.profiles()]
     if option in ("on.placement", "on.victim"):
-        return [one["name"] for one in _core.registry()[option.removeprefix("on.")]]
+        entries = _core.registry()[option.removeprefix("on.")]
+        # A drive has no place for those that choose victims by themselves.
+        kept = [one for one in entries if one.get("victim") != "own"]
+        return [one["name"] for one in kept if one["name"] != OFFLINE]
     return None
 
 

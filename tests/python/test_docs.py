@@ -31,6 +31,7 @@ READ_ONLY = {
     r" --staging |^flashwright volume mount": "devices, root: test_volume_staging, test_volumes",
     r"^flashwright volume change /dev/.* --size": "a device that grew: test_volumes",
     r"^flashwright volume change .* --(no|new)-staging": "two devices: test_volume_staging",
+    r"^flashwright sweep .*--engine ray": "a cluster: test_sweep_ray",
     r"tpcc_postgres_data.parquet|limit=100k": "minutes: measured for docs/results",
 }
 """Commands that are not run here, with what tests them."""
@@ -72,6 +73,14 @@ def commands(page: Path) -> Iterator[str]:
             yield command
 
 
+def sweeps() -> Iterator[tuple[str, str]]:
+    """Give the sweep files of docs by their names, with fewer points and seeds."""
+    text = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
+    for name, example in re.findall(r"```toml\n# (\S+)\n(.*?)```", text, re.DOTALL):
+        few = re.sub(r"(points|replications) = \d+", r"\1 = 2", example)
+        yield name, few.replace('"all"', '["none", "dac"]').replace('"20k"', '"2k"')
+
+
 ALL = list(dict.fromkeys(command for page in PAGES for command in commands(page)))
 
 
@@ -108,6 +117,8 @@ def place(tmp_path: Path) -> Path:
     own = re.search(r"```python\n(import numpy.*?)\n\n\nfw\.", guide, re.DOTALL)
     assert own is not None
     (tmp_path / "hot.py").write_text(own[1] + "\n")
+    for name, example in sweeps():
+        (tmp_path / name).write_text(example)
     (tmp_path / "tpcc").mkdir()
     shutil.copy(data.TPCC_REQUESTS, tmp_path / "tpcc" / "requests.parquet")
     table = ["ts,rw,lba,blocks", *(f"{n},W,{8 * n},8" for n in range(100))]

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from flashwright.sweeps.dataset import Dataset
 from flashwright.sweeps.plan import Plan, plan
 from processes import processes_of
 from support import ROOT, Cli
+from test_docs import sweeps
 
 KIND = "python:sweep_kind"
 COUNT: dict[str, Any] = {"job": "count", "fixed": {"source": "synth:zipf(pages=4Ki)"}}
@@ -505,3 +507,63 @@ def test_design_shares_are_in_order() -> None:
     axis = file.Range(1, 3, integer=True)
     assert [design.at(axis, share) for share in (0, 0.3, 0.4, 0.7, 0.999)] == [1, 1, 2, 3, 3]
     assert [design.at(["a", "b"], share) for share in (0, 0.49, 0.5, 0.999)] == ["a", "a", "b", "b"]
+
+
+@pytest.mark.parametrize("name", ["policies.toml", "drives.toml", "sensitivity.toml"])
+def test_examples_of_docs_run_and_so_does_the_script_on_them(name: str, tmp_path: Path) -> None:
+    for file_name, example in sweeps():
+        (tmp_path / file_name).write_text(example)
+    sweep(tmp_path, name, "--out", name.removesuffix(".toml"))
+    if name != "drives.toml":
+        return
+    text = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
+    script = text.partition("```python\n")[2].partition("```")[0]
+    assert len(script.splitlines()) <= 20
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=100)
+    assert "intel-x25m" in (tmp_path / "best.html").read_text()
+
+
+def test_the_files_for_clusters_are_whole() -> None:
+    yaml = pytest.importorskip("yaml")
+    cluster = yaml.safe_load((ROOT / "deploy" / "kuberay.yaml").read_text())
+    assert (cluster["kind"], cluster["apiVersion"]) == ("RayCluster", "ray.io/v1")
+    groups = [cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]]
+    for group in groups:
+        for container in group["template"]["spec"]["containers"]:
+            assert container["image"]
+            assert container["resources"]["limits"] == container["resources"]["requests"]
+    script = ROOT / "deploy" / "slurm.sh"
+    subprocess.run(["bash", "-n", script], check=True)
+    if shutil.which("shellcheck"):
+        subprocess.run(["shellcheck", script], check=True)
+
+
+def test_the_script_for_slurm_starts_a_node_each_and_ends_as_the_sweep(tmp_path: Path) -> None:
+    """With stand-ins for Slurm, Ray and the command, which log what they are asked."""
+    stand_in = '#!/bin/bash\necho "$(basename "$0") $*" >> "$LOG"\n'
+    programs = {
+        "scontrol": "printf 'a\\nb\\nc\\n'",
+        "srun": 'case "$*" in *hostname*) echo 10.0.0.1 ;; esac',
+        "ray": "exit 0",
+        "flashwright": "exit 7",
+    }
+    for name, does in programs.items():
+        (tmp_path / name).write_text(f"{stand_in}{does}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "LOG": str(tmp_path / "log"),
+        "SLURM_JOB_NODELIST": "x[1-3]",
+        "SLURM_MEM_PER_CPU": "2048",
+        "SLURM_CPUS_PER_TASK": "16",
+    }
+    script = [ROOT / "deploy" / "slurm.sh", "S.toml", "--within", "2h"]
+    done = subprocess.run(script, env=environment, check=False, timeout=60)
+    assert done.returncode == 7
+    time.sleep(0.3)
+    log = (tmp_path / "log").read_text().splitlines()
+    starts = [line for line in log if "ray start" in line]
+    assert len(starts) == 3
+    assert next(line for line in starts if "--head" in line).count("--nodelist=a") == 1
+    asked = "flashwright S.toml --within 2h --engine ray --address 10.0.0.1:6379"
+    assert asked.replace(" S", " sweep S") in log

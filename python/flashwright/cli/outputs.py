@@ -107,7 +107,7 @@ def _refuse_inputs(context: click.Context, written: list[click.Parameter]) -> No
         if path is None or str(path) == STANDARD_OUTPUT:
             continue
         for other in context.command.params:
-            if other is one:
+            if other is one or isinstance(other.type, click.Choice):
                 continue
             is_path = isinstance(other.type, click.Path) or other.name in _MADE
             for named in _paths(context.params.get(other.name or "")):

@@ -40,7 +40,7 @@ class _Span(click.ParamType[float]):
         "Where": ["engine", "address", "jobs", "store", "detach"],
         "Running": ["resume", "within", "dry_run"],
     },
-    short_help="A job at many points, on one machine or a cluster.",
+    short_help="A job at many points, here or on a cluster.",
 )
 @click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="SWEEP.toml"

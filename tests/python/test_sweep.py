@@ -557,7 +557,7 @@ def test_the_script_for_slurm_starts_a_node_each_and_ends_as_the_sweep(tmp_path:
         "SLURM_MEM_PER_CPU": "2048",
         "SLURM_CPUS_PER_TASK": "16",
     }
-    script = [ROOT / "deploy" / "slurm.sh", "S.toml", "--within", "2h"]
+    script = [str(ROOT / "deploy" / "slurm.sh"), "S.toml", "--within", "2h"]
     done = subprocess.run(script, env=environment, check=False, timeout=60)
     assert done.returncode == 7
     time.sleep(0.3)

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from recordings import require
-from support import ROOT
+from support import ROOT, write_trace
 from test_sweep import KIND, rows, write
 
 PORT = 26379
@@ -34,10 +34,12 @@ ENVIRONMENT = {
 class Nodes:
     """Ray nodes, each of `ray start`, with resources of its own."""
 
-    def __init__(self, folder: Path, port: int = PORT) -> None:
+    def __init__(self, folder: Path, port: int = PORT, dashboard: int | None = None) -> None:
         self.folder, self.address = folder, f"127.0.0.1:{port}"
         self._started: list[subprocess.Popen[bytes]] = []
-        self._start("--head", f"--port={port}", "--include-dashboard=false", cpus=1)
+        board = [f"--include-dashboard={'false' if dashboard is None else 'true'}"]
+        board += [] if dashboard is None else [f"--dashboard-port={dashboard}"]
+        self._start("--head", f"--port={port}", *board, cpus=1)
 
     def _start(self, *words: str, cpus: int) -> subprocess.Popen[bytes]:
         ray = Path(sys.executable).with_name("ray")
@@ -136,6 +138,36 @@ def test_figures_are_the_same_to_the_bit_on_ray_and_on_one_machine(
     assert figures(tmp_path / "ray") == figures(tmp_path / "local")
 
 
+def test_a_trace_is_played_on_a_node_as_it_is_here(nodes: Nodes, tmp_path: Path) -> None:
+    write_trace(tmp_path / "my.parquet")
+    fixed = {"source": "my.parquet", "requests": 500, "on": "intel-x25e"}
+    axes = {"stack": ["direct", "scheduler"], "on.op": [0.2]}
+    document: dict[str, Any] = {"job": "play", "goal": "iops", "better": "more", "fixed": fixed}
+    (write(tmp_path, **document)).open("a").write(
+        "\n[axes]\n" + "\n".join(f'"{name}" = {json.dumps(one)}' for name, one in axes.items())
+    )
+    sweep(nodes, tmp_path, "S.toml", "--out", "ray", "--store", str(tmp_path / "of-ray"))
+    local(tmp_path, "S.toml", "--out", "local", "--store", "of-local")
+    assert len(figures(tmp_path / "ray")) == 2
+    assert figures(tmp_path / "ray") == figures(tmp_path / "local")
+
+
+def test_a_job_that_fits_no_node_waits_and_says_so(nodes: Nodes, tmp_path: Path) -> None:
+    write(tmp_path, job=KIND, memory="512Gi", axes={"x1": [1]})
+    said = tmp_path / "said"
+    with said.open("w") as error:
+        driver = subprocess.Popen(
+            words(nodes, "S.toml"), cwd=tmp_path, env=ENVIRONMENT, stderr=error
+        )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while "warning" not in said.read_text() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    driver.kill()
+    driver.wait()
+    line = said.read_text()
+    assert "no node of the cluster has a processor and 512 GiB of memory" in line
+
+
 def test_inputs_come_to_nodes_by_their_content(nodes: Nodes, tmp_path: Path) -> None:
     (tmp_path / "input.txt").write_text("x" * 1234)
     write(tmp_path, job=KIND, fixed={"file": "input.txt"}, axes={"x1": [1, 2, 3]})
@@ -201,6 +233,36 @@ def test_nodes_may_go_and_come_and_the_driver_be_killed(nodes: Nodes, tmp_path: 
     assert 90 <= len(done) <= 90 + 20
     local(tmp_path, "S.toml", "--out", "local", "--store", "of-local")
     assert figures(tmp_path / "out") == figures(tmp_path / "local")
+
+
+def test_a_sweep_that_is_handed_over_goes_on_by_itself(tmp_path: Path) -> None:
+    require(importlib.util.find_spec("ray") is not None, "Ray is an extra: pip install ray")
+    write(tmp_path, job="count", fixed={"source": "synth:zipf(pages=4Ki)"}, axes={"seed": [1, 2]})
+    folder = Path(f"/tmp/fw-ray-{os.getpid()}-d")  # noqa: S108
+    folder.mkdir()
+    made = Nodes(folder, PORT + 200, dashboard=PORT + 201)
+    address = f"http://127.0.0.1:{PORT + 201}"
+    asked = [sys.executable, "-m", "flashwright", "sweep", "S.toml", "--engine", "ray", "--detach"]
+    asked += ["--address", address, "--store", str(tmp_path / "s"), "--out", str(tmp_path / "out")]
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            done = subprocess.run(
+                asked, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60,
+                check=False,
+            )  # fmt: skip
+            if done.returncode == 0 or time.monotonic() > deadline:
+                break
+            assert "cannot hand it over" in done.stderr, done.stderr
+            time.sleep(2)
+        assert f"ray job logs --address {address} --follow raysubmit_" in done.stdout
+        report = tmp_path / "out" / "report.html"
+        while not report.exists() and time.monotonic() < deadline + 60:
+            time.sleep(0.2)
+        assert len(rows(tmp_path / "out")) == 2
+    finally:
+        made.close()
+        subprocess.run(["rm", "-rf", folder], check=False)
 
 
 def test_where_no_cluster_is_that_is_said(tmp_path: Path) -> None:

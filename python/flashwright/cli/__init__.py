@@ -89,7 +89,7 @@ def cli() -> None:
       flashwright waterfall runs/tpcc                who amplified what on the way
       flashwright play my.blktrace.0 --on nvme-tlc   on any drive, under layers
       flashwright compare my.blktrace.0 --op 10%,20% placement beside the bound
-      flashwright sweep SWEEP.toml                   a job at many points, anywhere
+      flashwright sweep SWEEP.toml                   a job at many points
       flashwright probe /dev/sdb                     a drive from outside
       flashwright bench tpcc --for 60                a benchmark on a database
       flashwright volume create /dev/sdb             layers under a database

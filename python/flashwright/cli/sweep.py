@@ -194,6 +194,6 @@ def _detach(made: Sweep, how: How, output: Output) -> None:
         raise InputError("--detach: name a --store that all nodes of the cluster see")
     if made.folder is None:
         raise InputError("--detach: name the run folder with --out, which all nodes see")
-    said = submit(made, Path.cwd())
-    for line in said:
-        output.say(line)
+    for line in submit(made, Path.cwd()):
+        # Not wrapped: commands are copied.
+        click.echo(line, err=output.is_only_json)

@@ -8,11 +8,12 @@ import socket
 import tarfile
 import tempfile
 import time
+import warnings
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from flashwright._core import InputError, RunError
+from flashwright._core import InputError, InputWarning, RunError
 from flashwright._text import size
 from flashwright.engine import worker
 from flashwright.engine.pools import Ended
@@ -24,6 +25,7 @@ BASE_BYTES = 256 << 20
 _LOOK_SECONDS = 5.0
 """Between two looks at which nodes there are."""
 _ANSWER_SECONDS = 10.0
+_PATIENCE_SECONDS = 20.0
 _WAITING = 8
 """Orders that wait beyond one more for each processor."""
 _MOST_SHARE = 0.25
@@ -122,13 +124,30 @@ class Cluster:
         self._under_way: dict[Any, Order] = {}
         self._packed: dict[str, Any] = {}
         self._looked, self._cores, self._nodes = 0.0, 1, 1
+        self._memory_bytes = memory_bytes or BASE_BYTES
+        self._fitted: float | None = time.monotonic()
+        """When a node last had room for a task; None once it was said that none has."""
 
     def _look(self) -> None:
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()
         self._cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        self._nodes = sum(bool(node["Alive"]) for node in self._ray.nodes())
+        alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        self._nodes = len(alive)
+        if any(
+            one.get("CPU", 0) >= 1 and one.get("memory", 0) >= self._memory_bytes for one in alive
+        ):
+            self._fitted = time.monotonic()
+        elif self._fitted is not None and time.monotonic() - self._fitted > _PATIENCE_SECONDS:
+            self._fitted = None
+            # An autoscaler may still bring one: it is no error.
+            warnings.warn(
+                f"no node of the cluster has a processor and {size(self._memory_bytes)} of memory "
+                "for a job: it waits for one",
+                InputWarning,
+                stacklevel=1,
+            )
 
     def room(self) -> int:
         """See `Pool`. Nodes come and go."""
@@ -157,6 +176,7 @@ class Cluster:
 
     def wait(self, seconds: float) -> list[Ended]:
         """See `Pool`."""
+        self._look()
         if not self._under_way:
             time.sleep(min(seconds, 0.01))
             return []

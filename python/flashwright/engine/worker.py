@@ -267,4 +267,3 @@ def main() -> None:
             thread.join()
         with lock:
             send(answers, reply)
-

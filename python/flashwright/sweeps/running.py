@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -88,7 +89,6 @@ class Sweep:
 
     def estimate(self) -> dict[str, Any]:
         """Say what is to be done, and how long it takes by what such jobs took."""
-        self.store.open()
         found = list(self.store.known(self.plan.unique))
         final = [one for one in found if one.is_final]
         done = [one for one in found if one.ended == "done"]
@@ -138,13 +138,13 @@ class Sweep:
                 raise
         finally:
             self.known = engine.known
-            self._write(data)
+            with self._writing():
+                data.write()
         if self._wrong_goal is not None:
             raise self._wrong_goal
         return stop
 
     def _check_begun(self) -> None:
-        self.store.open()
         is_there = self.folder is not None and self.job.is_complete_in(self.folder)
         if not is_there and next(iter(self.store.known(self.plan.unique)), None) is None:
             raise InputError(
@@ -175,11 +175,13 @@ class Sweep:
             said = f"{goal}: a job has no such figure; {kinds.right(goal, outcome.figures)}"
             self._wrong_goal = self.plan.file.wrong("goal", said)
             engine.cancel()
-        data.add(self.plan.unique[outcome.key], outcome)
+        with self._writing():
+            data.add(self.plan.unique[outcome.key], outcome)
 
-    def _write(self, data: Dataset) -> None:
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
         try:
-            data.write()
+            yield
         except OSError as error:
             raise RunError(f"{self.folder}: cannot write the results: {error}") from error
 

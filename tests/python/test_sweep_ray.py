@@ -38,7 +38,10 @@ class Nodes:
         self.folder, self.address = folder, f"127.0.0.1:{port}"
         self._started: list[subprocess.Popen[bytes]] = []
         board = [f"--include-dashboard={'false' if dashboard is None else 'true'}"]
-        board += [] if dashboard is None else [f"--dashboard-port={dashboard}"]
+        if dashboard is not None:
+            # Who takes jobs listens, too: not where a head beside this one does.
+            board += [f"--dashboard-port={dashboard}"]
+            board += [f"--dashboard-agent-listen-port={dashboard + 1}"]
         self._start("--head", f"--port={port}", *board, cpus=1)
 
     def _start(self, *words: str, cpus: int) -> subprocess.Popen[bytes]:

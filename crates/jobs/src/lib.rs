@@ -7,6 +7,7 @@
 mod device;
 mod error;
 mod facts;
+pub mod fleet;
 mod flow;
 mod job;
 mod pace;
@@ -96,6 +97,10 @@ jobs! {
     "play" => play::Play,
     "sqlite_what_if" => sqlite_what_if::SqliteWhatIf as python,
     "postgres_what_if" => postgres_what_if::PostgresWhatIf as python,
+    "fleet_synth" => fleet::FleetSynth as python,
+    "trace_split" => fleet::TraceSplit as python,
+    "volume_study" => fleet::VolumeStudy as python,
+    "fleet_merge" => fleet::FleetMerge as python,
 }
 
 /// Reads a value of a kind from text, and gives it as JSON: `device`, `source`, `pace`, `flow`,

@@ -61,6 +61,48 @@ fn scaled_float(text: &[u8], digits: usize) -> Option<u64> {
     (value >= 0.0 && value < 2f64.powi(64)).then_some(value as u64)
 }
 
+/// Fields between commas of a line as most are: without spaces, quotes and signs. What it does not
+/// know is read by [`Split`], which takes all that is right.
+pub(crate) struct Plain<'a>(pub(crate) &'a [u8]);
+
+impl Plain<'_> {
+    /// A whole number of at most 19 digits.
+    #[inline]
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        const MOST_DIGITS: usize = 19;
+        let (mut value, mut count) = (0u64, 0);
+        for &byte in self.0.iter().take(MOST_DIGITS) {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            value = value * 10 + u64::from(digit);
+            count += 1;
+        }
+        self.pass(count)?;
+        (count > 0).then_some(value)
+    }
+
+    /// A field of one byte.
+    #[inline]
+    pub(crate) fn letter(&mut self) -> Option<u8> {
+        let letter = *self.0.first()?;
+        self.pass(1)?;
+        Some(letter)
+    }
+
+    /// Passes over a field that ends after so many bytes, and the comma behind it.
+    #[inline]
+    fn pass(&mut self, count: usize) -> Option<()> {
+        self.0 = match self.0.get(count) {
+            None => &[],
+            Some(b',') => &self.0[count + 1..],
+            Some(_) => return None,
+        };
+        Some(())
+    }
+}
+
 /// Fields between commas or another mark, spaces and quotes around them left out.
 pub(crate) struct Split<'a> {
     rest: Option<&'a [u8]>,
@@ -283,6 +325,20 @@ mod tests {
         assert!(!is_header(b"0,R,1", "device_id,opcode,offset"));
         assert_eq!(number("n", b"4096.0").unwrap(), 4096);
         assert!(number("n", b"4096.5").is_err());
+    }
+
+    #[test]
+    fn plain_fields_are_those_that_any_reader_takes() {
+        let read = |line: &'static str| {
+            let mut plain = Plain(line.as_bytes());
+            let found = (plain.number()?, plain.letter()?, plain.number()?);
+            plain.0.is_empty().then_some(found)
+        };
+        assert_eq!(read("12,R,0"), Some((12, b'R', 0)));
+        assert_eq!(read("9999999999999999999,W,1"), Some((9_999_999_999_999_999_999, b'W', 1)));
+        for other in ["12, R,0", "12,Read,0", ",R,0", "+1,R,0", "1,R,99999999999999999999"] {
+            assert_eq!(read(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -313,6 +313,20 @@ impl Bytes {
         self.offset += count as u64;
     }
 
+    /// Passes over so many bytes, or all that there are.
+    pub(crate) fn pass(&mut self, bytes: u64) -> Result<(), TraceError> {
+        let until = self.offset + bytes;
+        while self.offset < until {
+            let left = usize::try_from(until - self.offset).unwrap_or(usize::MAX);
+            let count = self.ready(1)?.len().min(left);
+            if count == 0 {
+                break;
+            }
+            self.consume(count);
+        }
+        Ok(())
+    }
+
     /// The next line, without its end. The last one may lack its newline.
     #[inline]
     pub(crate) fn line(&mut self) -> Result<Line<'_>, TraceError> {

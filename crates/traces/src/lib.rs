@@ -7,6 +7,7 @@ mod compression;
 mod error;
 mod fields;
 mod fit;
+pub mod fleet;
 pub mod formats;
 pub mod ftrace;
 mod input;
@@ -20,6 +21,7 @@ pub mod synth;
 mod text;
 mod units_seen;
 mod unpack;
+mod volumes;
 mod when;
 mod writer;
 
@@ -28,5 +30,5 @@ pub use input::{Head, Input};
 pub use open::{
     BATCH_REQUESTS, Converted, OpenOptions, Trace, convert, hash_file, open, open_input,
 };
-pub use reader::{Facts, Tally, TraceReader};
+pub use reader::{Facts, Mark, Tally, TraceReader};
 pub use writer::{Origin, Output, SourceFile, TraceWriter, Written};

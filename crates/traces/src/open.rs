@@ -13,7 +13,8 @@ use units::{IoRequest, Progress};
 use crate::error::TraceError;
 use crate::formats::{self, Format};
 use crate::input::{Input, Position};
-use crate::reader::{Facts, TraceReader};
+use crate::reader::{Facts, Mark, TraceReader};
+use crate::volumes::{VolumeReader, volume_of};
 use crate::writer::{Origin, Output, SourceFile, Written};
 
 /// Settings with which a trace is read.
@@ -35,6 +36,8 @@ pub struct Trace {
     reader: Box<dyn TraceReader>,
     position: Arc<Position>,
     reported: u64,
+    /// True for the folder of a volume.
+    is_volume: bool,
 }
 
 impl std::fmt::Debug for Trace {
@@ -46,13 +49,42 @@ impl std::fmt::Debug for Trace {
     }
 }
 
-/// Opens a trace file, or standard input for `-`; plain, .gz, .zst or .xz.
+/// Opens a trace file, or standard input for `-`; plain, .gz, .zst or .xz; or the folder of a
+/// volume of a store of many ([`crate::fleet`]).
 ///
 /// # Errors
 /// [`TraceError`] if it cannot be read, its format cannot be told, or the format's parameters are
 /// wrong.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, TraceError> {
+    if volume_of(path).is_some() && path.is_dir() {
+        return open_volume(path, options);
+    }
     open_input(Input::open(path)?, options)
+}
+
+fn open_volume(path: &Path, options: &OpenOptions) -> Result<Trace, TraceError> {
+    let parquet = Spec { name: "parquet".to_owned(), given: Vec::new() };
+    let spec = options.format.as_ref().unwrap_or(&parquet);
+    let format = formats::find(spec)?;
+    if format.info.name != parquet.name {
+        return Err(TraceError::Unusable {
+            path: path.to_owned(),
+            reason: format!("it is the folder of a volume, not of the format {}", format.info.name),
+            right: "no format: its parts are of Parquet",
+        });
+    }
+    let args = format.info.accept(spec)?;
+    let reader = VolumeReader::open(path, options.skip_bad)?.from_its_first();
+    Ok(Trace {
+        path: path.to_owned(),
+        file: None,
+        format,
+        args,
+        position: Arc::clone(reader.position()),
+        reader: Box::new(reader),
+        reported: 0,
+        is_volume: true,
+    })
 }
 
 /// As [`open`], over bytes that are already open.
@@ -71,7 +103,7 @@ pub fn open_input(input: Input, options: &OpenOptions) -> Result<Trace, TraceErr
     let (path, file, position) =
         (input.path().to_owned(), input.file().map(Path::to_owned), Arc::clone(&input.position));
     let reader = (format.read)(input, &args, options.skip_bad)?;
-    Ok(Trace { path, file, format, args, reader, position, reported: 0 })
+    Ok(Trace { path, file, format, args, reader, position, reported: 0, is_volume: false })
 }
 
 impl Trace {
@@ -105,6 +137,20 @@ impl Trace {
         self.reader.read_batch(out, max)
     }
 
+    /// See [`TraceReader::mark`].
+    #[must_use]
+    pub fn mark(&self) -> Option<Mark> {
+        self.reader.mark()
+    }
+
+    /// See [`TraceReader::go_to`].
+    ///
+    /// # Errors
+    /// As [`TraceReader::go_to`].
+    pub fn go_to(&mut self, mark: &Mark) -> Result<(), TraceError> {
+        self.reader.go_to(mark)
+    }
+
     /// Gives the facts known so far; complete after the last batch.
     #[must_use]
     pub fn facts(&self) -> Facts {
@@ -136,10 +182,10 @@ impl Trace {
         self.file.iter().chain(self.reader.more_files()).map(|path| hash_file(path)).collect()
     }
 
-    /// Returns true if the trace can be opened again by its path: it is a regular file.
+    /// Returns true if the trace can be opened again by its path: it is a regular file, or a volume.
     #[must_use]
     pub fn can_reopen(&self) -> bool {
-        self.file.as_deref().is_some_and(Path::is_file)
+        self.is_volume || self.file.as_deref().is_some_and(Path::is_file)
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use units::{IoOp, IoRequest, Nanos};
 
 use crate::error::{Bad, Place, TraceError};
@@ -26,6 +27,43 @@ pub trait TraceReader: Send {
     fn more_files(&self) -> &[PathBuf] {
         &[]
     }
+
+    /// Gives the place behind the last request read, if another reader of the same file can go on
+    /// there without reading what lies before.
+    fn mark(&self) -> Option<Mark> {
+        None
+    }
+
+    /// Goes to a mark, before anything was read. What it gives from then on, requests and facts, is
+    /// what the reader that set the mark would have given.
+    ///
+    /// # Errors
+    /// [`TraceError::Io`] if the file cannot be read up to there.
+    fn go_to(&mut self, _mark: &Mark) -> Result<(), TraceError> {
+        unreachable!("only a reader that gives marks is sent to one")
+    }
+}
+
+/// A place between two requests of a trace, and what a reader knew there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// Bytes before it, after decompression.
+    pub bytes: u64,
+    /// Lines before it.
+    pub lines: u64,
+    /// Lines, of these, that were not malformed.
+    pub good_lines: u64,
+    /// Malformed records, by what would have been right.
+    pub malformed: BTreeMap<Cow<'static, str>, u64>,
+    /// As [`Facts::clamped_times`].
+    pub clamped_times: u64,
+    /// As [`Facts::unseen_reversals`].
+    pub unseen_reversals: u64,
+    /// Time of the first request as the reader counts it.
+    pub start: Option<Nanos>,
+    /// True if a time after the first one's was read.
+    pub has_advanced: bool,
 }
 
 /// Facts about a trace besides its requests.
@@ -95,7 +133,7 @@ pub(crate) struct BadRecords {
     limit: u64,
     pub(crate) skipped: u64,
     /// The skipped ones, by what would have been right.
-    pub(crate) by_right: BTreeMap<&'static str, u64>,
+    pub(crate) by_right: BTreeMap<Cow<'static, str>, u64>,
 }
 
 impl BadRecords {
@@ -111,6 +149,12 @@ impl BadRecords {
         self.limit = limit;
     }
 
+    /// Counts what was passed over before a mark.
+    pub(crate) fn go_to(&mut self, mark: &Mark) {
+        self.by_right = mark.malformed.clone();
+        self.skipped = self.by_right.values().sum();
+    }
+
     #[cold]
     pub(crate) fn pass(&mut self, place: Place, bad: Bad) -> Result<(), TraceError> {
         let (reason, right) = bad.into_parts();
@@ -124,7 +168,7 @@ impl BadRecords {
             });
         }
         self.skipped += 1;
-        *self.by_right.entry(right).or_default() += 1;
+        *self.by_right.entry(Cow::Borrowed(right)).or_default() += 1;
         Ok(())
     }
 
@@ -150,6 +194,24 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// Notes what it knows.
+    pub(crate) fn tell(&self, mark: &mut Mark) {
+        mark.start = self.start;
+        mark.clamped_times = self.clamped;
+        mark.unseen_reversals = self.unseen_reversals;
+        mark.has_advanced = self.has_advanced;
+    }
+
+    /// A clock that knows what one knew at a mark.
+    pub(crate) fn at(mark: &Mark) -> Self {
+        Self {
+            start: mark.start,
+            clamped: mark.clamped_times,
+            unseen_reversals: mark.unseen_reversals,
+            has_advanced: mark.has_advanced,
+        }
+    }
+
     #[inline]
     pub(crate) fn rebase(&mut self, requests: &mut [IoRequest]) {
         for request in requests {

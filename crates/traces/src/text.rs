@@ -7,7 +7,7 @@ use units::IoRequest;
 use crate::error::{Bad, Place, TraceError};
 use crate::fit::Fit;
 use crate::input::{Bytes, Head, Input, Line};
-use crate::reader::{BadRecords, Clock, Facts, TraceReader};
+use crate::reader::{BadRecords, Clock, Facts, Mark, TraceReader};
 
 /// Reader of single lines: each becomes requests. Times are those of the file: they are rebased
 /// later.
@@ -30,6 +30,11 @@ pub(crate) trait LineFormat: Send {
     /// 0.
     fn clock_ahead_ns(&self) -> u64 {
         0
+    }
+
+    /// Returns true if what a line says does not depend on those before it.
+    fn is_stateless(&self) -> bool {
+        false
     }
 
     /// Adds what it counted, and what to know of the trace.
@@ -122,6 +127,30 @@ impl<F: LineFormat> TraceReader for TextReader<F> {
             self.over.extend(out.drain(until..));
         }
         Ok(out.len() - start)
+    }
+
+    fn mark(&self) -> Option<Mark> {
+        // A last line that is not whole is counted with the end, behind which nobody goes on.
+        if !self.format.is_stateless() || !self.over.is_empty() || self.cut > 0 {
+            return None;
+        }
+        let mut mark = Mark {
+            bytes: self.bytes.offset(),
+            lines: self.line,
+            good_lines: self.good_lines,
+            malformed: self.bad.by_right.clone(),
+            ..Mark::default()
+        };
+        self.clock.tell(&mut mark);
+        Some(mark)
+    }
+
+    fn go_to(&mut self, mark: &Mark) -> Result<(), TraceError> {
+        self.bytes.pass(mark.bytes)?;
+        (self.line, self.good_lines) = (mark.lines, mark.good_lines);
+        self.bad.go_to(mark);
+        self.clock = Clock::at(mark);
+        Ok(())
     }
 
     fn facts(&self) -> Facts {

@@ -73,6 +73,7 @@ pub struct Output {
     temporary: Option<PathBuf>,
     sink: Option<Sink>,
     written: u64,
+    is_lasting: bool,
 }
 
 impl Output {
@@ -90,6 +91,7 @@ impl Output {
                 temporary: None,
                 sink,
                 written: 0,
+                is_lasting: true,
             });
         }
         let name = path
@@ -109,7 +111,20 @@ impl Output {
         } else {
             Sink::Plain(BufWriter::with_capacity(256 << 10, file))
         };
-        Ok(Self { path: path.to_owned(), temporary: Some(temporary), sink: Some(sink), written: 0 })
+        Ok(Self {
+            path: path.to_owned(),
+            temporary: Some(temporary),
+            sink: Some(sink),
+            written: 0,
+            is_lasting: true,
+        })
+    }
+
+    /// Leaves it to the caller to make the file durable: of many files all are at once.
+    #[must_use]
+    pub(crate) fn flushed_later(mut self) -> Self {
+        self.is_lasting = false;
+        self
     }
 
     /// The path as messages show it.
@@ -137,7 +152,9 @@ impl Output {
             let (Some(file), Some(temporary)) = (file, self.temporary.as_ref()) else {
                 return Ok(());
             };
-            file.sync_all()?;
+            if self.is_lasting {
+                file.sync_all()?;
+            }
             fs::rename(temporary, &self.path)
         });
         named.map_err(|source| self.failed(source))?;

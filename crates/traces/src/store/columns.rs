@@ -22,9 +22,22 @@ const BATCH_ROWS: usize = 64 << 10;
 pub fn read_columns(
     path: &Path,
     schema: &SchemaRef,
+    take: impl FnMut(u64, &RecordBatch) -> Result<(), TraceError>,
+) -> Result<(), TraceError> {
+    read_columns_by(path, schema, BATCH_ROWS, take)
+}
+
+/// As [`read_columns`], at most so many rows at a time.
+///
+/// # Errors
+/// As [`read_columns`].
+pub fn read_columns_by(
+    path: &Path,
+    schema: &SchemaRef,
+    batch_rows: usize,
     mut take: impl FnMut(u64, &RecordBatch) -> Result<(), TraceError>,
 ) -> Result<(), TraceError> {
-    let builder = parquet_file(path)?.with_batch_size(BATCH_ROWS);
+    let builder = parquet_file(path)?.with_batch_size(batch_rows);
     let mut batches = builder.build().map_err(|error| not_parquet(path, error))?;
     let mut row = 0;
     loop {

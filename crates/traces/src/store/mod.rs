@@ -31,7 +31,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 pub use batch::to_batch;
-pub use columns::read_columns;
+pub use columns::{read_columns, read_columns_by};
 pub use read::StoreReader;
 pub(crate) use read::{not_parquet, parquet_bytes, parquet_file};
 pub use table::TableWriter;

@@ -37,6 +37,7 @@ pub struct StoreReader {
     rows: u64,
     bad: BadRecords,
     clock: Clock,
+    keeps_times: bool,
     metadata: HashMap<String, String>,
     position: Arc<Position>,
 }
@@ -122,9 +123,17 @@ impl StoreReader {
             rows,
             bad,
             clock,
+            keeps_times: false,
             metadata,
             position,
         })
+    }
+
+    /// Keeps times as the file has them: those of a part of a trace count from the trace's start.
+    #[must_use]
+    pub fn keeping_times(mut self) -> Self {
+        self.keeps_times = true;
+        self
     }
 
     /// Requests in the file, as its footer says.
@@ -198,7 +207,9 @@ impl TraceReader for StoreReader {
                 self.bad.pass(Place::Row(self.row - 1), bad)?;
             }
         }
-        self.clock.rebase(&mut out[start..]);
+        if !self.keeps_times {
+            self.clock.rebase(&mut out[start..]);
+        }
         let total = self.position.total.load(Ordering::Relaxed);
         let done = total as f64 * self.row as f64 / self.rows.max(1) as f64;
         self.position.done.store(done as u64, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 /// Walker's alias table as Vose builds it (A. J. Walker, ACM TOMS 3(3), 1977; M. D. Vose, IEEE TSE
 /// 17(9), 1991).
 #[derive(Clone, Debug)]
-pub(super) struct Alias {
+pub(crate) struct Alias {
     columns: Vec<Column>,
 }
 
@@ -17,7 +17,7 @@ struct Column {
 
 impl Alias {
     /// A table of outcomes 0, 1, ... with probabilities in proportion to these masses.
-    pub(super) fn new(masses: &[f64]) -> Self {
+    pub(crate) fn new(masses: &[f64]) -> Self {
         let total: f64 = masses.iter().sum();
         assert!(
             !masses.is_empty() && total > 0.0 && masses.iter().all(|&m| m >= 0.0),
@@ -56,7 +56,7 @@ impl Alias {
 
     /// The outcome for 64 random bits.
     #[inline]
-    pub(super) fn pick(&self, random: u64) -> usize {
+    pub(crate) fn pick(&self, random: u64) -> usize {
         let wide = u128::from(random) * self.columns.len() as u128;
         let column = self.columns[(wide >> 64) as usize];
         (if (wide as u64) < column.keep_below { column.own } else { column.other }) as usize

@@ -27,6 +27,7 @@ use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind, Spec, SpecError, Value};
 use units::{PageOp, PageSource, SourceError};
 
+pub(crate) use alias::Alias;
 pub use permutation::Permutation;
 pub use requests::Requests;
 pub use weights::{Meaning, UpdateSet, Weights};

@@ -42,7 +42,7 @@ INPUTS = {
         ("record", "command"),
     ),
     *(("record", "--database"), ("record", "--finish"), ("report", "run_folder")),
-    *(("trace", "source"), ("transactions", "source")),
+    *(("trace", "source"), ("transactions", "source"), ("sweep", "file")),
     *(("transactions", "--facts"), ("volume create", "--facts"), ("volume mount", "directory")),
     *(("volume umount", "target"), ("waterfall", "recording")),
     *((f"volume {name}", "device") for name in ("create", "info", "mount", "change")),

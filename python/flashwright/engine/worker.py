@@ -80,13 +80,15 @@ def do(
     if _spent.is_set():
         # What the task before held may be held still, and this one is not to blame.
         os._exit(EXIT_SPENT)
+    # The first time it takes a moment, which is not the task's.
+    is_other = order.version != version_hash()
     began = time.monotonic()
     progress = Progress()
     if following is not None:
         following(progress)
     store = Store(order.store)
     watch = _Watch(order, progress, began)
-    if order.version != version_hash():
+    if is_other:
         said = "this worker has another version of flashwright; right would be the same everywhere"
         return Reply(watch.outcome("died", said))
     found = Found({})

@@ -21,14 +21,17 @@ import pandas as pd
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+import scipy.stats
 
 import flashwright as fw
-from flashwright._core import InputError, RunError
+from flashwright._core import InputError, Progress, RunError
 from flashwright.engine.store import Store
 from flashwright.engine.task import Outcome
+from flashwright.intervals import t_975
 from flashwright.runs import Run
 from flashwright.sweeps import design, effects, file
 from flashwright.sweeps.dataset import Dataset
+from flashwright.sweeps.kinds import count, rust
 from flashwright.sweeps.plan import Plan, plan
 from processes import processes_of
 from support import ROOT, Cli
@@ -339,6 +342,28 @@ def test_readers_open_a_dataset_while_it_is_written(tmp_path: Path) -> None:
 
 
 # The command
+
+
+@pytest.mark.parametrize("start", ["filled", "fresh"])
+def test_a_drive_that_is_counted_begins_in_any_state_that_there_is(start: str) -> None:
+    found = count.settings({"source": "synth:zipf(pages=4Ki)", "start": start})
+    amplified = count.do(found, Progress()).figures["write_amplification"]
+    assert isinstance(amplified, float)
+    assert amplified >= 1
+
+
+def test_all_files_of_a_job_are_inputs_also_those_of_a_list(tmp_path: Path) -> None:
+    """Another content under the same name would be taken for known."""
+    names = [str(tmp_path / name) for name in ("one.parquet", "two.parquet")]
+    for name in names:
+        Path(name).touch()
+    asked = rust.settings({rust.JOB: "fleet_merge", "sketches": names})
+    assert rust.inputs(asked) == names
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 5, 20, 21, 30, 100, 10_000])
+def test_quantiles_of_students_t_are_those_of_a_library(degrees: int) -> None:
+    assert t_975(degrees) == pytest.approx(scipy.stats.t.ppf(0.975, degrees), abs=6e-4)
 
 
 def write(folder: Path, name: str = "S.toml", **document: Any) -> Path:

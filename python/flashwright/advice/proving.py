@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright._core import Cancelled, FlashwrightError, InputError
+from flashwright.intervals import t_975
 from flashwright.kept import Kept, key_of
 
 from . import trials
@@ -23,12 +24,6 @@ from .trials import Drive, Measured, Trial
 
 BASELINE = "baseline"
 """Name of the trial as things stand."""
-_T_975 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-)
-"""Quantile 0.975 of Student's t for 1 to 20 degrees of freedom (any table of it)."""
-_NORMAL_975 = 1.960
 _KEY = "trial"
 
 
@@ -88,9 +83,7 @@ class Ratio:
         mean = statistics.fmean(logs)
         if len(logs) == 1:
             return Ratio(math.exp(mean))
-        degrees = len(logs) - 1
-        quantile = _T_975[degrees - 1] if degrees <= len(_T_975) else _NORMAL_975
-        wide = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
+        wide = t_975(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
         return Ratio(math.exp(mean), math.exp(mean - wide), math.exp(mean + wide))
 
     def document(self) -> dict[str, float | None]:

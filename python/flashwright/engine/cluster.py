@@ -25,7 +25,9 @@ BASE_BYTES = 256 << 20
 _LOOK_SECONDS = 5.0
 """Between two looks at which nodes there are."""
 _ANSWER_SECONDS = 10.0
+"""Time in which an address has to answer."""
 _PATIENCE_SECONDS = 20.0
+"""Time without a node that has room for a job, after which that is said."""
 _WAITING = 8
 """Orders that wait beyond one more for each processor."""
 _MOST_SHARE = 0.25

@@ -83,16 +83,15 @@ class Task:
     key: str
 
 
-ENDS = ("done", "error", "memory", "time", "died")
-"""How a job ended: with a result, an error of its own, over a limit, or with its worker."""
-
-
 @dataclass
 class Outcome:
     """What came of a task."""
 
     key: str
     ended: str
+    """`done`, or else how: by an `error` of its own, over its `memory` or `time`, `stopped` as it was
+    told to, or `died` with its worker.
+    """
     figures: dict[str, Scalar]
     tables: tuple[str, ...] = ()
     error: str | None = None

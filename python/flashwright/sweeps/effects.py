@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flashwright.engine.task import Outcome
+from flashwright.intervals import t_975
 from flashwright.sweeps import design
 from flashwright.sweeps.file import GRID, Range
 from flashwright.sweeps.plan import Plan
@@ -27,12 +28,6 @@ PAIR_BINS = 4
 """The same where two axes cross."""
 MOST_CELLS = 30
 """Most levels of an axis of a heat map."""
-_T_975 = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-"""97.5 % quantiles of Student's t, by degrees of freedom from 1."""
 
 
 def interval(values: Sequence[float]) -> tuple[float, float | None]:
@@ -42,9 +37,7 @@ def interval(values: Sequence[float]) -> tuple[float, float | None]:
     if number < 2:
         return mean, None
     spread = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (number - 1))
-    freedom = number - 1
-    t = _T_975[freedom - 1] if freedom <= len(_T_975) else 1.96 + 2.5 / freedom
-    return mean, t * spread / math.sqrt(number)
+    return mean, t_975(number - 1) * spread / math.sqrt(number)
 
 
 @dataclass(frozen=True)

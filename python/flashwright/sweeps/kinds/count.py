@@ -33,7 +33,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True):
     """None is that of the placement's authors."""
     over_provisioning: float | str = 0.2
     pages_per_erase_block: int = 64
-    start: Literal["filled", "empty"] = "filled"
+    start: Literal["filled", "fresh"] = "filled"
     seed: int = 1
     page_size: int | str = 4096
     repeat: int = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,17 @@ def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def inputs(settings: Mapping[str, Any]) -> list[str]:
     """See `Kind`: each text that is the path of a file is one."""
-    texts = (value for key, value in settings.items() if key != JOB and isinstance(value, str))
-    return [text for text in texts if text and Path(text).exists()]
+    rest = {key: value for key, value in settings.items() if key != JOB}
+    return [text for text in _texts(rest) if text and Path(text).exists()]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Give all texts within settings: also those of lists, such as several files."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(one)
 
 
 def do(settings: Mapping[str, Any], progress: Progress) -> Found:

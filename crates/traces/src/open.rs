@@ -182,7 +182,7 @@ impl Trace {
         self.file.iter().chain(self.reader.more_files()).map(|path| hash_file(path)).collect()
     }
 
-    /// Returns true if the trace can be opened again by its path: it is a regular file, or a volume.
+    /// Returns true if the trace can be opened again by its path: a regular file, or a volume.
     #[must_use]
     pub fn can_reopen(&self) -> bool {
         self.is_volume || self.file.as_deref().is_some_and(Path::is_file)

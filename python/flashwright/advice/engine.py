@@ -59,7 +59,7 @@ _PARTS = (
 
 @dataclass(frozen=True)
 class Clients:
-    """Whoever sends a load: a closed loop (Little; Denning and Buzen 1978, section 5).
+    """Whoever sends a load, as a closed loop.
 
     Some requests are outstanding at a time, and each that ends is followed by the next after some
     time to think. A load that is the same work takes the same time to think, in however many
@@ -138,7 +138,7 @@ class Engine:
     def key(self, setup: Setup) -> str:
         """Name a setup by all that decides on its figures."""
         return key_of(
-            "advice-3", setup.identity(), self.seed, self.seconds_each, self.conditions.document()
+            "advice", setup.identity(), self.seed, self.seconds_each, self.conditions.document()
         )
 
     def knows(self, setup: Setup) -> bool:

@@ -2,9 +2,9 @@
 //! sample of them from then on.
 //!
 //! The sample is one in space (Waldspurger et al.: Efficient MRC Construction with SHARDS, USENIX
-//! FAST 2015, sections 3.1 and 3.2): a group of pages is in it if its hash is below a threshold,
-//! and the threshold falls whenever the memory is full. A page that is in the sample stands for as many
-//! as the share of the sample says at that time.
+//! FAST 2015): a group of pages is in it if its hash is below a threshold, which falls whenever the
+//! memory is full. There pages are taken one by one. A page that is in the sample stands for as
+//! many as the share of the sample says at that time.
 
 use rustc_hash::FxHashMap;
 

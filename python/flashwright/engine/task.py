@@ -89,8 +89,8 @@ class Outcome:
 
     key: str
     ended: str
-    """`done`, or else how: by an `error` of its own, over its `memory` or `time`, `stopped` as it was
-    told to, or `died` with its worker.
+    """`done`, or else how: by an `error` of its own, over its `memory` or `time`, `stopped` as it
+    was told to, or `died` with its worker.
     """
     figures: dict[str, Scalar]
     tables: tuple[str, ...] = ()

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flashwright._text import several
+
 from .calls import CallsFound
 from .files import FileTable
 from .sqlite_log import ABOUT, ROWS
@@ -97,10 +99,35 @@ def sqlite_transactions(
         found = _of_log(rows, ours, about, start_monotonic_ns)
     else:
         found = _of_journal(ours, about)
+        unseen = _unseen_journals(calls.table, ours)
+        if unseen:
+            found.facts["gaps"].append(
+                f"{several(unseen, 'journal')} of a transaction closed before anybody could look "
+                "which file it was: the machine was too busy"
+            )
     lost = {name: calls.counts.get(name) for name in ("lost_events", "gaps", "missed_events")}
     if any(lost.values()):
         found.facts["gaps"].append(f"the kernel lost calls: {lost}")
     return found
+
+
+def _unseen_journals(table: pa.Table, ours: _Calls) -> int:
+    """Count headers of journals that a connection wrote into files which are not known."""
+    unknown = table.filter(
+        pc.and_(
+            pc.is_null(table["file"]),
+            pc.is_in(table["pid"], pa.array(np.unique(ours.pid), pa.uint32())),
+        )
+    )
+    return sum(
+        offset == 0 and length is not None and length >= _LEAST_HEADER and "write" in name
+        for offset, length, name in zip(
+            unknown["offset"].to_pylist(),
+            unknown["length"].to_pylist(),
+            unknown["call"].cast(pa.string()).to_pylist(),
+            strict=True,
+        )
+    )
 
 
 def _ours(table: pa.Table, by_number: dict[int, str]) -> _Calls:

@@ -34,6 +34,9 @@ SIMULATIONS = "simulations"
 RECORDING = "record"
 """Command of a recording, whose measurements cannot be made again from its inputs."""
 _PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
+STORE_FILE = "fleet.json"
+"""File of a store of volumes that says what it is of, as `crates/traces/src/fleet` writes it."""
+_OF_A_STORE = re.compile(r"fleet\.json|fleet\.lock|\.fleet\.json\..*")
 _OF_A_RUN = re.compile(r"result\.json|report\.html|profile\.toml|timeline\.json|.*\.parquet")
 
 
@@ -197,11 +200,7 @@ def check_folder(folder: Path, *, is_recording: bool = False) -> None:
     It is made if it is missing, is empty, or holds a run of ours that is no recording: what was
     measured once cannot be had again. A recording is held against that by whoever records.
     """
-    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
-    if not existing.is_dir():
-        raise InputError(f"{folder}: '{existing}' is not a folder")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise InputError(f"{folder}: no permission to write into '{existing}'")
+    existing = _writable(folder)
     # A run that was killed leaves only files that nobody needs, or that the same run goes on from.
     if existing != folder or all(
         _PART.fullmatch(path.name) or path.name == SIMULATIONS for path in folder.iterdir()
@@ -214,6 +213,29 @@ def check_folder(folder: Path, *, is_recording: bool = False) -> None:
         )
     if command == RECORDING and not is_recording:
         raise InputError(f"{folder}: a recording is there, and would be lost; choose another --out")
+
+
+def check_store(folder: Path) -> None:
+    """Raise InputError if a store of volumes cannot be made in a folder, or gone on with.
+
+    It is made if it is missing, is empty, or is a store. Whether of the same trace, Rust looks.
+    """
+    if _writable(folder) != folder:
+        return
+    names = {path.name for path in folder.iterdir()}
+    # A split that was killed early leaves less than a manifest.
+    if STORE_FILE not in names and not all(map(_OF_A_STORE.fullmatch, names)):
+        raise InputError(f"{folder}: the folder is not empty and no store; choose another --out")
+
+
+def _writable(folder: Path) -> Path:
+    """Give a folder, or the one above it in which it is made."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    if not existing.is_dir():
+        raise InputError(f"{folder}: '{existing}' is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"{folder}: no permission to write into '{existing}'")
+    return existing
 
 
 def check_place(path: Path, what: str, may_be: tuple[int, ...]) -> None:

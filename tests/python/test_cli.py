@@ -56,8 +56,13 @@ WRONG_USE = [
     (["compare", SMALL, "--json", "."], "is a folder"),
     (["compare", SMALL, "--out", "/dev/null/x"], "'/dev/null' is not a folder"),
     (["model", "missing"], "no such file"),
-    (["trace", "missing"], "no such file"),
-    (["trace", "synth:zipf(pages=1k)", "x.xyz"], "x.xyz"),
+    (["trace", "stats", "missing"], "no such file"),
+    (["trace", "convert", "synth:zipf(pages=1k)", "x.xyz"], "x.xyz"),
+    (["trace", "x.csv"], "right would be `flashwright trace stats x.csv`"),
+    (["trace", "x.csv", "--json", "-"], "`flashwright trace stats x.csv --json -`"),
+    (["trace", "x.csv", "y.parquet"], "`flashwright trace convert x.csv y.parquet`"),
+    (["trace", "part(x, skip_bad=1)"], "`flashwright trace stats 'part(x, skip_bad=1)'`"),
+    (["trace", "stat"], "Did you mean 'stats'"),
     (["report", "missing"], "no run folder"),
     (["list", "nope"], "known are: placement, victim"),
 ]
@@ -79,24 +84,28 @@ def test_malformed_line_names_file_line_and_reason(cli: Cli, tmp_path: Path) -> 
     lines = [good.format(4096 * number) for number in range(20)]
     lines[6] = "128166372003061629,prxy,0,Scribble,0,4096,100"
     (tmp_path / "bad.csv").write_text("\n".join(lines) + "\n")
-    done = cli("trace", "part(bad.csv, format=msr)", code=2)
+    done = cli("trace", "stats", "part(bad.csv, format=msr)", code=2)
     assert "bad.csv" in done.stderr
     assert "7" in done.stderr
     assert "Scribble" in done.stderr
-    skipped = cli("trace", "part(bad.csv, format=msr, skip_bad=1)", "--json", "-")
+    skipped = cli("trace", "stats", "part(bad.csv, format=msr, skip_bad=1)", "--json", "-")
     assert json.loads(skipped.stdout)["skipped"] == 1
 
 
 def test_run_that_fails_exits_1(cli: Cli) -> None:
     """Nobody can make a file in /proc, not even root."""
-    done = cli("trace", "synth:uniform(pages=1k,updates=1x)", "/proc/x.parquet", code=1)
+    done = cli("trace", "convert", "synth:uniform(pages=1k,updates=1x)", "/proc/x.parquet", code=1)
     assert done.stderr.count("\n") == 1
     assert "x.parquet" in done.stderr
 
 
 def test_target_without_a_folder_is_told(cli: Cli, tmp_path: Path) -> None:
     done = cli(
-        "trace", "synth:uniform(pages=1k,updates=1x)", tmp_path / "none" / "x.parquet", code=2
+        "trace",
+        "convert",
+        "synth:uniform(pages=1k,updates=1x)",
+        tmp_path / "none" / "x.parquet",
+        code=2,
     )
     assert done.stderr.count("\n") == 1
     assert "there is no folder" in done.stderr
@@ -107,6 +116,9 @@ def test_target_without_a_folder_is_told(cli: Cli, tmp_path: Path) -> None:
     [
         "",
         "trace",
+        "trace stats",
+        "trace convert",
+        "trace split",
         "play",
         "compare",
         "model",
@@ -315,7 +327,7 @@ def test_victims_are_paired_with_each_placement(cli_json: Callable[..., Any]) ->
 
 
 def test_trace_stats_are_told_in_words_with_units(cli: Cli) -> None:
-    said = cli("trace", SMALL).stdout
+    said = cli("trace", "stats", SMALL).stdout
     assert "footprint of writes" in said
     assert "64 MiB" in said
     assert "_" not in said.split("Report:")[0]
@@ -326,10 +338,10 @@ def test_trace_stats_are_told_in_words_with_units(cli: Cli) -> None:
 def test_trace_stats_of_a_file_equal_those_of_the_workload_in_it(
     cli: Cli, cli_json: Callable[..., Any]
 ) -> None:
-    cli("trace", SMALL, "zipf.parquet")
-    cli("trace", "zipf.parquet", "zipf.iolog", "--to", "fio_iolog")
+    cli("trace", "convert", SMALL, "zipf.parquet")
+    cli("trace", "convert", "zipf.parquet", "zipf.iolog", "--to", "fio_iolog")
     direct, stored, converted = (
-        cli_json("trace", source) for source in (SMALL, "zipf.parquet", "zipf.iolog")
+        cli_json("trace", "stats", source) for source in (SMALL, "zipf.parquet", "zipf.iolog")
     )
     assert direct["writes"] == 10 * 16 * 1024
     for key in (
@@ -359,7 +371,7 @@ def test_times_that_go_back_are_counted(
     """Those before the first one's, too, though they are set to it."""
     lines = [f"{time}0,vm,0,Write,4096,4096,0" for time in times]
     (tmp_path / "back.csv").write_text("\n".join(lines) + "\n")
-    found = cli_json("trace", "part(back.csv, format=msr)")
+    found = cli_json("trace", "stats", "part(back.csv, format=msr)")
     assert found["time_reversals"] == reversals
     assert found["clamped_times"] == sum(time < times[0] for time in times)
 
@@ -391,8 +403,8 @@ def test_bytes_in_place_of_blocks_are_warned_of(cli: Cli, tmp_path: Path) -> Non
     lines = [f"{i}.5 0 {i * 4096} 4096 0" for i in range(1, 400)]
     (tmp_path / "bytes.trace").write_text("\n".join(lines) + "\n")
     for command in (
-        ["trace", "bytes.trace", "--out", "a"],
-        ["trace", "bytes.trace", "bytes.parquet"],
+        ["trace", "stats", "bytes.trace", "--out", "a"],
+        ["trace", "convert", "bytes.trace", "bytes.parquet"],
         ["model", "bytes.trace", "--op", "0.3", "--out", "b"],
         ["play", "bytes.trace", "--on", "intel-x25e", "--out", "c"],
     ):
@@ -403,6 +415,6 @@ def test_bytes_in_place_of_blocks_are_warned_of(cli: Cli, tmp_path: Path) -> Non
     for place, key in (("a", None), ("b", "workload"), ("c", "source")):
         result = json.loads((tmp_path / place / "result.json").read_text())
         assert "multiple of 512 blocks" in (result[key] if key else result)["warnings"][0]
-    again = cli("trace", "part(bytes.trace, format=disksim(unit_bytes=1))", "--json", "-")
+    again = cli("trace", "stats", "part(bytes.trace, format=disksim(unit_bytes=1))", "--json", "-")
     assert again.stderr == ""
     assert json.loads(again.stdout)["warnings"] == []

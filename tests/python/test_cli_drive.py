@@ -243,7 +243,7 @@ def test_a_trace_is_played_at_its_own_pace(cli_json: Callable[..., Any], tmp_pat
     assert (run["requests"], run["pace"]) == (200, "open")
     [said] = result["provenance"]["inputs"]
     assert said["sha256"]
-    recorded = cli_json("trace", slow)["duration_ns"] / 1e9
+    recorded = cli_json("trace", "stats", slow)["duration_ns"] / 1e9
     assert run["seconds"] == pytest.approx(recorded, rel=0.02)
 
 

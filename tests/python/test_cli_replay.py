@@ -327,7 +327,7 @@ def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Pat
         assert recorded["latency_ns"].null_count() == 0
         assert recorded["time_ns"].is_sorted()
         assert dict(recorded.group_by("op").len().iter_rows()) == counts(row)
-        assert cli("trace", f"{into}/requests.parquet")
+        assert cli("trace", "stats", f"{into}/requests.parquet")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").touch()
     assert (

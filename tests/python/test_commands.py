@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from flashwright.cli import cli as flashwright
 
-MOST_COMMANDS = 21
+MOST_COMMANDS = 23
 MOST_OPTIONS = 260
 MOST_OF_ONE = 30
 MOST_LINES = 45

@@ -29,8 +29,8 @@ def _start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
     "arguments",
     [
         ["compare", LONG, *ALONE, "--json", "-"],
-        ["trace", LONG, "long.parquet"],
-        ["trace", LONG],
+        ["trace", "convert", LONG, "long.parquet"],
+        ["trace", "stats", LONG],
     ],
 )
 def test_ctrl_c_ends_long_work_with_130_and_one_line(arguments: list[str], tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_the_commands_of_the_readme_fit_a_pipe_of_80_columns(
     [
         ("list",),
         ("list", "profile"),
-        ("trace", "synth:zipf(pages=16Ki,updates=10x)"),
+        ("trace", "stats", "synth:zipf(pages=16Ki,updates=10x)"),
         (
             "compare",
             "synth:zipf(pages=16Ki,updates=10x)",

@@ -42,7 +42,8 @@ INPUTS = {
         ("record", "command"),
     ),
     *(("record", "--database"), ("record", "--finish"), ("report", "run_folder")),
-    *(("trace", "source"), ("transactions", "source"), ("sweep", "file")),
+    *(("trace stats", "source"), ("trace convert", "source"), ("trace split", "sources")),
+    *(("transactions", "source"), ("sweep", "file")),
     *(("transactions", "--facts"), ("volume create", "--facts"), ("volume mount", "directory")),
     *(("volume umount", "target"), ("waterfall", "recording")),
     *((f"volume {name}", "device") for name in ("create", "info", "mount", "change")),
@@ -270,7 +271,7 @@ def test_no_input_of_the_same_command_is_replaced(
 
 
 def test_two_outputs_are_two_files(cli: Cli, tmp_path: Path) -> None:
-    words = ["trace", "synth:uniform(pages=64,updates=2x)", "one", "--to", "parquet"]
+    words = ["trace", "convert", "synth:uniform(pages=64,updates=2x)", "one", "--to", "parquet"]
     assert "names, too" in cli(*words, "--json", "one", code=2).stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -283,9 +284,9 @@ def test_what_an_earlier_run_wrote_is_replaced(cli: Cli, tmp_path: Path) -> None
             ["volume", "info", volume, "--json", "info.json"],
             ["list", "--json", "all.json"],
             ["device", "intel-x25e", "--out", "own.toml", "--json", "device.json"],
-            ["trace", "synth:uniform(pages=64,updates=2x)", "own.parquet"],
-            ["trace", "own.parquet", "small.parquet", "--compact"],
-            ["trace", "own.parquet", "--out", "run", "--json", "stats.json"],
+            ["trace", "convert", "synth:uniform(pages=64,updates=2x)", "own.parquet"],
+            ["trace", "convert", "own.parquet", "small.parquet", "--compact"],
+            ["trace", "stats", "own.parquet", "--out", "run", "--json", "stats.json"],
             ["report", "run", "--json", "report.json"],
         ):
             cli(*words)

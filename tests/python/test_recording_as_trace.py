@@ -68,7 +68,7 @@ def timeless(said: Any) -> Any:
 @pytest.mark.parametrize(
     "command",
     [
-        ["trace", "rec"],
+        ["trace", "stats", "rec"],
         ["model", "rec"],
         ["compare", "rec", "--op", "0.4", "--placements", "none", "--pages-per-erase-block", "16"],
         ["play", "rec", *DRIVE],
@@ -83,7 +83,7 @@ def timeless(said: Any) -> Any:
             "16",
         ],
         ["play", "rec", "--on", "intel-x25e", "--on", "usb-stick"],
-        ["trace", "rec", "out.blkparse"],
+        ["trace", "convert", "rec", "out.blkparse"],
     ],
     ids=" ".join,
 )

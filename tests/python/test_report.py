@@ -13,7 +13,7 @@ from support import SMALL, Cli
 COMMANDS = {
     "compare one": ["compare", SMALL, "--placements", "multi_log"],
     "compare": ["compare", SMALL, "synth:uniform(pages=16Ki,updates=4x)", "--op", "0.2,0.3"],
-    "trace": ["trace", SMALL],
+    "trace": ["trace", "stats", SMALL],
     "model of a source": ["model", SMALL],
     "model": ["model"],
 }
@@ -80,8 +80,8 @@ def test_text_has_contrast(browser: Browser, cli: Cli, tmp_path: Path) -> None:
 
 def test_labels_cannot_break_out_of_the_page(browser: Browser, cli: Cli, tmp_path: Path) -> None:
     name = "<img src=x onerror=alert(1)><!--.parquet"
-    cli("trace", SMALL, name)
-    cli("trace", name, "--out", "run")
+    cli("trace", "convert", SMALL, name)
+    cli("trace", "stats", name, "--out", "run")
     opened = Opened(browser, tmp_path / "run" / "report.html")
     assert opened.complaints == []
     assert opened.page.locator("img[src=x]").count() == 0

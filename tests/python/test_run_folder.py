@@ -25,7 +25,7 @@ COMMANDS = {
     "play": ["play", "io:random(reads=0.5)", "--on", "intel-x25e", "--requests", "500"],
     "bound": ["model", SMALL],
     "model": ["model"],
-    "trace": ["trace", SMALL],
+    "trace": ["trace", "stats", SMALL],
 }
 
 
@@ -114,7 +114,7 @@ def test_same_inputs_share_a_folder_and_others_do_not(cli: Cli, tmp_path: Path) 
 
 
 def test_provenance_holds_the_hash_of_the_input(cli: Cli, tmp_path: Path) -> None:
-    cli("trace", SMALL, "input.parquet")
+    cli("trace", "convert", SMALL, "input.parquet")
     alone = ("--placements", "none", "--op", "0.2")
     done = cli("compare", "input.parquet", *alone, "--json", "-")
     [said] = json.loads(done.stdout)["provenance"]["inputs"]

@@ -69,7 +69,7 @@ def test_the_trace_begins_as_the_raw_excerpt_does(excerpt: tuple[Path, Path]) ->
 def test_compact_cuts_times_and_drops_latencies_only(
     excerpt: tuple[Path, Path], cli: Cli, tmp_path: Path
 ) -> None:
-    cli("trace", excerpt[1], "small.parquet", "--compact")
+    cli("trace", "convert", excerpt[1], "small.parquet", "--compact")
     exact, cut = pq.read_table(excerpt[1]), pq.read_table(tmp_path / "small.parquet")
     assert cut.schema.equals(exact.schema)
     for name in ("op", "offset", "length", "stream"):
@@ -81,7 +81,7 @@ def test_compact_cuts_times_and_drops_latencies_only(
     assert (tmp_path / "small.parquet").stat().st_size < 0.6 * excerpt[1].stat().st_size
     kept = pq.read_metadata(tmp_path / "small.parquet").metadata or {}
     assert int(kept[b"flashwright.requests"]) == cut.num_rows
-    refused = cli("trace", excerpt[1], "small.iolog", "--compact", code=2)
+    refused = cli("trace", "convert", excerpt[1], "small.iolog", "--compact", code=2)
     assert "--compact is for a TARGET that ends in .parquet" in refused.stderr
 
 

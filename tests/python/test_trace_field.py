@@ -46,7 +46,7 @@ def test_lost_events_are_said_by_every_command_that_reads_the_trace(
     name = lossy.name
     fresh = "profile(intel-x25e, state=fresh)"
     commands: dict[str, tuple[list[str], str | None]] = {
-        "a": (["trace", name], None),
+        "a": (["trace", "stats", name], None),
         "b": (["compare", name, "--op", "0.5", "--placements", "none"], "workload"),
         "c": (["compare", name, "--op", "0.5,0.6", *ONE_POLICY], "workloads"),
         "d": (["play", name, "--on", fresh], "source"),
@@ -67,12 +67,12 @@ def test_lost_events_are_said_by_every_command_that_reads_the_trace(
         report = (tmp_path / place / "report.html").read_text()
         assert f"{MISSING[0].upper()}{MISSING[1:]}." in report, command
         assert "zone resets" in report, command
-    stats = cli("trace", name, "--out", "i").stdout
+    stats = cli("trace", "stats", name, "--out", "i").stdout
     assert "zone resets" in stats
     assert re.search(r"events that are missing, about +9\s500", stats)
     # Files that are made of it say so, too.
-    cli("trace", name, "kept.parquet")
-    assert MISSING in cli("trace", "kept.parquet", "--out", "j").stderr
+    cli("trace", "convert", name, "kept.parquet")
+    assert MISSING in cli("trace", "stats", "kept.parquet", "--out", "j").stderr
 
 
 def test_the_library_gives_what_was_found_beside_requests(lossy: Path) -> None:
@@ -95,7 +95,7 @@ def test_timestamps_of_pandas_are_times(cli_json: Any, tmp_path: Path) -> None:
         "length": [4096.0] * count,
     }
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    found = cli_json("trace", "a.parquet")
+    found = cli_json("trace", "stats", "a.parquet")
     assert found["duration_ns"] == 100_000 * (count - 1)
     assert (found["writes"], found["reads"]) == (count // 2, count // 2)
 
@@ -105,10 +105,10 @@ def test_a_file_of_an_archive_is_named_behind_it(cli_json: Any, cli: Cli, tmp_pa
     with zipfile.ZipFile(tmp_path / "data.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("one.csv", line * 3)
         archive.writestr("two.csv", line * 5)
-    error = cli("trace", "data.zip", code=2).stderr
+    error = cli("trace", "stats", "data.zip", code=2).stderr
     assert "it holds 2 files: one.csv, two.csv" in error
-    assert cli_json("trace", "data.zip/two.csv")["writes"] == 5
-    assert "no such file" in cli("trace", "nope.zip/two.csv", code=2).stderr
+    assert cli_json("trace", "stats", "data.zip/two.csv")["writes"] == 5
+    assert "no such file" in cli("trace", "stats", "nope.zip/two.csv", code=2).stderr
 
 
 @pytest.fixture

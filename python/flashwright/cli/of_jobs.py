@@ -25,6 +25,7 @@ _COMPLETES: dict[str, Callable[[], click.ParamType[Any]]] = {
     "layer": lambda: Named("layer", others=["auto", "direct"]),
 }
 """Types of what a shell completes."""
+_DAY = 86_400
 
 
 class Chosen(click.Choice[str]):
@@ -47,8 +48,14 @@ def command_of(
     more: Iterable[click.Parameter] = (),
     short_help: str,
     examples: str = "",
+    name: str | None = None,
+    types: Mapping[str, click.ParamType[Any]] | None = None,
 ) -> click.Command:
-    """Make the command of a job: `do` gets what was given, and the values of `more` by name."""
+    """Make the command of a job: `do` gets what was given, and the values of `more` by name.
+
+    `name` is that of the command, if the job has another. `types` are those of settings of which
+    Rust does not say enough.
+    """
     known = [one for one in settings_of(job) if not one.is_hidden]
     names = {one.name for one in known}
 
@@ -66,10 +73,11 @@ def command_of(
     groups: dict[str, list[str]] = {}
     for one in known:
         groups.setdefault(one.group, []).append(one.name)
+    kinds = types or {}
     return GroupedCommand(
-        job,
+        name or job,
         callback=run,
-        params=[*map(_parameter, known), *more],
+        params=[*(_parameter(one, kinds.get(one.name)) for one in known), *more],
         help=about(job) + ("" if not examples else f"\n\n\b\n{examples}"),
         short_help=short_help,
         groups=groups,
@@ -94,10 +102,10 @@ def in_words(known: Iterable[Setting], do: Callable[[], Result]) -> Result:
         raise InputError(f"{flag}: {said}" if flag else said) from None
 
 
-def _parameter(one: Setting) -> click.Parameter:
-    kind = _COMPLETES[one.completes]() if one.completes else click.STRING
+def _parameter(one: Setting, given: click.ParamType[Any] | None) -> click.Parameter:
+    kind = given or (_COMPLETES[one.completes]() if one.completes else click.STRING)
     if one.is_argument:
-        return click.Argument([one.name], metavar=one.metavar, type=kind)
+        return _argument(one, kind)
     how: dict[str, Any] = {"help": one.help, "metavar": one.metavar, "type": kind}
     if "boolean" in one.kinds:
         return click.Option([one.flag, one.name], is_flag=True, help=one.help)
@@ -107,11 +115,32 @@ def _parameter(one: Setting) -> click.Parameter:
         how["type"] = click.IntRange(min=0)
     elif one.choices:
         how |= {"type": Chosen(one.choices), "metavar": None}
-    elif one.writes:
+    elif one.writes and given is None:
         how["type"] = OutFolder(is_recording=one.writes == "recording")
-    if one.default not in (None, 0, "0"):
-        how |= {"default": one.default, "show_default": True}
+    if one.default == "":
+        how["required"] = True
+    elif one.default not in (None, 0, "0"):
+        how |= {"default": _said(one), "show_default": True}
     return click.Option([one.flag, one.name], **how)
+
+
+def _argument(one: Setting, kind: click.ParamType[Any]) -> click.Argument:
+    if "array" not in one.kinds:
+        return click.Argument([one.name], metavar=one.metavar, type=kind)
+    several = f"{one.metavar}..."
+    return click.Argument([one.name], metavar=several, type=kind, nargs=-1, required=True)
+
+
+def _said(one: Setting) -> Any:
+    """Give a default as people write it: `1d`, `128Mi`."""
+    value = one.default
+    if one.metavar == "S" and value % _DAY == 0:
+        return f"{value / _DAY:g}d"
+    if isinstance(value, int) and not isinstance(value, bool):
+        for unit, name in ((1 << 30, "Gi"), (1 << 20, "Mi")):
+            if value % unit == 0:
+                return f"{value // unit}{name}"
+    return value
 
 
 def plain_command(name: str) -> click.Command:

@@ -66,6 +66,22 @@ class OutFolder(Output):
         return path
 
 
+class OutStore(Output):
+    """A folder of a store of volumes, which is made, or is one already, or holds nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Give the folder back if a store may be made there, or gone on with."""
+        path = Path(str(super().convert(value, param, ctx)))
+        try:
+            outputs.check_store(path)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        return path
+
+
 class OutPlace(Output):
     """A socket, a link or a file that is not replaced: whoever makes it looks at what is there."""
 

@@ -1,7 +1,9 @@
-"""`flashwright trace`: what a trace holds, and the same trace in another format."""
+"""`flashwright trace`: what a trace holds, the same trace in another format, or by its volumes."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +12,10 @@ import click
 from flashwright import reading_words
 from flashwright._core import InputError
 from flashwright.cli.lists import Named
-from flashwright.cli.options import PageSize, seed_option, takes
+from flashwright.cli.options import Command, PageSize, seed_option, takes
 from flashwright.cli.output import Json, Output
 from flashwright.cli.outputs import OutFile
+from flashwright.cli.trace_split import split
 from flashwright.outputs import TRACE, replacing
 from flashwright.runs import command_line
 from flashwright.terminal import print_table, say
@@ -21,9 +24,75 @@ if TYPE_CHECKING:
     from flashwright.sources import Reading
 
 
-@click.command(short_help="What a trace holds; or the same trace in another format.")
+class _Trace(click.Group):
+    """A group that says which command a source is for, if one stands where a command should."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. Raises click.UsageError with what would be right."""
+        name, *more = args
+        if self.get_command(ctx, name) is None and _is_source(name):
+            has_target = bool(more) and (more[0] == "-" or not more[0].startswith("-"))
+            right = ["flashwright", "trace", "convert" if has_target else "stats", *args]
+            said = f"{name}: it is no command; right would be `{shlex.join(right)}`"
+            raise click.UsageError(said, ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _is_source(name: str) -> bool:
+    return name == "-" or any(mark in name for mark in ".(:/") or Path(name).exists()
+
+
+@click.group(
+    cls=_Trace, short_help="What a trace holds, in another format, or split by its volumes."
+)
+def trace() -> None:
+    """Look into traces, convert them, and split those of many volumes.
+
+    \b
+    Examples:
+      flashwright trace stats my.blktrace.0                what is in it
+      flashwright trace convert my.blktrace.0 my.parquet   smaller and quicker
+      flashwright trace split io_traces_*.csv.gz --out store
+      flashwright trace stats 'synth:zipf(s=0.99,pages=1M)'
+
+    Formats are those of `flashwright list trace_format`; the content of a file says which it is.
+    Parquet is the store to keep traces in: it is small, quick, and any data tool opens it.
+    """
+
+
+trace.add_command(split)
+
+
+def _page_size_option(help_text: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--page-size", type=PageSize(), default="4096", show_default=True, help=help_text
+    )
+
+
+@trace.command(short_help="What a trace holds: sizes, skew, idle times, rewrite distances.")
 @click.argument("source", type=Named("workload", or_file=True))
-@click.argument("target", type=OutFile(TRACE, is_dash_allowed=True), required=False)
+@_page_size_option("Bytes in a flash page, or in a page of `synth:`.")
+@seed_option("Seed of a synthetic SOURCE: the same seed, the same requests.")
+@takes(Output, "output")
+def stats(source: str, page_size: int, seed: int, output: Output) -> None:
+    """Say what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates,
+    rewrite distances.
+
+    \b
+    Examples:
+      flashwright trace stats tpcc.blktrace.0
+      flashwright trace stats 'part(prxy_0.csv.gz, format=msr, skip_bad=10)' --json -
+      flashwright trace stats runs/postgres                a recording
+      flashwright trace stats 'synth:zipf(s=0.99,pages=1M)'
+    """  # noqa: D205
+    _describe(*_opened(source, page_size, seed), output)
+
+
+@trace.command(short_help="The same trace in another format: Parquet, to keep it.")
+@click.argument("source", type=Named("workload", or_file=True))
+@click.argument("target", type=OutFile(TRACE, is_dash_allowed=True))
 @click.option(
     "--to",
     "to_format",
@@ -37,56 +106,46 @@ if TYPE_CHECKING:
     help="Make a TARGET in Parquet as small as it gets, to be kept with code: times in whole "
     "microseconds, no latencies.",
 )
-@click.option(
-    "--page-size",
-    type=PageSize(),
-    default="4096",
-    show_default=True,
-    help="Bytes in a flash page, or in a page of `synth:`.",
-)
+@_page_size_option("Bytes in a page of `synth:`.")
 @seed_option("Seed of a synthetic SOURCE: the same seed, the same requests.")
-@takes(Output, "output")
-def trace(
+@takes(Json, "to")
+def convert(
     source: str,
-    target: Path | None,
+    target: Path,
     to_format: str | None,
     page_size: int,
     seed: int,
-    output: Output,
+    to: Json,
     *,
     compact: bool,
 ) -> None:
-    """Say what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates,
-    rewrite distances. With TARGET, write it there instead.
+    """Write SOURCE to TARGET in another format; `-` is standard output.
 
     Parquet is the store to keep traces in: it is small, quick, and any data tool opens it.
 
     \b
     Examples:
-      flashwright trace tpcc.blktrace.0
-      flashwright trace 'part(prxy_0.csv.gz, format=msr, skip_bad=10)' --json -
-      flashwright trace tpcc.blktrace.0 tpcc.parquet
-      flashwright trace prxy_0.csv.gz prxy.iolog --to 'fio_iolog(version=3)'
-      flashwright trace runs/postgres kept.parquet --compact     a recording
-      flashwright trace 'synth:uniform(pages=1M,updates=15x)' uniform.parquet
-    """  # noqa: D205
+      flashwright trace convert tpcc.blktrace.0 tpcc.parquet
+      flashwright trace convert prxy_0.csv.gz prxy.iolog --to 'fio_iolog(version=3)'
+      flashwright trace convert runs/postgres kept.parquet --compact     a recording
+      flashwright trace convert 'synth:uniform(pages=1M,updates=15x)' uniform.parquet
+    """
+    from flashwright import sources
+
+    found, reading = _opened(source, page_size, seed)
+    if found.startswith(sources.SYNTHETIC):
+        _make(found, reading, target, to_format, to)
+    else:
+        _convert(Path(found), reading, target, to_format, to, compact=compact)
+
+
+def _opened(source: str, page_size: int, seed: int) -> tuple[str, Reading]:
     from flashwright import sources
 
     found, reading = sources.part_of(source, page_size=page_size, seed=seed)
     if reading.repeat != 1:
         raise InputError(f"{source}: `repeat` is for who plays it; leave it out")
-    if target is None:
-        for name, given in (("--to", to_format), ("--compact", compact)):
-            if given:
-                raise click.UsageError(f"{name}: it is of a TARGET; name one")
-        _describe(found, reading, output)
-        return
-    if output.out is not None:
-        raise click.UsageError("--out: a trace is written to TARGET alone; leave it out")
-    if found.startswith(sources.SYNTHETIC):
-        _make(found, reading, target, to_format, output)
-    else:
-        _convert(Path(found), reading, target, to_format, output, compact=compact)
+    return found, reading
 
 
 def _describe(source: str, reading: Reading, output: Output) -> None:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 HEADINGS = (("figure", "left"), ("value", "right"))
 
 
-def run(name: str, asked: Mapping[str, Any]) -> Run:
+def run(name: str, asked: Mapping[str, Any], *, label: str = "", unit: str = "") -> Run:
     """Do a job, and give what came of it as a run.
+
+    Its progress has the label, and a rate where there is a unit.
 
     Raises InputError with the `option` that is wrong; RunError; StoppedError.
     """
@@ -32,7 +34,7 @@ def run(name: str, asked: Mapping[str, Any]) -> Run:
     def do(progress: Progress) -> Any:
         return job.do(settings, progress)
 
-    done = work(f"Doing {name}", "", do)
+    done = work(label or f"Doing {name}", unit, do)
     result = {"settings": settings, **done.outcome}
     identity = [settings, done.outcome.get("content_hash")]
     return Work(name, identity, [], settings.get("seed")).run(result, done.tables, done.texts)

@@ -1,0 +1,1 @@
+"""`trace_split`: a trace of many volumes as a store, by volume and time."""

@@ -200,12 +200,23 @@ class Workload:
     @property
     def repeat(self) -> int:
         """Number of times that it is played."""
+    def repeated(self, repeat: int) -> Workload:
+        """Give the same, played so many times over; what is in memory is shared."""
     @property
     def logical_pages(self) -> int:
         """Pages that the host addresses."""
     @property
     def page_writes(self) -> int:
         """Page writes of all passes."""
+    @property
+    def one_in(self) -> int:
+        """One page in so many is followed: 1 for all."""
+    @property
+    def whole_pages(self) -> int:
+        """Pages of the whole trace; of a sample an estimate, with a standard error of 0.8 %."""
+    @property
+    def whole_page_writes(self) -> int:
+        """Page writes of all passes over the whole trace."""
     @property
     def page_trims(self) -> int:
         """Trims of pages that held data, of all passes."""
@@ -244,9 +255,13 @@ def load_workload(
     seed: int = 1,
     repeat: int = 1,
     memory_limit_bytes: int = ...,
+    sample: int = 1,
     progress: Progress | None = None,
 ) -> Workload:
-    """Read a trace file, or make the synthetic workload of `synth:...`."""
+    """Read a trace file, or make the synthetic workload of `synth:...`.
+
+    `sample` takes one page of a trace in so many, fewer where that leaves less than 16 Ki of them.
+    """
 
 NO_STREAM: int
 """Stands for the stream and the erase block of a page that holds no data."""

@@ -5,8 +5,10 @@ And the least that it could cost.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,10 @@ from flashwright.runs import Run, sha256_of_file
 if TYPE_CHECKING:
     from flashwright._core import Progress, Workload
 
+FLEET_FILE = "fleet.json"
+"""File of a store of many volumes, as `trace split` writes it."""
+_VOLUME = re.compile(r"volume=\d+")
+"""Name of a volume's folder in it."""
 SYNTHETIC = "synth:"
 PATTERN = "io:"
 STANDARD_INPUT = "-"
@@ -40,24 +46,34 @@ class Reading:
     skip_bad: int = 0
     seed: int = 1
     repeat: int = 1
+    sample: int = 1
+    """One page in so many, where that leaves enough of them."""
 
 
-def part_of(given: str, *, page_size: int = 4096, seed: int = 1) -> tuple[str, Reading]:
+def part_of(
+    given: str, *, page_size: int = 4096, seed: int = 1, takes_fleets: bool = False
+) -> tuple[str, Reading]:
     """Give the source that a text means, and how it is read: `x.csv` or `part(x.csv, repeat=3)`.
 
-    Raises InputError if there is none, or its requests are selected, which only `play` does.
+    Raises InputError if there is none, or its requests are selected, which only `play` does; for
+    the store of a fleet, unless whoever asks `takes_fleets`.
     """
     part = json.loads(_core.read_setting("source", given))
     for key in ("skip", "for", "limit", "ops", "fit"):
         if key in part:
             raise InputError(f"{given}: `{key}` selects requests, which `play` does; leave it out")
     reading = Reading(
-        page_size, part.get("format"), part.get("skip_bad", 0), seed, part.get("repeat", 1)
+        page_size,
+        part.get("format"),
+        part.get("skip_bad", 0),
+        seed,
+        part.get("repeat", 1),
+        part.get("sample", 1),
     )
-    return check_source(part["of"]), reading
+    return check_source(part["of"], takes_fleets=takes_fleets), reading
 
 
-def check_source(source: str) -> str:
+def check_source(source: str, *, takes_fleets: bool = False) -> str:
     """Give the source that a name means.
 
     Of the folder of a recording the requests in it, of anything else itself.
@@ -77,6 +93,14 @@ def check_source(source: str) -> str:
             "`synth:uniform(pages=1M)`"
         )
     if Path(source).is_dir():
+        if _VOLUME.fullmatch(Path(source).name):
+            return source
+        if is_fleet(source):
+            if takes_fleets:
+                return source
+            raise InputError(
+                f"{source}: a store of many volumes; right would be one of them: {source}/volume=N"
+            )
         requests = Path(source) / REQUESTS_FILE
         if (Path(source) / SAMPLES_FILE).is_file():
             raise InputError(
@@ -90,6 +114,11 @@ def check_source(source: str) -> str:
             )
         return str(requests)
     return source
+
+
+def is_fleet(source: str | Path) -> bool:
+    """Tell whether a source is a store of many volumes."""
+    return (Path(source) / FLEET_FILE).is_file()
 
 
 def on_disk(path: Path) -> Path:
@@ -108,6 +137,7 @@ def load(source: str, reading: Reading, progress: Progress | None = None) -> Wor
         skip_bad=reading.skip_bad,
         seed=reading.seed,
         repeat=reading.repeat,
+        sample=reading.sample,
         progress=progress,
     )
 
@@ -121,9 +151,21 @@ def describe(source: str, workload: Workload | None = None) -> dict[str, Any]:
         "source": source,
         "sha256": None
         if source.startswith(SYNTHETIC) or source == STANDARD_INPUT
-        else sha256_of_file(on_disk(Path(source))),
+        else content_of(on_disk(Path(source))),
         "content_hash": None if workload is None else workload.content_hash,
     }
+
+
+def content_of(path: Path) -> str:
+    """Give the SHA-256 of a file; of a folder that of the names and hashes of its files.
+
+    Raises InputError if it cannot be read.
+    """
+    if not path.is_dir():
+        return sha256_of_file(path)
+    files = sorted(one for one in path.rglob("*") if one.is_file())
+    named = [(str(one.relative_to(path)), sha256_of_file(one)) for one in files]
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
 
 
 def names(given: Sequence[str]) -> list[str]:
@@ -155,13 +197,13 @@ def recorded_bytes_per_day(workload: Workload, reading: Reading) -> float | None
     """
     if not workload.duration_ns:
         return None
-    written = workload.page_writes / reading.repeat * reading.page_size
+    written = workload.whole_page_writes / reading.repeat * reading.page_size
     return written * SECONDS_IN_DAY / (workload.duration_ns / 1e9)
 
 
 def data_bytes(workload: Workload, reading: Reading) -> int:
     """Give the bytes that the workload touches, in whole pages."""
-    return workload.logical_pages * reading.page_size
+    return workload.whole_pages * reading.page_size
 
 
 def lifetime(name: str, source: str, workload: Workload, reading: Reading, wear: Wear) -> Lifetime:
@@ -202,9 +244,20 @@ def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
         "logical_pages": workload.logical_pages,
         "page_size_bytes": reading.page_size,
         "page_writes": workload.page_writes,
+        **_sample(workload),
         "page_trims": workload.page_trims,
         **workload.reading,
         "recorded_bytes_per_day": recorded_bytes_per_day(workload, reading),
+    }
+
+
+def _sample(workload: Workload) -> dict[str, Any]:
+    if workload.one_in == 1:
+        return {}
+    return {
+        "one_in": workload.one_in,
+        "whole_pages": workload.whole_pages,
+        "whole_page_writes": workload.whole_page_writes,
     }
 
 

@@ -79,7 +79,8 @@ impl<'a, 'py> Asked<'a, 'py> {
 /// `victim` None means the one that the placement's authors use. `over_provisioning` is (physical -
 /// logical) / logical. With `start` "filled" every logical page is written once, in order, before
 /// the workload; that is left out of every figure but the erase counts. `audit` checks the FTL's
-/// tables against each other all along.
+/// tables against each other all along. A sample of a trace runs twice: the second time on a drive
+/// with as much more spare space as its reserve and its open erase blocks take on one so small.
 ///
 /// Returns write_amplification, cleaning_cost and p_gc over the steady part, which begins at host
 /// page write steady_from_update; the 95 % interval of write_amplification (None if nothing is
@@ -133,11 +134,36 @@ fn simulate<'py>(
             .detach(|| {
                 // Only an oracle needs them, and they take 8 bytes a page: most runs never ask.
                 let weights = || workload.weights();
-                run(&settings, &weights, source.as_mut(), &progress)
+                let outcome = run(&settings, &weights, source.as_mut(), &progress)?;
+                let Some(larger) = of_sample(&settings, &outcome, workload.one_in()) else {
+                    return Ok(outcome);
+                };
+                run(&larger, &weights, workload.source().as_mut(), &progress)
             })
             .map_err(run_failed)?,
     };
     result(py, &settings, &outcome)
+}
+
+/// Gives the drive of a sample the spare space that a whole drive has left.
+///
+/// The reserve for cleaning and the open erase blocks, half full in the mean, take as many erase
+/// blocks on a small drive as on a large one. `outcome` says how many streams a policy has.
+fn of_sample(
+    settings: &CountingSettings,
+    outcome: &Outcome,
+    one_in: u64,
+) -> Option<CountingSettings> {
+    const RESERVE: f64 = 2.0;
+    let streams = outcome.streams.iter().filter(|stream| stream.erase_blocks > 0).count();
+    let taken = RESERVE + streams as f64 / 2.0;
+    let more = (taken * (1.0 - 1.0 / one_in as f64)).round() as u32;
+    let geometry = settings.geometry;
+    let erase_blocks = geometry.erase_blocks + more;
+    (more > 0).then(|| CountingSettings {
+        geometry: Geometry { erase_blocks, ..geometry },
+        ..settings.clone()
+    })
 }
 
 fn result<'py>(

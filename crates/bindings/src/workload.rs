@@ -1,14 +1,15 @@
 //! Workloads of a simulation: a trace file, or a synthetic workload.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ::registry::Spec;
 use numpy::{IntoPyArray as _, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use traces::Facts;
 use traces::pages::{LoadOptions, LoadedTrace, load};
 use traces::synth;
+use traces::{Facts, Sampled};
 use units::PageSource;
 
 use crate::errors;
@@ -23,18 +24,18 @@ pub struct Workload {
     repeat: u32,
     seed: u64,
     page_size: u32,
-    kind: WorkloadKind,
+    kind: Arc<WorkloadKind>,
 }
 
 enum WorkloadKind {
-    Trace(Box<LoadedTrace>),
+    Trace(LoadedTrace),
     Synthetic(synth::Workload),
 }
 
 impl Workload {
     /// A source at its first operation.
     pub fn source(&self) -> Box<dyn PageSource> {
-        match &self.kind {
+        match &*self.kind {
             WorkloadKind::Trace(trace) => trace.source(),
             WorkloadKind::Synthetic(workload) => workload.source(),
         }
@@ -52,16 +53,21 @@ impl Workload {
 
     /// Logical pages.
     pub fn pages(&self) -> u32 {
-        match &self.kind {
+        match &*self.kind {
             WorkloadKind::Trace(trace) => trace.logical_pages,
             WorkloadKind::Synthetic(workload) => workload.logical_pages(),
         }
     }
 
+    /// One page in so many is followed: 1 for all.
+    pub fn one_in(&self) -> u64 {
+        self.sampled().map_or(1, |sampled| sampled.one_in)
+    }
+
     /// Gives the update frequency of each page: exact probabilities of a synthetic workload, counts
     /// of a trace.
     pub fn weights(&self) -> Vec<f64> {
-        match &self.kind {
+        match &*self.kind {
             WorkloadKind::Trace(trace) => {
                 trace.updates.iter().map(|&count| f64::from(count)).collect()
             }
@@ -71,9 +77,17 @@ impl Workload {
 }
 
 impl Workload {
+    /// What the pages are a sample of.
+    fn sampled(&self) -> Option<Sampled> {
+        match &*self.kind {
+            WorkloadKind::Trace(trace) => trace.sampled,
+            WorkloadKind::Synthetic(_) => None,
+        }
+    }
+
     /// Gives the facts found in a trace; none of a synthetic workload.
     fn facts(&self) -> Facts {
-        match &self.kind {
+        match &*self.kind {
             WorkloadKind::Trace(trace) => trace.facts.clone(),
             WorkloadKind::Synthetic(_) => Facts::default(),
         }
@@ -100,6 +114,13 @@ impl Workload {
         self.repeat()
     }
 
+    /// The same, played so many times over; what is in memory is shared. Raises InputError for 0.
+    fn repeated(&self, repeat: u32) -> PyResult<Self> {
+        checked("repeat", u64::from(repeat))?;
+        let Self { seed, page_size, .. } = *self;
+        Ok(Self { name: self.name.clone(), repeat, seed, page_size, kind: Arc::clone(&self.kind) })
+    }
+
     /// Pages that the host addresses: for a trace those that it writes.
     #[getter]
     fn logical_pages(&self) -> u32 {
@@ -109,7 +130,7 @@ impl Workload {
     /// Page writes of all passes.
     #[getter]
     fn page_writes(&self) -> u64 {
-        let once = match &self.kind {
+        let once = match &*self.kind {
             WorkloadKind::Trace(trace) => trace.page_writes,
             WorkloadKind::Synthetic(workload) => workload.operations(),
         };
@@ -119,16 +140,36 @@ impl Workload {
     /// Trims of pages that held data, of all passes.
     #[getter]
     fn page_trims(&self) -> u64 {
-        match &self.kind {
+        match &*self.kind {
             WorkloadKind::Trace(trace) => trace.page_trims * u64::from(self.repeat),
             WorkloadKind::Synthetic(_) => 0,
         }
     }
 
+    /// One page in so many is followed: 1 for all.
+    #[getter(one_in)]
+    fn one_in_of(&self) -> u64 {
+        self.one_in()
+    }
+
+    /// Pages that the whole trace writes, where those followed are a sample: an estimate then, with
+    /// a standard error of 0.8 %.
+    #[getter]
+    fn whole_pages(&self) -> u64 {
+        self.sampled().map_or(u64::from(self.pages()), |sampled| sampled.pages)
+    }
+
+    /// Page writes of all passes over the whole trace, where those followed are a sample.
+    #[getter]
+    fn whole_page_writes(&self) -> u64 {
+        self.sampled()
+            .map_or(self.page_writes(), |sampled| sampled.page_writes * u64::from(self.repeat))
+    }
+
     /// The trace format that was read; None for a synthetic workload.
     #[getter]
     fn format(&self) -> Option<&'static str> {
-        match &self.kind {
+        match &*self.kind {
             WorkloadKind::Trace(trace) => Some(trace.format),
             WorkloadKind::Synthetic(_) => None,
         }
@@ -145,13 +186,14 @@ impl Workload {
     /// seed.
     #[getter]
     fn content_hash(&self) -> String {
-        match &self.kind {
-            WorkloadKind::Trace(trace) => trace
-                .sources
-                .iter()
-                .map(|file| format!("{}:{}", file.name, file.sha256))
-                .collect::<Vec<_>>()
-                .join(" "),
+        match &*self.kind {
+            WorkloadKind::Trace(trace) => {
+                let files = trace.sources.iter();
+                let mut said: Vec<String> =
+                    files.map(|file| format!("{}:{}", file.name, file.sha256)).collect();
+                said.extend(trace.sampled.map(|sampled| format!("1 in {}", sampled.one_in)));
+                said.join(" ")
+            }
             WorkloadKind::Synthetic(workload) => {
                 let args: Vec<String> =
                     workload.args().iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -163,7 +205,7 @@ impl Workload {
     /// Recorded duration of one pass, in nanoseconds; None if it has no times.
     #[getter]
     fn duration_ns(&self) -> Option<u64> {
-        match &self.kind {
+        match &*self.kind {
             WorkloadKind::Trace(trace) => (!trace.facts.timeless).then_some(trace.duration_ns),
             WorkloadKind::Synthetic(_) => None,
         }
@@ -173,7 +215,7 @@ impl Workload {
     /// device that starts filled; in the last pass if the workload is repeated. Raises InputError
     /// if the trace cannot be read again.
     fn held_fractions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let found = py.detach(|| match &self.kind {
+        let found = py.detach(|| match &*self.kind {
             WorkloadKind::Trace(trace) if trace.page_trims > 0 => {
                 units::held_fractions(self.source().as_mut(), self.repeat.min(2))
             }
@@ -191,15 +233,23 @@ impl Workload {
     }
 }
 
+fn checked(name: &str, given: u64) -> PyResult<()> {
+    if given == 0 {
+        return Err(errors::input_error(format!("{name} is 0: it must be at least 1")));
+    }
+    Ok(())
+}
+
 /// Reads a trace file, or makes the synthetic workload of `synth:name(key=value,...)`.
 ///
 /// `page_size` in bytes; `repeat` plays the source that many times over; `seed` is for synthetic
 /// workloads. A trace is kept in memory up to `memory_limit_bytes` of page operations, 4 bytes
-/// each, and read again for every run beyond. Raises InputError, Cancelled.
+/// each, and read again for every run beyond. `sample` takes one page of a trace in so many, fewer
+/// where that would leave less than 16 Ki of them. Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
     source, page_size=4096, format=None, skip_bad=0, seed=1, repeat=1, memory_limit_bytes=4 << 30,
-    progress=None
+    sample=1, progress=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn load_workload(
@@ -211,23 +261,30 @@ fn load_workload(
     seed: u64,
     repeat: u32,
     memory_limit_bytes: u64,
+    sample: u64,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Workload> {
-    if repeat == 0 {
-        return Err(errors::input_error("repeat is 0: it must be at least 1"));
-    }
+    checked("repeat", u64::from(repeat))?;
+    checked("sample", sample)?;
     let kind = if source.starts_with("synth:") {
+        if sample > 1 {
+            return Err(errors::input_error(format!(
+                "{source}: `sample` is of a trace; give it fewer `pages` instead"
+            )));
+        }
         WorkloadKind::Synthetic(
             py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?,
         )
     } else {
         let format = format.map(Spec::parse).transpose().map_err(errors::input_error)?;
-        let options = LoadOptions { format, page_size, skip_bad, memory_limit_bytes };
+        let options =
+            LoadOptions { format, page_size, skip_bad, memory_limit_bytes, one_in: sample };
         let progress = progress::shared(progress);
         let trace =
             py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?;
-        WorkloadKind::Trace(Box::new(trace))
+        WorkloadKind::Trace(trace)
     };
+    let kind = Arc::new(kind);
     let workload = Workload { name: source.to_owned(), repeat, seed, page_size, kind };
     errors::warn_of(py, source, &workload.facts().warnings)?;
     Ok(workload)

@@ -53,6 +53,9 @@ pub struct Part {
     /// Malformed lines that are left out and counted.
     #[serde(default = "none", skip_serializing_if = "is_none")]
     pub skip_bad: Count,
+    /// One page in so many, for those who count.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub sample: Count,
 }
 
 const fn once() -> Count {
@@ -162,6 +165,7 @@ impl Part {
             handle: None,
             format: None,
             skip_bad: none(),
+            sample: once(),
         }
     }
 
@@ -257,6 +261,10 @@ impl Source {
         let wrong = |error: String| JobError::at(at, error);
         if part.repeat.0 == 0 || part.repeat.0 > u64::from(u32::MAX) {
             return Err(wrong(format!("repeat is {}: it must be from 1 to 2^32-1", part.repeat.0)));
+        }
+        if part.sample.0 != 1 {
+            let said = "`sample` leaves most pages out, which only counting takes (`compare`)";
+            return Err(wrong(format!("{said}; leave it out")));
         }
         let spec = |error: registry::SpecError| wrong(error.to_string());
         let kind = if part.of.starts_with("synth:") {

@@ -15,6 +15,7 @@ mod open;
 pub mod pages;
 mod reader;
 pub mod requests;
+mod sample;
 pub mod stats;
 pub mod store;
 pub mod synth;
@@ -31,4 +32,5 @@ pub use open::{
     BATCH_REQUESTS, Converted, OpenOptions, Trace, convert, hash_file, open, open_input,
 };
 pub use reader::{Facts, Mark, Tally, TraceReader};
+pub use sample::Sampled;
 pub use writer::{Origin, Output, SourceFile, TraceWriter, Written};

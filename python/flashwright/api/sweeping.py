@@ -10,6 +10,7 @@ from typing import Any
 from flashwright._core import RunError
 from flashwright.api.calls import public
 from flashwright.api.results import Result
+from flashwright.engine.where import Where
 from flashwright.sweeps import file as files
 from flashwright.sweeps.plan import plan
 from flashwright.sweeps.running import How, Sweep
@@ -41,7 +42,7 @@ def sweep(
     that is finished is kept.
     """
     found = files.of(file) if isinstance(file, Mapping) else files.read(Path(file))
-    how = How(engine, address, jobs, resume, within, store)
+    how = How(Where(engine, address, jobs, store), resume, within)
     made = Sweep(plan(found), how, None if out is None else Path(out))
     stop = made.run()
     if stop is not None:

@@ -154,9 +154,11 @@ def advise(
       flashwright advise --database sqlite app.db --for 10m --goal latency
       flashwright advise runs/tpcc --device nvme-tlc --writes-per-day 40G
       flashwright advise my.blktrace.0 --device emmc-51 --size 32G --risk none
+      flashwright advise STORE --device nvme-tlc     all volumes of `flashwright trace split`
       flashwright advise runs/tpcc --goal latency --prove 3 --prove-with 'tpcc(scale=1)'
     """
     from flashwright.advice.building import Question
+    from flashwright.cli import fleet
 
     if database is not None and source is not None:
         # What follows is the command.
@@ -168,6 +170,10 @@ def advise(
     if database is not None:
         source = str(_recorded(database, seconds, output))
     assert source is not None  # noqa: S101  (one of both was given)
+    found = fleet.source_of(source)
+    if found is not None:
+        fleet.advise(*found, device, seed, output)
+        return
     question = Question(
         source,
         device,

@@ -15,6 +15,7 @@ from flashwright.cli.options import (
     SEED,
     Flash,
     PageSize,
+    Workers,
     life_option,
     over_provisionings_option,
     placements_option,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     groups={
         "Policies": ["placements", "victims", "over_provisionings"],
         "Flash": ["pages_per_erase_block", "start", "page_size", "life"],
-        "Running": ["seed", "jobs", "audit"],
+        "Running": ["seed", "jobs", "engine", "address", "store", "audit"],
     },
     short_help="All placement policies beside what is attainable.",
 )
@@ -64,11 +65,8 @@ if TYPE_CHECKING:
 )
 @life_option
 @click.option("--seed", **SEED, show_default=True, metavar="N", help="Seed of all that is random.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Simulations at a time.  [default: one a core]",
+@takes(
+    Workers, "workers", {"engine": " Of a store of volumes.", "store": " Of a store of volumes."}
 )
 @click.option(
     "--audit",
@@ -83,12 +81,12 @@ def compare(
     victims: str | None,
     over_provisionings: tuple[float, ...],
     flash: Flash,
+    workers: Workers,
     output: Output,
     *,
     page_size: int,
     life: str | None,
     seed: int,
-    jobs: int | None,
     audit: bool,
 ) -> None:
     """Compare placement policies on each SOURCE, at each over-provisioning, by what the flash has
@@ -110,22 +108,47 @@ def compare(
       flashwright compare tpcc.parquet --placements multi_log,dac,none --victims greedy,lru
       flashwright compare tpcc.parquet --placements multi_log --op 0.1
       flashwright compare 'part(tpcc.parquet, repeat=5)' --life 'life(40G, capacity=256Gi)'
+      flashwright compare 'part(big.parquet, sample=8)'     one page in eight, as docs/scale.md says
+      flashwright compare STORE --op 0.07,0.15,0.28         each volume of `trace split`, and all
 
     Ctrl-C stops it and keeps what is finished. Latencies are what `flashwright play` measures.
     """  # noqa: D205
     from flashwright import sources
+    from flashwright.cli import fleet
     from flashwright.comparing.comparison import SweepPlan
     from flashwright.comparing.grid import GridSettings
     from flashwright.comparing.policies import choose
+    from flashwright.fleet.saving import Asked
     from flashwright.progress import StoppedError
 
     named = split_policies(placements, "--placements")
     chosen_victims = None if victims is None else _all_victims(victims)
-    found = [sources.part_of(text, page_size=page_size, seed=seed) for text in source_names]
+    found = [
+        sources.part_of(text, page_size=page_size, seed=seed, takes_fleets=len(source_names) == 1)
+        for text in source_names
+    ]
     names, readings = [name for name, _ in found], [reading for _, reading in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{twice}: it is given twice; name each SOURCE once")
+    if sources.is_fleet(names[0]):
+        if life is not None or audit:
+            raise click.UsageError(
+                "--life, --audit: they are of one trace; `advise STORE` says how many drives wear "
+                "out"
+            )
+        asked = Asked(
+            fleet.policies_of(named, chosen_victims),
+            over_provisionings,
+            page_size,
+            fleet.sample_of(readings[0], source_names[0]),
+            flash.pages_per_erase_block,
+            flash.start,
+            seed,
+        )
+        fleet.savings(names[0], asked, workers.where(), output, "compare")
+        return
+    workers.check_local(names[0])
     wear = wear_of(life)
     is_one = len(names) == len(named or ()) == len(over_provisionings) == 1
     if is_one and len(chosen_victims or [""]) == 1:
@@ -144,7 +167,7 @@ def compare(
         readings=readings,
         settings=GridSettings(**vars(flash), seed=seed),
         wear=wear,
-        threads=jobs or os.cpu_count() or 1,
+        threads=workers.jobs or os.cpu_count() or 1,
     )
     comparison, stopped = run_plan(plan, output)
     run = comparison.run("compare")

@@ -16,6 +16,7 @@ from flashwright import _core
 from flashwright.cli.lists import Listed, Named, split_assignments, split_names
 
 if TYPE_CHECKING:
+    from flashwright.engine.where import Where
     from flashwright.lifetime import Wear
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -318,6 +319,40 @@ class Flash:
         type=click.Choice(["filled", "fresh"]),
         default="filled",
     )
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where jobs are done, and their results kept."""
+
+    engine: str = option(
+        "Processes of this machine, or a Ray cluster.",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+    )
+    address: str | None = option("The Ray cluster.  [default: that of this machine]", metavar="URL")
+    jobs: int | None = option("Jobs at a time.  [default: one a core]", type=click.IntRange(1))
+    store: str | None = option(
+        "Results by their content: a folder, or what fsspec takes, such as s3://bucket/sweeps.  "
+        "[default: runs/store]",
+        metavar="URL",
+    )
+
+    def where(self) -> Where:
+        """Give what the engine takes. Raises click.UsageError for an address of no cluster."""
+        from flashwright.engine.where import Where
+
+        if self.address is not None and self.engine != "ray":
+            raise click.UsageError("--address: it is of --engine ray; give both")
+        return Where(self.engine, self.address, self.jobs, self.store)
+
+    def check_local(self, source: str) -> None:
+        """Raise click.UsageError if a cluster or a store was named for what is done here alone."""
+        for name, given in (("--engine", self.engine != "local"), ("--store", self.store)):
+            if given:
+                raise click.UsageError(
+                    f"{name}: it is of a store of many volumes, and {source} is none; leave it out"
+                )
 
 
 def life_option(command: Command) -> Command:

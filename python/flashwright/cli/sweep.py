@@ -11,7 +11,7 @@ import click
 from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.cli.grouped import GroupedCommand
-from flashwright.cli.options import takes
+from flashwright.cli.options import Workers, takes
 from flashwright.cli.output import Output
 from flashwright.progress import StoppedError
 from flashwright.terminal import print_table
@@ -45,25 +45,13 @@ class _Span(click.ParamType[float]):
 @click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="SWEEP.toml"
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="Processes of this machine, or a Ray cluster.",
-)
-@click.option("--address", metavar="URL", help="The Ray cluster.  [default: that of this machine]")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Jobs at a time.  [default: one a core, fewer if memory = in the file needs it]",
-)
-@click.option(
-    "--store",
-    metavar="URL",
-    help="Results by their content: a folder, or what fsspec takes, such as s3://bucket/sweeps.  "
-    "[default: store = in the file, or runs/store]",
+@takes(
+    Workers,
+    "workers",
+    {
+        "jobs": " `memory =` in the file may allow fewer.",
+        "store": " `store =` in the file goes before.",
+    },
 )
 @click.option(
     "--detach",
@@ -86,12 +74,9 @@ class _Span(click.ParamType[float]):
 @takes(Output, "output")
 def sweep(
     file: Path,
-    engine: str,
-    address: str | None,
+    workers: Workers,
     output: Output,
     *,
-    jobs: int | None,
-    store: str | None,
     detach: bool,
     resume: bool,
     within: float | None,
@@ -116,9 +101,7 @@ def sweep(
     from flashwright.sweeps.plan import plan
     from flashwright.sweeps.running import How, Sweep, said_of
 
-    if address is not None and engine != "ray":
-        raise click.UsageError("--address: it is of --engine ray; give both")
-    how = How(engine, address, jobs, resume, within, store)
+    how = How(workers.where(), resume, within)
     planned = plan(files.read(file))
     made = Sweep(planned, how, None, output.say)
     if dry_run:
@@ -188,9 +171,9 @@ def _print(run: Run) -> None:
 def _detach(made: Sweep, how: How, output: Output) -> None:
     from flashwright.sweeps.detaching import submit
 
-    if how.engine != "ray":
+    if how.where.engine != "ray":
         raise click.UsageError("--detach: it is for a cluster; give --engine ray too")
-    if how.store is None and made.plan.file.document.store is None:
+    if how.where.store is None and made.plan.file.document.store is None:
         raise InputError("--detach: name a --store that all nodes of the cluster see")
     if made.folder is None:
         raise InputError("--detach: name the run folder with --out, which all nodes see")

@@ -12,7 +12,7 @@ import click
 from flashwright import reading_words
 from flashwright._core import InputError
 from flashwright.cli.lists import Named
-from flashwright.cli.options import Command, PageSize, seed_option, takes
+from flashwright.cli.options import Command, PageSize, Workers, seed_option, takes
 from flashwright.cli.output import Json, Output
 from flashwright.cli.outputs import OutFile
 from flashwright.cli.trace_split import split
@@ -75,10 +75,14 @@ def _page_size_option(help_text: str) -> Callable[[Command], Command]:
 @click.argument("source", type=Named("workload", or_file=True))
 @_page_size_option("Bytes in a flash page, or in a page of `synth:`.")
 @seed_option("Seed of a synthetic SOURCE: the same seed, the same requests.")
+@takes(Workers, "workers", dict.fromkeys(("engine", "jobs"), " Of a store."))
 @takes(Output, "output")
-def stats(source: str, page_size: int, seed: int, output: Output) -> None:
+def stats(source: str, page_size: int, seed: int, workers: Workers, output: Output) -> None:
     """Say what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates,
     rewrite distances.
+
+    Of a store of `trace split` each volume is studied by itself, several at a time, here or on a
+    Ray cluster, and all are added up; what is known of a volume is not done again.
 
     \b
     Examples:
@@ -86,7 +90,15 @@ def stats(source: str, page_size: int, seed: int, output: Output) -> None:
       flashwright trace stats 'part(prxy_0.csv.gz, format=msr, skip_bad=10)' --json -
       flashwright trace stats runs/postgres                a recording
       flashwright trace stats 'synth:zipf(s=0.99,pages=1M)'
+      flashwright trace stats STORE
     """  # noqa: D205
+    from flashwright import sources
+    from flashwright.cli import fleet
+
+    if sources.is_fleet(source):
+        fleet.stats(source, page_size, workers.where(), output)
+        return
+    workers.check_local("SOURCE")
     _describe(*_opened(source, page_size, seed), output)
 
 
@@ -145,6 +157,8 @@ def _opened(source: str, page_size: int, seed: int) -> tuple[str, Reading]:
     found, reading = sources.part_of(source, page_size=page_size, seed=seed)
     if reading.repeat != 1:
         raise InputError(f"{source}: `repeat` is for who plays it; leave it out")
+    if reading.sample != 1:
+        raise InputError(f"{source}: `sample` is for who counts (`compare`); leave it out")
     return found, reading
 
 

@@ -26,6 +26,7 @@ def page_of(run: Run) -> Page:
         bench,
         comparison,
         demo,
+        fleet,
         light,
         model,
         probe,
@@ -54,11 +55,16 @@ def page_of(run: Run) -> Page:
     }
     if run.command == "record" and run.result.get("recording", {}).get("form") == "light":
         builders["record"] = light.page
+    if run.command == "trace" and "volumes_of_store" in run.result:
+        builders["trace"] = fleet.page
     if run.command not in builders and run.command in _core.job_names():
         from flashwright.jobs import generic
 
         return generic.page(run)
-    if run.command == "compare" and "results" not in run.result:
+    if "sums" in run.result:
+        # Of a store of many volumes.
+        builders |= dict.fromkeys(("compare", "advise"), fleet.savings_page)
+    elif run.command == "compare" and "results" not in run.result:
         # Of one policy its whole report.
         builders["compare"] = simulation.page
     if run.command not in builders:

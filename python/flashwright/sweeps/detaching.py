@@ -22,7 +22,7 @@ def submit(sweep: Sweep, folder: Path) -> list[str]:
     except ImportError:
         said = "--detach: Ray's client of jobs is not installed; right would be pip install"
         raise InputError(f"{said} 'flashwright[ray]'") from None
-    address = sweep.how.address or _DASHBOARD
+    address = sweep.how.where.address or _DASHBOARD
     if not address.startswith("http"):
         raise InputError(
             f"--address {address}: --detach takes that of the dashboard, such as {_DASHBOARD}"
@@ -49,6 +49,6 @@ def _command(sweep: Sweep) -> list[str]:
     how, words = sweep.how, [sys.executable, "-m", "flashwright", "sweep", sweep.plan.file.name]
     # Whoever runs it is within the cluster, and knows its address.
     words += ["--engine", "ray", "--store", sweep.store.url, "--out", str(sweep.folder)]
-    for name, value in (("--jobs", how.jobs), ("--within", how.within)):
+    for name, value in (("--jobs", how.where.jobs), ("--within", how.within)):
         words += [] if value is None else [name, str(value)]
     return [*words, *["--resume"] * how.resume]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,20 +15,18 @@ import msgspec
 from flashwright._core import Cancelled, InputError, RunError
 from flashwright._text import count, size
 from flashwright.engine.engine import Engine
-from flashwright.engine.pools import Pool, Processes
+from flashwright.engine.pools import Pool
 from flashwright.engine.store import Store
 from flashwright.engine.task import Outcome
+from flashwright.engine.where import LOCAL, Where
 from flashwright.progress import StoppedError, follow
-from flashwright.runs import RUNS, Job, Run, table
+from flashwright.runs import Job, Run, table
 from flashwright.sweeps import effects, kinds
 from flashwright.sweeps.dataset import RESULTS, Dataset, column
 from flashwright.sweeps.file import partitions
 from flashwright.sweeps.plan import Plan, Planned
 
 COMMAND = "sweep"
-STORE = RUNS / "store"
-"""The store, if no other is named: of all sweeps that start in this folder."""
-LOCAL, RAY = "local", "ray"
 FAILURES = 100
 """Failures that are told one by one."""
 
@@ -38,13 +35,11 @@ FAILURES = 100
 class How:
     """How the jobs of a sweep are done."""
 
-    engine: str = LOCAL
-    address: str | None = None
-    jobs: int | None = None
+    where: Where = field(default_factory=Where)
+    """Without a store that of the file."""
     resume: bool = False
     within: float | None = None
     """Seconds after which no further job is begun."""
-    store: str | None = None
 
 
 @dataclass
@@ -63,17 +58,17 @@ class Sweep:
     @cached_property
     def store(self) -> Store:
         """The store of results."""
-        return Store(self.how.store or self.plan.file.document.store or str(STORE))
+        return self._where.results()
+
+    @cached_property
+    def _where(self) -> Where:
+        asked = self.how.where
+        return replace(asked, store=asked.store or self.plan.file.document.store)
 
     @property
     def at_once(self) -> int:
         """Jobs at a time on this machine: one a core, as far as memory goes."""
-        asked = self.how.jobs or len(os.sched_getaffinity(0))
-        limit = self.plan.file.limits().memory_bytes
-        if limit is None:
-            return asked
-        room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return max(1, min(asked, room // limit))
+        return self._where.at_once(self.plan.file.limits().memory_bytes)
 
     @cached_property
     def job(self) -> Job:
@@ -98,11 +93,11 @@ class Sweep:
             "jobs": len(self.plan.unique),
             "known": len(final),
             "left": left,
-            "at_once": self.at_once if self.how.engine == LOCAL else self.how.jobs,
+            "at_once": self.at_once if self.how.where.engine == LOCAL else self.how.where.jobs,
             "seconds_each": each,
             "seconds_left": None
-            if each is None or (self.how.engine != LOCAL and self.how.jobs is None)
-            else each * left / (self.how.jobs or self.at_once),
+            if each is None or (self.how.where.engine != LOCAL and self.how.where.jobs is None)
+            else each * left / (self.how.where.jobs or self.at_once),
             "most_bytes": max((one.peak_bytes for one in done), default=None),
         }
 
@@ -154,17 +149,13 @@ class Sweep:
 
     def _pool(self) -> Pool:
         limits = self.plan.file.limits()
-        if self.how.engine == RAY:
-            from flashwright.engine.cluster import Cluster  # noqa: PLC0415  (Ray is an extra)
-
-            return Cluster(self.how.address, limits.memory_bytes, self.how.jobs)
-        wanted = self.how.jobs or len(os.sched_getaffinity(0))
-        if self.at_once < wanted and limits.memory_bytes:
+        where = self._where
+        if where.engine == LOCAL and self.at_once < where.wanted and limits.memory_bytes:
             self.say(
-                f"{self.at_once} at a time instead of {wanted}: each may hold "
+                f"{self.at_once} at a time instead of {where.wanted}: each may hold "
                 f"{size(limits.memory_bytes)} of memory."
             )
-        return Processes(self.at_once)
+        return where.pool(limits.memory_bytes)
 
     def _take(self, outcome: Outcome, data: Dataset, engine: Engine) -> None:
         if outcome.ended == "stopped":

@@ -234,8 +234,15 @@ pub(super) fn claim(store: &Path, plan: Plan) -> Result<Claimed, TraceError> {
     }
     let manifest = if is_store() {
         let found = Manifest::read(store)?;
-        found.check(store, &plan)?;
-        found
+        if found.next_part == 0 && found.reached == Reached::default() {
+            // Nothing is in it: a first try may have had another format, or lines to skip.
+            let new = Manifest::of(plan);
+            new.write(store)?;
+            new
+        } else {
+            found.check(store, &plan)?;
+            found
+        }
     } else {
         let new = Manifest::of(plan);
         new.write(store)?;

@@ -20,6 +20,7 @@ use units::{IoOp, IoRequest, Lpn, PageOp, PageSource, Progress, VecSource};
 use crate::error::TraceError;
 use crate::open::{BATCH_REQUESTS, OpenOptions, Trace, open};
 use crate::reader::Facts;
+use crate::sample::{Sample, Sampled};
 use crate::writer::SourceFile;
 use source::FileSource;
 use table::{Bits, Cursor, NONE, PageTable};
@@ -36,11 +37,13 @@ pub struct LoadOptions {
     /// Page operations (4 bytes each) are kept in memory up to this many bytes; beyond, the file is
     /// read again by every source.
     pub memory_limit_bytes: u64,
+    /// Take one page in so many, where that leaves enough of them: see [`Sampled`].
+    pub one_in: u64,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { format: None, page_size: 4096, skip_bad: 0, memory_limit_bytes: 4 << 30 }
+        Self { format: None, page_size: 4096, skip_bad: 0, memory_limit_bytes: 4 << 30, one_in: 1 }
     }
 }
 
@@ -66,6 +69,8 @@ pub struct LoadedTrace {
     pub duration_ns: u64,
     /// Writes of each logical page, the first one included.
     pub updates: Vec<u32>,
+    /// What the pages are a sample of; `None` for all of them.
+    pub sampled: Option<Sampled>,
     kept: Kept,
 }
 
@@ -108,7 +113,7 @@ impl LoadedTrace {
 
 /// The pages that a request takes: those it touches, or for a trim those wholly within it.
 #[inline]
-fn pages_of(request: &IoRequest, page_size: u64) -> std::ops::Range<u64> {
+pub(crate) fn pages_of(request: &IoRequest, page_size: u64) -> std::ops::Range<u64> {
     let end = request.offset + u64::from(request.length);
     match request.op {
         IoOp::Write => request.offset / page_size..(end - 1) / page_size + 1,
@@ -192,6 +197,12 @@ pub fn load(
         return Err(unusable("the page size is 0".to_owned(), "at least 1 byte"));
     }
     let how = OpenOptions { format: options.format.clone(), skip_bad: options.skip_bad };
+    let sample = if options.one_in > 1 {
+        Sample::choose(path, &how, u64::from(options.page_size), options.one_in, progress)?
+    } else {
+        None
+    };
+    let sample = sample.map(Arc::new);
     let mut trace = open(path, &how)?;
     progress.set_total(trace.total_bytes());
     let mut gathered = Gathered {
@@ -204,8 +215,9 @@ pub fn load(
         page_writes: 0,
         page_trims: 0,
     };
+    let of_sample = sample.as_deref();
     let (requests, duration_ns) =
-        gather(&mut trace, &mut gathered, u64::from(options.page_size), progress)?;
+        gather(&mut trace, &mut gathered, u64::from(options.page_size), of_sample, progress)?;
     let facts = trace.facts();
     if gathered.page_writes == 0 {
         return Err(unusable(
@@ -236,6 +248,7 @@ pub fn load(
             table,
             logical_pages,
             operations,
+            sample.clone(),
         ))))
     } else {
         let reason = format!(
@@ -257,8 +270,19 @@ pub fn load(
         facts,
         duration_ns,
         updates,
+        sampled: sample.map(|sample| sample.sampled),
         kept,
     })
+}
+
+/// Returns true if a sample has an operation; `number` counts page writes.
+#[inline]
+fn in_sample(sample: &Sample, op: IoOp, volume: u32, page: u64, number: u64) -> bool {
+    if op == IoOp::Write {
+        sample.has_write(volume, page, number)
+    } else {
+        sample.has(volume, page)
+    }
 }
 
 /// Number of requests, and the latest time.
@@ -266,15 +290,23 @@ fn gather(
     trace: &mut Trace,
     gathered: &mut Gathered,
     page_size: u64,
+    sample: Option<&Sample>,
     progress: &Progress,
 ) -> Result<(u64, u64), TraceError> {
     let (mut requests, mut duration_ns, mut batch) = (0, 0, Vec::with_capacity(BATCH_REQUESTS));
+    // Of a page write.
+    let mut number = 0;
     while trace.read_batch(&mut batch, BATCH_REQUESTS)? > 0 {
         let by_volume = trace.facts().streams_are_volumes;
         for request in &batch {
             duration_ns = request.time_ns.max(duration_ns);
             let volume = if by_volume { request.stream } else { 0 };
             for page in pages_of(request, page_size) {
+                number += u64::from(request.op == IoOp::Write);
+                if sample.is_some_and(|sample| !in_sample(sample, request.op, volume, page, number))
+                {
+                    continue;
+                }
                 if request.op == IoOp::Trim {
                     gathered.trim(volume, page);
                 } else if gathered.write(volume, page).is_err() {

@@ -9,8 +9,9 @@ use units::{IoOp, IoRequest, Lpn, PageOp, PageSource, SourceError};
 
 use crate::error::TraceError;
 use crate::open::{BATCH_REQUESTS, OpenOptions, Trace, open};
-use crate::pages::pages_of;
 use crate::pages::table::{Bits, Cursor, NONE, PageTable};
+use crate::pages::{in_sample, pages_of};
+use crate::sample::Sample;
 
 /// Plays a trace file through a page table that an earlier pass made.
 pub(super) struct FileSource {
@@ -20,6 +21,8 @@ pub(super) struct FileSource {
     table: Arc<PageTable>,
     logical_pages: u32,
     operations: u64,
+    /// Which pages are played, if not all.
+    sample: Option<Arc<Sample>>,
     /// `None` before the first operation of a pass.
     pass: Option<Pass>,
 }
@@ -36,6 +39,8 @@ struct Pass {
     cursor: Cursor,
     holds_data: Bits,
     given: u64,
+    /// Page writes of the trace so far.
+    writes: u64,
 }
 
 impl FileSource {
@@ -46,8 +51,18 @@ impl FileSource {
         table: Arc<PageTable>,
         logical_pages: u32,
         operations: u64,
+        sample: Option<Arc<Sample>>,
     ) -> Self {
-        Self { path: path.to_owned(), how, page_size, table, logical_pages, operations, pass: None }
+        Self {
+            path: path.to_owned(),
+            how,
+            page_size,
+            table,
+            logical_pages,
+            operations,
+            sample,
+            pass: None,
+        }
     }
 
     /// Another source of the same operations, at their start.
@@ -59,6 +74,7 @@ impl FileSource {
             Arc::clone(&self.table),
             self.logical_pages,
             self.operations,
+            self.sample.clone(),
         )
     }
 
@@ -83,6 +99,7 @@ impl FileSource {
             cursor: Cursor::default(),
             holds_data: Bits::new(self.logical_pages),
             given: 0,
+            writes: 0,
         })
     }
 
@@ -98,6 +115,13 @@ impl FileSource {
                 }
                 break;
             };
+            if let Some(sample) = &self.sample {
+                let op = if pass.is_trim { IoOp::Trim } else { IoOp::Write };
+                pass.writes += u64::from(!pass.is_trim);
+                if !in_sample(sample, op, pass.volume, page, pass.writes) {
+                    continue;
+                }
+            }
             let number = self.table.get(&mut pass.cursor, pass.volume, page);
             if pass.is_trim {
                 if number != NONE && pass.holds_data.take(number) {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use units::SourceError;
 
 use super::*;
+use crate::sample::LEAST_PAGES;
 
 /// Requests as an MQSim file would not hold them all: written as a fio log of two files, which are
 /// volumes.
@@ -166,4 +167,66 @@ fn what_cannot_be_loaded_says_why() {
         load(file.path(), &LoadOptions::default(), &stopped),
         Err(TraceError::Cancelled(_))
     ));
+}
+
+/// A trace of four sequential passes over many pages, with a page that takes a third of all writes
+/// and hundreds that are written often.
+fn skewed(pages: u64) -> Vec<(u8, IoOp, u64, u32)> {
+    let write = |page: u64| (0, IoOp::Write, page * 4096, 4096);
+    let mut requests = Vec::new();
+    for pass in 0..4 {
+        for page in 0..pages {
+            requests.push(write(pages + 7));
+            requests.push(write(page));
+            requests.push(write(pages + 8 + (page * 31 + pass) % 400));
+        }
+    }
+    requests
+}
+
+#[test]
+fn a_sample_has_its_share_of_pages_and_of_writes() {
+    let pages = 8 * LEAST_PAGES;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), log(&skewed(pages))).unwrap();
+    let options = LoadOptions { one_in: 64, ..LoadOptions::default() };
+    let loaded = load(file.path(), &options, &Progress::default()).unwrap();
+    let sampled = loaded.sampled.unwrap();
+    // As many as asked for would leave too few.
+    assert!((7..=8).contains(&sampled.one_in), "{sampled:?}");
+    assert_eq!(sampled.page_writes, 12 * pages);
+    assert!(sampled.pages.abs_diff(pages + 401) * 30 < pages, "{sampled:?}");
+    let close = |found: u64, right: u64| found.abs_diff(right) * 50 < right;
+    let one_in = sampled.one_in;
+    assert!(close(u64::from(loaded.logical_pages) * one_in, pages + 401), "{loaded:?}");
+    assert!(close(loaded.page_writes * one_in, sampled.page_writes), "{loaded:?}");
+    // The hottest page is there, with its share and no more.
+    let hottest = u64::from(*loaded.updates.iter().max().unwrap());
+    assert!(close(hottest * one_in, 4 * pages), "{hottest}");
+}
+
+#[test]
+fn a_sample_is_the_same_from_memory_and_from_its_file() {
+    let pages = 4 * LEAST_PAGES;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut requests = skewed(pages);
+    requests.push((0, IoOp::Trim, 0, 40 << 20));
+    std::fs::write(file.path(), log(&requests)).unwrap();
+    let of = |memory_limit_bytes| {
+        let options = LoadOptions { one_in: 4, memory_limit_bytes, ..LoadOptions::default() };
+        let loaded = load(file.path(), &options, &Progress::default()).unwrap();
+        assert_eq!(loaded.is_in_memory(), memory_limit_bytes > 0);
+        assert!(loaded.page_trims > 1000, "{loaded:?}");
+        drain(&mut *loaded.source(), 1000).unwrap()
+    };
+    assert!(of(u64::MAX) == of(0));
+}
+
+#[test]
+fn a_small_trace_is_no_sample() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), log(&[(0, IoOp::Write, 0, 512)])).unwrap();
+    let options = LoadOptions { one_in: 8, ..LoadOptions::default() };
+    let loaded = load(file.path(), &options, &Progress::default()).unwrap();
+    assert_eq!((loaded.sampled, loaded.logical_pages), (None, 1));
 }

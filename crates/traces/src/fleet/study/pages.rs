@@ -8,6 +8,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::sample::hash;
+
 /// Pages that are in the sample together: neighbours are mostly written together, and need one
 /// entry.
 const GROUP_PAGES: u64 = 8;
@@ -50,7 +52,7 @@ pub(super) struct Firsts {
 }
 
 pub(super) struct Pages {
-    volume: u64,
+    volume: u32,
     groups: FxHashMap<u64, u32>,
     segments: Vec<Box<[Group]>>,
     free: Vec<u32>,
@@ -67,7 +69,7 @@ pub(super) struct Pages {
 impl Pages {
     pub(super) fn new(volume: u32, memory_bytes: u64, one_in: u64) -> Self {
         Self {
-            volume: u64::from(volume),
+            volume,
             groups: FxHashMap::default(),
             segments: Vec::new(),
             free: Vec::new(),
@@ -209,15 +211,4 @@ impl Page {
             Self { write: self.write | READ, ..self }
         }
     }
-}
-
-/// The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
-/// OOPSLA 2014).
-#[inline]
-fn hash(volume: u64, number: u64) -> u64 {
-    let mut hash =
-        (volume.wrapping_mul(0xd134_2543_de82_ef95) ^ number).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
 }

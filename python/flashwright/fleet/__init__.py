@@ -1,0 +1,1 @@
+"""Traces of many volumes, in the store that `trace split` made: a job a volume, and their sums."""

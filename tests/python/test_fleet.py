@@ -119,7 +119,7 @@ def test_no_byte_is_missing_from_the_sums(compared: Document, made: Path) -> Non
 def test_the_dataset_opens_in_duckdb(compared: Document, store: Path) -> None:
     path = store.parent / "cmp" / "volumes.parquet"
     query = f"SELECT placement, sum(flash_bytes) FROM '{path}' GROUP BY ALL"
-    assert len(duckdb.sql(query).fetchall()) == 2
+    assert len(duckdb.execute(query).fetchall()) == 2
     assert compared["complete"]
 
 

@@ -137,15 +137,10 @@ def compare(
                 "--life, --audit: they are of one trace; `advise STORE` says how many drives wear "
                 "out"
             )
-        asked = Asked(
-            fleet.policies_of(named, chosen_victims),
-            over_provisionings,
-            page_size,
-            fleet.sample_of(readings[0], source_names[0]),
-            flash.pages_per_erase_block,
-            flash.start,
-            seed,
-        )
+        pairs = fleet.policies_of(named, chosen_victims)
+        sample = fleet.sample_of(readings[0], source_names[0])
+        shared = {**vars(flash), "page_size": page_size, "seed": seed}
+        asked = Asked(pairs, over_provisionings, sample=sample, **shared)
         fleet.savings(names[0], asked, workers.where(), output, "compare")
         return
     workers.check_local(names[0])

@@ -260,7 +260,7 @@ def load_workload(
 ) -> Workload:
     """Read a trace file, or make the synthetic workload of `synth:...`.
 
-    `sample` takes one page of a trace in so many, fewer where that leaves less than 16 Ki of them.
+    `sample` takes one page of a trace in so many, fewer where that leaves less than 32 Ki of them.
     """
 
 NO_STREAM: int

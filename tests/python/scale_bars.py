@@ -45,8 +45,8 @@ def fleet(folder: Path) -> Path:
     return store
 
 
-def sketches(store: Path) -> None:
-    """Print how far sketches are from all values."""
+def sketches(store: Path) -> list[int]:
+    """Print how far sketches are from all values; give the volumes of which most pages are written."""
     run, _ = study(open_fleet(store), 4096, Where(store=str(store.parent / "kept")), exact=True)
     result = run.result
     for kind in ("written_pages", "read_pages"):
@@ -58,6 +58,8 @@ def sketches(store: Path) -> None:
         pairs = zip(found["quantiles"], found["exact_quantiles"], strict=True)
         worst = max(abs(one / other - 1) if other else float(one > 0) for one, other in pairs)
         say(f"{kind}: {found['count']:,} values, worst of ten quantiles off by {worst:.3%}")
+    rows = sorted(run.tables["volumes"].to_pylist(), key=lambda row: -row["written_pages"])
+    return [row["volume"] for row in rows[:3]]
 
 
 def whole_and_samples(name: str, source: str) -> None:
@@ -96,15 +98,15 @@ def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     store = fleet(folder)
-    sketches(store)
+    largest = sketches(store)
     for name, spec in SYNTHETIC.items():
         path = folder / f"{name}.parquet"
         if not path.exists():
             _core.write_synthetic(spec.removeprefix(sources.SYNTHETIC), path, None, 4096, 1, None)
         whole_and_samples(name, str(path))
     found = open_fleet(store)
-    for one in found.volumes[:3]:
-        whole_and_samples(f"volume {one.volume}", found.folder(one.volume))
+    for volume in largest:
+        whole_and_samples(f"volume {volume}", found.folder(volume))
 
 
 if __name__ == "__main__":

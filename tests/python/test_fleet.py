@@ -150,7 +150,7 @@ def test_a_part_of_a_store_says_its_sample(
     all_pages = cli_json("compare", f"part({store.name}, sample=1)", *how)
     assert all_pages["sample"] == 1
     assert all_pages["sampled_volumes"] == 0
-    # All volumes are too small for a sample: 16 Ki pages are left at least.
+    # All volumes are too small for a sample: 32 Ki pages are left at least.
     sampled = cli_json("compare", f"part({store.name}, sample=64)", *how)
     assert sampled["sums"] == all_pages["sums"]
     assert "`repeat`" in cli("compare", f"part({store.name}, repeat=2)", *how, code=2).stderr

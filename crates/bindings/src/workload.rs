@@ -245,7 +245,7 @@ fn checked(name: &str, given: u64) -> PyResult<()> {
 /// `page_size` in bytes; `repeat` plays the source that many times over; `seed` is for synthetic
 /// workloads. A trace is kept in memory up to `memory_limit_bytes` of page operations, 4 bytes
 /// each, and read again for every run beyond. `sample` takes one page of a trace in so many, fewer
-/// where that would leave less than 16 Ki of them. Raises InputError, Cancelled.
+/// where that would leave less than 32 Ki of them. Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
     source, page_size=4096, format=None, skip_bad=0, seed=1, repeat=1, memory_limit_bytes=4 << 30,

@@ -2,13 +2,19 @@
 //! amplifies the whole.
 //!
 //! The sample is one in space (Waldspurger et al.: Efficient MRC Construction with SHARDS, USENIX
-//! FAST 2015): a page is in it if its hash is below a threshold. That alone does not do for
-//! writes: a page with a tenth of them all is missing, or has many times its share. So the pages
-//! that are written most are drawn by rank: in the order of their writes, of each `one_in` that
-//! follow one another one is taken, the one that keeps the sum of writes nearest to its share. The
-//! few at the top, such as the head of a log, are all taken, each with one write in `one_in`: they
-//! stay the hottest by far.
+//! FAST 2015): what is in it is told by a hash that is below a threshold. Two things are done
+//! otherwise, as it is writes that are sampled, and erase blocks that they fill:
+//!
+//! - It is drawn by groups of neighbours, as many as an erase block has pages, since what is
+//!   written together lies in one erase block, and dies together.
+//! - What is written most is not left to chance, or a page with a tenth of all writes would be
+//!   missing, or have many times its share. Groups are drawn by rank: in the order of their writes,
+//!   of each `one_in` that follow one another one is taken, the one that keeps the sum of writes
+//!   nearest to its share. Of a group that is too much for that its pages are drawn by rank. Pages
+//!   that are too much even so, such as the head of a log, are all taken, each with one write in
+//!   `one_in`: they stay the hottest by far.
 
+use std::ops::Range;
 use std::path::Path;
 
 use datasketches::frequencies::{ErrorType, FrequentItemsSketch};
@@ -20,21 +26,26 @@ use crate::error::TraceError;
 use crate::open::{BATCH_REQUESTS, OpenOptions, open};
 use crate::pages::pages_of;
 
-/// Pages of which writes are counted at once: three quarters of them are known, of some 50 bytes
-/// each.
-const COUNTED_PAGES: usize = 1 << 19;
+/// Pages, and groups, of which writes are counted at once: three quarters of them are known, of some
+/// 50 bytes each.
+const COUNTED: usize = 1 << 19;
 /// 2^14 registers: a standard error of 0.8 %.
 const LG_REGISTERS: u8 = 14;
-/// Pages that a sample has at least: 256 erase blocks of 64 pages. On fewer, the open erase blocks
+/// Pages that a sample has at least: 512 erase blocks of 64 pages. On fewer, the open erase blocks
 /// of a policy take a share of the spare space that they do not have on a whole drive.
-pub(crate) const LEAST_PAGES: u64 = 16 << 10;
+pub(crate) const LEAST_PAGES: u64 = 32 << 10;
 
+/// Neighbours that are drawn together.
+const GROUP_PAGES: u64 = 64;
+/// A group is too much for the sample to have it, or not, if it takes more than this share of the
+/// sample's writes: one in so many.
+const OF_WRITES: u64 = 20;
 /// A page is thinned out in time if it is still written so many times while the pages of the sample
 /// are written once.
 const TIMES_HOT: u64 = 100;
 
-/// A page of a volume.
-type Page = (u32, u64);
+/// A page, or a group of pages, of a volume.
+type Place = (u32, u64);
 
 /// What a sample is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,21 +63,22 @@ pub struct Sampled {
 pub(crate) struct Sample {
     pub(crate) sampled: Sampled,
     threshold: u64,
-    /// The pages that are written most.
-    busiest: FxHashMap<Page, Fate>,
+    /// The groups that are written most, and of those that are [`Fate::Parted`] the pages.
+    groups: FxHashMap<Place, Fate>,
+    pages: FxHashMap<Place, Fate>,
 }
 
-/// What becomes of a page.
+/// What becomes of a page or a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     In,
     Out,
-    /// In, with one write in so many.
-    Thinned,
+    /// Of a page: in, with one write in so many. Of a group: its pages are drawn one by one.
+    Parted,
 }
 
 impl Sample {
-    /// Reads a trace once to find the pages that are written most. Takes fewer than one page in
+    /// Reads a trace once to find what is written most. Takes fewer than one page in
     /// `one_in` where that leaves less than [`LEAST_PAGES`]; `None` if that is every page.
     pub(crate) fn choose(
         path: &Path,
@@ -84,80 +96,122 @@ impl Sample {
             });
         }
         progress.set_total(trace.total_bytes());
-        let mut counts = FrequentItemsSketch::<Page>::new(COUNTED_PAGES)
-            .unwrap_or_else(|_| unreachable!("it is a power of two"));
-        let mut distinct = HllSketch::new(LG_REGISTERS, HllType::Hll8)
-            .unwrap_or_else(|_| unreachable!("it is from 4 to 21"));
+        let mut counts = Counts::new();
         let mut batch = Vec::with_capacity(BATCH_REQUESTS);
         while trace.read_batch(&mut batch, BATCH_REQUESTS)? > 0 {
             let by_volume = trace.facts().streams_are_volumes;
             for request in batch.iter().filter(|request| request.op == IoOp::Write) {
                 let volume = if by_volume { request.stream } else { 0 };
-                for page in pages_of(request, page_size) {
-                    counts.update((volume, page));
-                    distinct.update(hash(volume, page));
-                }
+                counts.add(volume, pages_of(request, page_size));
             }
             batch.clear();
             trace.report(progress)?;
         }
-        let pages = distinct.estimate().round() as u64;
-        let one_in = one_in.min(pages / LEAST_PAGES);
-        let sampled = Sampled { one_in, page_writes: counts.total_weight(), pages };
-        Ok((one_in > 1).then(|| Self {
-            sampled,
-            threshold: u64::MAX / one_in,
-            busiest: drawn(&counts, &sampled),
-        }))
+        Ok(counts.sample(one_in))
     }
 
     /// Returns true for a page of the sample.
     #[inline]
     pub(crate) fn has(&self, volume: u32, page: u64) -> bool {
-        match self.busiest.get(&(volume, page)) {
-            Some(fate) => *fate != Fate::Out,
-            None => hash(volume, page) <= self.threshold,
+        let group = page / GROUP_PAGES;
+        match self.groups.get(&(volume, group)) {
+            None => hash(volume, group) <= self.threshold,
+            Some(Fate::In) => true,
+            Some(Fate::Out) => false,
+            Some(Fate::Parted) => match self.pages.get(&(volume, page)) {
+                None => hash(volume, page) <= self.threshold,
+                Some(fate) => *fate != Fate::Out,
+            },
         }
     }
 
     /// Returns true for a write of the sample, by its number among all page writes of the trace.
     #[inline]
     pub(crate) fn has_write(&self, volume: u32, page: u64, number: u64) -> bool {
-        match self.busiest.get(&(volume, page)) {
-            Some(Fate::In) => true,
-            Some(Fate::Out) => false,
-            Some(Fate::Thinned) => hash(volume, number) <= self.threshold,
-            None => hash(volume, page) <= self.threshold,
-        }
+        let is_parted = || self.pages.get(&(volume, page)) == Some(&Fate::Parted);
+        self.has(volume, page) && (hash(volume, number) <= self.threshold || !is_parted())
     }
 }
 
-/// Draws from the pages that are surely written more often than those that were not counted.
-fn drawn(counts: &FrequentItemsSketch<Page>, sampled: &Sampled) -> FxHashMap<Page, Fate> {
-    let one_in = sampled.one_in;
-    let hottest = TIMES_HOT * one_in * sampled.page_writes / sampled.pages.max(1);
-    let mut pages: Vec<(u64, u64, Page)> = counts
-        .frequent_items(ErrorType::NoFalsePositives)
-        .iter()
-        .map(|row| (row.estimate(), hash(row.item().0, row.item().1), *row.item()))
-        .collect();
-    pages.sort_unstable_by(|one, other| {
+/// Writes of groups and of pages: the most frequent ones, and how many different pages there are.
+struct Counts {
+    groups: FrequentItemsSketch<Place>,
+    pages: FrequentItemsSketch<Place>,
+    distinct: HllSketch,
+}
+
+impl Counts {
+    fn new() -> Self {
+        let counts = || {
+            FrequentItemsSketch::new(COUNTED)
+                .unwrap_or_else(|_| unreachable!("it is a power of two"))
+        };
+        let distinct = HllSketch::new(LG_REGISTERS, HllType::Hll8)
+            .unwrap_or_else(|_| unreachable!("it is from 4 to 21"));
+        Self { groups: counts(), pages: counts(), distinct }
+    }
+
+    fn add(&mut self, volume: u32, pages: Range<u64>) {
+        let mut first = pages.start;
+        while first < pages.end {
+            let end = (first / GROUP_PAGES + 1) * GROUP_PAGES;
+            let end = end.min(pages.end);
+            self.groups.update_with_count((volume, first / GROUP_PAGES), end - first);
+            for page in first..end {
+                self.pages.update((volume, page));
+                self.distinct.update(hash(volume, page));
+            }
+            first = end;
+        }
+    }
+
+    fn sample(&self, one_in: u64) -> Option<Sample> {
+        let pages = self.distinct.estimate().round() as u64;
+        let one_in = one_in.min(pages / LEAST_PAGES);
+        if one_in <= 1 {
+            return None;
+        }
+        let page_writes = self.pages.total_weight();
+        let groups = drawn(&self.groups, one_in, page_writes / (one_in * OF_WRITES), |_| true);
+        let hottest = TIMES_HOT * one_in * page_writes / pages.max(1);
+        let is_parted = |(volume, page): Place| {
+            groups.get(&(volume, page / GROUP_PAGES)) == Some(&Fate::Parted)
+        };
+        let of_pages = drawn(&self.pages, one_in, hottest, is_parted);
+        let sampled = Sampled { one_in, page_writes, pages };
+        Some(Sample { sampled, threshold: u64::MAX / one_in, groups, pages: of_pages })
+    }
+}
+
+/// Draws from the places that are surely written more often than those that were not counted.
+/// Those that are written more than `most` times are parted.
+fn drawn(
+    counts: &FrequentItemsSketch<Place>,
+    one_in: u64,
+    most: u64,
+    is_asked: impl Fn(Place) -> bool,
+) -> FxHashMap<Place, Fate> {
+    let rows = counts.frequent_items(ErrorType::NoFalsePositives);
+    let asked = rows.iter().filter(|row| is_asked(*row.item()));
+    let mut places: Vec<(u64, u64, Place)> =
+        asked.map(|row| (row.estimate(), hash(row.item().0, row.item().1), *row.item())).collect();
+    places.sort_unstable_by(|one, other| {
         other.0.cmp(&one.0).then(one.1.cmp(&other.1)).then(one.2.cmp(&other.2))
     });
-    let (thinned, pages) = pages.split_at(pages.partition_point(|page| page.0 > hottest));
-    let mut found: FxHashMap<Page, Fate> =
-        thinned.iter().map(|page| (page.2, Fate::Thinned)).collect();
+    let (parted, places) = places.split_at(places.partition_point(|place| place.0 > most));
+    let mut found: FxHashMap<Place, Fate> =
+        parted.iter().map(|place| (place.2, Fate::Parted)).collect();
     // Writes that the sample has too many so far, times `one_in`.
     let mut excess = 0_i128;
-    for stratum in pages.chunks_exact(one_in as usize) {
-        let sum: i128 = stratum.iter().map(|page| i128::from(page.0)).sum();
-        let off = |page: &(u64, u64, Page)| {
-            (excess + i128::from(page.0) * i128::from(one_in) - sum).unsigned_abs()
+    for stratum in places.chunks_exact(one_in as usize) {
+        let sum: i128 = stratum.iter().map(|place| i128::from(place.0)).sum();
+        let off = |place: &(u64, u64, Place)| {
+            (excess + i128::from(place.0) * i128::from(one_in) - sum).unsigned_abs()
         };
-        let Some(taken) = stratum.iter().min_by_key(|page| off(page)) else { continue };
+        let Some(taken) = stratum.iter().min_by_key(|place| off(place)) else { continue };
         excess += i128::from(taken.0) * i128::from(one_in) - sum;
-        let fate = |page: Page| if page == taken.2 { Fate::In } else { Fate::Out };
-        found.extend(stratum.iter().map(|page| (page.2, fate(page.2))));
+        let fate = |place: Place| if place == taken.2 { Fate::In } else { Fate::Out };
+        found.extend(stratum.iter().map(|place| (place.2, fate(place.2))));
     }
     found
 }

@@ -46,7 +46,7 @@ def fleet(folder: Path) -> Path:
 
 
 def sketches(store: Path) -> list[int]:
-    """Print how far sketches are from all values; give the volumes of which most pages are written."""
+    """Print how far sketches are from all values; give the volumes of most pages written."""
     run, _ = study(open_fleet(store), 4096, Where(store=str(store.parent / "kept")), exact=True)
     result = run.result
     for kind in ("written_pages", "read_pages"):

@@ -17,7 +17,7 @@ from flashwright._core import InputError, InputWarning, RunError
 from flashwright._text import size
 from flashwright.engine import worker
 from flashwright.engine.pools import Ended
-from flashwright.engine.task import Input, files_of
+from flashwright.engine.task import Input, files_of, input_of
 from flashwright.engine.worker import Order, Reply
 
 BASE_BYTES = 256 << 20
@@ -31,7 +31,9 @@ _PATIENCE_SECONDS = 20.0
 _WAITING = 8
 """Orders that wait beyond one more for each processor."""
 _MOST_SHARE = 0.25
-"""Share of a cluster's object store that inputs may take."""
+"""Share of a cluster's object store that an input may take."""
+_MOST_PACKED = 64
+"""Inputs that are held in the object store for tasks to come."""
 
 
 def imported() -> Any:
@@ -82,8 +84,23 @@ def pack(one: Input) -> bytes:
     return packed.getvalue()
 
 
-def _do(order: Order, packed: list[tuple[Input, Any]]) -> Reply:
-    return worker.do(order, {one.path: fetched(one, ref) for one, ref in packed})
+def _is_here(one: Input) -> bool:
+    """Tell whether this node sees an input where it lies, with the same content."""
+    try:
+        return input_of(one.path).sha256 == one.sha256
+    except InputError:
+        return False
+
+
+def _do(order: Order, packed: list[tuple[Input, Any]]) -> Reply | str:
+    """Do an order; give the content of an input instead that neither came along nor is here."""
+    paths = {}
+    for one, ref in packed:
+        if ref is not None:
+            paths[one.path] = fetched(one, ref)
+        elif not _is_here(one):
+            return one.sha256
+    return worker.do(order, paths)
 
 
 def _no_cluster(address: str | None, said: str) -> RunError:
@@ -125,6 +142,8 @@ class Cluster:
         )(_do)
         self._under_way: dict[Any, Order] = {}
         self._packed: dict[str, Any] = {}
+        self._unseen: set[str] = set()
+        """Contents of folders that some node does not see where they lie."""
         self._looked, self._cores, self._nodes = 0.0, 1, 1
         self._memory_bytes = memory_bytes or BASE_BYTES
         self._fitted: float | None = time.monotonic()
@@ -160,8 +179,16 @@ class Cluster:
 
     def submit(self, order: Order) -> None:
         """See `Pool`."""
-        packed = [(one, self._put(one)) for one in order.task.inputs]
+        packed = [(one, self._sent(one)) for one in order.task.inputs]
         self._under_way[self._remote.remote(order, packed)] = order
+
+    def _sent(self, one: Input) -> Any:
+        """Give what a task gets of an input.
+
+        None of a folder, such as a volume of a store of terabytes, until a node does not see it.
+        """
+        is_tried = Path(one.path).is_dir() and one.sha256 not in self._unseen
+        return None if is_tried else self._put(one)
 
     def _put(self, one: Input) -> Any:
         """Put an input into the object store, once. Raises InputError if it is too large."""
@@ -173,6 +200,9 @@ class Cluster:
                     f"store of {size(room)}; right would be `ray start --object-store-memory`, or "
                     "a part of it"
                 )
+            while len(self._packed) >= _MOST_PACKED:
+                # Tasks that are under way hold what they were given.
+                del self._packed[next(iter(self._packed))]
             self._packed[one.sha256] = self._ray.put(pack(one))
         return self._packed[one.sha256]
 
@@ -187,12 +217,19 @@ class Cluster:
         if ready:
             # What else has ended meanwhile comes along.
             ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0)
-        return [self._ended(ref) for ref in ready]
+        found = [self._ended(ref) for ref in ready]
+        return [one for one in found if one is not None]
 
-    def _ended(self, ref: Any) -> Ended:
+    def _ended(self, ref: Any) -> Ended | None:
+        """Give what came of an order; None if it is begun anew, with what its node lacked."""
         order = self._under_way.pop(ref)
         try:
-            return Ended(order, self._ray.get(ref))
+            reply = self._ray.get(ref)
+            if isinstance(reply, str):
+                self._unseen.add(reply)
+                self.submit(order)
+                return None
+            return Ended(order, reply)
         except self._ray.exceptions.RayTaskError as error:
             # Ours came before the job began: a cache that is not ours, a module that is missing.
             return Ended(order, None, str(error.cause))

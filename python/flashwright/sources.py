@@ -128,8 +128,16 @@ def on_disk(path: Path) -> Path:
     return next((above for above in path.parents if above.is_file()), path)
 
 
-def load(source: str, reading: Reading, progress: Progress | None = None) -> Workload:
-    """Read a source into page writes over dense logical pages."""
+def load(
+    source: str,
+    reading: Reading,
+    progress: Progress | None = None,
+    memory_bytes: int = 4 << 30,
+) -> Workload:
+    """Read a source into page writes over dense logical pages.
+
+    They are kept in memory up to `memory_bytes`, and read again each time beyond.
+    """
     return _core.load_workload(
         source,
         page_size=reading.page_size,
@@ -138,6 +146,7 @@ def load(source: str, reading: Reading, progress: Progress | None = None) -> Wor
         seed=reading.seed,
         repeat=reading.repeat,
         sample=reading.sample,
+        memory_limit_bytes=memory_bytes,
         progress=progress,
     )
 

@@ -23,6 +23,8 @@ MOST_REPEATS = 64
 LEAST_ERASE_BLOCKS = 64
 """Erase blocks of a volume's data at least: those of a small volume have fewer pages."""
 _LEAST_PAGES = 4
+_MEMORY_BYTES = 1 << 30
+"""Of page writes that a job holds: a volume that is written more is read again for each row."""
 _FIGURES = (
     "write_amplification",
     "write_amplification_low",
@@ -54,7 +56,7 @@ def do(settings: Mapping[str, Any], progress: Progress) -> Found:
         return Found({"pages": 0, "page_writes": 0, "one_in": 1, "repeat": 0}, {COUNTS: _table([])})
     source = settings["source"]
     reading = Reading(page_size=settings["page_size"], sample=settings["sample"])
-    once = sources.load(source, reading, progress)
+    once = sources.load(source, reading, progress, _MEMORY_BYTES)
     needed = math.ceil(PASSES * once.logical_pages / once.page_writes)
     repeat = min(MOST_REPEATS, max(1, needed))
     workload = once if repeat == 1 else once.repeated(repeat)

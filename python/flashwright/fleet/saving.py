@@ -178,6 +178,8 @@ class _Sums:
         flash = sum(row["flash_bytes"] for row in rows)
         placement, victim, over_provisioning = (rows[0][name] for name in _CELL)
         # Volumes are independent of each other: squares of their half intervals add up.
+        # How far a sample is off they do not say.
+        is_sample = any(row["one_in"] > 1 for row in rows)
         known = [row for row in rows if row["write_amplification_high"] is not None]
         half = math.sqrt(
             sum(
@@ -197,7 +199,7 @@ class _Sums:
             "victim": victim,
             "over_provisioning": over_provisioning,
             "write_amplification": amplification,
-            "write_amplification_half": half / written if known else None,
+            "write_amplification_half": half / written if known and not is_sample else None,
             "steady_share": steady / written,
             "flash_bytes": flash,
             "flash_bytes_per_day": None if a_day is None else a_day * amplification,

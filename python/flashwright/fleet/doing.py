@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,12 @@ class Done:
     def left(self) -> int:
         """Tasks that nothing came of so far."""
         return self.planned - len(self.outcomes)
+
+
+def content_of(tasks: Sequence[Task]) -> str:
+    """Name what tasks read: the volumes' contents, wherever they lie."""
+    hashes = sorted(one.sha256 for task in tasks for one in task.inputs)
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def do(tasks: Sequence[Task], label: str, where: Where) -> Done:

@@ -14,7 +14,7 @@ from flashwright.engine.task import Task, task_of
 from flashwright.engine.where import Where
 from flashwright.fleet import counting
 from flashwright.fleet.costs import FleetDrive, costs
-from flashwright.fleet.doing import Done, do
+from flashwright.fleet.doing import Done, content_of, do
 from flashwright.fleet.stores import Fleet
 from flashwright.lifetime import SECONDS_IN_DAY, Recorded
 from flashwright.progress import work
@@ -80,9 +80,9 @@ def save(
     if not found.volumes:
         why = f": {found.failures[0]['error']}" if found.failures else ""
         raise RunError(f"{fleet.path}: nothing came of any volume{why}")
-    content = sorted(one.sha256 for task in tasks for one in task.inputs)
+    content = content_of(tasks)
     identity = [content, asked.document(), None if drive is None else drive.document()]
-    inputs = [{"source": str(fleet.path), "sha256": None, "content_hash": None}]
+    inputs = [{"source": str(fleet.path), "sha256": None, "content_hash": content}]
     result = {
         "complete": not done.left and not found.failures,
         "source": str(fleet.path),

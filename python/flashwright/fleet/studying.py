@@ -11,7 +11,7 @@ from flashwright._core import RunError
 from flashwright._text import several
 from flashwright.engine.task import Task, task_of
 from flashwright.engine.where import Where
-from flashwright.fleet.doing import Done, do
+from flashwright.fleet.doing import Done, content_of, do
 from flashwright.fleet.stores import OPERATIONS, Fleet
 from flashwright.jobs.work import Job as RustJob
 from flashwright.progress import work
@@ -67,7 +67,7 @@ def study(fleet: Fleet, page_size: int, where: Where, *, exact: bool = False) ->
     if not studied:
         why = f": {failures[0]['error']}" if failures else ""
         raise RunError(f"{fleet.path}: no volume was studied{why}")
-    merged = _merged(done.store, studied)
+    merged, content = _merged(done.store, studied), content_of(tasks)
     result = {
         "complete": not done.left and not failures,
         "source": str(fleet.path),
@@ -79,16 +79,9 @@ def study(fleet: Fleet, page_size: int, where: Where, *, exact: bool = False) ->
         "left": done.left,
         "failures": failures,
     }
-    inputs = [{"source": str(fleet.path), "sha256": None, "content_hash": _content(tasks)}]
-    job = Job(COMMAND, [_content(tasks), page_size, exact], inputs)
+    inputs = [{"source": str(fleet.path), "sha256": None, "content_hash": content}]
+    job = Job(COMMAND, [content, page_size, exact], inputs)
     return job.run(result, {"volumes": _volumes(studied, done)}), done
-
-
-def _content(tasks: Sequence[Task]) -> str:
-    import hashlib  # noqa: PLC0415
-
-    hashes = sorted(one.sha256 for task in tasks for one in task.inputs)
-    return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def _volumes(studied: Sequence[Task], done: Done) -> Any:

@@ -9,7 +9,7 @@ from flashwright import reading_words
 from flashwright._text import count, percent, several, significant, size, span
 from flashwright.fleet.costs import YEARS
 from flashwright.lifetime import volume
-from flashwright.pages.figures import Colours, axes, line, log_axis, title
+from flashwright.pages.figures import Colours, axes, line, title
 from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -264,7 +264,7 @@ def savings_page(run: Run) -> Page:
         worn = significant(base["drives_worn_a_year"])
         facts.append(Fact("drives worn out a year", worn, result["drive"]["name"]))
     who: list[Figure | Table] = [
-        _concentration("flash", [row["flash_bytes"] for row in rows], "bytes programmed"),
+        _concentration("moved", [_moved(row) for row in rows], "bytes moved by cleaning"),
         _amplification(rows),
         _most(rows, base),
     ]
@@ -283,13 +283,18 @@ def savings_page(run: Run) -> Page:
 
 
 def _of_base(run: Run, base: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give the rows of the volumes at the baseline, the most programmed first."""
+    """Give the rows of the volumes at the baseline, those of which most is moved first."""
     names = ("placement", "victim", "over_provisioning")
     at = tuple(base[name] for name in names)
     rows = [
         row for row in run.tables["volumes"].to_pylist() if tuple(row[name] for name in names) == at
     ]
-    return sorted(rows, key=lambda row: -row["flash_bytes"])
+    return sorted(rows, key=lambda row: -_moved(row))
+
+
+def _moved(row: Mapping[str, Any]) -> float:
+    """Give the bytes that cleaning moves: what could be saved."""
+    return float(row["flash_bytes"]) - float(row["written_bytes"])
 
 
 def _lines(result: Mapping[str, Any]) -> Figure:
@@ -359,17 +364,18 @@ def _amplification(rows: Sequence[Mapping[str, Any]]) -> Figure:
             "marker": {"color": "@c0", "size": 6, "opacity": 0.6},
         }
     ]
-    layout = axes(log_axis("bytes written", x), title("write amplification"), showlegend=False)
+    x_axis = title("bytes written", type="log", tickformat="~s", dtick=1)
+    layout = axes(x_axis, title("write amplification"), showlegend=False)
     little = sum(value < 1.05 for value in y)
     reading = f"{count(little)} of {several(len(y), 'volume')} amplify by less than 5 %."
     return Figure("amplification", "Write amplification of each volume", reading, data, layout)
 
 
 def _most(rows: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> Table:
-    total = float(base["flash_bytes"]) or 1.0
+    total = sum(map(_moved, rows)) or 1.0
     cells, so_far = [], 0.0
     for row in rows[:MOST_VOLUMES]:
-        so_far += row["flash_bytes"]
+        so_far += _moved(row)
         steady = "" if row["steady"] else " *"
         cells.append(
             [
@@ -377,18 +383,18 @@ def _most(rows: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> Table:
                 size(row["pages"] * _page_bytes(row)),
                 size(row["written_bytes"]),
                 f"{significant(row['write_amplification'])}{steady}",
-                size(row["flash_bytes"]),
-                percent(row["flash_bytes"] / total),
+                size(_moved(row)),
+                percent(_moved(row) / total),
                 percent(so_far / total),
             ]
         )
     heads = (
         ("volume", "left"), ("data", "right"), ("written", "right"),
-        ("write amplification", "right"), ("programmed", "right"), ("of all", "right"),
+        ("write amplification", "right"), ("moved", "right"), ("of all", "right"),
         ("so far", "right"),
     )  # fmt: skip
     note = f"With {_of(base)}. * is not steady yet. All are in volumes.parquet."
-    return Table("Volumes that the flash programs most for", heads, cells, note)
+    return Table("Volumes of which cleaning moves most", heads, cells, note)
 
 
 def _page_bytes(row: Mapping[str, Any]) -> float:

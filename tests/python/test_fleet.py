@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -76,6 +78,12 @@ def test_what_was_studied_is_not_studied_again(cli: Cli, made: Path, store: Path
     assert f"{VOLUMES} of {VOLUMES} volumes were finished by an earlier run" in again.stdout
     tables = [pl.read_parquet(store.parent / name / "volumes.parquet") for name in "ab"]
     assert tables[0].equals(tables[1])
+
+
+def test_what_a_split_proposes_works_as_it_is_printed(cli: Cli, made: Path) -> None:
+    printed = cli("trace", "split", made / "fleet.csv", "--out", "my store").stdout
+    [line] = re.findall(r"^Next:\s+flashwright (.*)$", printed, re.MULTILINE)
+    assert f"{VOLUMES} volumes send" in cli(*shlex.split(line)).stdout
 
 
 @pytest.fixture

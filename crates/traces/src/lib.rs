@@ -15,7 +15,6 @@ mod open;
 pub mod pages;
 mod reader;
 pub mod requests;
-mod sample;
 pub mod stats;
 pub mod store;
 pub mod synth;
@@ -31,6 +30,6 @@ pub use input::{Head, Input};
 pub use open::{
     BATCH_REQUESTS, Converted, OpenOptions, Trace, convert, hash_file, open, open_input,
 };
+pub use pages::Sampled;
 pub use reader::{Facts, Mark, Tally, TraceReader};
-pub use sample::Sampled;
 pub use writer::{Origin, Output, SourceFile, TraceWriter, Written};

@@ -8,6 +8,7 @@
 //! over a device that starts filled, the page holds what it was filled with until that write. Reads
 //! and flushes do nothing here.
 
+pub(crate) mod sample;
 mod source;
 pub(crate) mod table;
 
@@ -20,8 +21,9 @@ use units::{IoOp, IoRequest, Lpn, PageOp, PageSource, Progress, VecSource};
 use crate::error::TraceError;
 use crate::open::{BATCH_REQUESTS, OpenOptions, Trace, open};
 use crate::reader::Facts;
-use crate::sample::{Sample, Sampled};
 use crate::writer::SourceFile;
+use sample::Sample;
+pub use sample::Sampled;
 use source::FileSource;
 use table::{Bits, Cursor, NONE, PageTable};
 

@@ -9,9 +9,9 @@ use units::{IoOp, IoRequest, Lpn, PageOp, PageSource, SourceError};
 
 use crate::error::TraceError;
 use crate::open::{BATCH_REQUESTS, OpenOptions, Trace, open};
+use crate::pages::sample::Sample;
 use crate::pages::table::{Bits, Cursor, NONE, PageTable};
 use crate::pages::{in_sample, pages_of};
-use crate::sample::Sample;
 
 /// Plays a trace file through a page table that an earlier pass made.
 pub(super) struct FileSource {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use units::SourceError;
 
+use super::sample::LEAST_PAGES;
 use super::*;
-use crate::sample::LEAST_PAGES;
 
 /// Requests as an MQSim file would not hold them all: written as a fio log of two files, which are
 /// volumes.

@@ -8,7 +8,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::sample::hash;
+use crate::pages::sample::hash;
 
 /// Pages that are in the sample together: neighbours are mostly written together, and need one
 /// entry.

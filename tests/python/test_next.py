@@ -94,7 +94,7 @@ def test_nothing_is_proposed_that_is_not_run_here() -> None:
     code = sorted((ROOT / "python" / "flashwright").rglob("*.py"))
     texts = {path.name: path.read_text(encoding="utf-8") for path in code}
     assert [name for name, text in texts.items() if "Next:" in text] == ["following.py"]
-    # That of `record --light` is run in test_recording_running, that of `trace split` in test_fleet.
+    # Those of `record --light` and `trace split` are run in test_recording_running and test_fleet.
     own = [name for name, text in texts.items() if "say_next(" in text]
     assert own == ["following.py", "record_light.py", "trace_split.py"]
 

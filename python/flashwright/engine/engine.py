@@ -94,6 +94,7 @@ class Engine:
         under_way: set[str] = set()
         while left or under_way:
             if self._cancelled.is_set():
+                self._take_what_ended(pool)
                 raise Cancelled("stopped")
             is_late = self.within is not None and time.monotonic() - began > self.within
             if is_late and not under_way:
@@ -118,6 +119,13 @@ class Engine:
                 self.take(outcome)
             self._share = min(pool.under_way(), len(under_way))
             self.said = pool.said()
+
+    def _take_what_ended(self, pool: Pool) -> None:
+        """Take what workers finished while nobody looked: who is stopped is told of all of it."""
+        while found := pool.wait(0):
+            for outcome in filter(None, map(self._outcome, found)):
+                self._done += outcome.ended != "stopped"
+                self.take(outcome)
 
     def _order(self, task: Task, name: str) -> Order:
         attempt = secrets.token_hex(8)

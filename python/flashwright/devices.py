@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ENDLESS_REQUESTS = 1_000_000
 """Requests that are played of a source without end, if no limit is given."""
+LEFT_FREE = (0.07, 0.15, 0.28)
+"""Shares of a drive that are left free, where advice looks for what that saves."""
 PAGE_MAPPED = ("page_mapped", "superblock_mapped", "dftl")
 """Schemes with placement and victim policies, which write erase blocks to their end."""
 
@@ -123,6 +125,15 @@ class DriveProfile:
             "limits": self.limits(),
             **({} if self.slice is None else {"slice": dict(self.slice)}),
         }
+
+    @property
+    def endurance_bytes(self) -> float | None:
+        """Bytes that the whole drive can program in its life; None if that is not known."""
+        cycles = self.profile["media"].get("endurance_cycles")
+        if not cycles:
+            return None
+        physical = int(self.summary["physical_pages"]) * int(self.summary["page_bytes"])
+        return float(cycles) * physical * self.slices
 
     @property
     def slices(self) -> int:

@@ -34,7 +34,7 @@ SIMULATIONS = "simulations"
 RECORDING = "record"
 """Command of a recording, whose measurements cannot be made again from its inputs."""
 _PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
-STORE_FILE = "fleet.json"
+FLEET_FILE = "fleet.json"
 """File of a store of volumes that says what it is of, as `crates/traces/src/fleet` writes it."""
 _OF_A_STORE = re.compile(r"fleet\.json|fleet\.lock|\.fleet\.json\..*")
 _OF_A_RUN = re.compile(r"result\.json|report\.html|profile\.toml|timeline\.json|.*\.parquet")
@@ -224,7 +224,7 @@ def check_store(folder: Path) -> None:
         return
     names = {path.name for path in folder.iterdir()}
     # A split that was killed early leaves less than a manifest.
-    if STORE_FILE not in names and not all(map(_OF_A_STORE.fullmatch, names)):
+    if FLEET_FILE not in names and not all(map(_OF_A_STORE.fullmatch, names)):
         raise InputError(f"{folder}: the folder is not empty and no store; choose another --out")
 
 

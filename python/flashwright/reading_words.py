@@ -21,6 +21,11 @@ def lines(*sources: Mapping[str, Any]) -> list[str]:
             f"{of}{text}." if of else f"{text[:1].upper()}{text[1:]}."
             for text in source.get("warnings", ())
         ]
+        if "one_in" in source:
+            said.append(
+                f"{of}{'one' if of else 'One'} page in {source['one_in']} was followed; intervals "
+                "do not hold how far that is from all pages (docs/scale.md)."
+            )
         left = [f"{number} {reason}" for reason, number in rows(source)]
         if left:
             said.append(f"{of}Left out of the trace, or taken for something else: {_joined(left)}.")

@@ -15,7 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -225,6 +225,22 @@ def sha256_of_file(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{path}: cannot read it: {error.strerror}") from error
+
+
+def files_of(path: Path) -> list[Path]:
+    """Give the files of an input: itself, or all below a folder, in order."""
+    return [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
+
+
+def sha256_of(path: Path, hashed: Callable[[Path], str] = sha256_of_file) -> str:
+    """Give the SHA-256 of a file; of a folder that of the names and hashes of its files.
+
+    `hashed` gives that of one file. Raises InputError if one cannot be read.
+    """
+    if not path.is_dir():
+        return hashed(path)
+    named = [(str(one.relative_to(path)), hashed(one)) for one in files_of(path)]
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
 
 
 def peak_rss_bytes() -> int:

@@ -5,7 +5,6 @@ And the least that it could cost.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 import re
@@ -18,16 +17,14 @@ from flashwright import _core
 from flashwright._core import InputError
 from flashwright._text import count
 from flashwright.lifetime import SECONDS_IN_DAY, Lifetime, Recorded, Wear, lifetime_of
-from flashwright.outputs import RESULT_FILE
-from flashwright.runs import Run, sha256_of_file
+from flashwright.outputs import FLEET_FILE, RESULT_FILE
+from flashwright.runs import Run, sha256_of
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Workload
 
-FLEET_FILE = "fleet.json"
-"""File of a store of many volumes, as `trace split` writes it."""
 _VOLUME = re.compile(r"volume=\d+")
-"""Name of a volume's folder in it."""
+"""Name of the folder of a volume, in a store of many."""
 SYNTHETIC = "synth:"
 PATTERN = "io:"
 STANDARD_INPUT = "-"
@@ -68,7 +65,7 @@ def part_of(
         part.get("skip_bad", 0),
         seed,
         part.get("repeat", 1),
-        part.get("sample", 1),
+        part.get("sample") or 1,
     )
     return check_source(part["of"], takes_fleets=takes_fleets), reading
 
@@ -118,7 +115,11 @@ def check_source(source: str, *, takes_fleets: bool = False) -> str:
 
 def is_fleet(source: str | Path) -> bool:
     """Tell whether a source is a store of many volumes."""
-    return (Path(source) / FLEET_FILE).is_file()
+    try:
+        return (Path(source) / FLEET_FILE).is_file()
+    except OSError:
+        # A workload may be described at a length that no path has.
+        return False
 
 
 def on_disk(path: Path) -> Path:
@@ -160,21 +161,9 @@ def describe(source: str, workload: Workload | None = None) -> dict[str, Any]:
         "source": source,
         "sha256": None
         if source.startswith(SYNTHETIC) or source == STANDARD_INPUT
-        else content_of(on_disk(Path(source))),
+        else sha256_of(on_disk(Path(source))),
         "content_hash": None if workload is None else workload.content_hash,
     }
-
-
-def content_of(path: Path) -> str:
-    """Give the SHA-256 of a file; of a folder that of the names and hashes of its files.
-
-    Raises InputError if it cannot be read.
-    """
-    if not path.is_dir():
-        return sha256_of_file(path)
-    files = sorted(one for one in path.rglob("*") if one.is_file())
-    named = [(str(one.relative_to(path)), sha256_of_file(one)) for one in files]
-    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
 
 
 def names(given: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ GOAL = ("y", "less")
 KNOWN: dict[str, Any] = {
     "x1": 0.0, "x2": 0.0, "x3": 0.0, "how": "sum", "sleep": 0.0, "hold": 0, "seed": 1,
     "kill_once": "", "fail": False, "log": "", "file": "", "deaf": False, "wider": False,
+    "panic": False,
 }  # fmt: skip
 
 
@@ -54,6 +55,9 @@ def do(settings: Mapping[str, Any], progress: Progress) -> Found:
         worker.GRACE_SECONDS = 0.2
     if settings["fail"]:
         raise RunError(f"x1 = {settings['x1']} was told to fail")
+    if settings["panic"]:
+        # As a panic of the core is: no Exception.
+        raise KeyboardInterrupt("it was told to panic")
     held = bytearray(settings["hold"])
     # Touched, so that it is really there.
     held[::4096] = b"x" * len(held[::4096])

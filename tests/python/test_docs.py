@@ -129,7 +129,10 @@ def place(tmp_path: Path) -> Path:
         f"{128166372000000000 + 1000 * n},prxy,0,Write,{n * 4096},4096,100" for n in range(100)
     ]
     (tmp_path / "prxy_0.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    rows = "".join(f"{n % 3},W,{n * 4096},4096,{1577808000000000 + n}\n" for n in range(100))
+    rows = "".join(
+        f"{16 + n % 3},W,{n * 7919 % 20_000 * 4096},4096,{1577808000000000 + n}\n"
+        for n in range(60_000)
+    )
     (tmp_path / "io_traces.csv.gz").write_bytes(gzip.compress(rows.encode()))
     config(tmp_path, "ssdconfig.xml")
     workload(tmp_path, SYNTHETIC).rename(tmp_path / "workload.xml")

@@ -115,6 +115,13 @@ def test_a_job_that_fails_is_kept_with_its_error_and_tried_again_if_asked(tmp_pa
     assert len(logged(log)) == 3
 
 
+def test_a_panic_ends_its_job_and_no_other(tmp_path: Path) -> None:
+    tasks = [task(x1=1, panic=True), task(x1=2)]
+    found = run(tasks, tmp_path / "store")
+    assert found[tasks[0].key].error == "KeyboardInterrupt: it was told to panic"
+    assert found[tasks[1].key].ended == "done"
+
+
 @pytest.mark.parametrize("deaf", [False, True])
 def test_a_job_over_its_time_is_ended(tmp_path: Path, deaf: bool) -> None:
     tasks = [task(x1=1, sleep=60, deaf=deaf), task(x1=2)]

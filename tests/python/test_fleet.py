@@ -17,6 +17,10 @@ import polars as pl
 import pytest
 
 import flashwright as fw
+from flashwright.engine import worker
+from flashwright.engine.store import Store
+from flashwright.engine.task import Found, Limits, task_of, version_hash
+from flashwright.engine.worker import Order
 from flashwright.fleet.counting import erase_block_pages
 from flashwright.jobs import generic
 from support import Cli
@@ -83,7 +87,7 @@ def test_what_was_studied_is_not_studied_again(cli: Cli, made: Path, store: Path
 def test_what_a_split_proposes_works_as_it_is_printed(cli: Cli, made: Path) -> None:
     printed = cli("trace", "split", made / "fleet.csv", "--out", "my store").stdout
     [line] = re.findall(r"^Next:\s+flashwright (.*)$", printed, re.MULTILINE)
-    assert f"{VOLUMES} volumes send" in cli(*shlex.split(line)).stdout
+    assert f"{VOLUMES} volumes: " in cli(*shlex.split(line)).stdout
 
 
 @pytest.fixture
@@ -120,7 +124,8 @@ def test_no_byte_is_missing_from_the_sums(compared: Document, made: Path) -> Non
     all_pages = pages_written(made).height * 4096
     left_out = compared["left_out_share"]
     assert compared["written_bytes"] == pytest.approx(all_pages * (1 - left_out))
-    assert compared["volumes"] + compared["left_out_volumes"] == VOLUMES
+    counted = compared["volumes"] + compared["left_out_volumes"] + compared["idle_volumes"]
+    assert counted == VOLUMES
     assert (left_out > 0) == (compared["left_out_volumes"] > 0)
 
 
@@ -213,3 +218,66 @@ def test_the_same_store_gives_the_same_numbers(made: Path, tmp_path: Path) -> No
         return [hashlib.sha256(one.read_bytes()).hexdigest() for one in files]
 
     assert hashes(again) == hashes(made / "store")
+
+
+def test_what_a_volume_has_lost_is_missed_before_anything_is_said(cli: Cli, store: Path) -> None:
+    part = next((store / "volume=3").rglob("*.parquet"))
+    shutil.copy(part, part.with_name("part-0000009999.parquet"))
+    assert "fleet.json says" in cli("trace", "stats", "store", code=2).stderr
+    part.with_name("part-0000009999.parquet").unlink()
+    part.unlink()
+    assert "volume=3: it has" in cli("compare", "store", code=2).stderr
+    shutil.rmtree(store / "volume=3")
+    assert "volume=3: it has 0 files" in cli("trace", "stats", "store", code=2).stderr
+
+
+def test_figures_of_a_volume_that_changed_meanwhile_are_not_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "volume=1"
+    folder.mkdir()
+    (folder / "a").write_text("1")
+    task = task_of("test_fleet", {"source": str(folder)}, [str(folder)])
+    results = Store(str(tmp_path / "kept"))
+    order = Order(task, Limits(), results.url, results.open(), version_hash(), "1")
+    reply = worker.do(order)
+    assert (reply.outcome.ended, reply.is_kept) == ("died", False)
+    assert "changed while it was read" in str(reply.outcome.error)
+    assert not list(results.known([task.key]))
+
+
+def do(settings: dict[str, Any], _: Any) -> Found:
+    """Change what is read: this module is a kind of job."""
+    (Path(settings["source"]) / "a").write_text("two")
+    return Found({"figure": 1})
+
+
+def test_other_options_of_advice_are_not_passed_over(cli: Cli, store: Path) -> None:
+    for given in (("--size", "1T"), ("--writes-per-day", "40G"), ("--goal", "latency")):
+        said = cli("advise", store.name, "--device", "nvme-tlc", *given, code=2).stderr
+        assert f"{given[0]}: it is of one trace" in said
+
+
+def test_a_sample_is_what_a_part_says_and_no_name(
+    cli_json: Callable[..., Document], store: Path
+) -> None:
+    store.rename(store.with_name("my_sample_store"))
+    how = ("--placements", "none", "--op", "0.5", "--victims", "greedy")
+    assert cli_json("compare", "my_sample_store", *how)["sample"] == 8
+
+
+def test_a_long_description_of_a_workload_is_no_path(cli: Cli) -> None:
+    spec = f"synth:zipf(pages=4k,updates=2x,s=0.{'9' * 300})"
+    assert "requests" in cli("trace", "stats", spec).stdout
+
+
+def test_a_sampled_trace_says_so(cli: Cli, tmp_path: Path) -> None:
+    cli("trace", "convert", "synth:uniform(pages=100k,updates=4x)", "x.parquet")
+    how = ("--placements", "none", "--op", "0.3", "--victims", "greedy", "--out", "run")
+    # As many as asked for would leave too few.
+    said = "One page in 2 was followed"
+    assert said in cli("compare", "part(x.parquet, sample=8)", *how).stdout
+    assert said in (tmp_path / "run" / "report.html").read_text()
+    assert "sample is 0" in cli("compare", "part(x.parquet, sample=0)", code=2).stderr
+    assert (
+        "which only counting takes"
+        in cli("play", "part(x.parquet, sample=2)", "--on", "nvme-tlc", code=2).stderr
+    )

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from flashwright.engine import cluster
 from flashwright.engine.task import input_of
 from flashwright.jobs import generic
-from test_sweep_ray import ENVIRONMENT, Nodes, nodes, sweep
+from recordings import require
+from test_sweep_ray import ENVIRONMENT, Nodes, sweep
 
-__all__ = ["nodes"]
+PORT = 27379
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    """Start a node of its own: tests of sweeps may run beside this one."""
+    require(importlib.util.find_spec("ray") is not None, "Ray is an extra: pip install ray")
+    # Sockets have short paths.
+    folder = Path(f"/tmp/fw-ray-f-{os.getpid()}")  # noqa: S108
+    folder.mkdir()
+    made = Nodes(folder, PORT)
+    try:
+        yield made
+    finally:
+        made.close()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run(folder: Path, *more: str) -> Any:

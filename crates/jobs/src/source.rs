@@ -54,8 +54,8 @@ pub struct Part {
     #[serde(default = "none", skip_serializing_if = "is_none")]
     pub skip_bad: Count,
     /// One page in so many, for those who count.
-    #[serde(default = "once", skip_serializing_if = "is_once")]
-    pub sample: Count,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Count>,
 }
 
 const fn once() -> Count {
@@ -135,6 +135,9 @@ impl Written for Part {
         }
         let part: Self = registry::read(text).map_err(|error| error.to_string())?;
         checked_handle(part.handle)?;
+        if part.sample == Some(Count(0)) {
+            return Err("sample is 0: it must be 1 at least".to_owned());
+        }
         Ok(part)
     }
 }
@@ -165,7 +168,7 @@ impl Part {
             handle: None,
             format: None,
             skip_bad: none(),
-            sample: once(),
+            sample: None,
         }
     }
 
@@ -262,7 +265,7 @@ impl Source {
         if part.repeat.0 == 0 || part.repeat.0 > u64::from(u32::MAX) {
             return Err(wrong(format!("repeat is {}: it must be from 1 to 2^32-1", part.repeat.0)));
         }
-        if part.sample.0 != 1 {
+        if part.sample.is_some() {
             let said = "`sample` leaves most pages out, which only counting takes (`compare`)";
             return Err(wrong(format!("{said}; leave it out")));
         }

@@ -358,7 +358,7 @@ def _played(
     return _Played(
         host,
         interval,
-        _endurance(device),
+        device.endurance_bytes,
         commits,
         outcome["seconds"] / plays,
         amplified["steady"],
@@ -376,7 +376,7 @@ def _of_layers(sized: Sized, outcome: Mapping[str, Any], timed: int) -> _Played:
     return _Played(
         below / plays * sized.scale,
         Interval(programmed),
-        _endurance(sized.device),
+        sized.device.endurance_bytes,
         _commits_of_layers(outcome["latency_ns"]),
         outcome["seconds"] / plays,
         None,
@@ -397,16 +397,6 @@ def _commits_of_layers(latency: Mapping[str, Any]) -> Commits | None:
     names = ("mean", "p50", "p99", "p999")
     mean, p50, p99, p999 = ((flushes[name] + writes[name]) / 1e9 for name in names)
     return Commits(int(flushes["count"]), mean, p50, p99, p999, flushes["mean"] / 1e9)
-
-
-def _endurance(device: DriveProfile) -> float | None:
-    """Give the bytes that the whole drive can program in its life; None if that is not known."""
-    cycles = device.profile["media"].get("endurance_cycles")
-    if not cycles:
-        return None
-    summary = device.summary
-    physical_bytes = int(summary["physical_pages"]) * int(summary["page_bytes"])
-    return float(cycles) * physical_bytes * device.slices
 
 
 def _together(played: Mapping[str, _Played], seconds: float, waits: float | None) -> Figures:

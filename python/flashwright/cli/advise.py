@@ -170,9 +170,8 @@ def advise(
     if database is not None:
         source = str(_recorded(database, seconds, output))
     assert source is not None  # noqa: S101  (one of both was given)
-    found = fleet.source_of(source)
-    if found is not None:
-        fleet.advise(*found, device, seed, output)
+    if fleet.is_fleet(source):
+        fleet.advise(source, device, seed, output)
         return
     question = Question(
         source,

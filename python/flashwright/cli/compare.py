@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from flashwright._core import InputError, RunError
 from flashwright.cli.grouped import GroupedCommand
@@ -137,8 +138,10 @@ def compare(
                 "--life, --audit: they are of one trace; `advise STORE` says how many drives wear "
                 "out"
             )
-        pairs = fleet.policies_of(named, chosen_victims)
-        sample = fleet.sample_of(readings[0], source_names[0])
+        is_default = click.get_current_context().get_parameter_source("placements")
+        few = fleet.PLACEMENTS if is_default is ParameterSource.DEFAULT else named
+        pairs = fleet.policies_of(few, chosen_victims)
+        sample = fleet.sample_of(source_names[0])
         shared = {**vars(flash), "page_size": page_size, "seed": seed}
         asked = Asked(pairs, over_provisionings, sample=sample, **shared)
         fleet.savings(names[0], asked, workers.where(), output, "compare")
@@ -298,6 +301,7 @@ def print_comparison(comparison: Comparison, run: Run) -> None:
 
 
 def _print(result: dict[str, Any]) -> None:
+    from flashwright import reading_words
     from flashwright._text import alpha, count, percent, significant
     from flashwright.reports.comparison_results import amplification, life
     from flashwright.reports.simulation import unsteady
@@ -320,6 +324,8 @@ def _print(result: dict[str, Any]) -> None:
         f"{alpha(result['over_provisioning'])}"
     )
     print_table([("", "left"), ("", "right")], rows, title)
+    for line in reading_words.lines(result["workload"]):
+        say(line)
     if not result["steady"]:
         say(unsteady(result))
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
-from flashwright import _core
+import click
+from click.core import ParameterSource
+
+from flashwright import _core, sources
 from flashwright._core import InputError, RunError
 from flashwright.cli.output import Output
 from flashwright.comparing.policies import choose
-from flashwright.progress import StoppedError
 from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from flashwright.fleet.saving import Asked
     from flashwright.pages.page import Table
     from flashwright.runs import Run
-    from flashwright.sources import Reading
 
 PLACEMENTS = ("none", "dac", "sepbit", "hazard")
 """Placement policies that a fleet is simulated with, if none are named: MultiLog needs more erase
 blocks than many a volume has.
 """
+_OF_ADVICE = ("source", "device", "seed", "json_path", "out")
+"""Parameters of `advise` that a store has, too."""
 SAMPLE = 8
 """One page in so many of a volume is followed, unless `part(STORE, sample=N)` says otherwise."""
 
@@ -40,12 +42,9 @@ def stats(source: str, page_size: int, where: Where, output: Output) -> None:
     from flashwright.reports import fleet as words
 
     run, done = study(open_fleet(source), page_size, where)
-    if not output.is_only_json:
-        _tell_known(done, output)
-        _print(words.spread_table(run.result))
-        say(words.studied_headline(run.result))
-        for line in words.studied_remarks(run.result):
-            say(line)
+    result = run.result
+    said = [words.studied_headline(result), *words.studied_remarks(result)]
+    _tell(words.spread_table(result), said, done, output)
     _end(run, done, output)
 
 
@@ -63,47 +62,45 @@ def savings(
     from flashwright.reports import fleet as words
 
     run, done = save(open_fleet(source), asked, where, command, drive)
-    if not output.is_only_json:
-        _tell_known(done, output)
-        _print(words.sums_table(run.result))
-        say(words.savings_headline(run.result))
-        for line in words.savings_remarks(run.result):
-            say(line)
+    result = run.result
+    said = [words.savings_headline(result), *words.savings_remarks(result)]
+    _tell(words.sums_table(result), said, done, output)
     _end(run, done, output)
 
 
+def _tell(table: Table, said: Sequence[str], done: Done, output: Output) -> None:
+    if output.is_only_json:
+        return
+    output.say_known(done.known, done.planned, "volumes")
+    print_table(table.columns, [tuple(row) for row in table.rows], table.title)
+    for line in (table.note, *said):
+        say(line)
+
+
 def policies_of(named: Sequence[str] | None, victims: Sequence[str] | None) -> list[Policy]:
-    """Give the pairs of a fleet: each placement with its authors' victim policy."""
-    return choose(named or PLACEMENTS, victims, only_own=True)
+    """Give the pairs of a fleet: each placement with its authors' victim policy; None for all."""
+    return choose(named, victims, only_own=True)
 
 
-def sample_of(reading: Reading, given: str) -> int:
+def sample_of(given: str) -> int:
     """Give one page in how many is followed. Raises InputError for a part that a fleet has not."""
-    for name, value in (("repeat", reading.repeat != 1), ("format", reading.format is not None)):
-        if value:
-            raise InputError(f"{given}: `{name}` is of a trace, not of a store; leave it out")
-    return reading.sample if "sample" in given else SAMPLE
+    part = json.loads(_core.read_setting("source", given))
+    wrong = next((key for key in part if key not in ("of", "sample")), None)
+    if wrong is not None:
+        raise InputError(f"{given}: `{wrong}` is of a trace, not of a store; leave it out")
+    return int(part.get("sample", SAMPLE))
 
 
-def source_of(given: str) -> tuple[str, int] | None:
-    """Give the store that a text names and its sample; None if it is anything else."""
-    from flashwright import sources
-
-    of = json.loads(_core.read_setting("source", given))["of"]
-    if not sources.is_fleet(of):
-        return None
-    source, reading = sources.part_of(given, takes_fleets=True)
-    return source, sample_of(reading, given)
+def is_fleet(given: str) -> bool:
+    """Tell whether a text names a store of many volumes, or a part of one."""
+    return sources.is_fleet(json.loads(_core.read_setting("source", given))["of"])
 
 
-def advise(
-    source: str,
-    sample: int,
-    device: str | None,
-    seed: int,
-    output: Output,
-) -> None:
-    """Say how many drives a fleet wears out, and what spare space or placement would save."""
+def advise(given: str, device: str | None, seed: int, output: Output) -> None:
+    """Say how many drives a fleet wears out, and what spare space or placement would save.
+
+    Raises click.UsageError for an option that is of one trace.
+    """
     from flashwright.advice.nearest import named
     from flashwright.comparing.policies import Policy
     from flashwright.devices import DriveProfile
@@ -111,39 +108,32 @@ def advise(
     from flashwright.fleet.costs import FleetDrive
     from flashwright.fleet.saving import Asked
 
+    context = click.get_current_context()
+    for option in context.command.params:
+        given_by = context.get_parameter_source(option.name or "")
+        if given_by is ParameterSource.COMMANDLINE and option.name not in _OF_ADVICE:
+            raise click.UsageError(
+                f"{option.opts[0]}: it is of one trace, and {given} is a store of many volumes; "
+                "leave it out"
+            )
+    source, _ = sources.part_of(given, takes_fleets=True)
     if device is None:
         raise InputError(
             f"{source}: many volumes do not say what they lie on; name a drive: --device nvme-tlc"
         )
     drive = FleetDrive.of(DriveProfile.load(named(device).profile))
     own = Policy(drive.placement, drive.victim)
-    policies = list(dict.fromkeys([own, *policies_of(None, None)]))
-    asked = Asked(policies, drive.over_provisionings(), sample=sample, seed=seed)
+    policies = list(dict.fromkeys([own, *policies_of(PLACEMENTS, None)]))
+    asked = Asked(policies, drive.over_provisionings(), sample=sample_of(given), seed=seed)
     savings(source, asked, Where(), output, "advise", drive)
-
-
-def _tell_known(done: Done, output: Output) -> None:
-    output.say_known(done.known, done.planned, "volumes")
-
-
-def _print(table: Table) -> None:
-    print_table(table.columns, [tuple(row) for row in table.rows], table.title)
-    if table.note:
-        say(table.note)
 
 
 def _end(run: Run, done: Done, output: Output) -> None:
     """Write the run, and leave with the exit code of what came of it."""
     output.finish(run)
-    total = done.planned
     if done.stop is not None:
-        kept = f"volumes; all that is finished is kept in {done.store.url}"
-        raise StoppedError(total - done.left, total, kept, None)
+        raise done.stopped()
     failures: list[dict[str, Any]] = run.result["failures"]
-    if done.left:
-        sys.stderr.write(
-            f"flashwright: {done.left} of {total} volumes are left; the same command goes on\n"
-        )
     if failures:
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
         raise RunError(f"volume {failures[0]['volume']}: {failures[0]['error']}{more}")

@@ -143,6 +143,16 @@ def _said(one: Setting) -> Any:
     return value
 
 
+def json_option() -> click.Option:
+    """Give the option of where a job's result is written as JSON."""
+    return click.Option(
+        ["--json", "json_path"],
+        type=OutFile(JSON, is_dash_allowed=True, path_type=str),
+        metavar="PATH|-",
+        help="Write the result as JSON there. `-` prints nothing but JSON.",
+    )
+
+
 def plain_command(name: str) -> click.Command:
     """Make the command of a job that is done in Rust alone."""
 
@@ -158,12 +168,7 @@ def plain_command(name: str) -> click.Command:
         do,
         short_help=about(name).partition(".")[0] + ".",
         more=[
-            click.Option(
-                ["--json", "json_path"],
-                type=OutFile(JSON, is_dash_allowed=True, path_type=str),
-                metavar="PATH|-",
-                help="Write the result as JSON there. `-` prints nothing but JSON.",
-            ),
+            json_option(),
             click.Option(
                 ["--out"],
                 type=OutFolder(),

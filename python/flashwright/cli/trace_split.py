@@ -10,11 +10,10 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.following import say_next
-from flashwright.cli.of_jobs import command_of
+from flashwright.cli.of_jobs import command_of, json_option
 from flashwright.cli.output import Json
-from flashwright.cli.outputs import OutFile, OutStore
+from flashwright.cli.outputs import OutStore
 from flashwright.jobs import generic
-from flashwright.outputs import JSON
 from flashwright.progress import StoppedError
 from flashwright.runs import Run
 from flashwright.terminal import print_table
@@ -79,12 +78,5 @@ split = command_of(
     short_help="Split a trace of many volumes by volume and time, into Parquet.",
     examples=EXAMPLES,
     types={"sources": click.Path(), "out": OutStore()},
-    more=[
-        click.Option(
-            ["--json", "json_path"],
-            type=OutFile(JSON, is_dash_allowed=True, path_type=str),
-            metavar="PATH|-",
-            help="Write the result as JSON there. `-` prints nothing but JSON.",
-        )
-    ],
+    more=[json_option()],
 )

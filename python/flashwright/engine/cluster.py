@@ -17,8 +17,9 @@ from flashwright._core import InputError, InputWarning, RunError
 from flashwright._text import size
 from flashwright.engine import worker
 from flashwright.engine.pools import Ended
-from flashwright.engine.task import Input, files_of, input_of
+from flashwright.engine.task import Input, input_of
 from flashwright.engine.worker import Order, Reply
+from flashwright.runs import files_of
 
 BASE_BYTES = 256 << 20
 """Memory that a job without a limit asks the cluster for."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import flashwright
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright.runs import sha256_of_file
+from flashwright.runs import files_of, sha256_of, sha256_of_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,25 +154,16 @@ def _hash_of_file(path: Path) -> str:
     return _hashes[stamp]
 
 
-def files_of(path: Path) -> list[Path]:
-    """Give the files of an input: itself, or all below a folder, in order."""
-    return [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
-
-
 def input_of(given: str) -> Input:
     """Describe a file or folder. Raises InputError if it cannot be read."""
     path = Path(given)
     try:
         # Of one that is not there: a search below it finds nothing, and says nothing.
         path.stat()
-        files = files_of(path)
-        size = sum(one.stat().st_size for one in files)
-        if path.is_file():
-            return Input(given, _hash_of_file(path), size)
-        names = [(str(one.relative_to(path)), _hash_of_file(one)) for one in files]
+        size = sum(one.stat().st_size for one in files_of(path))
+        return Input(given, sha256_of(path, _hash_of_file), size)
     except OSError as error:
         raise InputError(f"{given}: cannot read it: {error.strerror}") from error
-    return Input(given, hashlib.sha256(json.dumps(names).encode()).hexdigest(), size)
 
 
 def replaced(value: Any, names: Mapping[str, str]) -> Any:

@@ -19,10 +19,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from flashwright._core import Cancelled, FlashwrightError, Progress
+from flashwright._core import Cancelled, FlashwrightError, InputError, Progress
 from flashwright._text import size
 from flashwright.engine.store import Store
-from flashwright.engine.task import Found, Kind, Limits, Outcome, Task, replaced, version_hash
+from flashwright.engine.task import (
+    Found,
+    Kind,
+    Limits,
+    Outcome,
+    Task,
+    input_of,
+    replaced,
+    version_hash,
+)
 from flashwright.progress import hidden
 from flashwright.runs import plain
 
@@ -94,6 +103,9 @@ def do(
     found = Found({})
     with watch.looking(store):
         ended, error, found = _done(order.task, paths or {}, progress)
+    changed = _changed(order.task, paths or {}) if ended == "done" else None
+    if changed is not None:
+        return Reply(watch.outcome("died", f"{changed}: it changed while it was read"))
     outcome = watch.outcome(ended, error)
     if watch.over is not None and ended == "stopped":
         outcome = watch.over
@@ -103,6 +115,23 @@ def do(
     if outcome.ended == "memory":
         _spent.set()
     return _kept(store, order, outcome, found)
+
+
+def _changed(task: Task, paths: Mapping[str, str]) -> str | None:
+    """Name an input whose content is another one by now: what came of it is of neither.
+
+    What came by its content, and lies in `paths`, cannot change.
+    """
+    for one in task.inputs:
+        if one.path in paths:
+            continue
+        try:
+            if input_of(one.path).sha256 == one.sha256:
+                continue
+        except InputError:
+            pass
+        return one.path
+    return None
 
 
 def _done(
@@ -122,8 +151,8 @@ def _done(
         return "error", said, Found({})
     except MemoryError:
         return "memory", "it ran out of memory", Found({})
-    except Exception as error:
-        # A bug of one job is no reason to lose the others.
+    except BaseException as error:
+        # A bug of one job is no reason to lose the others; a panic of the core is no Exception.
         return "error", f"{type(error).__name__}: {error}", Found({})
 
 
@@ -259,7 +288,9 @@ def main() -> None:
         words: list[threading.Thread] = []
 
         def follow(progress: Progress, ended: threading.Event = ended) -> None:
-            thread = threading.Thread(target=_say, args=(progress, answers, lock, ended))
+            thread = threading.Thread(
+                target=_say, args=(progress, answers, lock, ended), daemon=True
+            )
             thread.start()
             words.append(thread)  # noqa: B023  (it is called before the next order)
 

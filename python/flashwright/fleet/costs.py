@@ -8,13 +8,11 @@ from typing import Any
 
 from flashwright._core import InputError
 from flashwright.comparing.policies import own_victim
-from flashwright.devices import PAGE_MAPPED, DriveProfile
+from flashwright.devices import LEFT_FREE, PAGE_MAPPED, DriveProfile
 
 YEARS = 5
 """Years for which drives are bought."""
 _DAYS_IN_YEAR = 365.25
-LEFT = (0.07, 0.15, 0.28)
-"""Shares of a drive that may be left free, as `advice.actions.spare` offers them."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class FleetDrive:
     @staticmethod
     def of(device: DriveProfile) -> FleetDrive:
         """Describe a drive of a profile. Raises InputError if it maps whole erase blocks."""
-        ftl, media = device.profile["ftl"], device.profile["media"]
+        ftl = device.profile["ftl"]
         scheme = str(ftl["scheme"]).partition("(")[0]
         if scheme not in PAGE_MAPPED:
             raise InputError(
@@ -41,13 +39,11 @@ class FleetDrive:
                 "map pages; right would be a profile such as nvme-tlc"
             )
         placement = str(ftl["placement"])
-        summary, cycles = device.summary, media.get("endurance_cycles")
-        physical = int(summary["physical_pages"]) * int(summary["page_bytes"]) * device.slices
         return FleetDrive(
             device.name,
             device.capacity_bytes,
             device.over_provisioning,
-            None if not cycles else float(cycles) * physical,
+            device.endurance_bytes,
             placement,
             str(ftl["victim"] or own_victim(placement)),
         )
@@ -55,7 +51,7 @@ class FleetDrive:
     def over_provisionings(self) -> list[float]:
         """Give its own over-provisioning, and those with a share of it left free."""
         whole = 1 + self.over_provisioning
-        return [self.over_provisioning, *(whole / (1 - left) - 1 for left in LEFT)]
+        return [self.over_provisioning, *(whole / (1 - left) - 1 for left in LEFT_FREE)]
 
     def left_free(self, over_provisioning: float) -> float:
         """Give the share that is left free for an over-provisioning; 0 as it is sold."""

@@ -25,7 +25,9 @@ LEAST_ERASE_BLOCKS = 64
 _LEAST_PAGES = 4
 _MEMORY_BYTES = 1 << 30
 """Of page writes that a job holds: a volume that is written more is read again for each row."""
-_FIGURES = (
+FIGURES = ("pages", "page_writes", "one_in", "repeat", "pages_per_erase_block")
+"""What is known of a volume, beside its rows."""
+_OF_A_ROW = (
     "write_amplification",
     "write_amplification_low",
     "write_amplification_high",
@@ -53,7 +55,7 @@ def erase_block_pages(most: int, pages: int) -> int:
 def do(settings: Mapping[str, Any], progress: Progress) -> Found:
     """See `Kind`: one row for each policy and over-provisioning."""
     if not settings["writes"]:
-        return Found({"pages": 0, "page_writes": 0, "one_in": 1, "repeat": 0}, {COUNTS: _table([])})
+        return Found(dict.fromkeys(FIGURES, 0), {COUNTS: _table([])})
     source = settings["source"]
     reading = Reading(page_size=settings["page_size"], sample=settings["sample"])
     once = sources.load(source, reading, progress, _MEMORY_BYTES)
@@ -100,9 +102,9 @@ def _row(
     except (InputError, RunError) as error:
         # One that a volume is too small for is no reason to lose the others.
         return {**row, "error": str(error)}
-    return {**row, **{name: found[name] for name in _FIGURES}, "error": None}
+    return {**row, **{name: found[name] for name in _OF_A_ROW}, "error": None}
 
 
 def _table(rows: list[dict[str, Any]]) -> Any:
-    names = ("placement", "victim", "over_provisioning", *_FIGURES, "error")
+    names = ("placement", "victim", "over_provisioning", *_OF_A_ROW, "error")
     return table({name: [row.get(name) for row in rows] for name in names})

@@ -14,10 +14,9 @@ from flashwright.engine.task import Task, task_of
 from flashwright.engine.where import Where
 from flashwright.fleet import counting
 from flashwright.fleet.costs import FleetDrive, costs
-from flashwright.fleet.doing import Done, content_of, do
-from flashwright.fleet.stores import Fleet
-from flashwright.lifetime import SECONDS_IN_DAY, Recorded
-from flashwright.progress import work
+from flashwright.fleet.doing import Done, content_of, do, named
+from flashwright.fleet.stores import Fleet, Volume
+from flashwright.lifetime import LEAST_SECONDS, SECONDS_IN_DAY
 from flashwright.runs import Job, Run, table
 
 if TYPE_CHECKING:
@@ -47,20 +46,10 @@ class Asked:
         return {**asdict(self), "policies": pairs}
 
 
-def tasks_of(fleet: Fleet, asked: Asked) -> list[Task]:
-    """Give a job for each volume. Raises InputError for a policy in Python."""
-    for policy in asked.policies:
-        if policy.python is not None:
-            raise InputError(
-                f"{policy.placement}: a policy in Python is not sent to other processes; right "
-                "would be a trace of one volume"
-            )
-    found = []
-    for one in fleet.volumes:
-        source = fleet.folder(one.volume)
-        settings = {**asked.document(), "source": source, "writes": one.requests[1]}
-        found.append(task_of(counting.KIND, settings, [source], [counting.COUNTS]))
-    return found
+def _task_of(fleet: Fleet, volume: Volume, asked: Asked) -> Task:
+    source = fleet.folder(volume.volume)
+    settings = {**asked.document(), "source": source, "writes": volume.requests[1]}
+    return task_of(counting.KIND, settings, [source], [counting.COUNTS])
 
 
 def save(
@@ -70,16 +59,22 @@ def save(
 
     With a `drive` also how many of them that wears out.
 
-    Raises RunError if nothing of any volume is known.
+    Raises InputError for a policy in Python; RunError if no volume can be counted; StoppedError
+    before the first one was.
     """
-    tasks = work(
-        f"Looking at {several(len(fleet.volumes), 'volume')}", "", lambda _: tasks_of(fleet, asked)
-    )
+    for policy in asked.policies:
+        if policy.python is not None:
+            raise InputError(
+                f"{policy.placement}: a policy in Python is not sent to other processes; right "
+                "would be a trace of one volume"
+            )
+    tasks = named(fleet, lambda one: _task_of(fleet, one, asked))
     done = do(tasks, f"Simulating {several(len(tasks), 'volume')}", where)
     found = _Sums(fleet, asked, tasks, done)
     if not found.volumes:
-        why = f": {found.failures[0]['error']}" if found.failures else ""
-        raise RunError(f"{fleet.path}: nothing came of any volume{why}")
+        if done.stop is not None:
+            raise done.stopped()
+        raise RunError(f"{fleet.path}: {found.why_nothing()}")
     content = content_of(tasks)
     identity = [content, asked.document(), None if drive is None else drive.document()]
     inputs = [{"source": str(fleet.path), "sha256": None, "content_hash": content}]
@@ -91,10 +86,8 @@ def save(
         **fleet.told,
         "left": done.left,
     }
-    job = Job(command, identity, inputs, asked.seed)
-    return job.run(
-        result, {"volumes": found.table(), "sums": table(_columns(result["sums"]))}
-    ), done
+    tables = {"volumes": table(_columns(found.volumes)), "sums": table(_columns(result["sums"]))}
+    return Job(command, identity, inputs, asked.seed).run(result, tables), done
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -111,6 +104,7 @@ class _Sums:
         self.failures: list[dict[str, Any]] = []
         self._left_out: list[dict[str, Any]] = []
         self._figures: list[dict[str, Any]] = []
+        self._idle = 0
         for volume, task in zip(fleet.volumes, tasks, strict=True):
             outcome = done.outcomes.get(task.key)
             if outcome is None:
@@ -121,40 +115,60 @@ class _Sums:
             counts = done.store.table(task.key, counting.COUNTS)
             if counts is None:
                 raise RunError(f"{done.store.url}: the table of {task.settings['source']} is gone")
-            self._take(volume.volume, outcome.figures, counts)
+            self._take(volume, outcome.figures, counts)
 
-    def _take(self, volume: int, figures: dict[str, Any], counts: pa.Table) -> None:
+    def _take(self, volume: Volume, kept: dict[str, Any], counts: pa.Table) -> None:
+        if not kept["page_writes"]:
+            self._idle += 1
+            return
         rows = counts.to_pylist()
+        # What was kept comes back in another order.
+        figures = {name: kept[name] for name in counting.FIGURES}
         written = figures["page_writes"] * self._asked.page_size
+        host = volume.bytes[1]
         wrong = next((row["error"] for row in rows if row["error"] is not None), None)
         if wrong is not None:
-            self._left_out.append({"volume": volume, "written_bytes": written, "error": wrong})
+            self._left_out.append(
+                {"volume": volume.volume, "written_bytes": written, "error": wrong}
+            )
             return
-        self._figures.append({"volume": volume, "written_bytes": written, **figures})
-        shared = {"volume": volume, **figures, "written_bytes": written}
+        shared = {
+            "volume": volume.volume, **figures, "host_bytes": host, "written_bytes": written,
+        }  # fmt: skip
+        self._figures.append(shared)
         for row in rows:
             flash = row["write_amplification"] * written
             self.volumes.append({**shared, **row, "flash_bytes": flash})
 
-    def table(self) -> pa.Table:
-        """Give the rows of all volumes."""
-        return table(_columns(self.volumes))
+    def why_nothing(self) -> str:
+        """Say why there is no row."""
+        for some in (self.failures, self._left_out):
+            if some:
+                return f"nothing came of any volume; volume {some[0]['volume']}: {some[0]['error']}"
+        return "no volume writes; right would be the store of a trace with writes"
 
     def document(self, drive: FleetDrive | None) -> dict[str, Any]:
         """Give the sums, and what they rest on."""
         seconds = self._fleet.seconds
-        written = sum(one["written_bytes"] for one in self._figures)
-        pages = sum(one["pages"] for one in self._figures) * self._asked.page_size
-        recorded = Recorded(seconds, written * SECONDS_IN_DAY / seconds) if seconds else None
-        a_day = None if recorded is None or recorded.is_short else recorded.bytes_per_day
+
+        def sum_of(name: str) -> int:
+            return sum(one[name] for one in self._figures)
+
+        written, host = sum_of("written_bytes"), sum_of("host_bytes")
+        pages = sum_of("pages") * self._asked.page_size
+        days = None if seconds < LEAST_SECONDS else seconds / SECONDS_IN_DAY
+        a_day = None if days is None else written / days
         left_out = sum(one["written_bytes"] for one in self._left_out)
         sums = [self._sum(rows, written, a_day) for rows in self._cells().values()]
         return {
             "volumes": len(self._figures),
-            "idle_volumes": sum(not one["page_writes"] for one in self._figures),
+            "volumes_of_store": len(self._fleet.volumes),
+            "idle_volumes": self._idle,
             "sampled_volumes": sum(one["one_in"] > 1 for one in self._figures),
             "repeated_volumes": sum(one["repeat"] > 1 for one in self._figures),
             "traced_seconds": seconds,
+            "host_bytes": host,
+            "host_bytes_per_day": None if days is None else host / days,
             "written_bytes": written,
             "bytes_per_day": a_day,
             "data_bytes": pages,
@@ -177,20 +191,6 @@ class _Sums:
     def _sum(rows: list[dict[str, Any]], written: int, a_day: float | None) -> dict[str, Any]:
         flash = sum(row["flash_bytes"] for row in rows)
         placement, victim, over_provisioning = (rows[0][name] for name in _CELL)
-        # Volumes are independent of each other: squares of their half intervals add up.
-        # How far a sample is off they do not say.
-        is_sample = any(row["one_in"] > 1 for row in rows)
-        known = [row for row in rows if row["write_amplification_high"] is not None]
-        half = math.sqrt(
-            sum(
-                (
-                    (row["write_amplification_high"] - row["write_amplification"])
-                    * row["written_bytes"]
-                )
-                ** 2
-                for row in known
-            )
-        )
         amplification = flash / written
         steady = sum(row["written_bytes"] for row in rows if row["steady"])
         return {
@@ -199,8 +199,23 @@ class _Sums:
             "victim": victim,
             "over_provisioning": over_provisioning,
             "write_amplification": amplification,
-            "write_amplification_half": half / written if known and not is_sample else None,
+            "write_amplification_half": _half(rows, written),
             "steady_share": steady / written,
             "flash_bytes": flash,
             "flash_bytes_per_day": None if a_day is None else a_day * amplification,
         }
+
+
+def _half(rows: Sequence[dict[str, Any]], written: int) -> float | None:
+    """Give the half 95 % interval of the write amplification over volumes.
+
+    None where one of them has none, or is a sample: how far that is off no interval says. Volumes
+    are independent of each other, so that squares add up.
+    """
+    if any(row["write_amplification_high"] is None or row["one_in"] > 1 for row in rows):
+        return None
+    halves = (
+        (row["write_amplification_high"] - row["write_amplification"]) * row["written_bytes"]
+        for row in rows
+    )
+    return math.sqrt(sum(half * half for half in halves)) / written

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from flashwright._core import InputError
-from flashwright.sources import FLEET_FILE
+from flashwright._text import count, several
+from flashwright.outputs import FLEET_FILE
 
 OPERATIONS = ("reads", "writes", "trims", "flushes")
 _NS = 1e-9
@@ -22,10 +23,9 @@ class Volume(msgspec.Struct):
     requests: tuple[int, int, int, int]
     """Of OPERATIONS."""
     bytes: tuple[int, int, int, int]
-    first_ns: int
     last_ns: int
-    end_bytes: int
     parts: int
+    """Files that it lies in."""
 
 
 class _Manifest(msgspec.Struct):
@@ -55,15 +55,16 @@ class Fleet:
         """Time from the first request to the latest."""
         return max((one.last_ns for one in self.volumes), default=0) * _NS
 
-    @property
-    def written_bytes(self) -> int:
-        """Bytes written by all volumes."""
-        return sum(one.bytes[1] for one in self.volumes)
-
-    @property
-    def requests(self) -> int:
-        """Requests of all volumes."""
-        return sum(sum(one.requests) for one in self.volumes)
+    def check(self, volume: Volume) -> None:
+        """Raise InputError if a volume has not the files that the split wrote."""
+        folder = Path(self.folder(volume.volume))
+        parts = len(list(folder.glob("time=*/part-*.parquet")))
+        if parts != volume.parts:
+            raise InputError(
+                f"{folder}: it has {several(parts, 'file')}, and {FLEET_FILE} says "
+                f"{count(volume.parts)}; right would be the store as `flashwright trace split` "
+                "wrote it"
+            )
 
 
 def open_fleet(source: str | Path) -> Fleet:

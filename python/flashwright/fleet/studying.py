@@ -11,8 +11,8 @@ from flashwright._core import RunError
 from flashwright._text import several
 from flashwright.engine.task import Task, task_of
 from flashwright.engine.where import Where
-from flashwright.fleet.doing import Done, content_of, do
-from flashwright.fleet.stores import OPERATIONS, Fleet
+from flashwright.fleet.doing import Done, content_of, do, named
+from flashwright.fleet.stores import OPERATIONS, Fleet, Volume
 from flashwright.jobs.work import Job as RustJob
 from flashwright.progress import work
 from flashwright.runs import Job, Run, table
@@ -34,14 +34,10 @@ _OF_A_VOLUME = (
 )  # fmt: skip
 
 
-def tasks_of(fleet: Fleet, page_size: int, *, exact: bool = False) -> list[Task]:
-    """Give a study for each volume."""
-    found = []
-    for one in fleet.volumes:
-        asked = {"job": STUDY, "volume": fleet.folder(one.volume), "page_size": page_size}
-        settings = rust.settings({**asked, "exact": exact})
-        found.append(task_of(_KIND, settings, rust.inputs(settings), [SKETCHES]))
-    return found
+def _task_of(fleet: Fleet, volume: Volume, page_size: int, *, exact: bool) -> Task:
+    asked = {"job": STUDY, "volume": fleet.folder(volume.volume), "page_size": page_size}
+    settings = rust.settings({**asked, "exact": exact})
+    return task_of(_KIND, settings, rust.inputs(settings), [SKETCHES])
 
 
 def study(fleet: Fleet, page_size: int, where: Where, *, exact: bool = False) -> tuple[Run, Done]:
@@ -49,24 +45,22 @@ def study(fleet: Fleet, page_size: int, where: Where, *, exact: bool = False) ->
 
     With `exact` all values are kept beside the sketches: for small fleets.
 
-    Raises RunError if no volume was studied; StoppedError while sketches are merged.
+    Raises RunError if no volume can be studied; StoppedError before the first one was.
     """
-    tasks = work(
-        f"Looking at {several(len(fleet.volumes), 'volume')}",
-        "",
-        lambda _: tasks_of(fleet, page_size, exact=exact),
-    )
+    tasks = named(fleet, lambda one: _task_of(fleet, one, page_size, exact=exact))
     done = do(tasks, f"Studying {several(len(tasks), 'volume')}", where)
-    ended = [task for task in tasks if task.key in done.outcomes]
-    studied = [task for task in ended if done.outcomes[task.key].ended == "done"]
-    failures = [
-        {"volume": task.settings["volume"], "error": done.outcomes[task.key].error}
-        for task in ended
-        if done.outcomes[task.key].ended != "done"
-    ]
+    studied, failures = [], []
+    for volume, task in zip(fleet.volumes, tasks, strict=True):
+        outcome = done.outcomes.get(task.key)
+        if outcome is not None and outcome.ended == "done":
+            studied.append(task)
+        elif outcome is not None:
+            error = str(outcome.error).removeprefix("volume: ")
+            failures.append({"volume": volume.volume, "error": error})
     if not studied:
-        why = f": {failures[0]['error']}" if failures else ""
-        raise RunError(f"{fleet.path}: no volume was studied{why}")
+        if done.stop is not None:
+            raise done.stopped()
+        raise RunError(f"{fleet.path}: no volume was studied: {failures[0]['error']}")
     merged, content = _merged(done.store, studied), content_of(tasks)
     result = {
         "complete": not done.left and not failures,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flashwright import reading_words
 from flashwright._text import count, percent, several, significant, size, span
 from flashwright.fleet.costs import YEARS
-from flashwright.lifetime import volume
+from flashwright.lifetime import LEAST_SECONDS, volume
 from flashwright.pages.figures import Colours, axes, line, title
 from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
@@ -23,6 +24,10 @@ SPREADS = (
     ("rewrite_distances", "page writes of the volume from one to the next", count),
 )
 """Spreads of a study: key, words, and how a value is written."""
+_MOST = 0.8
+_STEADY = 0.9
+"""Share of the bytes of which the runs have to be steady for a figure to stand without a mark."""
+_POINTS = 400
 SHOWN = (0.1, 0.5, 0.9, 0.99)
 """Shares at which a table names a quantile."""
 
@@ -31,8 +36,8 @@ def page(run: Run) -> Page:
     """Build the report of what the volumes of a store do."""
     result = run.result
     rows = sorted(run.tables["volumes"].to_pylist(), key=lambda row: -row["written_bytes"])
-    blocks: list[Figure | Table] = [
-        _concentration("written", [row["written_bytes"] for row in rows], "bytes written"),
+    blocks = [
+        *_concentration("written", [row["written_bytes"] for row in rows], "bytes written"),
         _busiest(rows, result),
     ]
     return Page(
@@ -74,15 +79,24 @@ def _rewritten(result: Mapping[str, Any]) -> str:
 def studied_headline(result: Mapping[str, Any]) -> str:
     """Give a fleet in two sentences."""
     requests = sum(result[name] for name in ("reads", "writes", "trims", "flushes"))
-    said = f"{several(result['volumes'], 'volume')} send {count(requests)} requests"
+    said = f"{_so_far(result)}{several(result['volumes'], 'volume')}: "
+    said += several(requests, "request")
     if result["traced_seconds"]:
         said += f" in {span(result['traced_seconds'])}"
-    said += f", and write {size(result['written_bytes'])} to {size(_pages(result))} of pages."
+    said += f", {size(result['written_bytes'])} written to {size(_pages(result))} of pages."
     lifetimes = result["lifetimes"]
     if lifetimes["count"]:
         half = lifetimes["quantiles"][result["shares"].index(0.5)]
-        said += f" Half of what is overwritten was written less than {span(half / 1e9)} before."
+        said += f" Half of what is overwritten was written {span(half / 1e9)} before, or less."
     return said
+
+
+def _so_far(result: Mapping[str, Any]) -> str:
+    """Say of which part a result is, if it was stopped, or volumes failed."""
+    missing = result["left"] + result.get("failed", len(result["failures"]))
+    if not missing:
+        return ""
+    return f"Without {count(missing)} of {several(result['volumes_of_store'], 'volume')}: "
 
 
 def spread_table(result: Mapping[str, Any]) -> Table:
@@ -94,7 +108,7 @@ def spread_table(result: Mapping[str, Any]) -> Table:
         if found["count"]:
             cells = [said(found["quantiles"][number]) for number in at]
             rows.append([words, count(found["count"]), *cells])
-    heads = [("of", "left"), ("values", "right"), *((percent(one), "right") for one in SHOWN)]
+    heads = [("of", "left"), ("values", "right"), *((percent(one, 2), "right") for one in SHOWN)]
     note = "The value that so many of all are at or below; by sketches, at most 0.1 % too high."
     return Table("Quantiles of all volumes", heads, rows, note)
 
@@ -137,50 +151,42 @@ def studied_remarks(result: Mapping[str, Any]) -> list[str]:
 def _missing(result: Mapping[str, Any]) -> list[str]:
     said = []
     if result["left"]:
-        said.append(f"{several(result['left'], 'volume')} are left: the same command goes on.")
+        said.append(f"Left: {several(result['left'], 'volume')}; the same command goes on.")
     failures = result["failures"]
     if failures:
         first = failures[0]
         number = several(result.get("failed", len(failures)), "volume")
-        said.append(f"{number} failed; volume {first['volume']}: {first['error']}.")
+        said.append(f"Failed: {number}; volume {first['volume']}: {first['error']}.")
     return said
 
 
-def _concentration(name: str, values: Sequence[float], what: str) -> Figure:
-    """Draw how few volumes have most of it."""
+def _concentration(name: str, values: Sequence[float], what: str) -> list[Figure | Table]:
+    """Draw how few volumes have most of it; nothing if there is none."""
     ordered = sorted(values, reverse=True)
-    total = sum(ordered) or 1
-    x, y, so_far = [0.0], [0.0], 0.0
-    step = max(1, len(ordered) // 400)
-    for number, value in enumerate(ordered, 1):
-        so_far += value
-        if number % step == 0 or number == len(ordered):
-            x.append(number / len(ordered))
-            y.append(so_far / total)
-    most = next(number for number, share in zip(_numbers(ordered), _shares(ordered), strict=True)
-                if share >= 0.8)  # fmt: skip
+    total = sum(ordered)
+    if not total:
+        return []
+    shares = [so_far / total for so_far in itertools.accumulate(ordered)]
+    number = len(ordered)
+    most = next(at for at, share in enumerate(shares, 1) if share >= _MOST)
+    step = max(1, number // _POINTS)
+    drawn = [*range(step, number, step), number]
     data = [
-        {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": {"color": "@c0", "width": 2.2}}
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [0.0, *(at / number for at in drawn)],
+            "y": [0.0, *(shares[at - 1] for at in drawn)],
+            "line": {"color": "@c0", "width": 2.2},
+        }
     ]
     layout = axes(
         title("share of the volumes, the largest first", tickformat=".0%"),
         title(f"share of the {what}", tickformat=".0%"),
         showlegend=False,
     )
-    reading = f"{several(most, 'volume')} of {count(len(ordered))} have 80 % of the {what}."
-    return Figure(name, f"Who has the {what}", reading, data, layout, 380)
-
-
-def _numbers(ordered: Sequence[float]) -> range:
-    return range(1, len(ordered) + 1)
-
-
-def _shares(ordered: Sequence[float]) -> list[float]:
-    total, so_far, found = sum(ordered), 0.0, []
-    for value in ordered:
-        so_far += value
-        found.append(so_far / total if total else 1.0)
-    return found
+    reading = f"{percent(_MOST, 2)} of the {what}: {several(most, 'volume')} of {count(number)}."
+    return [Figure(name, f"Who has the {what}", reading, data, layout, 380)]
 
 
 # What would be saved.
@@ -211,35 +217,73 @@ def ranked(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return sorted(result["sums"], key=lambda one: one["flash_bytes"])
 
 
+def better(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Give what is best of what whoever has the drives can choose; None if nothing beats it.
+
+    On a drive that is known, spare space alone, by the drives that are bought, if that is known.
+    """
+    base = baseline(result)
+    sums = result["sums"]
+    if result.get("drive") is not None:
+        sums = [one for one in sums if one["policy"] == base["policy"]]
+    by = "flash_bytes" if base.get("drives_bought") is None else "drives_bought"
+    best: Mapping[str, Any] = min(sums, key=lambda one: one[by])
+    return best if best[by] < base[by] else None
+
+
 def savings_headline(result: Mapping[str, Any]) -> str:
     """Give the answer for a fleet in a few sentences."""
-    base, best = baseline(result), ranked(result)[0]
+    base, best = baseline(result), better(result)
+    is_rate = result["host_bytes_per_day"] is not None
     writes = (
-        f"write {volume(result['bytes_per_day'])} a day"
-        if result["bytes_per_day"]
-        else f"write {size(result['written_bytes'])}"
+        f"{volume(result['host_bytes_per_day'])} written a day"
+        if is_rate
+        else f"{size(result['host_bytes'])} written"
+    )
+    programs = (
+        f"{volume(base['flash_bytes_per_day'])} a day" if is_rate else size(base["flash_bytes"])
     )
     said = (
-        f"{several(result['volumes'], 'volume')} {writes}; with {_of(base)} the flash programs "
-        f"{_times(base)} times that."
+        f"{_so_far(result)}{several(result['volumes'], 'volume')}: {writes}. With {_of(base)} the "
+        f"flash programs {programs}{_unsteady(base)}."
     )
-    if best != base and saved(best, base) > 0:
-        said += f" {_of(best)[0].upper()}{_of(best)[1:]} saves {percent(saved(best, base), 2)} of "
-        said += "what it programs."
-    if base.get("drives_worn_a_year") is not None:
-        said += (
-            f" The data fill {significant(base['drives'])} {result['drive']['name']} drives, and "
-            f"{significant(base['drives_worn_a_year'])} of them wear out a year"
-        )
-        said += f", {significant(best['drives_worn_a_year'])} then." if best != base else "."
-    return said
+    if best is not None:
+        at = _of(best)
+        said += f" {at[0].upper()}{at[1:]} saves {percent(saved(best, base), 2)} of that"
+        said += f"{_unsteady(best)}."
+    if "drives" not in base:
+        return said
+    named = result["drive"]["name"]
+    said += f" What is written fills {_drives(base, 'drives')} {named}"
+    if base["drives_worn_a_year"] is None:
+        return f"{said}."
+    worn = _drives(base, "drives_worn_a_year")
+    said += f", and {worn} would wear out a year: {_drives(base, 'drives_bought')} in {YEARS} years"
+    if best is None:
+        return f"{said}; no spare space makes that less."
+    return f"{said}, {_drives(best, 'drives_bought')} with {_left(best)}."
+
+
+def _drives(one: Mapping[str, Any], name: str) -> str:
+    return significant(one[name], 2)
+
+
+def _unsteady(one: Mapping[str, Any]) -> str:
+    """Mark what rests on runs that may still change."""
+    if one["steady_share"] >= _STEADY:
+        return ""
+    return f" (volumes with {percent(1 - one['steady_share'], 2)} of the bytes are not steady)"
+
+
+def _left(one: Mapping[str, Any]) -> str:
+    return f"{percent(one['left_free'], 2)} left free"
 
 
 def _of(one: Mapping[str, Any]) -> str:
     free = one.get("left_free")
     if free is None:
         return f"{one['policy']} at {_spare(one)} over-provisioning"
-    return f"{one['policy']} with {percent(free, 2)} left free" if free else one["policy"]
+    return f"{one['policy']} with {_left(one)}" if free else str(one["policy"])
 
 
 def _spare(one: Mapping[str, Any]) -> str:
@@ -258,13 +302,13 @@ def savings_page(run: Run) -> Page:
     rows = _of_base(run, base)
     facts = [
         Fact("write amplification", _times(base), f"{_of(base)}, over all volumes"),
-        Fact("written", size(result["written_bytes"]), _a_day(result)),
+        Fact("written", size(result["host_bytes"]), _a_day(result)),
     ]
     if base.get("drives_worn_a_year") is not None:
-        worn = significant(base["drives_worn_a_year"])
+        worn = _drives(base, "drives_worn_a_year")
         facts.append(Fact("drives worn out a year", worn, result["drive"]["name"]))
-    who: list[Figure | Table] = [
-        _concentration("moved", [_moved(row) for row in rows], "bytes moved by cleaning"),
+    who = [
+        *_concentration("moved", [_moved(row) for row in rows], "bytes moved by cleaning"),
         _amplification(rows),
         _most(rows, base),
     ]
@@ -320,31 +364,32 @@ def _lines(result: Mapping[str, Any]) -> Figure:
 def sums_table(result: Mapping[str, Any]) -> Table:
     """Give each policy and spare space, the least written first."""
     base = baseline(result)
-    has_drives = base.get("drives_worn_a_year") is not None
+    has_drives = "drives" in base
+    first = "left free" if has_drives else "over-provisioning"
     heads = [
-        ("over-provisioning", "right"), ("policy", "left"), ("write amplification", "right"),
+        (first, "right"), ("policy", "left"), ("write amplification", "right"),
         ("saved", "right"), ("steady", "right"),
     ]  # fmt: skip
     if has_drives:
-        heads += [("left free", "right"), ("drives", "right"), ("worn a year", "right")]
-        heads += [(f"bought in {YEARS} years", "right")]
+        heads += [("drives", "right"), ("worn a year", "right"), (f"in {YEARS} years", "right")]
     rows = []
     ordered = ranked(result)
     for one in ordered:
-        cells = [_spare(one), one["policy"], _times(one)]
+        spare = percent(one["left_free"], 2) if has_drives else _spare(one)
+        cells = [spare, one["policy"], _times(one)]
         cells += [percent(saved(one, base), 2), percent(one["steady_share"], 2)]
         if has_drives:
             names = ("drives", "drives_worn_a_year", "drives_bought")
-            cells.append(percent(one["left_free"], 2))
-            cells += [significant(one[name]) for name in names]
+            cells += [_drives(one, name) for name in names]
         rows.append(cells)
-    note = "Saved: of what the flash programs, against the row in bold. Steady: the share of the "
-    note += "bytes that are written to volumes of which the run had become steady."
+    note = (
+        f"Saved: of what the flash programs with {_of(base)}. Steady: the share of the bytes that "
+    )
+    note += "are written to volumes of which the run had become steady."
     if has_drives:
-        note += (
-            f" Other policies than {base['policy']}, which the drive has, are for those who make "
-        )
-        note += "drives. Bought: as many as the data fill, or as wear out, whichever is more."
+        note += f" The drive has {base['policy']}; other policies are for those who make drives. "
+        note += f"Drives: that what is written fills. In {YEARS} years: as many, or as wear out, "
+        note += "whichever is more."
     bold = frozenset({ordered.index(base)})
     return Table("All volumes together", heads, rows, note, emphasised=bold)
 
@@ -367,7 +412,7 @@ def _amplification(rows: Sequence[Mapping[str, Any]]) -> Figure:
     x_axis = title("bytes written", type="log", tickformat="~s", dtick=1)
     layout = axes(x_axis, title("write amplification"), showlegend=False)
     little = sum(value < 1.05 for value in y)
-    reading = f"{count(little)} of {several(len(y), 'volume')} amplify by less than 5 %."
+    reading = f"By less than 5 %: {several(little, 'volume')} of {count(len(y))}."
     return Figure("amplification", "Write amplification of each volume", reading, data, layout)
 
 
@@ -393,7 +438,7 @@ def _most(rows: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> Table:
         ("write amplification", "right"), ("moved", "right"), ("of all", "right"),
         ("so far", "right"),
     )  # fmt: skip
-    note = f"With {_of(base)}. * is not steady yet. All are in volumes.parquet."
+    note = f"With {_of(base)}. * is not steady yet. All that were counted are in volumes.parquet."
     return Table("Volumes of which cleaning moves most", heads, cells, note)
 
 
@@ -407,30 +452,39 @@ def savings_remarks(result: Mapping[str, Any]) -> list[str]:
         "Each volume is cleaned by itself, in erase blocks of its own. Volumes that share a drive "
         "without streams of their own mix, and amplify more."
     ]
+    said.append(
+        "A page that is written in part is written whole; of what is only read nothing is counted."
+    )
     if result["sampled_volumes"]:
         said.append(
-            f"Of {several(result['sampled_volumes'], 'volume')} one page in {result['sample']}, or "
-            "more of them, were followed; docs/scale.md says how far that is from all pages. "
-            "`part(STORE, sample=1)` follows all."
+            f"One page in {result['sample']}, or more of them, was followed of "
+            f"{several(result['sampled_volumes'], 'volume')}; docs/scale.md says how far that is "
+            "from all pages. `part(STORE, sample=1)` follows all."
         )
     if result["repeated_volumes"]:
         said.append(
-            f"{several(result['repeated_volumes'], 'volume')} were played over until they had "
-            "written their pages four times: as if they went on like that."
+            f"Played over until its pages were written four times, as if it went on like that: "
+            f"{several(result['repeated_volumes'], 'volume')}."
         )
-    unsteady = min(one["steady_share"] for one in result["sums"])
-    if unsteady < 1:
-        said.append(
-            f"Not all volumes were steady: those that were write {percent(unsteady, 2)} of the "
-            "bytes, or more."
-        )
+    if result["idle_volumes"]:
+        said.append(f"Without a write: {several(result['idle_volumes'], 'volume')}.")
     if result["left_out_volumes"]:
         first = result["left_out_for"][0]
         said.append(
+            f"Left out of all sums, as a policy could not run there: "
             f"{several(result['left_out_volumes'], 'volume')}, with "
-            f"{percent(result['left_out_share'], 2)} of the bytes written, are left out of all "
-            f"sums, as a policy could not run there; volume {first['volume']}: {first['error']}."
+            f"{percent(result['left_out_share'], 2)} of the bytes written; volume "
+            f"{first['volume']}: {first['error']}."
+        )
+    drive = result.get("drive")
+    if drive is not None and drive["endurance_bytes"] is None:
+        said.append(
+            f"How many drives wear out is not known: nothing is known of the endurance of "
+            f"{drive['name']}."
         )
     if result["bytes_per_day"] is None:
-        said.append("The trace is too short, or has no times, to say what a day brings.")
+        said.append(
+            f"What a day brings is not known: the trace is of {span(result['traced_seconds'])}, "
+            f"below {span(LEAST_SECONDS)}."
+        )
     return [*said, *reading_words.lines(result), *_missing(result)]

@@ -81,7 +81,7 @@ impl EnvyHybrid {
             });
         }
         // Two erase blocks stay outside as the FTL's reserve.
-        let quota = (geometry.erase_blocks - 2) / partitions;
+        let quota = geometry.erase_blocks.saturating_sub(2) / partitions;
         Ok(Self {
             partitions,
             left_out: (asked - partitions) as usize,

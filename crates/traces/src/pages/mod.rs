@@ -199,14 +199,15 @@ pub fn load(
         return Err(unusable("the page size is 0".to_owned(), "at least 1 byte"));
     }
     let how = OpenOptions { format: options.format.clone(), skip_bad: options.skip_bad };
+    let page_size = u64::from(options.page_size);
+    let mut trace = open(path, &how)?;
+    let passes = if options.one_in > 1 { 2 } else { 1 };
+    progress.set_total(trace.total_bytes() * passes);
     let sample = if options.one_in > 1 {
-        Sample::choose(path, &how, u64::from(options.page_size), options.one_in, progress)?
+        Sample::choose(path, &how, page_size, options.one_in, progress)?.map(Arc::new)
     } else {
         None
     };
-    let sample = sample.map(Arc::new);
-    let mut trace = open(path, &how)?;
-    progress.set_total(trace.total_bytes());
     let mut gathered = Gathered {
         table: PageTable::default(),
         cursor: Cursor::default(),
@@ -219,7 +220,7 @@ pub fn load(
     };
     let of_sample = sample.as_deref();
     let (requests, duration_ns) =
-        gather(&mut trace, &mut gathered, u64::from(options.page_size), of_sample, progress)?;
+        gather(&mut trace, &mut gathered, page_size, of_sample, progress)?;
     let facts = trace.facts();
     if gathered.page_writes == 0 {
         return Err(unusable(
@@ -234,22 +235,17 @@ pub fn load(
     for (old, new) in new_of_old.iter().enumerate() {
         updates[*new as usize] = gathered.updates[old];
     }
-    let kept = if let Some(mut operations) = gathered.operations {
-        for operation in &mut operations {
-            let lpn = Lpn(new_of_old[operation.lpn().index()]);
-            *operation = if operation.is_trim() { PageOp::trim(lpn) } else { PageOp::write(lpn) };
-        }
-        Kept::InMemory(VecSource::new(logical_pages, operations.into()))
+    let (page_writes, page_trims) = (gathered.page_writes, gathered.page_trims);
+    let kept = if let Some(operations) = gathered.operations.take() {
+        Kept::InMemory(renumbered(operations, &new_of_old))
     } else if trace.can_reopen() {
-        let operations = gathered.page_writes + gathered.page_trims;
-        let table = Arc::new(gathered.table);
         Kept::InFile(Box::new(Mutex::new(FileSource::new(
             path,
             how,
             options.page_size,
-            table,
+            Arc::new(gathered.table),
             logical_pages,
-            operations,
+            page_writes + page_trims,
             sample.clone(),
         ))))
     } else {
@@ -259,12 +255,10 @@ pub fn load(
         );
         return Err(unusable(reason, "a file that can be read again, or a higher limit"));
     };
-    let (page_size, page_writes, page_trims) =
-        (options.page_size, gathered.page_writes, gathered.page_trims);
     Ok(LoadedTrace {
         format,
         sources,
-        page_size,
+        page_size: options.page_size,
         logical_pages,
         page_writes,
         page_trims,
@@ -275,6 +269,15 @@ pub fn load(
         sampled: sample.map(|sample| sample.sampled),
         kept,
     })
+}
+
+/// The operations with the pages' final numbers.
+fn renumbered(mut operations: Vec<PageOp>, new_of_old: &[u32]) -> VecSource {
+    for operation in &mut operations {
+        let lpn = Lpn(new_of_old[operation.lpn().index()]);
+        *operation = if operation.is_trim() { PageOp::trim(lpn) } else { PageOp::write(lpn) };
+    }
+    VecSource::new(new_of_old.len() as u32, operations.into())
 }
 
 /// Returns true if a sample has an operation; `number` counts page writes.
@@ -304,10 +307,11 @@ fn gather(
             duration_ns = request.time_ns.max(duration_ns);
             let volume = if by_volume { request.stream } else { 0 };
             for page in pages_of(request, page_size) {
-                number += u64::from(request.op == IoOp::Write);
-                if sample.is_some_and(|sample| !in_sample(sample, request.op, volume, page, number))
-                {
-                    continue;
+                if let Some(sample) = sample {
+                    number += u64::from(request.op == IoOp::Write);
+                    if !in_sample(sample, request.op, volume, page, number) {
+                        continue;
+                    }
                 }
                 if request.op == IoOp::Trim {
                     gathered.trim(volume, page);

@@ -26,8 +26,8 @@ use crate::error::TraceError;
 use crate::open::{BATCH_REQUESTS, OpenOptions, open};
 use crate::pages::pages_of;
 
-/// Pages, and groups, of which writes are counted at once: three quarters of them are known, of some
-/// 50 bytes each.
+/// Pages, and groups, of which writes are counted at once: three quarters of them are known, of
+/// some 50 bytes each.
 const COUNTED: usize = 1 << 19;
 /// 2^14 registers: a standard error of 0.8 %.
 const LG_REGISTERS: u8 = 14;
@@ -95,7 +95,6 @@ impl Sample {
                 right: "a file that can be read again",
             });
         }
-        progress.set_total(trace.total_bytes());
         let mut counts = Counts::new();
         let mut batch = Vec::with_capacity(BATCH_REQUESTS);
         while trace.read_batch(&mut batch, BATCH_REQUESTS)? > 0 {

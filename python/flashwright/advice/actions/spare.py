@@ -10,9 +10,8 @@ from flashwright.advice import drive_facts, questions, telling
 from flashwright.advice.action import NO_LOSS, Candidate, Finding, Useless
 from flashwright.advice.case import Case
 from flashwright.advice.setup import Setup
+from flashwright.devices import LEFT_FREE
 
-LEFT = (0.07, 0.15, 0.28)
-"""Shares of the capacity that are left free."""
 LITTLE_MOVED = 0.03
 """Bytes that the drive moves for each written, below which spare space cannot gain more than that.
 """
@@ -41,7 +40,7 @@ class Spare:
             )
             return
         fill = drive_facts.fill(case)
-        offered = [left for left in LEFT if 1 - left < fill]
+        offered = [left for left in LEFT_FREE if 1 - left < fill]
         if not offered:
             why = (
                 f"{telling.share(1 - fill)} of the disk holds no data, which is spare already as "

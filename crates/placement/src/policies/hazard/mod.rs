@@ -110,7 +110,7 @@ impl Hazard {
             (spare.saturating_sub(4) / 2).min(context.most_streams).clamp(1, MOST_STREAMS);
         let per_block = geometry.pages_per_erase_block;
         // One erase block is the reserve and one is being filled with survivors.
-        let pages = f64::from(geometry.erase_blocks - 2) * f64::from(per_block);
+        let pages = f64::from(geometry.erase_blocks.saturating_sub(2)) * f64::from(per_block);
         let tick_writes = u64::from(geometry.logical_pages.div_ceil(TICKS));
         Ok(Self {
             pages: vec![Page::default(); geometry.logical_pages as usize],

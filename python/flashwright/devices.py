@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright.runs import sha256_of_file
+from flashwright.runs import sha256_of
 from flashwright.sources import (
     PATTERN,
     STANDARD_INPUT,
@@ -238,6 +238,6 @@ def describe(source: str, requests: Source | None = None) -> dict[str, Any]:
     """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its requests."""
     return {
         "source": source,
-        "sha256": sha256_of_file(on_disk(Path(source))) if is_file(source) else None,
+        "sha256": sha256_of(on_disk(Path(source))) if is_file(source) else None,
         "content_hash": None if requests is None else requests.content_hash,
     }

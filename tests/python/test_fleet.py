@@ -23,6 +23,7 @@ from flashwright.engine.task import Found, Limits, task_of, version_hash
 from flashwright.engine.worker import Order
 from flashwright.fleet.counting import erase_block_pages
 from flashwright.jobs import generic
+from flashwright.sweeps.kinds import count
 from support import Cli
 
 VOLUMES, REQUESTS = 12, 60_000
@@ -173,7 +174,10 @@ def test_a_store_is_refused_where_one_volume_is_meant(cli: Cli, store: Path) -> 
     said = cli("compare", store.name, "synth:zipf(pages=1k)", code=2).stderr
     assert "right would be one of them: store/volume=N" in said
     # One of its volumes is a trace.
-    assert "requests" in cli("trace", "stats", f"{store.name}/volume=1").stdout
+    volume = f"{store.name}/volume=1"
+    assert "requests" in cli("trace", "stats", volume).stdout
+    for words in (("play", volume, "--on"), ("advise", volume, "--device")):
+        assert "nvme-tlc" in cli(*words, "nvme-tlc", "--json", "-").stdout
     assert (
         "of a store of many volumes"
         in cli("compare", "synth:zipf(pages=1k)", "--engine", "ray", code=2).stderr
@@ -274,6 +278,7 @@ def test_a_sampled_trace_says_so(cli: Cli, tmp_path: Path) -> None:
     how = ("--placements", "none", "--op", "0.3", "--victims", "greedy", "--out", "run")
     # As many as asked for would leave too few.
     said = "One page in 2 was followed"
+    assert count.settings({"source": "part(x.parquet, sample=8)"})["sample"] == 8
     assert said in cli("compare", "part(x.parquet, sample=8)", *how).stdout
     assert said in (tmp_path / "run" / "report.html").read_text()
     assert "sample is 0" in cli("compare", "part(x.parquet, sample=0)", code=2).stderr

@@ -23,7 +23,7 @@ from flashwright.advice.commits import commits_of
 from flashwright.advice.setup import Commits
 from flashwright.recording.files import PURPOSES
 from flashwright.recording.owners import SHARES
-from flashwright.runs import sha256_of_file
+from flashwright.runs import sha256_of, sha256_of_file
 from flashwright.slices.cut import Stopper
 from flashwright.slices.disk import Disk, disk_of
 from flashwright.sources import REQUESTS_FILE, SYNTHETIC, check_source, file_name, on_disk
@@ -118,7 +118,7 @@ def read(
             writer.close()
     if not counting.bytes[WRITE]:
         raise InputError(f"{source}: it has no writes, so there is nothing to advise on")
-    digest = sha256_of_file(on_disk(path))
+    digest = sha256_of(on_disk(path))
     return Load(
         file_name(path),
         target,

@@ -57,6 +57,7 @@ def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
         "source": source,
         "format": reading.format,
         "skip_bad": reading.skip_bad,
+        "sample": reading.sample,
         "victim": victim,
         "over_provisioning": _share(found.over_provisioning),
         "page_size": _bytes(found.page_size),
@@ -121,7 +122,12 @@ def do(settings: Mapping[str, Any], progress: Progress) -> Found:
     # A trace is the same with any seed, and is not read again for each.
     seed = settings["seed"] if settings["source"].startswith(SYNTHETIC) else 1
     reading = Reading(
-        settings["page_size"], settings["format"], settings["skip_bad"], seed, settings["repeat"]
+        settings["page_size"],
+        settings["format"],
+        settings["skip_bad"],
+        seed,
+        settings["repeat"],
+        settings["sample"],
     )
     names = (
         "placement", "victim", "over_provisioning", "pages_per_erase_block", "start", "seed",

@@ -278,7 +278,8 @@ def test_a_sampled_trace_says_so(cli: Cli, tmp_path: Path) -> None:
     how = ("--placements", "none", "--op", "0.3", "--victims", "greedy", "--out", "run")
     # As many as asked for would leave too few.
     said = "One page in 2 was followed"
-    assert count.settings({"source": "part(x.parquet, sample=8)"})["sample"] == 8
+    part = f"part({tmp_path}/x.parquet, sample=8)"
+    assert count.settings({"source": part})["sample"] == 8
     assert said in cli("compare", "part(x.parquet, sample=8)", *how).stdout
     assert said in (tmp_path / "run" / "report.html").read_text()
     assert "sample is 0" in cli("compare", "part(x.parquet, sample=0)", code=2).stderr

@@ -25,7 +25,7 @@ from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import OPTIONS as MOUNT_OPTIONS
 from flashwright.advice.trials import Drive, Trial
 from flashwright.devices import PAGE_MAPPED, DriveProfile
-from flashwright.kept import Kept, key_of
+from flashwright.kept import Kept
 from flashwright.progress import follow
 
 GIB = 1 << 30
@@ -208,7 +208,7 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
     changes = _chosen(changes_of(cell, trial.seconds), values["changes"])
     folder = values["out"] / FOLDER
     proving = Proving(trial, changes, values["repeats"], values["on"], Kept(folder))
-    of_this = key_of("recording", trial.document())[:12]
+    of_this = trial.key("recording")[:12]
     recording = TrialRecording(
         trial, folder / "recordings" / f"{cell.name}-{of_this}", values["on"]
     )

@@ -19,7 +19,7 @@ from flashwright.advice.proving import FIGURES, Bench, Proof, Proving, Ratio
 from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trial_setups import change_of
 from flashwright.advice.trials import Trial
-from flashwright.kept import Kept, key_of
+from flashwright.kept import Kept
 from flashwright.progress import follow
 from flashwright.recording.tools import need_root
 
@@ -111,7 +111,7 @@ def _rows(
 ) -> list[ProvenRow]:
     said: dict[str, dict[str, float]] = {}
     if not isinstance(plan.workload, OwnCommand):
-        place = kept / "recordings" / key_of("recording", trial.document())[:12]
+        place = kept / "recordings" / trial.key("recording")[:12]
         recording = TrialRecording(trial, place, plan.on)
         if not recording.is_there:
             label = "Recording a run, to predict the others: "

@@ -16,7 +16,7 @@ from typing import Any
 
 from flashwright._core import Cancelled, FlashwrightError, InputError
 from flashwright.intervals import t_975
-from flashwright.kept import Kept, key_of
+from flashwright.kept import Kept
 
 from . import trials
 from .own_commands import OwnCommand
@@ -266,7 +266,7 @@ class Proving:
         return found
 
     def _kept(self, trial: Trial, _said: str) -> Measured | None:
-        key = key_of(_KEY, trial.document())
+        key = trial.key(_KEY)
         if not self.kept.has(key):
             return None
         return self._one(trial, _said)
@@ -281,5 +281,5 @@ class Proving:
             self._said = f"{said}: {what}"
             self.say(self._said)
 
-        found = self.kept.remember(key_of(_KEY, trial.document()), measure)
+        found = self.kept.remember(trial.key(_KEY), measure)
         return Measured.from_document(found["measured"])

@@ -12,6 +12,8 @@ filling had been a part of what brought it there.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import _core
-from flashwright._core import Cancelled, InputError, RunError
+from flashwright._core import Cancelled, InputError, RunError, __version__
 from flashwright.benches.session import keep
 from flashwright.devices import DriveProfile
 from flashwright.recording.block import BUFFER_KIB
@@ -27,7 +29,7 @@ from flashwright.recording.of_run import RunRecorder
 from flashwright.recording.recorder import check_folder
 from flashwright.recording.tables import tables_of
 from flashwright.recording.tools import need, tool
-from flashwright.runs import command_line
+from flashwright.runs import command_line, git_revision, plain
 from flashwright.volumes.metrics import Between
 from flashwright.volumes.places import Mounted
 from flashwright.workloads import session
@@ -147,10 +149,18 @@ class Trial:
         )
 
     def document(self) -> dict[str, Any]:
-        """Give it as JSON holds it, for the key of a result."""
+        """Give it as JSON holds it."""
         workload = self.workload
         said = workload if isinstance(workload, str) else about(workload)
         return {**asdict(self), "workload": said}
+
+    def key(self, kind: str) -> str:
+        """Name what was measured of it.
+
+        A measurement stays one, whatever is built afterwards: the version alone is in its name.
+        """
+        said = [__version__, kind, plain(self.document())]
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -207,6 +217,8 @@ class Measured:
     """Share of the machine's processors that were at work, 0 to 1: near 1 they are the limit."""
     checks: tuple[str, ...] = ()
     """What looked at database and volumes afterwards, and found them whole."""
+    revision: str | None = None
+    """Of the program that measured it."""
 
     @property
     def is_whole(self) -> bool:
@@ -306,6 +318,7 @@ class Outcome:
             works[1] if len(works) > 1 else None,
             self.busy_share,
             self.checks,
+            git_revision(),
         )
 
 

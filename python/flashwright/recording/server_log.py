@@ -24,6 +24,8 @@ WAL, SERVER = "wal", "server.json"
 MOST_BYTES = 16 << 30
 """No more of the log is kept than this."""
 _LOOK_S = 0.1
+_TRIES = 5
+"""Times that the server is asked where its log begins, if it moves on meanwhile."""
 _BLOCK = 1 << 20
 _HEAD = struct.Struct("<HHIQ")
 _NEWEST = (15, 18)
@@ -58,6 +60,20 @@ class ServerLog:
             # The first answer waits for a program to start.
             self._asks.state()
             self._relations = self._asks.relations()
+            self._find_first()
+        except (RunError, InputError, OSError, KeyError, ValueError, TypeError) as error:
+            self.gap = one_line(str(error))
+            return
+        self._copying = threading.Thread(target=self._copy_on, name="log", daemon=True)
+        self._copying.start()
+
+    def _find_first(self) -> None:
+        """Find the segment of the last redo point, and open it.
+
+        A checkpoint that ends meanwhile moves the redo point on, and the server uses the segment
+        again: then it is asked once more.
+        """
+        for _ in range(_TRIES):
             self._before = self._asks.state()
             self._check()
             server = self._before["server"]
@@ -65,11 +81,8 @@ class ServerLog:
             self._next = _lsn(server["redo_lsn"]) // self._segment_bytes
             self._ahead = self._count_ahead(_lsn(server["lsn"]) // self._segment_bytes)
             self._open_written()
-        except (RunError, InputError, OSError, KeyError, ValueError, TypeError) as error:
-            self.gap = one_line(str(error))
-            return
-        self._copying = threading.Thread(target=self._copy_on, name="log", daemon=True)
-        self._copying.start()
+            if self._next in self._open_files:
+                return
 
     def _check(self) -> None:
         version = int(self._before["server"]["version"]) // 10_000

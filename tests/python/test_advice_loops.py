@@ -16,6 +16,7 @@ from flashwright.advice.case import Case
 from flashwright.advice.commits import commits_of
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
 from flashwright.advice.load import Load
+from flashwright.advice.loop import Loop
 from flashwright.advice.proving import Bench, Change
 from flashwright.advice.setup import Commits, Drive, Setup
 from flashwright.advice.trial_recording import LEAST_COMMITS, Predicting, clients_of
@@ -129,3 +130,50 @@ def test_a_turn_is_as_long_as_each_client_takes_to_commit_once() -> None:
     alone = commits_of(begin, took, ~is_flush, is_flush)
     assert alone is not None
     assert alone.turn_p99 == 0
+
+
+def test_a_commit_of_several_flushes_waits_for_all_of_them() -> None:
+    """That of a rollback journal has four; it was taken for four commits."""
+    begin = np.arange(400, dtype=np.int64) * 10_000_000
+    took, is_flush = np.full(400, 2e6), np.ones(400, bool)
+    found = commits_of(begin, took, ~is_flush, is_flush, clients=1, flushes_of_commit=4)
+    assert found is not None
+    assert found.count == 100
+    assert found.mean == pytest.approx(0.008)
+    assert found.turn_p99 == pytest.approx(0.04, abs=1e-6)
+
+
+def test_what_a_sync_takes_beside_the_drive_goes_with_the_flushes(
+    load: Load, engine: Engine
+) -> None:
+    """The rest of the way was time to think, which stays: commits that do not wait gained nothing.
+
+    The drive's own part is what the simulated one takes.
+    """
+    wanted = 60.0
+    recorded = case(load, engine, wanted)
+    slow = replace(recorded, loop=Loop(1.0, 10.0, wait=0.02, of_drive=0.001))
+    found = clients_of(slow, engine)
+    assert found is not None
+    flushes = load.requests["flush"]
+    assert 0.5 < found.flushing / 0.02 <= 1
+    plain = clients_of(replace(recorded, loop=None), engine)
+    assert plain is not None
+    assert found.thinks + found.flushing * flushes == pytest.approx(plain.thinks)
+    requests = sum(load.requests.values())
+    with_them, without = (
+        found.pace(requests, number)["closed"]["think"] for number in (flushes, 0)
+    )
+    assert without == pytest.approx(1e6 * found.thinks / requests)
+    assert with_them > without
+
+
+def test_clients_that_do_not_wait_keep_the_drive_busy(load: Load, engine: Engine) -> None:
+    clients = Clients(1, 10.0)
+    waits, goes_on = (clients.pace(1000, 10, waits=one)["closed"] for one in (True, False))
+    assert (waits["depth"], goes_on["depth"]) == (1, DEPTH)
+    engine.conditions = replace(ONCE, clients=Clients(1, 60.0))
+    setup = Setup(load, DRIVE)
+    taken = [engine.figures(one).seconds_taken for one in (setup, setup.changed(waits=None))]
+    # They think as long, and the drive works meanwhile.
+    assert 60.0 * 0.95 < taken[1] < taken[0]

@@ -313,6 +313,37 @@ def test_a_segment_that_has_lost_its_name_is_still_copied(
     assert (tmp_path / "kept" / WAL / first).is_file()
 
 
+def test_a_checkpoint_that_ends_while_the_log_is_looked_for_is_followed(
+    server: Server, tmp_path: Path
+) -> None:
+    """The server had used the segment again that it had named: the log had a gap at its begin."""
+
+    class Moves(AsksServer):
+        asked = 0
+
+        def state(self) -> dict[str, Any]:
+            found = super().state()
+            Moves.asked += 1
+            if Moves.asked == 2:
+                server.query("SELECT pg_switch_wal()")
+                load(server, 1)
+                server.query("CHECKPOINT")
+                server.query("CHECKPOINT")
+            return found
+
+    (tmp_path / "kept").mkdir()
+    log = ServerLog(Moves(server), server.data.resolve(), tmp_path / "kept")
+    try:
+        log.begin()
+        load(server, 1)
+        log.end()
+    finally:
+        log.close()
+    assert Moves.asked > 2
+    assert log.gap is None
+    assert what_if(tmp_path / "kept" / WAL)["self_check"]["images"] > 0
+
+
 def test_a_server_that_does_not_answer_is_said(tmp_path: Path) -> None:
     class Silent:
         def state(self) -> dict[str, Any]:

@@ -33,8 +33,8 @@ from flashwright.slices.cut import Stopper
 from flashwright.sources import REQUESTS_FILE, check_source
 
 _CALLS, _FILES = "calls.parquet", "files.parquet"
-LEAST_SYNCS = 0.05
-"""Share of the busiest client's syncs below which somebody is none."""
+LEAST_RATE = 0.25
+"""Share of the fastest client's syncs a second below which somebody is none."""
 KINDS = ("postgres", "sqlite", "mysql")
 """Databases that actions know."""
 SERVER_FILE, SQLITE_FILE = "server.json", "sqlite.json"
@@ -215,7 +215,12 @@ def _loop(home: Path | None, load: Load) -> Loop | None:
         if purpose == "wal"
     ]
     is_sync = pc.equal(calls["op"].cast("string"), "sync")
-    syncs = calls.filter(pc.and_(is_sync, pc.is_in(calls["file"], _values(calls, of_log))))
+    # Calls are recorded from the warm-up on, which is before 0.
+    is_measured = pc.and_(
+        pc.greater_equal(calls["time_ns"], 0), pc.less(calls["time_ns"], round(load.seconds * 1e9))
+    )
+    is_of_log = pc.is_in(calls["file"], _values(calls, of_log))
+    syncs = calls.filter(pc.and_(pc.and_(is_sync, is_measured), is_of_log))
     if not len(syncs):
         return None
     took = syncs["duration_ns"].to_numpy().astype(np.float64) / 1e9
@@ -226,8 +231,8 @@ def _loop(home: Path | None, load: Load) -> Loop | None:
 def clients_of(pid: npt.NDArray[Any], time_ns: npt.NDArray[Any], seconds: float) -> float:
     """Give the mean number of clients that commit, by who syncs the log and when; 1 at least.
 
-    Each counts for the time from its first sync to its last: some come and go. Who syncs next to
-    nothing beside the busiest (a checkpointer, a writer of the log) is no client.
+    Each counts for the time from its first sync to its last: some come and go. Who syncs far less
+    often meanwhile than the fastest (a checkpointer, a writer of the log) is no client.
     """
     _, who = np.unique(pid, return_inverse=True)
     syncs = np.bincount(who)
@@ -235,8 +240,11 @@ def clients_of(pid: npt.NDArray[Any], time_ns: npt.NDArray[Any], seconds: float)
     last = np.full(len(syncs), np.iinfo(np.int64).min)
     np.minimum.at(first, who, time_ns)
     np.maximum.at(last, who, time_ns)
-    is_client = syncs >= LEAST_SYNCS * syncs.max()
-    return max(1.0, float((last - first)[is_client].sum()) / 1e9 / seconds)
+    there = (last - first) / 1e9
+    # One that has come and gone is not fast for the two syncs that it made.
+    rate = syncs / np.maximum(there, seconds / 4)
+    is_client = rate >= LEAST_RATE * rate.max(initial=0.0)
+    return max(1.0, float(there[is_client].sum()) / seconds)
 
 
 def _values(calls: Any, numbers: list[int]) -> Any:

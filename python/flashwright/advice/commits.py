@@ -25,12 +25,14 @@ def commits_of(
     is_log: Bools,
     is_flush: Bools,
     clients: int = 0,
+    flushes_of_commit: int = 1,
 ) -> Commits | None:
     """Give the commits among requests, by when each was sent and how long it took.
 
     `is_log`: writes of the log. All writes count as such if none is known to be. Of a number of
     `clients` it is told how long a turn takes, in which each commits once: a transaction of one of
-    them, if they wait for each other. None if there is neither a flush nor a log write.
+    them, if they wait for each other. A commit may have several flushes, one after the other. None
+    if there is neither a flush nor a log write.
     """
     order = np.argsort(begin_ns, kind="stable")
     took = latency_ns[order].astype(np.float64) / 1e9
@@ -40,11 +42,20 @@ def commits_of(
         found = took[logs]
         return _summary(found, np.zeros(len(found))) if len(found) else None
     longest = _longest_before(took, logs, where)
-    summary = _summary(longest + took[where], took[where])
-    if not 0 < clients < len(where):
+    each = flushes_of_commit
+    whole = len(where) // each * each
+    if not whole:
+        return None
+    in_one = (-1, each)
+    summary = _summary(
+        (longest + took[where])[:whole].reshape(in_one).sum(axis=1),
+        took[where][:whole].reshape(in_one).sum(axis=1),
+    )
+    turn = clients * each
+    if not 0 < turn < len(where):
         return summary
     ends = np.sort(begin_ns[order].astype(np.float64)[where] / 1e9 + took[where])
-    turns = ends[clients:] - ends[:-clients]
+    turns = ends[turn:] - ends[:-turn]
     return replace(summary, turn_p99=float(np.quantile(turns, 0.99)))
 
 

@@ -63,19 +63,25 @@ class Clients:
 
     Some requests are outstanding at a time, and each that ends is followed by the next after some
     time to think. A load that is the same work takes the same time to think, in however many
-    requests it is sent.
+    requests it is sent, and beside that the same time for each flush.
     """
 
     outstanding: int
     thinks: float
-    """Seconds to think of all requests of the load together."""
+    """Seconds to think of all requests of the load together, one after the other."""
     commit: int = 1
     """Clients that commit in turn."""
+    flushing: float = 0.0
+    """Seconds of each flush that its drive has no part in: system call, file system, the way."""
 
-    def pace(self, requests: int) -> dict[str, Any]:
-        """Give the pace of a load of so many requests."""
-        think = 1e6 * self.thinks / max(requests, 1)
-        return {"closed": {"depth": self.outstanding, "think": think}}
+    def pace(self, requests: int, flushes: int, *, waits: bool = True) -> dict[str, Any]:
+        """Give the pace of a load of so many requests, some of them flushes.
+
+        Clients that do not wait for their commits send on until the kernel holds no more for them.
+        """
+        depth = self.outstanding if waits else DEPTH
+        thinks = self.thinks + self.flushing * flushes
+        return {"closed": {"depth": depth, "think": 1e6 * thinks * depth / max(requests, 1)}}
 
 
 @dataclass(frozen=True)
@@ -96,9 +102,14 @@ class Conditions:
         """Whether the load is played once."""
         return not self.capacities_written
 
-    def pace(self, requests: int) -> dict[str, Any]:
-        """Give the pace of a load of so many requests."""
-        return PACE if self.clients is None else self.clients.pace(requests)
+    def pace(self, requests: int, flushes: int, *, waits: bool) -> dict[str, Any]:
+        """Give the pace of a load of so many requests, some of them flushes.
+
+        `waits`: clients wait for their commits.
+        """
+        if self.clients is None:
+            return PACE
+        return self.clients.pace(requests, flushes, waits=waits)
 
     def document(self) -> dict[str, Any]:
         """Give them for the key of a result."""
@@ -174,7 +185,11 @@ class Engine:
         if setup.log_apart is not None:
             drives[APART] = setup.log_apart
         # Who waits for two drives thinks between all of their requests.
-        pace = self.conditions.pace(sum(map(_rows, parts.values())))
+        pace = self.conditions.pace(
+            sum(map(_rows, parts.values())),
+            setup.load.requests.get("flush", 0),
+            waits=setup.waits is not None,
+        )
         played = {
             name: self._play(setup, drives[name], path, pace, progress)
             for name, path in parts.items()
@@ -234,7 +249,7 @@ class Engine:
             )
             clients = self.conditions.clients
             turn = 0 if clients is None else clients.commit
-            commits = _commits(table, Path(sized.source), turn)
+            commits = _commits(table, Path(sized.source), turn, setup.load.flushes_of_commit)
         return _played(sized, outcome, requests, commits, state)
 
     def _sized(self, setup: Setup, drive: Drive, path: Path) -> Sized:
@@ -316,7 +331,7 @@ def _halves(requests: int, plays: int) -> tuple[int, int]:
     return requests * max(1, plays - measured), requests * measured
 
 
-def _commits(table: Path, source: Path, clients: int) -> Commits | None:
+def _commits(table: Path, source: Path, clients: int, flushes: int) -> Commits | None:
     """Give the commits of a run: writes to stripes that hold the log, and flushes."""
     logs = traces.load(source)
     known = logs.is_log
@@ -330,7 +345,12 @@ def _commits(table: Path, source: Path, clients: int) -> Commits | None:
     offset = found["offset"].to_numpy().astype(np.int64)
     is_log = is_write & np.isin(offset // STRIPE_BYTES, stripes) if known.any() else is_write
     return commits_of(
-        found["submitted_ns"].to_numpy(), found["latency_ns"].to_numpy(), is_log, is_flush, clients
+        found["submitted_ns"].to_numpy(),
+        found["latency_ns"].to_numpy(),
+        is_log,
+        is_flush,
+        clients,
+        flushes,
     )
 
 

@@ -62,6 +62,8 @@ class Load:
     """Commits as the recorded disk answered them; None if the source has no latencies."""
     end_bytes: int = 0
     """One behind the last byte that is named."""
+    flushes_of_commit: int = 1
+    """Flushes for which a commit waits, one after the other."""
     reading: Mapping[str, Any] = field(default_factory=dict)
     """Remarks of the reader: skipped, left_out, lost_events, warnings."""
 
@@ -130,11 +132,11 @@ def read(
         disk_of(str(path)),
         counting.commits(),
         counting.end_bytes,
-        {} if opened is None else opened.reading,
+        reading={} if opened is None else opened.reading,
     )
 
 
-def of_file(path: Path, name: str, disk: Disk | None) -> Load:
+def of_file(path: Path, name: str, disk: Disk | None, flushes_of_commit: int = 1) -> Load:
     """Give the load of a file that is in the form of `read` already, such as of a what-if.
 
     Its `stream` has to be the number of the purpose.
@@ -153,6 +155,7 @@ def of_file(path: Path, name: str, disk: Disk | None) -> Load:
         disk,
         None,
         counting.end_bytes,
+        flushes_of_commit,
     )
 
 

@@ -64,6 +64,7 @@ class Setup:
             "trims": self.trims,
             "merge_seconds": self.merge_seconds,
             "waits": self.waits,
+            "flushes_of_commit": self.load.flushes_of_commit,
         }
 
 

@@ -118,7 +118,7 @@ def merged(requests: Requests, seconds: float) -> Requests:
         (flushed + 1) * wide - 1, np.full(len(flushed), FLUSH), nothing, nothing, nothing
     )
     pages.time_ns = (pages.time_ns + 1) * wide - 1
-    return _in_order([requests.taken(~is_log & ~is_flush), pages, flushes])
+    return in_order([requests.taken(~is_log & ~is_flush), pages, flushes])
 
 
 def _pages(requests: Requests, group: Longs, rows: Longs) -> Requests:
@@ -165,7 +165,8 @@ def apart(requests: Requests) -> tuple[Requests, Requests]:
     return log, requests.taken((~is_log & ~is_flush) | to_data)
 
 
-def _in_order(parts: list[Requests]) -> Requests:
+def in_order(parts: list[Requests]) -> Requests:
+    """Give them as one, in the order of their times."""
     joined = Requests(
         *(
             np.concatenate([getattr(part, name) for part in parts])

@@ -14,6 +14,7 @@ from flashwright.advice.building import Question, case_of
 from flashwright.advice.case import Case
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
 from flashwright.advice.proving import Change
+from flashwright.advice.setup import Figures
 from flashwright.advice.trial_setups import predicted
 from flashwright.advice.trials import Trial
 from flashwright.sources import REQUESTS_FILE
@@ -108,7 +109,8 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
 
     As few requests are outstanding as may be: a database sends most of what it waits for one by
     one. Time to think is what is left beside the drive, found by the secant method; there is none
-    if the drive takes as long by itself. None without times.
+    if the drive takes as long by itself. Of that time, what syncs of the log took longer than the
+    drive needs for them is of the flushes, and goes with them. None without times.
     """
     wanted = case.load.seconds
     if not wanted:
@@ -116,9 +118,12 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
     conditions = engine.conditions
     commit = 1 if case.loop is None else max(1, round(case.loop.clients))
 
-    def seconds(outstanding: int, thinks: float) -> float:
+    def figures(outstanding: int, thinks: float) -> Figures:
         engine.conditions = replace(conditions, clients=Clients(outstanding, thinks, commit))
-        return engine.figures(case.base).seconds_taken
+        return engine.figures(case.base)
+
+    def seconds(outstanding: int, thinks: float) -> float:
+        return figures(outstanding, thinks).seconds_taken
 
     outstanding, alone = 1, seconds(1, 0.0)
     while alone > wanted * (1 + _NEAR) and outstanding < DEPTH:
@@ -126,11 +131,17 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
         alone = seconds(outstanding, 0.0)
     if alone >= wanted * (1 - _NEAR):
         return Clients(outstanding, 0.0, commit)
-    before, found = (0.0, alone), outstanding * (wanted - alone)
+    before, found = (0.0, alone), wanted - alone
     for _ in range(_TRIES):
         there = seconds(outstanding, found)
         if abs(there / wanted - 1) < _NEAR:
             break
-        slope = (there - before[1]) / (found - before[0]) or 1 / outstanding
+        slope = (there - before[1]) / (found - before[0]) or 1.0
         before, found = (found, there), max(0.0, found + (wanted - there) / slope)
-    return Clients(outstanding, found, commit)
+    flushes = case.load.requests.get("flush", 0)
+    there_commits = figures(outstanding, found).commits
+    if case.loop is None or there_commits is None or not flushes:
+        return Clients(outstanding, found, commit)
+    beside = max(0.0, case.loop.wait - there_commits.mean)
+    flushing = min(beside, found / flushes)
+    return Clients(outstanding, found - flushing * flushes, commit, flushing)

@@ -20,6 +20,8 @@ from flashwright.advice.trials import OPTIONS, Trial
 LEAST_LOG_FILL = 0.02
 _ASYNCHRONOUS_SECONDS = 0.2
 """A log that is not waited for is written each `wal_writer_delay`, which is 200 ms."""
+_NOT_WAITING = {"synchronous_commit": ("off",), "synchronous": ("normal", "off")}
+"""Settings with which commits do not wait for the drive. SQLite's are of a database with a log."""
 
 
 def setup_of(trial: Trial, before: Trial, case: Case) -> Setup:
@@ -71,6 +73,8 @@ def _with_settings(setup: Setup, changed: Mapping[str, str], case: Case) -> Setu
     changed = {name: value for name, value in changed.items() if name != "commit_siblings"}
     if not changed:
         return setup
+    if any(changed.get(name) in values for name, values in _NOT_WAITING.items()):
+        setup = setup.changed(waits=None)
     if case.what_ifs is not None and case.what_ifs.refused is None:
         return case.with_settings(setup, changed)
     rest = dict(changed)

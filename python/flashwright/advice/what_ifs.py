@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flashwright import _core
 from flashwright._core import InputError
+from flashwright.advice import completed, traces
 from flashwright.advice import load as loads
-from flashwright.advice.load import Load
+from flashwright.advice.completed import Extents, FilePart
+from flashwright.advice.load import FLUSH, WRITE, Load
+from flashwright.advice.traces import Longs, Requests, in_order
 from flashwright.recording.files import PURPOSES
 
 MOST_OFF = 0.1
@@ -26,8 +30,9 @@ MOST_OFF = 0.1
 Data pages are not held against the disk: the kernel holds them back until a checkpoint ends, which
 may be after the recording, and the database's log tells when they are due.
 """
-MOST_FLUSHES, HALVINGS = 4.0, 6
-"""Longest flush that is tried, in mean waits of commits; and how often the range is halved."""
+SHORTEST, LONGEST, HALVINGS = 1e-3, 4.0, 7
+"""Flushes that are tried, in mean waits of commits; and how often that range is halved, by the
+logarithm."""
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
 
@@ -47,13 +52,22 @@ class OfLog(ABC):
         except InputError as error:
             self.refused = str(error)
 
+    @cached_property
+    def _requests(self) -> Requests:
+        """Requests that were recorded."""
+        return traces.load(self._recorded.path)
+
+    @cached_property
+    def _extents(self) -> Extents:
+        return Extents(self._recording)
+
     @property
     def as_recorded(self) -> Load:
         """Give the load that the log tells for the settings as they were."""
         return self.load({})
 
     def load(self, settings: Mapping[str, str]) -> Load:
-        """Give the load under these settings.
+        """Give the load under these settings, with what the disk gets beside the database's writes.
 
         Raises:
             InputError: it cannot be told, with the reason.
@@ -61,12 +75,18 @@ class OfLog(ABC):
         key = tuple(sorted(settings.items()))
         with self._lock:
             if key not in self._found:
-                number = len(self._found)
-                path = self._into / f"what-if-{number}.parquet"
-                self._make(dict(settings), path, f"c{number}")
+                path = self._into / f"what-if-{len(self._found)}.parquet"
+                requests, flushes = self._make(dict(settings), f"c{len(self._found)}")
+                traces.write(requests, path)
                 name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
-                self._found[key] = loads.of_file(path, name, self._recorded.disk)
+                self._found[key] = loads.of_file(path, name, self._recorded.disk, flushes)
             return self._found[key]
+
+    def _placed(self, told: Requests, parts: Sequence[FilePart]) -> Requests:
+        """Give requests to files as those to the disk."""
+        disk = self._recorded.disk
+        known = None if disk is None else disk.size_bytes
+        return completed.placed(told, parts, self._extents, self._requests, known)
 
     def _check(self, found: Load) -> None:
         """Raise InputError if it does not explain the log that the disk got."""
@@ -79,8 +99,11 @@ class OfLog(ABC):
             )
 
     @abstractmethod
-    def _make(self, settings: dict[str, str], path: Path, name: str) -> None:
-        """Write the load; `name` is unlike that of any other."""
+    def _make(self, settings: dict[str, str], name: str) -> tuple[Requests, int]:
+        """Give the requests under settings, and the flushes that a commit waits for.
+
+        `name` is unlike that of any other.
+        """
 
 
 _PLAIN_BYTES = {"max_wal_size": 1 << 20, "shared_buffers": 8192}
@@ -115,7 +138,7 @@ def _bytes(name: str, text: str) -> int:
 class OfPostgres(OfLog):
     """Loads of a PostgreSQL server, by `postgres_what_if`."""
 
-    def _make(self, settings: dict[str, str], path: Path, name: str) -> None:
+    def _make(self, settings: dict[str, str], name: str) -> tuple[Requests, int]:
         asked = {
             "log": str(self._recording / _LOG_FOLDER),
             "facts": str(self._recording / _SERVER),
@@ -123,32 +146,36 @@ class OfPostgres(OfLog):
             "traces": str(self._into),
             **_flush_time(self._flush_seconds),
         }
-        _core.run_job("postgres_what_if", json.dumps(asked).encode(), None)
-        files = pq.read_table(self._into / f"{name}.files.parquet").to_pydict()
-        purposes = {
-            int(number): PURPOSES.index(purpose)
-            for number, purpose in zip(files["file"], files["purpose"], strict=True)
-        }
-        with_purposes(self._into / f"{name}.parquet", purposes, path)
+        outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(asked).encode(), None)
+        found = json.loads(outcome)
+        files = pq.read_table(self._into / f"{name}.files.parquet").to_pylist()
+        purposes = {int(one["file"]): PURPOSES.index(one["purpose"]) for one in files}
+        parts = [
+            FilePart(one["path"], one["offset"], one["length"], one["purpose"] == "wal")
+            for one in files
+        ]
+        told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
+        others = completed.beside(self._requests, told, _reads(found))
+        return in_order([others, told]), 1
 
     @cached_property
     def _flush_seconds(self) -> float:
         """Time of a flush: commits that come meanwhile share the next one. 0 if none is needed.
 
-        Fitted, by halving, so that as many bytes of log follow as the disk got. It stays for other
+        Fitted, by halving, so that as many flushes follow as the disk got. It stays for other
         settings.
         """
-        own = self._recorded.written_by.get("wal", 0)
+        own = self._recorded.requests.get("flush", 0)
         commits = self._recorded.commits
-        low, high = 0.0, MOST_FLUSHES * (0.0 if commits is None else commits.mean)
-        if not high or self._log_bytes(low) <= own:
+        if commits is None or not commits.mean or self._flushes(0.0) <= own:
             return 0.0
+        low, high = SHORTEST * commits.mean, LONGEST * commits.mean
         for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._log_bytes(middle) > own else (low, middle)
-        return (low + high) / 2
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if self._flushes(middle) > own else (low, middle)
+        return math.sqrt(low * high)
 
-    def _log_bytes(self, flush_seconds: float) -> int:
+    def _flushes(self, flush_seconds: float) -> int:
         asked = {
             "log": str(self._recording / _LOG_FOLDER),
             "facts": str(self._recording / _SERVER),
@@ -156,7 +183,7 @@ class OfPostgres(OfLog):
             **_flush_time(flush_seconds),
         }
         outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(asked).encode(), None)
-        return int(json.loads(outcome)["candidates"][0]["log_file_bytes"])
+        return int(json.loads(outcome)["candidates"][0]["log_flushes"])
 
 
 def _flush_time(seconds: float) -> dict[str, float]:
@@ -164,41 +191,110 @@ def _flush_time(seconds: float) -> dict[str, float]:
     return {"flush_time": seconds} if seconds else {}
 
 
+def _reads(found: Mapping[str, Any]) -> float:
+    """Give the pages that are read as a share of those that the model reads as recorded."""
+    after = found["candidates"][0]["page_reads"]
+    before = found["recorded"]["modelled"]["page_reads"]
+    return 1.0 if after is None or not before else float(after) / float(before)
+
+
 class OfSqlite(OfLog):
     """Loads of a SQLite database, by `sqlite_what_if`."""
 
-    def _make(self, settings: dict[str, str], path: Path, name: str) -> None:
+    def _make(self, settings: dict[str, str], name: str) -> tuple[Requests, int]:
         noted = json.loads((self._recording / _SQLITE).read_text(encoding="utf-8"))
         as_noted = {
             key: noted[key]
             for key in ("journal_mode", "synchronous", "wal_autocheckpoint")
             if noted.get(key) is not None
         }
+        mode = {"name": name, **as_noted, **settings}
         asked = {
             "transactions": str(self._recording / _TRANSACTIONS),
-            "modes": [{"name": name, **as_noted, **settings}],
+            "modes": [mode],
             "traces": str(self._into),
         }
-        _core.run_job("sqlite_what_if", json.dumps(asked).encode(), None)
-        with_purposes(self._into / f"{name}.parquet", _OF_SQLITE, path)
+        outcome, _, _ = _core.run_job("sqlite_what_if", json.dumps(asked).encode(), None)
+        found = json.loads(outcome)
+        told = traces.load(self._into / f"{name}.parquet")
+        commits = told.time_ns[(told.op == FLUSH) & (told.stream == _JOURNAL_STREAM)]
+        parts = list(self._parts(told))
+        told.stream = np.take(_OF_SQLITE, told.stream)
+        others = completed.beside(self._requests, told)
+        others = self._with_journal(others, found, commits)
+        return in_order([others, self._placed(told, parts)]), _flushes(found["modes"][0])
+
+    def _parts(self, told: Requests) -> Iterator[FilePart]:
+        """Give the files of a trace: each begins at its first byte that is written.
+
+        That is the file's first: of a log and a journal the header, of a database its first page,
+        or else one near it.
+        """
+        database = next(iter(self._paths("heap")), "")
+        for stream, ending in enumerate(_ENDINGS, 1):
+            own = (told.stream == stream) & (told.op == WRITE)
+            if database and own.any():
+                begin = 0 if stream == 1 else int(told.offset[own].min())
+                end = int((told.offset + told.length)[own].max())
+                yield FilePart(database + ending, begin, end - begin)
+
+    def _paths(self, purpose: str) -> list[str]:
+        path = self._recording / "files.parquet"
+        if not path.is_file():
+            return []
+        rows = pq.read_table(path, columns=["path", "purpose"]).to_pylist()
+        return [str(one["path"]) for one in rows if one["purpose"] == purpose and one["path"]]
+
+    def _with_journal(self, others: Requests, found: Mapping[str, Any], at_ns: Longs) -> Requests:
+        """Change what the file system writes to its own journal as this mode would have it.
+
+        Whoever makes, cuts or deletes a file with each commit has the file system commit, too.
+        """
+        mode = found["modes"][0]
+        before, after = (
+            _BLOCKS_OF_JOURNAL.get(name, 0) for name in (found["recorded_in"], mode["journal_mode"])
+        )
+        if before == after:
+            return others
+        commits = int(mode["commits"]) * int(mode["transactions_in_one"])
+        # Those of a log: a commit has one flush of its journal, or two.
+        chosen = at_ns[np.arange(int(mode["commits"])) * len(at_ns) // max(mode["commits"], 1)]
+        return completed.with_journal(
+            others, chosen if len(at_ns) else at_ns, after, _BLOCK * before * commits
+        )
 
 
-_OF_SQLITE = {1: PURPOSES.index("heap"), 2: PURPOSES.index("wal"), 3: PURPOSES.index("wal")}
-"""Purposes of the streams of a trace of SQLite: the database, the log, the journal."""
+def _flushes(mode: Mapping[str, Any]) -> int:
+    """Give the flushes that a commit in a mode of SQLite waits for; those of checkpoints aside."""
+    syncs: Mapping[str, int] = mode["syncs"]
+    of_commits = syncs["log"] if mode["journal_mode"] == "wal" else sum(syncs.values())
+    return max(1, round(of_commits / max(int(mode["commits"]), 1)))
 
 
-def with_purposes(source: Path, purposes: Mapping[int, int], target: Path) -> None:
-    """Write a trace again, with the purpose of each request in place of the number of its file."""
-    table = pq.read_table(source)
-    stream = table["stream"].to_numpy()
-    known = np.full(int(stream.max(initial=0)) + 1, PURPOSES.index("other"), np.uint32)
+_BLOCK = 4096
+_BLOCKS_OF_JOURNAL = {"delete": 8, "truncate": 11, "persist": 3, "wal": 0}
+"""Blocks that ext4 writes to its journal for each commit in a mode of SQLite.
+
+Measured: 500 transactions of TPC-B each, ext4 of 4 KiB blocks, Linux 6; in `wal` it writes some
+only while the log grows. Other file systems are taken to write as much.
+"""
+_JOURNAL_STREAM = 3
+_ENDINGS = ("", "-wal", "-journal")
+"""Of the names of SQLite's files, by their stream in a trace, from 1 on."""
+_OF_SQLITE = np.array([PURPOSES.index(name) for name in ("other", "heap", "wal", "wal")])
+"""Purposes of the streams of a trace of SQLite: of none, the database, the log, the journal."""
+
+
+def _taken(path: Path, purposes: Mapping[int, int]) -> Requests:
+    """Read a trace with the purpose of each request in place of the number of its file."""
+    told = traces.load(path)
+    known = np.full(int(told.stream.max(initial=0)) + 1, PURPOSES.index("other"), np.int64)
     for number, purpose in purposes.items():
         if number < len(known):
             known[number] = purpose
-    at = table.schema.get_field_index("stream")
-    kind = table.schema.field(at)
-    pq.write_table(table.set_column(at, kind, pa.array(known[stream], kind.type)), target)
-    source.unlink()
+    told.stream = known[told.stream]
+    path.unlink()
+    return told
 
 
 def of_recording(home: Path, into: Path, recorded: Load, database: str | None) -> OfLog | None:

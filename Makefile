@@ -92,7 +92,7 @@ volume-speed: ## What the way through a volume costs (root, fio, nbdkit; minutes
 beside-mqsim: ## The same rows on MQSim and on the counting simulator: make beside-mqsim ARGS='--mqsim PATH --profiles-of DIR' (half an hour)
 validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 validate-sqlite-what-if: ## What SQLite writes in other modes, predicted and counted (strace; minutes; docs/results/sqlite-what-if.md has the last)
-wal-what-if: ## What other settings of PostgreSQL would have written, predicted from one log beside runs with them (PostgreSQL; eight minutes; docs/results/wal-what-if.md has the last)
+wal-what-if: ## What other settings of PostgreSQL would have written, predicted from one log beside runs with them (PostgreSQL; a quarter of an hour a load; docs/results/wal-what-if.md has the last)
 validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 figures-prober: ## Draw the papers' figures with the prober (minutes; docs/results/figures-prober.md has the last numbers)
 figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/results/figures-layers.md has the last numbers)

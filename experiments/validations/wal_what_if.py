@@ -1,28 +1,34 @@
 """What other settings would have written, from the log of one run, beside runs with them.
 
-pgbench's TPC-B at a fixed rate on PostgreSQL, each run on a copy of the same database, with one
-seed. Each run's log is kept as a recording keeps it; from some of them the others are predicted.
+Workloads at a fixed rate on PostgreSQL, each run on a database of its own that is filled alike,
+with one seed. Each run's log is kept as a recording keeps it; from some of them the others are
+predicted.
 """
 
 from __future__ import annotations
 
-import shutil
+import statistics
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from experiments.pages import markdown_table, page
+from experiments.pages import OUT, markdown_table, page
 from experiments.registry import Made, Part, Request, Set, option
-from flashwright._core import InputError
+from flashwright._core import InputError, RunError
+from flashwright.advice.trial_loads import plan_of
 from flashwright.jobs.work import Job
+from flashwright.kept import Kept, key_of
 from flashwright.recording.server_facts import AsksServer
 from flashwright.recording.server_log import WAL, ServerLog
-from flashwright.workloads.databases.server import Server, find_binaries, run_as, server_account
+from flashwright.workloads.databases.cluster import Cluster
+from flashwright.workloads.databases.place import Place
+from flashwright.workloads.driver import RunConfig, Unobserved
+from flashwright.workloads.session import Session
 from flashwright.workloads.supervisor import Supervisor
 
 SEED = 1
@@ -30,6 +36,8 @@ SETTLE_S = 1.5
 """A backend tells its counts no more often than once a second."""
 BIG = 100_000
 """MB of max_wal_size that no run fills."""
+FOLDER = "wal-what-if"
+"""Below the folder of reports, what is kept."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,8 @@ class Run:
     """A run: its settings, by the names of candidates."""
 
     name: str
-    checkpoint_timeout: int
-    shared_buffers: int
+    checkpoint_timeout: int = 45
+    shared_buffers: int = 512
     """In MB."""
     max_wal_size: int = BIG
     """In MB."""
@@ -66,211 +74,257 @@ class Run:
         }
 
 
+SOURCE = Run("45s")
+SMALL = Run("buffers=24MB", shared_buffers=24)
+DISTANCES = (
+    Run("30s", checkpoint_timeout=30),
+    Run("60s", checkpoint_timeout=60),
+    Run("300s", checkpoint_timeout=300),
+    Run("max_wal_size=96MB", checkpoint_timeout=300, max_wal_size=96),
+)
+BUFFERS = (SMALL, Run("buffers=96MB", shared_buffers=96))
+COMPRESSIONS = tuple(Run(name, wal_compression=name) for name in ("pglz", "lz4", "zstd"))
+PREDICTIONS = (
+    (SOURCE, (SOURCE, *DISTANCES, *BUFFERS, *COMPRESSIONS)),
+    (SMALL, (SMALL, SOURCE)),
+)
+"""What is predicted of which run: five distances, three sizes, three compressions; and back."""
+
+
 @dataclass(frozen=True)
-class Pair(Part):
-    """Runs that are predicted from one."""
+class Load(Part):
+    """A load that all settings run."""
 
-    source: Run
-    targets: tuple[Run, ...]
+    workload: str
+    """As in `flashwright bench`."""
 
 
-HALF_MINUTE = Run("30s", 30, 512)
-MINUTE = Run("60s", 60, 512)
-SHORT = Run("max_wal_size", 300, 512, max_wal_size=192)
-SMALL = Run("small-buffers", 30, 48)
-PGLZ = Run("pglz", 30, 512, wal_compression="pglz")
-
-PAIRS = (
-    Pair(
-        "wal-checkpoints",
-        "",
-        "checkpoints further apart, and by size",
-        HALF_MINUTE,
-        (HALF_MINUTE, MINUTE, SHORT),
-    ),
-    Pair("wal-checkpoints-back", "", "checkpoints closer together", MINUTE, (HALF_MINUTE,)),
-    Pair("wal-buffers", "", "more buffers, and the same", SMALL, (SMALL, HALF_MINUTE)),
-    Pair("wal-compression", "", "images compressed", HALF_MINUTE, (PGLZ,)),
+LOADS = (
+    Load("wal-tpcb", "", "TPC-B", "tpcb(scale=10)"),
+    Load("wal-zipf", "", "a Zipf load: YCSB's A", "ycsb(scale=200k,mix=a)"),
+    Load("wal-tpcc", "", "TPC-C", "tpcc(scale=2)"),
+    Load("wal-tatp", "", "TATP's updates", "tatp(scale=200k,mix=update_only)"),
 )
 
 
-@dataclass(frozen=True)
-class Load:
-    """What each run does."""
+class LogOfRun(Unobserved):
+    """Keeps the log of a run, from a checkpoint before its first client to its end."""
 
-    scale: int
-    pgbench_seconds: int
-    rate: int
+    def __init__(self, folder: Path) -> None:
+        """Do nothing yet."""
+        self._folder = folder
+        self._log: ServerLog | None = None
+        self.version = ""
+
+    def database_ready(self, place: Place, supervisor: Supervisor) -> None:  # noqa: ARG002
+        """See `Observer`."""
+        assert isinstance(place, Cluster)  # noqa: S101  (the plan says so)
+        self.version = place.server.version()
+        place.checkpoint()
+        time.sleep(SETTLE_S)
+        server = place.server
+        self._log = ServerLog(AsksServer(server), server.data.resolve(), self._folder)
+        self._log.begin()
+
+    def measurement_ends(self, at_ns: int) -> None:  # noqa: ARG002
+        """See `Observer`."""
+        time.sleep(SETTLE_S)
+        if self._log is not None:
+            self._log.end()
+
+    def run_ends(self) -> None:
+        """See `Observer`."""
+        if self._log is not None:
+            self._log.close()
+
+    @property
+    def gap(self) -> str | None:
+        """Why the log is not whole."""
+        return "nothing was recorded" if self._log is None else self._log.gap
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What each run does: so many transactions of each client, which thinks in between."""
+
+    clients: int
+    rate: float
+    """Transactions a second."""
+    run_seconds: float
+    version: int | None
+
+    def config(self) -> RunConfig:
+        """Give it as a run."""
+        each = round(self.rate * self.run_seconds / self.clients)
+        think = self.clients / self.rate
+        return RunConfig(self.clients, transactions=each, think_seconds=think, seed=SEED)
 
 
 class Runs:
-    """Runs on copies of one database, each done once."""
+    """Runs of a load, each done once."""
 
-    def __init__(self, supervisor: Supervisor, work: Path, load: Load) -> None:
-        """Fill the database."""
-        self._supervisor, self._work, self.load = supervisor, work, load
-        self._account = server_account()
-        self._binaries = find_binaries(account=self._account)
-        self._pgbench = find_pgbench(self._binaries)
+    def __init__(self, work: Path, load: Load, pace: Pace) -> None:
+        """Take a folder for databases and logs."""
+        self._work, self._load, self._pace = work, load, pace
         self._folders: dict[str, Path] = {}
-        server = self._server("base")
-        server.initialise()
-        server.start({"fsync": "off", "max_wal_size": "4GB"})
-        try:
-            self._bench(server, "--initialize", "--quiet", f"--scale={load.scale}")
-            server.query("CHECKPOINT")
-            self.version = server.version()
-        finally:
-            server.stop()
-
-    def _server(self, name: str) -> Server:
-        run_dir = self._work / name
-        return Server(self._binaries, run_dir / "data", run_dir, self._supervisor, self._account)
-
-    def _bench(self, server: Server, *options: str) -> None:
-        where = (f"--host={server.sockets}", "--username=flashwright", "postgres")
-        run_as(self._account, self._pgbench, *options, *where)
+        self.version = ""
+        self.per_second: list[float] = []
 
     def recorded(self, run: Run) -> Path:
         """Do a run, unless it was done; give the folder of its log."""
         if run.name not in self._folders:
-            self._folders[run.name] = self._record(run)
+            click.echo(f"{self._load.title}: running {run.name}", err=True)
+            kept = self._work / f"{len(self._folders)}"
+            kept.mkdir()
+            self._record(run, kept)
+            self._folders[run.name] = kept
         return self._folders[run.name]
 
-    def _record(self, run: Run) -> Path:
-        click.echo(f"running {run.name} for {self.load.pgbench_seconds} s", err=True)
-        server = self._server(run.name)
-        shutil.copytree(self._work / "base", server.run_dir, symlinks=True)
-        for path in (server.data, *server.data.rglob("*"), server.sockets):
-            if self._account is not None:
-                shutil.chown(path, self._account.uid, self._account.gid)
-        kept = self._work / f"{run.name}-kept"
-        kept.mkdir()
-        server.start(run.of_server())
-        log = ServerLog(AsksServer(server), server.data.resolve(), kept)
-        try:
-            server.query("CHECKPOINT")
-            time.sleep(SETTLE_S)
-            log.begin()
-            seconds, rate = f"--time={self.load.pgbench_seconds}", f"--rate={self.load.rate}"
-            self._bench(server, seconds, rate, "--client=4", f"--random-seed={SEED}", "--no-vacuum")
-            time.sleep(SETTLE_S)
-            log.end()
-        finally:
-            log.close()
-            server.stop()
+    def _record(self, run: Run, kept: Path) -> None:
+        pace = self._pace
+        database = "postgres" if pace.version is None else f"postgres(version={pace.version})"
+        plan = plan_of(
+            self._load.workload, database, run.of_server(), pace.config(), self._work / "on"
+        )
+        # pgbench does not think.
+        plan = replace(plan, workload=replace(plan.workload, by_pgbench=None))
+        log = LogOfRun(kept)
+        result = Session(plan, log).run().result
         if log.gap is not None:
-            raise InputError(f"{run.name}: {log.gap}")
-        shutil.rmtree(server.run_dir)
-        return kept
-
-
-def find_pgbench(binaries: Path) -> Path:
-    """Find pgbench: beside the server, or of another version.
-
-    Raises InputError if there is none.
-    """
-    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"), reverse=True)
-    for path in (binaries / "pgbench", *installed):
-        if path.exists():
-            return path
-    raise InputError("pgbench is not there (Debian: postgresql-client)")
+            raise RunError(f"{run.name}: {log.gap}")
+        self.version = log.version
+        self.per_second.append(result.transactions / result.seconds)
 
 
 FIGURES = (
-    ("wal_bytes", "bytes of log"),
-    ("images", "images"),
-    ("image_bytes", "bytes of images"),
-    ("data_pages", "data pages"),
-    ("page_reads", "pages read"),
+    ("wal_bytes", "bytes of log", 0.03),
+    ("images", "images", None),
+    ("image_bytes", "bytes of images", None),
+    ("data_pages", "data pages", 0.08),
+    ("page_reads", "pages read", None),
 )
+"""Figures, their names, and the error that is asked for."""
 
 
-def judged(pair: Pair, runs: Runs) -> dict[str, Any]:
-    """Predict the runs of a pair, and give the figures of each beside those measured."""
+def judged(load: Load, pace: Pace) -> dict[str, Any]:
+    """Predict runs from others, and give the figures of each beside those measured."""
     job: Job[dict[str, Any]] = Job("postgres_what_if", dict)
-    source = runs.recorded(pair.source)
-    log = str(source / WAL)
-    candidates = [one.candidate() for one in pair.targets]
-    began = time.monotonic()
-    found = job.do({"log": log, "candidates": candidates}).outcome
-    seconds = time.monotonic() - began
-    rows = []
-    for target, predicted in zip(pair.targets, found["candidates"], strict=True):
-        own = job.do({"log": str(runs.recorded(target) / WAL)}).outcome
-        measured = own["recorded"]
-        rows.append(
-            {
-                "target": target.name,
-                "predicted": predicted,
-                "measured": measured,
-                "modelled": own["recorded"]["modelled"],
-            }
-        )
+    rows, checks = [], {}
+    with tempfile.TemporaryDirectory(prefix="flashwright-wal-", dir="/var/tmp") as work:
+        Path(work).chmod(0o711)
+        (Path(work) / "on").mkdir(mode=0o711)
+        runs = Runs(Path(work), load, pace)
+        for source, targets in PREDICTIONS:
+            log = str(runs.recorded(source) / WAL)
+            candidates = [one.candidate() for one in targets]
+            found = job.do({"log": log, "candidates": candidates}).outcome
+            checks[source.name] = found["self_check"]
+            for target, predicted in zip(targets, found["candidates"], strict=True):
+                own = job.do({"log": str(runs.recorded(target) / WAL)}).outcome
+                rows.append(
+                    {
+                        "source": source.name,
+                        "target": target.name,
+                        "predicted": predicted,
+                        "measured": own["recorded"],
+                    }
+                )
     return {
-        "source": pair.source.name,
-        "self_check": found["self_check"],
-        "remarks": found["remarks"],
-        "seconds": seconds,
+        "version": runs.version,
+        "per_second": runs.per_second,
+        "self_checks": checks,
         "rows": rows,
+        "tables": {},
     }
 
 
-def error_of(predicted: float | None, measured: float | None) -> str:
-    """Give a deviation in percent."""
-    if predicted is None or not measured:
-        return "-"
-    return f"{100 * (predicted / measured - 1):+.2f} %"
+def error_of(predicted: float | None, measured: float | None) -> float | None:
+    """Give a deviation as a share."""
+    return None if predicted is None or not measured else predicted / measured - 1
 
 
 def _rows(found: Mapping[str, Any]) -> list[list[str]]:
     rows = []
     for one in found["rows"]:
-        for key, name in FIGURES:
+        shown = [f"{one['source']} → {one['target']}"]
+        for key, _, _ in FIGURES:
             predicted, measured = one["predicted"][key], one["measured"][key]
-            if predicted is None and measured is None:
-                continue
-            shown = ["-" if value is None else f"{value:,}" for value in (predicted, measured)]
             error = error_of(predicted, measured)
-            rows.append([f"{found['source']} → {one['target']}", name, *shown, error])
+            shown.append("-" if measured is None else f"{measured:,}")
+            shown.append("-" if error is None else f"{100 * error:+.2f} %")
+        rows.append(shown)
     return rows
 
 
-def _checks(found: Mapping[str, Any]) -> list[list[str]]:
-    checks = []
-    for name, one in found.items():
-        check = one["self_check"]
-        checks.append(
-            [
-                name,
-                f"{check['right']:,} of {check['images']:,}",
-                f"{check['extra']:,}",
-                f"{100 * check['bytes_error']:+.4f} %",
+def _bars(all_found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """Give the errors of each load, and how many of them are within what is asked for."""
+    rows = []
+    for name, found in all_found.items():
+        for key, title, most in FIGURES:
+            errors = [
+                abs(error)
+                for one in found["rows"]
+                if (error := error_of(one["predicted"][key], one["measured"][key])) is not None
             ]
-        )
-    return checks
+            if most is None or not errors:
+                continue
+            within = sum(error <= most for error in errors)
+            rows.append(
+                [
+                    name,
+                    title,
+                    f"{100 * statistics.median(errors):.2f} %",
+                    f"{100 * max(errors):.2f} %",
+                    f"{within} of {len(errors)} within {most:.0%}",
+                ]
+            )
+    return rows
 
 
-def _make(request: Request[Pair]) -> Made:
-    load = Load(**request.options)
+def _checks(all_found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    return [
+        [
+            f"{name}, {source}",
+            f"{check['right']:,} of {check['images']:,}",
+            f"{check['extra']:,}",
+            f"{100 * check['bytes_error']:+.4f} %",
+        ]
+        for name, found in all_found.items()
+        for source, check in found["self_checks"].items()
+    ]
+
+
+def _make(request: Request[Load]) -> Made:
+    options = dict(request.options)
+    kept = Kept(Path(options.pop("out")) / FOLDER)
+    pace = Pace(**options)
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="flashwright-wal-", dir="/var/tmp") as work:
-        Path(work).chmod(0o711)
-        with Supervisor() as supervisor:
-            runs = Runs(supervisor, Path(work), load)
-            for pair in request.parts:
-                found[pair.name] = judged(pair, runs)
-    rows = [row for one in found.values() for row in _rows(one)]
-    left: Sequence[str] = [pair.title for pair in PAIRS if pair.name not in found]
+    for load in request.parts:
+        key = key_of(FOLDER, load.workload, vars(pace), repr(PREDICTIONS))
+
+        def measure(load: Load = load) -> dict[str, Any]:
+            return judged(load, pace)
+
+        found[load.title] = kept.remember(key, measure)
+    if not found:
+        raise InputError("no load is asked for")
+    rates = [rate for one in found.values() for rate in one["per_second"]]
     note = (
-        f"{runs.version}, fsync off, pgbench's TPC-B of scale {load.scale} at {load.rate} "
-        f"transactions/s with 4 clients for {load.pgbench_seconds} s, seed {SEED}, one run each, "
-        "on copies of one database. Begin of each recording: after a CHECKPOINT. Measured: log and "
-        "images from the log of the run itself, data pages from the server's statistics."
-        + (f" Not run: {', '.join(left)}." if left else "")
+        f"{next(iter(found.values()))['version']}, fsync off; {pace.clients} clients that think, "
+        f"{round(pace.rate * pace.run_seconds):,} transactions of each load in "
+        f"{pace.run_seconds:g} s or more ({min(rates):.0f} to {max(rates):.0f} a second came "
+        f"of it), seed {SEED}, one run of each setting, on databases that are filled alike. "
+        "Settings of the source: checkpoint_timeout 45 s, 512 MB of buffers, no compression. Each "
+        "recording begins after a CHECKPOINT. Measured: log and images from the log of the run "
+        "itself, data pages from the server's statistics; beside each the error of the prediction."
     )
+    titles = [word for _, title, _ in FIGURES for word in (title, "error")]
     parts = [
-        markdown_table(("predicted", "figure", "predicted", "measured", "error"), rows),
+        markdown_table(("load", "figure", "median error", "most", "bar"), _bars(found)),
+        *(
+            f"## {name}\n\n" + markdown_table(("predicted", *titles), _rows(one))
+            for name, one in found.items()
+        ),
         markdown_table(
             ("self-check of", "images right", "not there", "bytes of log"), _checks(found)
         ),
@@ -282,12 +336,14 @@ def _make(request: Request[Pair]) -> Made:
 SET = Set(
     "wal-what-if",
     "what other settings of PostgreSQL would have written, beside runs with them",
-    "PostgreSQL, pgbench; eight minutes",
-    PAIRS,
+    "PostgreSQL; a quarter of an hour a load",
+    LOADS,
     _make,
     [
-        option("--scale", 10, click.IntRange(1), "Of pgbench."),
-        option("--pgbench-seconds", 75, click.IntRange(10), "Length of each run."),
-        option("--rate", 250, click.IntRange(1), "Transactions a second."),
+        option("--clients", 4, click.IntRange(1), "Clients at once."),
+        option("--rate", 200.0, click.FloatRange(1), "Transactions a second, at most."),
+        option("--run-seconds", 75.0, click.FloatRange(10), "Length of each run, at least."),
+        option("--version", None, click.INT, "PostgreSQL's major version; any without."),
+        OUT,
     ],
 )

@@ -55,6 +55,7 @@ class Extents:
         """Read them; nothing is known of a recording without."""
         self._of_file: dict[str, list[Extent]] = {}
         self._of_log: list[Extent] = []
+        self._at_begin: dict[str, int] = {}
         if not all((recording / name).is_file() for name in (_EXTENTS, _FILES)):
             return
         files = pq.read_table(recording / _FILES, columns=["file", "path", "purpose"]).to_pydict()
@@ -67,13 +68,18 @@ class Extents:
         table = pq.read_table(recording / _EXTENTS, columns=columns).sort_by("seen_ns")
         latest: dict[str, dict[int, Extent]] = {}
         of_log: dict[int, Extent] = {}
-        for number, in_file, on_disk, length, _ in zip(*table.to_pydict().values(), strict=True):
+        for number, in_file, on_disk, length, seen_ns in zip(
+            *table.to_pydict().values(), strict=True
+        ):
             if number not in named or in_file is None:
                 continue
             path, purpose = named[number]
             one = Extent(int(in_file), int(on_disk), int(length))
             # What was seen last stays.
             latest.setdefault(_key(path), {})[one.in_file] = one
+            if seen_ns <= 0:
+                reached = max(one.in_file + one.length, self._at_begin.get(_key(path), 0))
+                self._at_begin[_key(path)] = reached
             if purpose == "wal":
                 known = of_log.get(one.on_disk)
                 if known is None or known.length < one.length:
@@ -92,6 +98,10 @@ class Extents:
     def of(self, path: str) -> list[Extent]:
         """Give those of a file, in order; none of one that was not seen."""
         return self._of_file.get(_key(path), [])
+
+    def at_begin(self, path: str) -> int:
+        """Give the bytes that a file had when the recording began; 0 of one that was not seen."""
+        return self._at_begin.get(_key(path), 0)
 
     def of_log(self) -> list[Extent]:
         """Give those of the log's files, which take each other's place."""

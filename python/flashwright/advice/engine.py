@@ -96,6 +96,9 @@ class Conditions:
     """
     clients: Clients | None = None
     """None for the intervals of the recording."""
+    seconds: float = 0.0
+    """Time for which clients send a load that is played once: they send it again until then, as a
+    drive that is faster gets more of it; 0 to leave it at once."""
 
     @property
     def is_once(self) -> bool:
@@ -190,11 +193,19 @@ class Engine:
             setup.load.requests.get("flush", 0),
             waits=setup.waits is not None,
         )
-        played = {
-            name: self._play(setup, drives[name], path, pace, progress)
-            for name, path in parts.items()
-        }
-        return _together(played, time.monotonic() - began, setup.waits)
+
+        def play(times: int) -> Figures:
+            played = {
+                name: self._play(setup, drives[name], path, pace, progress, times)
+                for name, path in parts.items()
+            }
+            return _together(played, time.monotonic() - began, setup.waits)
+
+        found = play(1)
+        wanted = self.conditions.seconds / found.seconds_taken if found.seconds_taken else 0.0
+        most = MOST_TIMED // max(map(_rows, parts.values()))
+        times = min(round(wanted), most)
+        return found if times < 2 or setup.stack is not None else play(times)
 
     def _parts(self, setup: Setup) -> dict[str, Path]:
         """Give the trace of each drive, made once for all setups that send the same."""
@@ -215,7 +226,7 @@ class Engine:
         return paths
 
     def _play(
-        self, setup: Setup, drive: Drive, path: Path, pace: Any, progress: Progress
+        self, setup: Setup, drive: Drive, path: Path, pace: Any, progress: Progress, times: int
     ) -> _Played:
         sized = (
             emulated.sized(drive, path)
@@ -224,7 +235,7 @@ class Engine:
         )
         requests = _rows(Path(sized.source))
         if self.conditions.is_once:
-            plays, untimed, timed = 1, 0, requests
+            plays, untimed, timed = times, 0, times * requests
         else:
             plays = sized.plays or _plays_of(sized, path)
             untimed, timed = _halves(requests, plays)

@@ -6,6 +6,7 @@ A load is put on the volume, run there, and looked at afterwards. `own_commands`
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 import time
@@ -35,6 +36,11 @@ _OF_SQLITE = ("journal_mode", "synchronous", "page_size")
 """Pragmas that a database of ours needs to know before it is filled, or sets itself."""
 
 
+FRAME_HEADER_BYTES = 24
+"""Beside each page in SQLite's log (its file format, 4.1)."""
+_FRAMES, _LONGER = 1000, 1.25
+"""Frames after which SQLite makes a checkpoint by itself; how much longer its log may get, as the
+commit that reaches them is written whole."""
 MOST_LATE = 0.1
 """Share of the measured time after which a first look at the volumes is too late."""
 
@@ -190,6 +196,8 @@ class BenchLoad:
             session.fill(self.plan, self.place, report)
         finally:
             self.place.close()
+        if isinstance(self.plan.database, Sqlite):
+            grow_log(self.base / "database.sqlite", self.plan.database)
 
     def _open(self, clients: int) -> BackendConfig:
         # A server that is to be started anew has to run.
@@ -243,6 +251,27 @@ def plan_of(
     except ValueError as error:
         raise InputError(f"{workload}: {error}") from error
     return BenchPlan(kind, load, database_of(database, settings), config, Folder(on))
+
+
+def grow_log(path: Path, database: Sqlite) -> None:
+    """Make SQLite's log as long as it gets until a checkpoint, with nothing in it.
+
+    It grows but once in a program that runs for long, and each commit until then makes the file
+    system write, too: on a slow drive a run of a minute would see little else.
+    """
+    frames = int(database.extra.get("wal_autocheckpoint", _FRAMES))
+    if database.journal_mode != "wal" or frames <= 0:
+        return
+    connection = sqlite3.connect(path)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    finally:
+        connection.close()
+    with path.with_name(f"{path.name}-wal").open("wb") as log:
+        log.write(bytes(round(_LONGER * frames) * (page_bytes + FRAME_HEADER_BYTES)))
+        log.flush()
+        os.fsync(log.fileno())
 
 
 def database_of(text: str, settings: Mapping[str, str]) -> Settings:

@@ -99,7 +99,7 @@ class Predicting:
             question = Question(str(recording), drive.profile, drive.size_bytes, 1.0)
             case = case_of(question, engine, Path(folder.name))
             clients = clients_of(case, engine)
-            engine.conditions = replace(conditions, clients=clients)
+            engine.conditions = replace(conditions, clients=clients, seconds=case.load.seconds)
             self._known[recording] = (case, engine)
         return self._known[recording]
 

@@ -202,27 +202,75 @@ class OfSqlite(OfLog):
     """Loads of a SQLite database, by `sqlite_what_if`."""
 
     def _make(self, settings: dict[str, str], name: str) -> tuple[Requests, int]:
+        told, found = self._told(settings, name)
+        at_ns, blocks = self._file_system_commits(told, found)
+        before_ns, blocks_before = self._commits_as_recorded
+        if found["recorded_in"] == found["modes"][0]["journal_mode"]:
+            blocks = blocks_before
+        parts = list(self._parts(told))
+        told.stream = np.take(_OF_SQLITE, told.stream)
+        others = completed.beside(self._requests, told)
+        if len(at_ns) * blocks != len(before_ns) * blocks_before:
+            less_bytes = _BLOCK * blocks_before * len(before_ns)
+            others = completed.with_journal(others, at_ns, blocks, less_bytes)
+        return in_order([others, self._placed(told, parts)]), _flushes(found["modes"][0])
+
+    def _told(self, settings: Mapping[str, str], name: str) -> tuple[Requests, dict[str, Any]]:
+        """Give what the database writes under settings, and the job's outcome."""
         noted = json.loads((self._recording / _SQLITE).read_text(encoding="utf-8"))
         as_noted = {
             key: noted[key]
             for key in ("journal_mode", "synchronous", "wal_autocheckpoint")
             if noted.get(key) is not None
         }
-        mode = {"name": name, **as_noted, **settings}
         asked = {
             "transactions": str(self._recording / _TRANSACTIONS),
-            "modes": [mode],
+            "modes": [{"name": name, **as_noted, **settings}],
             "traces": str(self._into),
         }
         outcome, _, _ = _core.run_job("sqlite_what_if", json.dumps(asked).encode(), None)
-        found = json.loads(outcome)
-        told = traces.load(self._into / f"{name}.parquet")
-        commits = told.time_ns[(told.op == FLUSH) & (told.stream == _JOURNAL_STREAM)]
-        parts = list(self._parts(told))
-        told.stream = np.take(_OF_SQLITE, told.stream)
-        others = completed.beside(self._requests, told)
-        others = self._with_journal(others, found, commits)
-        return in_order([others, self._placed(told, parts)]), _flushes(found["modes"][0])
+        path = self._into / f"{name}.parquet"
+        told = traces.load(path)
+        path.unlink()
+        return told, json.loads(outcome)
+
+    @cached_property
+    def _commits_as_recorded(self) -> tuple[Longs, int]:
+        """Give the commits of the file system as recorded, which says how many blocks each has."""
+        at_ns, blocks = self._file_system_commits(*self._told({}, "recorded"))
+        if len(at_ns) >= _LEAST_COMMITS:
+            written = self._recorded.written_by.get("journal", 0)
+            blocks = max(1, min(_MOST_BLOCKS, round(written / len(at_ns) / _BLOCK)))
+        return at_ns, blocks
+
+    def _file_system_commits(self, told: Requests, found: Mapping[str, Any]) -> tuple[Longs, int]:
+        """Give when the file system has to commit, too, and the blocks that it writes then.
+
+        It does where a file is made, cut or deleted with each commit, and at a sync of a log that
+        has grown.
+        """
+        mode = found["modes"][0]
+        if mode["journal_mode"] == "wal":
+            return self._syncs_of_grown_log(told), _BLOCKS_OF_GROWTH
+        at_ns = told.time_ns[(told.op == FLUSH) & (told.stream == _JOURNAL_STREAM)]
+        commits = int(mode["commits"]) if len(at_ns) else 0
+        # A commit has one flush of its journal, or two.
+        chosen = at_ns[np.arange(commits) * len(at_ns) // max(commits, 1)]
+        return chosen, _BLOCKS_OF_JOURNAL.get(mode["journal_mode"], 0)
+
+    def _syncs_of_grown_log(self, told: Requests) -> Longs:
+        of_log = told.taken(told.stream == _LOG_STREAM)
+        is_write = of_log.op == WRITE
+        if not is_write.any():
+            return of_log.time_ns[:0]
+        begin = int(of_log.offset[is_write].min())
+        database = next(iter(self._paths("heap")), "")
+        there = begin + self._extents.at_begin(database + _ENDINGS[_LOG_STREAM - 1])
+        ends = np.where(is_write, of_log.offset + of_log.length, 0)
+        reached = np.maximum(np.maximum.accumulate(ends), there)[~is_write]
+        has_grown = np.diff(reached, prepend=there) > 0
+        grown: Longs = of_log.time_ns[~is_write][has_grown]
+        return grown
 
     def _parts(self, told: Requests) -> Iterator[FilePart]:
         """Give the files of a trace: each begins at its first byte that is written.
@@ -245,24 +293,6 @@ class OfSqlite(OfLog):
         rows = pq.read_table(path, columns=["path", "purpose"]).to_pylist()
         return [str(one["path"]) for one in rows if one["purpose"] == purpose and one["path"]]
 
-    def _with_journal(self, others: Requests, found: Mapping[str, Any], at_ns: Longs) -> Requests:
-        """Change what the file system writes to its own journal as this mode would have it.
-
-        Whoever makes, cuts or deletes a file with each commit has the file system commit, too.
-        """
-        mode = found["modes"][0]
-        before, after = (
-            _BLOCKS_OF_JOURNAL.get(name, 0) for name in (found["recorded_in"], mode["journal_mode"])
-        )
-        if before == after:
-            return others
-        commits = int(mode["commits"]) * int(mode["transactions_in_one"])
-        # Those of a log: a commit has one flush of its journal, or two.
-        chosen = at_ns[np.arange(int(mode["commits"])) * len(at_ns) // max(mode["commits"], 1)]
-        return completed.with_journal(
-            others, chosen if len(at_ns) else at_ns, after, _BLOCK * before * commits
-        )
-
 
 def _flushes(mode: Mapping[str, Any]) -> int:
     """Give the flushes that a commit in a mode of SQLite waits for; those of checkpoints aside."""
@@ -272,13 +302,18 @@ def _flushes(mode: Mapping[str, Any]) -> int:
 
 
 _BLOCK = 4096
-_BLOCKS_OF_JOURNAL = {"delete": 8, "truncate": 11, "persist": 3, "wal": 0}
+_BLOCKS_OF_JOURNAL = {"delete": 8, "truncate": 11, "persist": 3}
 """Blocks that ext4 writes to its journal for each commit in a mode of SQLite.
 
-Measured: 500 transactions of TPC-B each, ext4 of 4 KiB blocks, Linux 6; in `wal` it writes some
-only while the log grows. Other file systems are taken to write as much.
+Measured: 500 transactions of TPC-B each, ext4 of 4 KiB blocks, Linux 6. Other file systems are
+taken to write as much.
 """
-_JOURNAL_STREAM = 3
+_BLOCKS_OF_GROWTH = 5
+"""The same at a sync of a log that has grown."""
+_LEAST_COMMITS, _MOST_BLOCKS = 50, 16
+"""Commits of a file system from which a recording tells how many blocks they write, and the most.
+"""
+_LOG_STREAM, _JOURNAL_STREAM = 2, 3
 _ENDINGS = ("", "-wal", "-journal")
 """Of the names of SQLite's files, by their stream in a trace, from 1 on."""
 _OF_SQLITE = np.array([PURPOSES.index(name) for name in ("other", "heap", "wal", "wal")])

@@ -14,6 +14,7 @@ from flashwright.advice import completed
 from flashwright.advice.completed import JOURNAL_BYTES, Extents, FilePart, placed
 from flashwright.advice.load import FLUSH, READ, WRITE
 from flashwright.advice.traces import Requests
+from flashwright.advice.what_ifs import OfSqlite
 from flashwright.recording.files import PURPOSES
 
 MIB = 1 << 20
@@ -136,6 +137,44 @@ class TestBeside:
         assert len(completed.beside(many, told, 0.3).op) == pytest.approx(3000, rel=0.05)
         assert len(completed.beside(many, told, 2.0).op) == 10_000
         assert len(completed.beside(many, told, 0.0).op) == 0
+
+
+class TestGrownLog:
+    """SQLite's log of a recording that had 8 KiB of it at its begin."""
+
+    @pytest.fixture
+    def of_log(self, tmp_path: Path) -> OfSqlite:
+        write(
+            tmp_path / "files.parquet",
+            ("file", "path", "purpose"),
+            [(0, "/x/app.db", "heap"), (1, "/x/app.db-wal", "wal")],
+        )
+        columns = ("file", "file_offset", "device_offset", "length", "seen_ns")
+        extents = [(0, 0, MIB, MIB, -5), (1, 0, 2 * MIB, 8192, -5), (1, 0, 2 * MIB, MIB, 5)]
+        write(tmp_path / "extents.parquet", columns, extents)
+        found = object.__new__(OfSqlite)
+        found._recording = tmp_path
+        return found
+
+    def test_a_sync_after_growth_is_a_commit_of_the_file_system(self, of_log: OfSqlite) -> None:
+        begin = 4 * MIB
+        told = requests(
+            (1, WRITE, begin, 4096, 2),
+            (2, FLUSH, 0, 0, 2),
+            (3, WRITE, begin + 4096, 4096, 2),
+            (4, FLUSH, 0, 0, 2),
+            (5, WRITE, begin + 8192, 4096, 2),
+            (6, FLUSH, 0, 0, 2),
+            (7, WRITE, begin, 4096, 2),
+            (8, FLUSH, 0, 0, 2),
+            (9, WRITE, 0, 4096, 1),
+            (10, FLUSH, 0, 0, 1),
+        )
+        assert of_log._syncs_of_grown_log(told).tolist() == [6]
+
+    def test_a_load_that_never_syncs_has_none(self, of_log: OfSqlite) -> None:
+        assert not len(of_log._syncs_of_grown_log(requests((1, WRITE, 0, 4096, 2))))
+        assert not len(of_log._syncs_of_grown_log(requests()))
 
 
 class TestJournal:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,11 +16,14 @@ import pytest
 from experiments.advice import matrix
 from experiments.advice.judged import Pair, judge, kendall_tau, tau_of_first
 from experiments.registry import Request
+from flashwright import _core
 from flashwright._core import Cancelled, InputError, RunError
 from flashwright.advice.proving import FIGURES, Bench, Change, Proof, Proving, Ratio
+from flashwright.advice.trial_loads import database_of, grow_log
 from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import Drive, DriveWork, Measured, Trial
-from flashwright.kept import Kept
+from flashwright.kept import Kept, key_of
+from flashwright.workloads.databases.embedded import Sqlite
 
 FLASH, THROUGHPUT, P99 = FIGURES
 TRIAL = Trial(Drive("intel-x25e", 1 << 30), "tpcb(scale=1)", "sqlite", seconds=1)
@@ -265,3 +270,53 @@ def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.Monk
     other = matrix.PARTS[0]
     with pytest.raises(InputError, match="nothing is kept"):
         matrix._make(Request([other], {**values, "only_kept": True}, "command", {}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "frames"), [({}, 1000), ({"wal_autocheckpoint": "2000"}, 2000)]
+)
+def test_a_log_of_sqlite_has_its_length_before_a_trial_begins(
+    settings: dict[str, str], frames: int, tmp_path: Path
+) -> None:
+    """Half of a run on a slow drive went into making it longer."""
+    path = tmp_path / "database.sqlite"
+    grow_log(path, written(settings))
+    log = path.with_name("database.sqlite-wal")
+    begun = log.stat().st_size
+    assert begun > frames * 4096
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        database.execute(f"PRAGMA wal_autocheckpoint={frames}")
+        database.execute("CREATE TABLE t (a, b)")
+        for number in range(frames):
+            database.execute("INSERT INTO t VALUES (?, ?)", (number, "x" * 5000))
+            database.commit()
+        assert log.stat().st_size == begun
+        assert database.execute("SELECT count(*) FROM t").fetchone() == (frames,)
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("settings", [{"journal_mode": "delete"}, {"wal_autocheckpoint": "0"}])
+def test_what_has_no_end_of_its_log_gets_none(settings: dict[str, str], tmp_path: Path) -> None:
+    grow_log(tmp_path / "database.sqlite", written(settings))
+    assert not list(tmp_path.iterdir())
+
+
+def written(settings: dict[str, str]) -> Sqlite:
+    found = database_of("sqlite", settings)
+    assert isinstance(found, Sqlite)
+    return found
+
+
+def test_what_was_measured_stays_when_the_core_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours of runs were lost with each build: a simulation's name has the build in it."""
+    before = (TRIAL.key("trial"), key_of("trial", TRIAL.document()))
+    core = tmp_path / "core.so"
+    core.write_bytes(b"another")
+    monkeypatch.setattr(_core, "__file__", str(core))
+    assert TRIAL.key("trial") == before[0]
+    assert key_of("trial", TRIAL.document()) != before[1]
+    assert replace(TRIAL, seed=2).key("trial") != before[0]
+    assert TRIAL.key("recording") != before[0]

@@ -1,12 +1,15 @@
 """What other settings would have written, from the log of one run, beside runs with them.
 
 Workloads at a fixed rate on PostgreSQL, each run on a database of its own that is filled alike,
-with one seed. Each run's log is kept as a recording keeps it; from some of them the others are
-predicted.
+with one seed. Each run's log is kept as a recording keeps it, and taken from there the next time;
+from some of them the others are predicted.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 import statistics
 import tempfile
 import time
@@ -19,12 +22,13 @@ import click
 
 from experiments.pages import OUT, markdown_table, page
 from experiments.registry import Made, Part, Request, Set, option
-from flashwright._core import InputError, RunError
+from flashwright._core import RunError, __version__
+from flashwright._paths import write_whole
 from flashwright.advice.trial_loads import plan_of
 from flashwright.jobs.work import Job
-from flashwright.kept import Kept, key_of
 from flashwright.recording.server_facts import AsksServer
 from flashwright.recording.server_log import WAL, ServerLog
+from flashwright.runs import git_revision
 from flashwright.workloads.databases.cluster import Cluster
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.driver import RunConfig, Unobserved
@@ -36,8 +40,8 @@ SETTLE_S = 1.5
 """A backend tells its counts no more often than once a second."""
 BIG = 100_000
 """MB of max_wal_size that no run fills."""
-FOLDER = "wal-what-if"
-"""Below the folder of reports, what is kept."""
+FOLDER, _RAN = "wal-what-if", "ran.json"
+"""Below the folder of reports, the logs of runs, some GB; and what says that one is whole."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class Run:
             "wal_compression": self.wal_compression,
             "fsync": "off",
             "track_io_timing": "on",
+            # What it writes early, in a ring of its own, no log tells.
+            "autovacuum": "off",
         }
 
 
@@ -86,7 +92,7 @@ BUFFERS = (SMALL, Run("buffers=96MB", shared_buffers=96))
 COMPRESSIONS = tuple(Run(name, wal_compression=name) for name in ("pglz", "lz4", "zstd"))
 PREDICTIONS = (
     (SOURCE, (SOURCE, *DISTANCES, *BUFFERS, *COMPRESSIONS)),
-    (SMALL, (SMALL, SOURCE)),
+    (SMALL, (SMALL, *BUFFERS[1:], SOURCE)),
 )
 """What is predicted of which run: five distances, three sizes, three compressions; and back."""
 
@@ -163,37 +169,47 @@ class Pace:
 class Runs:
     """Runs of a load, each done once."""
 
-    def __init__(self, work: Path, load: Load, pace: Pace) -> None:
-        """Take a folder for databases and logs."""
-        self._work, self._load, self._pace = work, load, pace
-        self._folders: dict[str, Path] = {}
-        self.version = ""
-        self.per_second: list[float] = []
+    def __init__(self, kept: Path, load: Load, pace: Pace) -> None:
+        """Take the folder in which logs are kept."""
+        self._load, self._pace = load, pace
+        said = json.dumps([__version__, load.workload, vars(pace), SEED])
+        self._kept = kept / f"{load.name}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
     def recorded(self, run: Run) -> Path:
         """Do a run, unless it was done; give the folder of its log."""
-        if run.name not in self._folders:
+        said = json.dumps(run.of_server(), sort_keys=True)
+        folder = self._kept / f"{run.name}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+        if not (folder / _RAN).is_file():
             click.echo(f"{self._load.title}: running {run.name}", err=True)
-            kept = self._work / f"{len(self._folders)}"
-            kept.mkdir()
-            self._record(run, kept)
-            self._folders[run.name] = kept
-        return self._folders[run.name]
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            self._record(run, folder)
+        return folder
 
-    def _record(self, run: Run, kept: Path) -> None:
+    def said(self) -> list[dict[str, Any]]:
+        """Give what is known of all runs that were done."""
+        return [json.loads(path.read_text()) for path in sorted(self._kept.glob(f"*/{_RAN}"))]
+
+    def _record(self, run: Run, folder: Path) -> None:
         pace = self._pace
         database = "postgres" if pace.version is None else f"postgres(version={pace.version})"
-        plan = plan_of(
-            self._load.workload, database, run.of_server(), pace.config(), self._work / "on"
-        )
-        # pgbench does not think.
-        plan = replace(plan, workload=replace(plan.workload, by_pgbench=None))
-        log = LogOfRun(kept)
-        result = Session(plan, log).run().result
+        with tempfile.TemporaryDirectory(prefix="flashwright-wal-", dir="/var/tmp") as work:
+            Path(work).chmod(0o711)
+            plan = plan_of(
+                self._load.workload, database, run.of_server(), pace.config(), Path(work)
+            )
+            # pgbench does not think.
+            plan = replace(plan, workload=replace(plan.workload, by_pgbench=None))
+            log = LogOfRun(folder)
+            result = Session(plan, log).run().result
         if log.gap is not None:
             raise RunError(f"{run.name}: {log.gap}")
-        self.version = log.version
-        self.per_second.append(result.transactions / result.seconds)
+        found = {
+            "version": log.version,
+            "per_second": result.transactions / result.seconds,
+            "revision": git_revision(),
+        }
+        write_whole(folder / _RAN, json.dumps(found))
 
 
 FIGURES = (
@@ -206,36 +222,27 @@ FIGURES = (
 """Figures, their names, and the error that is asked for."""
 
 
-def judged(load: Load, pace: Pace) -> dict[str, Any]:
+def judged(load: Load, pace: Pace, kept: Path) -> dict[str, Any]:
     """Predict runs from others, and give the figures of each beside those measured."""
     job: Job[dict[str, Any]] = Job("postgres_what_if", dict)
     rows, checks = [], {}
-    with tempfile.TemporaryDirectory(prefix="flashwright-wal-", dir="/var/tmp") as work:
-        Path(work).chmod(0o711)
-        (Path(work) / "on").mkdir(mode=0o711)
-        runs = Runs(Path(work), load, pace)
-        for source, targets in PREDICTIONS:
-            log = str(runs.recorded(source) / WAL)
-            candidates = [one.candidate() for one in targets]
-            found = job.do({"log": log, "candidates": candidates}).outcome
-            checks[source.name] = found["self_check"]
-            for target, predicted in zip(targets, found["candidates"], strict=True):
-                own = job.do({"log": str(runs.recorded(target) / WAL)}).outcome
-                rows.append(
-                    {
-                        "source": source.name,
-                        "target": target.name,
-                        "predicted": predicted,
-                        "measured": own["recorded"],
-                    }
-                )
-    return {
-        "version": runs.version,
-        "per_second": runs.per_second,
-        "self_checks": checks,
-        "rows": rows,
-        "tables": {},
-    }
+    runs = Runs(kept, load, pace)
+    for source, targets in PREDICTIONS:
+        log = str(runs.recorded(source) / WAL)
+        candidates = [one.candidate() for one in targets]
+        found = job.do({"log": log, "candidates": candidates}).outcome
+        checks[source.name] = found["self_check"]
+        for target, predicted in zip(targets, found["candidates"], strict=True):
+            own = job.do({"log": str(runs.recorded(target) / WAL)}).outcome
+            rows.append(
+                {
+                    "source": source.name,
+                    "target": target.name,
+                    "predicted": predicted,
+                    "measured": own["recorded"],
+                }
+            )
+    return {"ran": runs.said(), "self_checks": checks, "rows": rows}
 
 
 def error_of(predicted: float | None, measured: float | None) -> float | None:
@@ -296,27 +303,21 @@ def _checks(all_found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
 
 def _make(request: Request[Load]) -> Made:
     options = dict(request.options)
-    kept = Kept(Path(options.pop("out")) / FOLDER)
+    kept = Path(options.pop("out")) / FOLDER
     pace = Pace(**options)
-    found: dict[str, Any] = {}
-    for load in request.parts:
-        key = key_of(FOLDER, load.workload, vars(pace), repr(PREDICTIONS))
-
-        def measure(load: Load = load) -> dict[str, Any]:
-            return judged(load, pace)
-
-        found[load.title] = kept.remember(key, measure)
-    if not found:
-        raise InputError("no load is asked for")
-    rates = [rate for one in found.values() for rate in one["per_second"]]
+    found = {load.title: judged(load, pace, kept) for load in request.parts}
+    ran = [run for one in found.values() for run in one["ran"]]
+    rates = [run["per_second"] for run in ran]
+    revisions = ", ".join(sorted({str(run["revision"])[:12] for run in ran}))
     note = (
-        f"{next(iter(found.values()))['version']}, fsync off; {pace.clients} clients that think, "
+        f"{ran[0]['version']}, fsync and autovacuum off; {pace.clients} clients that think, "
         f"{round(pace.rate * pace.run_seconds):,} transactions of each load in "
         f"{pace.run_seconds:g} s or more ({min(rates):.0f} to {max(rates):.0f} a second came "
         f"of it), seed {SEED}, one run of each setting, on databases that are filled alike. "
         "Settings of the source: checkpoint_timeout 45 s, 512 MB of buffers, no compression. Each "
         "recording begins after a CHECKPOINT. Measured: log and images from the log of the run "
-        "itself, data pages from the server's statistics; beside each the error of the prediction."
+        "itself, data pages from the server's statistics; beside each the error of the prediction. "
+        f"The runs are of {revisions}."
     )
     titles = [word for _, title, _ in FIGURES for word in (title, "error")]
     parts = [
@@ -341,7 +342,7 @@ SET = Set(
     _make,
     [
         option("--clients", 4, click.IntRange(1), "Clients at once."),
-        option("--rate", 200.0, click.FloatRange(1), "Transactions a second, at most."),
+        option("--rate", 100.0, click.FloatRange(1), "Transactions a second, at most."),
         option("--run-seconds", 75.0, click.FloatRange(10), "Length of each run, at least."),
         option("--version", None, click.INT, "PostgreSQL's major version; any without."),
         OUT,

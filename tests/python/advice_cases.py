@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,10 +56,14 @@ class Known:
     as_recorded: Load
     refused: str | None = None
     asked: list[Mapping[str, str]] = field(default_factory=list)
+    prepared: list[Mapping[str, str]] = field(default_factory=list)
 
     def load(self, settings: Mapping[str, str]) -> Load:
         self.asked.append(settings)
         return self.as_recorded
+
+    def prepare(self, many: Sequence[Mapping[str, str]]) -> None:
+        self.prepared += many
 
 
 COMMITS = Commits(600, 0.002, 0.0018, 0.006, 0.01, 0.0015)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from playwright.sync_api import Browser
 
 import flashwright
 from browsing import check_report
+from flashwright import _core
 from flashwright._core import InputError
 from flashwright.advice import document, nearest, traces, words
 from flashwright.advice import load as loads
@@ -38,7 +40,8 @@ from flashwright.advice.gain import gain_of
 from flashwright.advice.load import FLUSH, LOG, READ, TRIM, WRITE, Load
 from flashwright.advice.loop import Loop
 from flashwright.advice.setup import Commits, Drive, Figures, Interval, Setup
-from flashwright.advice.what_ifs import HALVINGS, LONGEST, SHORTEST, OfPostgres
+from flashwright.advice.traces import Requests
+from flashwright.advice.what_ifs import OfLog, OfPostgres
 from flashwright.recording.files import PURPOSES
 from flashwright.reports import write_report
 from flashwright.runs import Run, provenance
@@ -287,18 +290,56 @@ class TestFigures:
         assert math.isnan(Figures(15.0, Interval(15.0), by_drive).life_share().value)
 
 
-def test_commits_that_share_a_flush_are_fitted_to_the_flushes_that_the_disk_got(
-    load: Load, monkeypatch: pytest.MonkeyPatch
+def test_commits_share_as_many_flushes_as_the_disk_got(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By bytes of the log it was not: those of a log of images hardly tell."""
-    own = load.requests["flush"]
-    one = object.__new__(OfPostgres)
-    one._recorded = replace(load, commits=Commits(1, 0.002, 0.002, 0.002, 0.002))
-    monkeypatch.setattr(
-        OfPostgres, "_flushes", lambda _, seconds: round(2 * own / (1 + seconds / 0.001))
-    )
-    width = (LONGEST / SHORTEST) ** (0.5**HALVINGS)
-    assert 1 / width < one._flush_seconds / 0.001 < width
+    """Bytes of a log of images hardly tell. The time that is found stays for other settings."""
+    asked = []
+
+    def run_job(_name: str, job: bytes, _progress: None) -> tuple[bytes, dict[str, Any], None]:
+        asked.append(json.loads(job))
+        return json.dumps({"flush_time": 0.003}).encode(), {}, None
+
+    monkeypatch.setattr(_core, "run_job", run_job)
+    one = OfPostgres(tmp_path, tmp_path, load)
+    one._told({"a": {}})
+    one._told({"b": {}, "c": {"full_page_writes": "off"}})
+    assert asked[0]["flushes"] == load.requests["flush"]
+    assert "flush_time" not in asked[0]
+    assert asked[1]["flush_time"] == 0.003
+    assert asked[1]["candidates"] == [{"name": "b"}, {"name": "c", "full_page_writes": False}]
+
+
+class TestManyLoads:
+    class Counts(OfLog):
+        """Tells all but one setting, and counts how often the log is looked through."""
+
+        passes = 0
+
+        def _make(self, asked: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Requests, int]]:
+            self.passes += 1
+            if any("no" in one for one in asked.values()):
+                raise InputError("cannot be told")
+            for _ in asked:
+                yield traces.load(self._recorded.path), 2
+
+    def test_are_found_in_one_pass(self, load: Load, tmp_path: Path) -> None:
+        found = self.Counts(tmp_path, tmp_path, load)
+        found.prepare([{}, {"a": "1"}, {"b": "2"}, {"a": "1"}])
+        assert found.load({"b": "2"}).written_by == load.written_by
+        assert found.load({"a": "1"}).flushes_of_commit == 2
+        assert found.refused is None
+        assert found.passes == 1
+
+    def test_that_cannot_be_told_leave_the_others(self, load: Load, tmp_path: Path) -> None:
+        found = self.Counts(tmp_path, tmp_path, load)
+        found.prepare([{"a": "1"}, {"no": "1"}])
+        assert found.load({"a": "1"}).written_by == load.written_by
+        passes = found.passes
+        for _ in range(2):
+            with pytest.raises(InputError, match="cannot be told"):
+                found.load({"no": "1"})
+        assert found.passes == passes
 
 
 class TestLoop:

@@ -294,6 +294,24 @@ def _commit(connection: sqlite3.Connection, number: int) -> None:
     connection.commit()
 
 
+def test_a_log_of_nothing_but_zeros_has_not_begun(tmp_path: Path) -> None:
+    """It was refused as damaged: SQLite takes it for an empty one, and writes over it."""
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT)")
+    wal = path.with_name("a.db-wal")
+    wal.write_bytes(bytes(1 << 20))
+    log = _core.SqliteLog(str(wal), str(path))
+    assert not len(log.look()["frames"])
+    with closing(sqlite3.connect(path)) as connection:
+        for number in range(10):
+            _commit(connection, number)
+        found = log.look()
+    assert len(found["frames"]) == 10
+    assert found["doubt"] is None
+
+
 def test_a_log_is_followed_over_restarts(tmp_path: Path) -> None:
     """Frames of the log before are read as long as the new one has not come so far."""
     path = tmp_path / "a.db"

@@ -96,6 +96,9 @@ class Advising:
         """
         began = time.monotonic()
         candidates, useless, not_known, told = _sorted(self.actions, self.case)
+        if self.case.what_ifs is not None and self.case.what_ifs.refused is None:
+            wanted = [one.settings for one in candidates if one.settings]
+            self.case.what_ifs.prepare([{**dict(self.case.base.settings), **one} for one in wanted])
         end = began + self.within
         self._total = len(candidates) + 1
         tasks = [partial(self._weigh, one, end) for one in candidates]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,8 +19,9 @@ GOALS = ("life", "latency", "throughput")
 class WhatIfs(Protocol):
     """Loads that other settings of the database would have made, from its own log."""
 
-    refused: str | None
-    """Why there are none; None if there are."""
+    @property
+    def refused(self) -> str | None:
+        """Why there are none; None if there are."""
 
     @property
     def as_recorded(self) -> Load:
@@ -35,6 +36,9 @@ class WhatIfs(Protocol):
         Raises:
             InputError: it cannot be told, with the reason.
         """
+
+    def prepare(self, many: Sequence[Mapping[str, str]]) -> None:
+        """Find the loads under several settings at once, which is quicker."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LEAST_BUSY = 0.05
+"""Share of a client's time that is taken to be its own work, however little the recording shows."""
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -35,8 +38,14 @@ class Loop:
         return self.wait / whole if whole else 0.0
 
     def gain(self, ratio: float) -> float:
-        """Give throughput as a multiple of today's, if the drive takes `ratio` of its time."""
+        """Give throughput as a multiple of today's, if the drive takes `ratio` of its time.
+
+        With 0 commits do not wait at all: not for the way to the drive, either.
+        """
+        whole = self.thinks + self.wait
+        if not whole:
+            return 1.0
         drive = min(self.of_drive, self.wait)
-        after = self.wait - drive + drive * ratio
-        whole = self.thinks + after
-        return (self.thinks + self.wait) / whole if whole else 1.0
+        after = self.wait - drive + drive * ratio if ratio > 0 else 0.0
+        # Clients that did nothing but wait find something else to wait for.
+        return whole / max(self.thinks + after, LEAST_BUSY * whole)

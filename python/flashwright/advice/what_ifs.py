@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import threading
 from abc import ABC, abstractmethod
@@ -30,11 +29,10 @@ MOST_OFF = 0.1
 Data pages are not held against the disk: the kernel holds them back until a checkpoint ends, which
 may be after the recording, and the database's log tells when they are due.
 """
-SHORTEST, LONGEST, HALVINGS = 1e-3, 4.0, 7
-"""Flushes that are tried, in mean waits of commits; and how often that range is halved, by the
-logarithm."""
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
+Key = tuple[tuple[str, str], ...]
+"""Settings, by name."""
 
 
 class OfLog(ABC):
@@ -45,12 +43,16 @@ class OfLog(ABC):
         self._recording, self._into = recording, into
         self._recorded = recorded
         self._lock = threading.Lock()
-        self._found: dict[tuple[tuple[str, str], ...], Load] = {}
-        self.refused: str | None = None
+        self._found: dict[Key, Load | InputError] = {}
+
+    @cached_property
+    def refused(self) -> str | None:
+        """Why nothing can be told; None if it can. Finding that out reads the log."""
         try:
             self._check(self.as_recorded)
         except InputError as error:
-            self.refused = str(error)
+            return str(error)
+        return None
 
     @cached_property
     def _requests(self) -> Requests:
@@ -72,15 +74,42 @@ class OfLog(ABC):
         Raises:
             InputError: it cannot be told, with the reason.
         """
-        key = tuple(sorted(settings.items()))
+        self.prepare([settings])
+        found = self._found[_key(settings)]
+        if isinstance(found, InputError):
+            raise found
+        return found
+
+    def prepare(self, many: Sequence[Mapping[str, str]]) -> None:
+        """Find the loads under several settings at once: the log is looked through but once."""
         with self._lock:
-            if key not in self._found:
-                path = self._into / f"what-if-{len(self._found)}.parquet"
-                requests, flushes = self._make(dict(settings), f"c{len(self._found)}")
-                traces.write(requests, path)
-                name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
-                self._found[key] = loads.of_file(path, name, self._recorded.disk, flushes)
-            return self._found[key]
+            missing = {_key(one): one for one in many if _key(one) not in self._found}
+            if not missing:
+                return
+            try:
+                self._take(list(missing))
+            except InputError as error:
+                if len(missing) == 1:
+                    self._found[next(iter(missing))] = error
+                    return
+            else:
+                return
+            # One of them cannot be told; the others can.
+            for key in missing:
+                try:
+                    self._take([key])
+                except InputError as error:
+                    self._found[key] = error
+
+    def _take(self, keys: Sequence[Key]) -> None:
+        """Find some; InputError if one of them cannot be told."""
+        first = len(self._found)
+        asked = {f"c{first + at}": dict(key) for at, key in enumerate(keys)}
+        for key, (requests, flushes) in zip(keys, self._make(asked), strict=True):
+            path = self._into / f"what-if-{len(self._found)}.parquet"
+            traces.write(requests, path)
+            name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
+            self._found[key] = loads.of_file(path, name, self._recorded.disk, flushes)
 
     def _placed(self, told: Requests, parts: Sequence[FilePart]) -> Requests:
         """Give requests to files as those to the disk."""
@@ -99,11 +128,15 @@ class OfLog(ABC):
             )
 
     @abstractmethod
-    def _make(self, settings: dict[str, str], name: str) -> tuple[Requests, int]:
-        """Give the requests under settings, and the flushes that a commit waits for.
+    def _make(self, asked: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Requests, int]]:
+        """Give the requests under each settings, and the flushes that a commit waits for.
 
-        `name` is unlike that of any other.
+        Their names are unlike all others.
         """
+
+
+def _key(settings: Mapping[str, str]) -> Key:
+    return tuple(sorted(settings.items()))
 
 
 _PLAIN_BYTES = {"max_wal_size": 1 << 20, "shared_buffers": 8192}
@@ -138,74 +171,61 @@ def _bytes(name: str, text: str) -> int:
 class OfPostgres(OfLog):
     """Loads of a PostgreSQL server, by `postgres_what_if`."""
 
-    def _make(self, settings: dict[str, str], name: str) -> tuple[Requests, int]:
-        asked = {
+    def _make(self, asked: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Requests, int]]:
+        found = self._told(asked)
+        for name, figures in zip(asked, found["candidates"], strict=True):
+            files = pq.read_table(self._into / f"{name}.files.parquet").to_pylist()
+            purposes = {int(one["file"]): PURPOSES.index(one["purpose"]) for one in files}
+            parts = [
+                FilePart(one["path"], one["offset"], one["length"], one["purpose"] == "wal")
+                for one in files
+            ]
+            told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
+            reads = _reads(found["recorded"]["modelled"], figures)
+            yield in_order([completed.beside(self._requests, told, reads), told]), 1
+
+    def _told(self, asked: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+        """Do the job, and keep the time of a flush that it finds."""
+        flushes = self._recorded.requests.get("flush", 0)
+        known = self._flush_seconds
+        job = {
             "log": str(self._recording / _LOG_FOLDER),
             "facts": str(self._recording / _SERVER),
-            "candidates": [{"name": name, **as_job(settings)}],
+            "candidates": [{"name": name, **as_job(one)} for name, one in asked.items()],
             "traces": str(self._into),
-            **_flush_time(self._flush_seconds),
+            # Commits that come while the log is flushed share the next flush: as many follow as the
+            # disk got. The time that one takes stays for other settings.
+            **({"flushes": flushes} if known is None else {"flush_time": known}),
         }
-        outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(asked).encode(), None)
-        found = json.loads(outcome)
-        files = pq.read_table(self._into / f"{name}.files.parquet").to_pylist()
-        purposes = {int(one["file"]): PURPOSES.index(one["purpose"]) for one in files}
-        parts = [
-            FilePart(one["path"], one["offset"], one["length"], one["purpose"] == "wal")
-            for one in files
-        ]
-        told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
-        others = completed.beside(self._requests, told, _reads(found))
-        return in_order([others, told]), 1
+        outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(job).encode(), None)
+        found: dict[str, Any] = json.loads(outcome)
+        self._flush_seconds = found["flush_time"]
+        return found
 
-    @cached_property
-    def _flush_seconds(self) -> float:
-        """Time of a flush: commits that come meanwhile share the next one. 0 if none is needed.
-
-        Fitted, by halving, so that as many flushes follow as the disk got. It stays for other
-        settings.
-        """
-        own = self._recorded.requests.get("flush", 0)
-        commits = self._recorded.commits
-        if commits is None or not commits.mean or self._flushes(0.0) <= own:
-            return 0.0
-        low, high = SHORTEST * commits.mean, LONGEST * commits.mean
-        for _ in range(HALVINGS):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self._flushes(middle) > own else (low, middle)
-        return math.sqrt(low * high)
-
-    def _flushes(self, flush_seconds: float) -> int:
-        asked = {
-            "log": str(self._recording / _LOG_FOLDER),
-            "facts": str(self._recording / _SERVER),
-            "candidates": [{"name": "fit"}],
-            **_flush_time(flush_seconds),
-        }
-        outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(asked).encode(), None)
-        return int(json.loads(outcome)["candidates"][0]["log_flushes"])
+    _flush_seconds: float | None = None
 
 
-def _flush_time(seconds: float) -> dict[str, float]:
-    """Give the setting of the job: without any, each commit has a flush of its own."""
-    return {"flush_time": seconds} if seconds else {}
-
-
-def _reads(found: Mapping[str, Any]) -> float:
+def _reads(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
     """Give the pages that are read as a share of those that the model reads as recorded."""
-    after = found["candidates"][0]["page_reads"]
-    before = found["recorded"]["modelled"]["page_reads"]
-    return 1.0 if after is None or not before else float(after) / float(before)
+    if after["page_reads"] is None or not before["page_reads"]:
+        return 1.0
+    return float(after["page_reads"]) / float(before["page_reads"])
 
 
 class OfSqlite(OfLog):
     """Loads of a SQLite database, by `sqlite_what_if`."""
 
-    def _make(self, settings: dict[str, str], name: str) -> tuple[Requests, int]:
-        told, found = self._told(settings, name)
-        at_ns, blocks = self._file_system_commits(told, found)
+    def _make(self, asked: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Requests, int]]:
+        found = self._told(asked)
+        for name, mode in zip(asked, found["modes"], strict=True):
+            yield self._whole(self._trace(name), mode, found["recorded_in"])
+
+    def _whole(
+        self, told: Requests, mode: Mapping[str, Any], recorded_in: str
+    ) -> tuple[Requests, int]:
+        at_ns, blocks = self._file_system_commits(told, mode)
         before_ns, blocks_before = self._commits_as_recorded
-        if found["recorded_in"] == found["modes"][0]["journal_mode"]:
+        if recorded_in == mode["journal_mode"]:
             blocks = blocks_before
         parts = list(self._parts(told))
         told.stream = np.take(_OF_SQLITE, told.stream)
@@ -213,43 +233,46 @@ class OfSqlite(OfLog):
         if len(at_ns) * blocks != len(before_ns) * blocks_before:
             less_bytes = _BLOCK * blocks_before * len(before_ns)
             others = completed.with_journal(others, at_ns, blocks, less_bytes)
-        return in_order([others, self._placed(told, parts)]), _flushes(found["modes"][0])
+        return in_order([others, self._placed(told, parts)]), _flushes(mode)
 
-    def _told(self, settings: Mapping[str, str], name: str) -> tuple[Requests, dict[str, Any]]:
-        """Give what the database writes under settings, and the job's outcome."""
+    def _told(self, asked: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         noted = json.loads((self._recording / _SQLITE).read_text(encoding="utf-8"))
         as_noted = {
             key: noted[key]
             for key in ("journal_mode", "synchronous", "wal_autocheckpoint")
             if noted.get(key) is not None
         }
-        asked = {
+        job = {
             "transactions": str(self._recording / _TRANSACTIONS),
-            "modes": [{"name": name, **as_noted, **settings}],
+            "modes": [{"name": name, **as_noted, **one} for name, one in asked.items()],
             "traces": str(self._into),
         }
-        outcome, _, _ = _core.run_job("sqlite_what_if", json.dumps(asked).encode(), None)
+        outcome, _, _ = _core.run_job("sqlite_what_if", json.dumps(job).encode(), None)
+        found: dict[str, Any] = json.loads(outcome)
+        return found
+
+    def _trace(self, name: str) -> Requests:
         path = self._into / f"{name}.parquet"
         told = traces.load(path)
         path.unlink()
-        return told, json.loads(outcome)
+        return told
 
     @cached_property
     def _commits_as_recorded(self) -> tuple[Longs, int]:
         """Give the commits of the file system as recorded, which says how many blocks each has."""
-        at_ns, blocks = self._file_system_commits(*self._told({}, "recorded"))
+        mode = self._told({"recorded": {}})["modes"][0]
+        at_ns, blocks = self._file_system_commits(self._trace("recorded"), mode)
         if len(at_ns) >= _LEAST_COMMITS:
             written = self._recorded.written_by.get("journal", 0)
             blocks = max(1, min(_MOST_BLOCKS, round(written / len(at_ns) / _BLOCK)))
         return at_ns, blocks
 
-    def _file_system_commits(self, told: Requests, found: Mapping[str, Any]) -> tuple[Longs, int]:
+    def _file_system_commits(self, told: Requests, mode: Mapping[str, Any]) -> tuple[Longs, int]:
         """Give when the file system has to commit, too, and the blocks that it writes then.
 
         It does where a file is made, cut or deleted with each commit, and at a sync of a log that
         has grown.
         """
-        mode = found["modes"][0]
         if mode["journal_mode"] == "wal":
             return self._syncs_of_grown_log(told), _BLOCKS_OF_GROWTH
         at_ns = told.time_ns[(told.op == FLUSH) & (told.stream == _JOURNAL_STREAM)]

@@ -205,8 +205,9 @@ def rests_on(answer: Answer) -> list[str]:
         lines.append(
             "Computed: what other settings would send, from the database's own log, and held "
             "against what follows from it for the settings as they are. Of a server, how many "
-            "commits share a flush is fitted to the log that the disk got. Pages that the kernel "
-            "still held at the end are in both."
+            "commits share a flush is fitted to the flushes that the disk got. Reads, and what "
+            "the file system writes for itself, are as recorded, but for its part of commits that "
+            "make, delete or lengthen a file."
         )
     if case.drive_known == NEAREST:
         lines.append(

@@ -45,6 +45,10 @@ impl PostgresWhatIf {
             let right = "right would be a folder of segments, such as wal of a recording";
             return Err(JobError::at("log", format!("no log is given; {right}")));
         }
+        if self.flushes.is_some() && self.flush_time.is_some() {
+            let what = "a flush takes flush_time, or as long as so many flushes say: not both";
+            return Err(JobError::at("flushes", what));
+        }
         for (number, one) in self.candidates.iter().enumerate() {
             let at = format!("candidates[{number}].name");
             let name = &one.name;
@@ -74,6 +78,10 @@ fn failed(error: ReplayError) -> JobError {
         other => JobError::at("log", other),
     }
 }
+
+/// Shortest and longest flush that is looked for, and how often that range is halved.
+const FLUSHES_US: (f64, f64) = (10.0, 1e6);
+const HALVINGS: u32 = 8;
 
 /// A log that was looked through, and what is known of its server.
 struct Prepared {
@@ -236,8 +244,12 @@ impl Prepared {
         self.check_rule(asked, &check)?;
         let commits = figures.commits;
         let factor = self.reads(asked, commits, progress)?;
+        if let Some(flushes) = asked.flushes {
+            self.fit_flush(asked, flushes, progress)?;
+        }
+        let recorded = self.recorded.clone();
         let mut traces = None;
-        if factor.is_some() || asked.traces.is_some() {
+        if factor.is_some() || asked.flushes.is_some() || asked.traces.is_some() {
             let own = (Redos::Own, factor, commits);
             (figures, _, traces) = self.replay(asked, RECORDED, &recorded, own, progress)?;
         }
@@ -267,11 +279,42 @@ impl Prepared {
         let found = self.found(&figures, &check);
         Ok(WhatIf {
             self_check,
+            flush_time: self.recorded.flush_us as f64 / 1e6,
             recorded: Recorded { found, modelled: Amounts::from(&figures), traces },
             candidates,
             log_end: self.log_end(),
             remarks: self.remarks,
         })
+    }
+
+    /// Finds the time of a flush by halving the range by its logarithm. Other settings have it, too.
+    fn fit_flush(
+        &mut self,
+        asked: &PostgresWhatIf,
+        flushes: u64,
+        progress: &Progress,
+    ) -> Result<(), JobError> {
+        let alone = PostgresWhatIf { traces: None, ..asked.clone() };
+        let mut of = |flush_us: i64| -> Result<u64, JobError> {
+            self.recorded.flush_us = flush_us;
+            let own = (Redos::Own, None, 0);
+            let (figures, ..) = self.replay(&alone, RECORDED, &self.recorded, own, progress)?;
+            Ok(figures.log_flushes)
+        };
+        if of(0)? <= flushes {
+            return Ok(());
+        }
+        let (mut low, mut high) = FLUSHES_US;
+        for _ in 0..HALVINGS {
+            let middle = (low * high).sqrt();
+            if of(middle as i64)? > flushes {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        self.recorded.flush_us = (low * high).sqrt() as i64;
+        Ok(())
     }
 
     fn check_rule(&self, asked: &PostgresWhatIf, check: &Check) -> Result<(), JobError> {
@@ -327,7 +370,8 @@ impl Prepared {
 fn set_total(asked: &PostgresWhatIf, progress: &Progress) {
     let files = std::fs::read_dir(&asked.log).into_iter().flatten().flatten();
     let bytes: u64 = files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum();
-    progress.set_total(bytes * (2 + asked.candidates.len() as u64));
+    let fits = asked.flushes.map_or(0, |_| 1 + u64::from(HALVINGS));
+    progress.set_total(bytes * (2 + fits + asked.candidates.len() as u64));
 }
 
 /// The recorded part of a log.

@@ -11,6 +11,8 @@ pub struct WhatIf {
     pub self_check: SelfCheck,
     /// The recording.
     pub recorded: Recorded,
+    /// Time that a flush of the log takes, in seconds: as given, as the server counted it, or found.
+    pub flush_time: f64,
     /// Candidates, in their order.
     pub candidates: Vec<CandidateFigures>,
     /// The end of the log, in words.

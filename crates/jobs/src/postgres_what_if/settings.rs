@@ -28,6 +28,9 @@ pub struct PostgresWhatIf {
     /// track_wal_io_timing. [default: none]
     #[schemars(extend("group" = "Recording", "metavar" = "S"))]
     pub flush_time: Option<Seconds>,
+    /// Find that time, so that N flushes of the log follow for the settings as recorded.
+    #[schemars(extend("group" = "Recording", "metavar" = "N"))]
+    pub flushes: Option<u64>,
     /// Settings that might be: each has a name, and what is not given is as it was recorded.
     #[schemars(extend("group" = "Candidates"))]
     pub candidates: Vec<Candidate>,
@@ -50,6 +53,7 @@ impl Default for PostgresWhatIf {
             facts: None,
             as_recorded: None,
             flush_time: None,
+            flushes: None,
             candidates: Vec::new(),
             traces: None,
             log_apart: false,

@@ -162,8 +162,11 @@ impl<F: ReadAt> Log<F> {
         let mut bytes = [0; LOG_HEADER as usize];
         let read = self.file.read_at(0, &mut bytes);
         let read = read.map_err(|source| SqliteError::Io { offset: 0, source })?;
-        // A part of one is being written.
-        if read < bytes.len() { Ok(None) } else { Header::read(&bytes).map(Some) }
+        // A part of one is being written; or the file was made longer before its first commit.
+        if read < bytes.len() || bytes == [0; LOG_HEADER as usize] {
+            return Ok(None);
+        }
+        Header::read(&bytes).map(Some)
     }
 
     /// Gives the frames that have come since the last look, up to the last commit; those of a

@@ -1,4 +1,4 @@
-//! Pages that are read: their number from a server's statistics, anywhere in their relations.
+//! Pages that are read: their number from a server's statistics, where the log shows changes.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -30,12 +30,29 @@ pub struct Known {
 struct Part {
     base: u32,
     pages: u32,
+    /// Pages that are changed, as often as they are; none if the log changes none.
+    changed: Vec<u32>,
     /// At each commit.
     rate: f64,
     owed: f64,
 }
 
-/// Reads beside the changes that the log shows: uniform over each relation.
+impl Part {
+    /// A page: one that is changed, or one near it, so that each is as likely to be read as its
+    /// neighbourhood is to be changed; any page where none is changed.
+    fn draw(&self, dice: &mut Pcg64Mcg) -> u32 {
+        if self.changed.is_empty() {
+            return self.base + dice.random_range(0..self.pages);
+        }
+        let near = self.changed[dice.random_range(0..self.changed.len())];
+        let reach = self.pages / self.changed.len() as u32;
+        let moved = (near + dice.random_range(0..=2 * reach)).saturating_sub(reach);
+        self.base + moved.min(self.pages - 1)
+    }
+}
+
+/// Reads beside the changes that the log shows. What is read often is taken to be what is changed
+/// often: where pages are, the log tells, and nothing tells of reads but their number.
 pub struct Reads {
     parts: Vec<Part>,
     dice: Pcg64Mcg,
@@ -58,7 +75,8 @@ impl Reads {
             let rate = factor * beyond as f64 / commits.max(1) as f64;
             let pages = one.pages.min(fork.pages);
             if rate > 0.0 && pages > 0 {
-                parts.push(Part { base: fork.base, pages, rate, owed: 0.0 });
+                let changed = relations.changed(number).to_vec();
+                parts.push(Part { base: fork.base, pages, changed, rate, owed: 0.0 });
             }
         }
         Self { parts, dice: Pcg64Mcg::seed_from_u64(5) }
@@ -76,7 +94,7 @@ impl Reads {
             part.owed += part.rate;
             while part.owed >= 1.0 {
                 part.owed -= 1.0;
-                let page = part.base + self.dice.random_range(0..part.pages);
+                let page = part.draw(&mut self.dice);
                 if let Some(page) = pool.touch(page, false, false) {
                     left(page);
                 }

@@ -1,11 +1,16 @@
 //! Numbers of pages: those of a relation follow each other, relations in the order of their files.
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
 use super::super::log::{Block, Relation};
 
 /// More pages than these, of all relations, take too much memory.
 const MOST_PAGES: u64 = 32 << 20;
+
+/// Changed pages of a fork that are remembered, at most: a fair sample of all changes.
+const MOST_CHANGED: usize = 4096;
 
 /// A relation's fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +28,25 @@ pub struct Fork {
 }
 
 /// Relations of a log.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Relations {
     forks: Vec<Fork>,
+    changed: Vec<Vec<u32>>,
+    dice: Pcg64Mcg,
     index: FxHashMap<(Relation, u8), u32>,
     last: ((Relation, u8), u32),
+}
+
+impl Default for Relations {
+    fn default() -> Self {
+        Self {
+            forks: Vec::new(),
+            changed: Vec::new(),
+            dice: Pcg64Mcg::seed_from_u64(7),
+            index: FxHashMap::default(),
+            last: Default::default(),
+        }
+    }
 }
 
 impl Relations {
@@ -42,6 +61,7 @@ impl Relations {
         let number = *self.index.entry(key).or_insert(new);
         if number == new {
             self.forks.push(Fork { relation, fork, pages: 0, base: 0, touches: 0 });
+            self.changed.push(Vec::new());
         }
         self.last = (key, number);
         number as usize
@@ -54,7 +74,20 @@ impl Relations {
         let fork = &mut self.forks[number];
         fork.pages = fork.pages.max(block.number.saturating_add(1));
         fork.touches += 1;
+        let changed = &mut self.changed[number];
+        if changed.len() < MOST_CHANGED {
+            changed.push(block.number);
+        } else if let at @ 0..MOST_CHANGED = self.dice.random_range(0..fork.touches) as usize {
+            // Vitter's algorithm R: each change is as likely to be remembered.
+            changed[at] = block.number;
+        }
         number
+    }
+
+    /// Pages of a fork that records change, by its place in the list: as often as they are changed.
+    #[must_use]
+    pub fn changed(&self, number: usize) -> &[u32] {
+        &self.changed[number]
     }
 
     /// Learns how long a relation is.

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ import pyarrow.parquet as pq
 
 from flashwright import drive_runs, slices, steady
 from flashwright._core import InputError, Progress
-from flashwright.advice import emulated, traces
+from flashwright.advice import emulated, traces, two_drives
 from flashwright.advice.commits import commits_of
 from flashwright.advice.setup import APART, HERE, Commits, Drive, Figures, Interval, Setup
+from flashwright.advice.two_drives import Times
 from flashwright.devices import DriveProfile
 from flashwright.kept import Kept, key_of
 from flashwright.lifetime import SECONDS_IN_DAY
@@ -199,7 +200,7 @@ class Engine:
                 name: self._play(setup, drives[name], path, pace, progress, times)
                 for name, path in parts.items()
             }
-            return _together(played, time.monotonic() - began, setup.waits)
+            return _together(played, time.monotonic() - began, setup.waits, self.conditions.clients)
 
         found = play(1)
         wanted = self.conditions.seconds / found.seconds_taken if found.seconds_taken else 0.0
@@ -261,7 +262,10 @@ class Engine:
             clients = self.conditions.clients
             turn = 0 if clients is None else clients.commit
             commits = _commits(table, Path(sized.source), turn, setup.load.flushes_of_commit)
-        return _played(sized, outcome, requests, commits, state)
+            took = None
+            if setup.log_apart is not None:
+                took = two_drives.times_of(table, max(outcome["requests"] / requests, 1e-9))
+        return replace(_played(sized, outcome, requests, commits, state), times=took)
 
     def _sized(self, setup: Setup, drive: Drive, path: Path) -> Sized:
         """Give a slice of the drive at the size and fill of the disk, with its part of the load."""
@@ -313,6 +317,8 @@ class _Played:
     steady: bool | None
     unsteady: str | None
     slices: int
+    times: Times | None = None
+    """None unless the log is on a drive of its own."""
 
 
 def _rows(path: Path) -> int:
@@ -430,7 +436,18 @@ def _commits_of_layers(latency: Mapping[str, Any]) -> Commits | None:
     return Commits(int(flushes["count"]), mean, p50, p99, p999, flushes["mean"] / 1e9)
 
 
-def _together(played: Mapping[str, _Played], seconds: float, waits: float | None) -> Figures:
+def _seconds(played: Mapping[str, _Played], clients: Clients | None) -> float:
+    """Give the time of all drives: one after the other, or at the same time if that is known."""
+    data, log = (played[one].times if one in played else None for one in (HERE, APART))
+    if clients is None or clients.outstanding > 1 or data is None or log is None:
+        return sum(one.seconds for one in played.values())
+    thinks = clients.thinks + clients.flushing * log.flushes
+    return two_drives.seconds_of(data, log, clients.commit, thinks)
+
+
+def _together(
+    played: Mapping[str, _Played], seconds: float, waits: float | None, clients: Clients | None
+) -> Figures:
     parts = list(played.values())
     if not parts:
         raise InputError("the load writes nothing")
@@ -461,7 +478,7 @@ def _together(played: Mapping[str, _Played], seconds: float, waits: float | None
             for name, one in played.items()
         },
         None if of_log is None or of_log.commits is None else of_log.commits.waiting(waits),
-        sum(one.seconds for one in parts),
+        _seconds(played, clients),
         False if False in states else None if None in states else True,
         "; ".join(dict.fromkeys(one.unsteady for one in parts if one.unsteady)) or None,
         max(one.slices for one in parts),

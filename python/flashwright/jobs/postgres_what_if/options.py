@@ -46,6 +46,8 @@ class PostgresWhatIf(TypedDict, total=False):
     """Time that a flush of the log takes, where the recording does not tell it: fsync was off,
     or track_wal_io_timing. [default: none]
     """
+    flushes: int | None
+    """Find that time, so that N flushes of the log follow for the settings as recorded."""
     candidates: str | Sequence[Candidate]
     """Settings that might be: each has a name, and what is not given is as it was recorded."""
     traces: str | None

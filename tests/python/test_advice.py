@@ -353,6 +353,8 @@ class TestLoop:
         assert loop.thinks == pytest.approx(0.005)
         assert loop.waiting_share == pytest.approx(0.5)
         assert loop.gain(0.0) == pytest.approx(0.010 / 0.006)
+        # Of commits that do not wait the way to the drive is gone, too.
+        assert loop.gain(None) == pytest.approx(0.010 / 0.005)
         assert loop.gain(2.0) < 1
 
 

@@ -71,7 +71,7 @@ def gain_of(case: Case, after: Figures, before: Figures | None = None) -> Gain:
         wait = after.commits.mean / before.commits.mean
         latency = after.commits.p99 / before.commits.p99 if before.commits.p99 else math.nan
         if case.loop is not None:
-            throughput = case.loop.gain(wait)
+            throughput = case.loop.gain(wait if after.commits.mean > 0 else None)
     worn = before.life_share()
     wear = after.life_share().over(worn) if worn.value > 0 else Interval(math.nan)
     return Gain(after.flash_bytes.over(before.flash_bytes), wear, latency, wait, throughput)

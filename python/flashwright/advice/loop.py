@@ -37,15 +37,15 @@ class Loop:
         whole = self.thinks + self.wait
         return self.wait / whole if whole else 0.0
 
-    def gain(self, ratio: float) -> float:
+    def gain(self, ratio: float | None) -> float:
         """Give throughput as a multiple of today's, if the drive takes `ratio` of its time.
 
-        With 0 commits do not wait at all: not for the way to the drive, either.
+        None for commits that do not wait at all: not for the way to the drive, either.
         """
         whole = self.thinks + self.wait
         if not whole:
             return 1.0
         drive = min(self.of_drive, self.wait)
-        after = self.wait - drive + drive * ratio if ratio > 0 else 0.0
+        after = 0.0 if ratio is None else self.wait - drive + drive * ratio
         # Clients that did nothing but wait find something else to wait for.
         return whole / max(self.thinks + after, LEAST_BUSY * whole)

@@ -149,7 +149,8 @@ def test_fewer_checkpoints_have_fewer_images(kept: Kept) -> None:
 def test_the_writes_are_a_trace_that_a_drive_can_play(kept: Kept, tmp_path: Path) -> None:
     small = {"name": "small", "shared_buffers": "1Mi", "checkpoint_timeout": "1s"}
     asked = {"candidates": [small], "traces": str(tmp_path)}
-    together = what_if(kept.log, **asked)["candidates"][0]
+    found = what_if(kept.log, **asked)
+    together = found["candidates"][0]
     trace = pl.read_parquet(together["traces"]["trace"])
     files = pl.read_parquet(together["traces"]["files"])
     amounts = together
@@ -159,7 +160,17 @@ def test_the_writes_are_a_trace_that_a_drive_can_play(kept: Kept, tmp_path: Path
     log = writes.filter(pl.col("purpose") == "wal")
     assert log["length"].sum() == amounts["log_file_bytes"] + amounts["log_made_bytes"]
     data = writes.filter(pl.col("purpose") != "wal")
-    assert data["length"].sum() == 8192 * amounts["data_pages"]
+    # The kernel holds some of what the server writes.
+    assert data["length"].sum() <= 8192 * amounts["data_pages"]
+    own = pl.read_parquet(found["recorded"]["traces"]["trace"])
+    of_log = pl.read_parquet(found["recorded"]["traces"]["files"]).filter(
+        pl.col("purpose") == "wal"
+    )
+    at_checkpoints = own.filter(pl.col("op") == "write").join(
+        of_log, left_on="stream", right_on="file", how="anti"
+    )
+    pages = found["recorded"]["modelled"]["data_pages"]
+    assert 0.5 * 8192 * pages < at_checkpoints["length"].sum() <= 8192 * pages
     inside = (pl.col("offset") >= pl.col("offset_of")) & (
         pl.col("offset") + pl.col("length") <= pl.col("offset_of") + pl.col("length_of")
     )

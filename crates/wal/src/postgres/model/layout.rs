@@ -7,6 +7,8 @@ use super::relations::Relations;
 
 /// Pages of a file: PostgreSQL begins another at 1 GiB.
 pub(super) const FILE_PAGES: u32 = (1 << 30) / PAGE_BYTES as u32;
+/// Pages of a request, at most: of 1 MiB, as the block layer has them.
+pub(super) const MOST_PAGES: u32 = (1 << 20) / PAGE_BYTES as u32;
 
 /// Takes the writes and flushes of a server, in the order of their times.
 pub trait Writes {
@@ -95,10 +97,10 @@ impl Layout {
         self.rows.partition_point(|row| row.offset <= offset).saturating_sub(1) as u32
     }
 
-    /// Write of a data page.
-    pub(super) fn page(&self, time_ns: u64, page: u32, file: u32) -> IoRequest {
-        let offset = u64::from(page) * PAGE_BYTES as u64;
-        write(time_ns, offset, PAGE_BYTES as u32, file)
+    /// Write of data pages that follow each other in a file.
+    pub(super) fn pages(&self, time_ns: u64, first: u32, pages: u32, file: u32) -> IoRequest {
+        let offset = u64::from(first) * PAGE_BYTES as u64;
+        write(time_ns, offset, pages * PAGE_BYTES as u32, file)
     }
 
     /// Write to a place of the log.

@@ -12,6 +12,7 @@ mod failure;
 mod figures;
 mod layout;
 mod log_file;
+mod page_cache;
 mod pool;
 mod reads;
 mod relations;

@@ -10,6 +10,7 @@ use super::failure::ReplayError;
 use super::figures::{Check, Figures};
 use super::layout::{FileRow, Layout, Writes, flush};
 use super::log_file::{Amounts, LogFile, To};
+use super::page_cache::{LOOK_US, PageCache};
 use super::pool::Pool;
 use super::reads::Reads;
 use super::rule::Rule;
@@ -72,6 +73,7 @@ pub struct Replayed<'a> {
 /// Data pages, and the checkpoint that writes them.
 struct Data {
     pool: Pool,
+    kernel: PageCache,
     /// Pages of the checkpoint.
     todo: Vec<u32>,
     done: usize,
@@ -106,6 +108,7 @@ pub struct Replay<'a> {
     next_background_us: i64,
     next_log_us: i64,
     next_checkpointer_us: i64,
+    next_kernel_us: i64,
     last_redo: Lsn,
     last_redo_us: i64,
     checkpoint: Option<Checkpoint>,
@@ -129,8 +132,9 @@ impl<'a> Replay<'a> {
         let data = settings.shared_buffers.map(|buffers| {
             let mut pool = Pool::new(buffers, survey.relations.pages(), settings);
             reads.warm(&mut pool, warm);
+            let kernel = PageCache::new(survey.relations.pages(), files);
             let is_written = vec![false; files];
-            Data { pool, todo: Vec::new(), done: 0, out: Vec::new(), is_written }
+            Data { pool, kernel, todo: Vec::new(), done: 0, out: Vec::new(), is_written }
         });
         let at = survey.positions.position(window.from);
         Self {
@@ -150,6 +154,7 @@ impl<'a> Replay<'a> {
             next_background_us: window.from_us + settings.bgwriter_delay_us,
             next_log_us: window.from_us + settings.wal_writer_delay_us,
             next_checkpointer_us: NEVER,
+            next_kernel_us: window.from_us + LOOK_US,
             last_redo: window.from,
             last_redo_us: window.from_us,
             checkpoint: None,
@@ -316,7 +321,8 @@ impl<'a> Replay<'a> {
                 .min(background_us)
                 .min(flush_us)
                 .min(self.next_log_us)
-                .min(self.next_checkpointer_us);
+                .min(self.next_checkpointer_us)
+                .min(self.next_kernel_us);
             if next > to_us {
                 break;
             }
@@ -328,6 +334,12 @@ impl<'a> Replay<'a> {
             } else if next == self.next_checkpointer_us {
                 self.next_checkpointer_us = next + CHECKPOINTER_US;
                 self.write_checkpoint(false);
+            } else if next == self.next_kernel_us {
+                self.next_kernel_us = next + LOOK_US;
+                if let Some(data) = &mut self.data {
+                    data.kernel.look(next);
+                }
+                self.put();
             } else if next == background_us {
                 self.next_background_us = next + self.settings.bgwriter_delay_us;
                 self.clean();
@@ -360,16 +372,28 @@ impl<'a> Replay<'a> {
         self.log_to(|log, settings, to| log.flush_commits(now_us, settings, to));
     }
 
-    /// Writes a data page, by one of three.
+    /// The server writes a data page, by one of three.
     fn page(&mut self, page: u32, by: usize) {
         let file = self.layout.file_of(page);
-        if let Some(data) = &mut self.data {
-            data.is_written[file as usize] = true;
-        }
         if self.is_counted {
             self.figures.data_pages.get_or_insert_default()[by] += 1;
-            self.writes.take(false, self.layout.page(self.time_ns(), page, file));
         }
+        if let Some(data) = &mut self.data {
+            data.is_written[file as usize] = true;
+            data.kernel.write(page, file, by, self.now_us);
+        }
+        self.put();
+    }
+
+    /// Puts on the disk what the kernel writes.
+    fn put(&mut self) {
+        let (time_ns, is_counted) = (self.time_ns(), self.is_counted);
+        let Some(data) = &mut self.data else { return };
+        data.kernel.requests(&self.layout, time_ns, |request| {
+            if is_counted {
+                self.writes.take(false, request);
+            }
+        });
     }
 
     fn clean(&mut self) {
@@ -445,9 +469,12 @@ impl<'a> Replay<'a> {
         self.checkpoint = None;
         self.next_checkpointer_us = NEVER;
         let time_ns = self.time_ns();
-        if let Some(data) = &mut self.data {
-            for (file, is_written) in data.is_written.iter_mut().enumerate() {
-                if std::mem::take(is_written) && self.is_counted {
+        for file in 0..self.layout.data_files() {
+            let Some(data) = &mut self.data else { break };
+            if std::mem::take(&mut data.is_written[file]) {
+                data.kernel.sync(file);
+                self.put();
+                if self.is_counted {
                     self.writes.take(false, flush(time_ns, file as u32));
                 }
             }

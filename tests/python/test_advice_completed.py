@@ -177,6 +177,15 @@ class TestGrownLog:
         assert not len(of_log._syncs_of_grown_log(requests()))
 
 
+def test_transactions_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
+    """They were in the load: a fifth more than the disk got, and so there was no answer."""
+    rows = [(0, -20, 1), (0, -20, 2), (1, -10, 1), (2, 0, 1), (3, 10, 4)]
+    write(tmp_path / "transactions.parquet", ("transaction", "time_ns", "page"), rows)
+    found = object.__new__(OfSqlite)
+    found._recording = tmp_path
+    assert found._before == 2
+
+
 class TestJournal:
     def test_a_mode_with_more_commits_of_the_file_system_writes_them(self) -> None:
         others = requests((0, WRITE, 64 * MIB, 4096, JOURNAL))

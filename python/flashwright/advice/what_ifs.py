@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flashwright import _core
@@ -227,6 +228,9 @@ class OfSqlite(OfLog):
         before_ns, blocks_before = self._commits_as_recorded
         if recorded_in == mode["journal_mode"]:
             blocks = blocks_before
+        if mode["journal_mode"] == "wal":
+            # A log grows but once.
+            at_ns = at_ns[:0]
         parts = list(self._parts(told))
         told.stream = np.take(_OF_SQLITE, told.stream)
         others = completed.beside(self._requests, told)
@@ -244,12 +248,21 @@ class OfSqlite(OfLog):
         }
         job = {
             "transactions": str(self._recording / _TRANSACTIONS),
+            "before": self._before,
             "modes": [{"name": name, **as_noted, **one} for name, one in asked.items()],
             "traces": str(self._into),
         }
         outcome, _, _ = _core.run_job("sqlite_what_if", json.dumps(job).encode(), None)
         found: dict[str, Any] = json.loads(outcome)
         return found
+
+    @cached_property
+    def _before(self) -> int:
+        """Give the transactions of the warm-up: calls are recorded from its begin on."""
+        columns = ["transaction", "time_ns"]
+        table = pq.read_table(self._recording / _TRANSACTIONS, columns=columns)
+        early = table.filter(pc.less(table["time_ns"], 0))
+        return len(pc.unique(early["transaction"]))
 
     def _trace(self, name: str) -> Requests:
         path = self._into / f"{name}.parquet"

@@ -207,7 +207,7 @@ def rests_on(answer: Answer) -> list[str]:
             "against what follows from it for the settings as they are. Of a server, how many "
             "commits share a flush is fitted to the flushes that the disk got. Reads, and what "
             "the file system writes for itself, are as recorded, but for its part of commits that "
-            "make, delete or lengthen a file."
+            "make or delete a file."
         )
     if case.drive_known == NEAREST:
         lines.append(

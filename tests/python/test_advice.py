@@ -308,6 +308,9 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     assert "flush_time" not in asked[0]
     assert asked[1]["flush_time"] == 0.003
     assert asked[1]["candidates"] == [{"name": "b"}, {"name": "c", "full_page_writes": False}]
+    without = OfPostgres(tmp_path, tmp_path, replace(load, requests={**load.requests, "flush": 0}))
+    without._told({"d": {}})
+    assert not {"flushes", "flush_time"} & set(asked[2])
 
 
 class TestManyLoads:

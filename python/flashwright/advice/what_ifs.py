@@ -187,16 +187,19 @@ class OfPostgres(OfLog):
 
     def _told(self, asked: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         """Do the job, and keep the time of a flush that it finds."""
-        flushes = self._recorded.requests.get("flush", 0)
-        known = self._flush_seconds
+        flushes, known = self._recorded.requests.get("flush", 0), self._flush_seconds
+        fit: dict[str, Any] = {}
+        if flushes:
+            fit = {"flushes": flushes} if known is None else {"flush_time": known}
         job = {
             "log": str(self._recording / _LOG_FOLDER),
             "facts": str(self._recording / _SERVER),
             "candidates": [{"name": name, **as_job(one)} for name, one in asked.items()],
             "traces": str(self._into),
             # Commits that come while the log is flushed share the next flush: as many follow as the
-            # disk got. The time that one takes stays for other settings.
-            **({"flushes": flushes} if known is None else {"flush_time": known}),
+            # disk got. The time that one takes stays for other settings. A disk that keeps what it
+            # has acknowledged gets none.
+            **fit,
         }
         outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(job).encode(), None)
         found: dict[str, Any] = json.loads(outcome)

@@ -294,11 +294,11 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bytes of a log of images hardly tell. The time that is found stays for other settings."""
-    asked = []
+    asked, times = [], iter([0.003, 0.003, 0.0, 0.0, 0.0])
 
     def run_job(_name: str, job: bytes, _progress: None) -> tuple[bytes, dict[str, Any], None]:
         asked.append(json.loads(job))
-        return json.dumps({"flush_time": 0.003}).encode(), {}, None
+        return json.dumps({"flush_time": next(times)}).encode(), {}, None
 
     monkeypatch.setattr(_core, "run_job", run_job)
     one = OfPostgres(tmp_path, tmp_path, load)
@@ -308,9 +308,14 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     assert "flush_time" not in asked[0]
     assert asked[1]["flush_time"] == 0.003
     assert asked[1]["candidates"] == [{"name": "b"}, {"name": "c", "full_page_writes": False}]
+    # A flush for each commit: 0 is no time that the job takes.
+    each = OfPostgres(tmp_path, tmp_path, load)
+    each._told({"a": {}})
+    each._told({"b": {}})
+    assert [("flush_time" in one, "flushes" in one) for one in asked[2:]] == 2 * [(False, True)]
     without = OfPostgres(tmp_path, tmp_path, replace(load, requests={**load.requests, "flush": 0}))
     without._told({"d": {}})
-    assert not {"flushes", "flush_time"} & set(asked[2])
+    assert not {"flushes", "flush_time"} & set(asked[4])
 
 
 class TestManyLoads:

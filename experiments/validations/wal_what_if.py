@@ -302,9 +302,9 @@ def _checks(all_found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
 
 
 def _make(request: Request[Load]) -> Made:
-    options = dict(request.options)
-    kept = Path(options.pop("out")) / FOLDER
-    pace = Pace(**options)
+    options = request.options
+    kept = Path(options["out"]) / FOLDER
+    pace = Pace(*(options[f"wal_{name}"] for name in ("clients", "rate", "seconds", "version")))
     found = {load.title: judged(load, pace, kept) for load in request.parts}
     ran = [run for one in found.values() for run in one["ran"]]
     rates = [run["per_second"] for run in ran]
@@ -341,10 +341,10 @@ SET = Set(
     LOADS,
     _make,
     [
-        option("--clients", 4, click.IntRange(1), "Clients at once."),
-        option("--rate", 100.0, click.FloatRange(1), "Transactions a second, at most."),
-        option("--run-seconds", 75.0, click.FloatRange(10), "Length of each run, at least."),
-        option("--version", None, click.INT, "PostgreSQL's major version; any without."),
+        option("--wal-clients", 4, click.IntRange(1), "Clients at once."),
+        option("--wal-rate", 100.0, click.FloatRange(1), "Transactions a second, at most."),
+        option("--wal-seconds", 75.0, click.FloatRange(10), "Length of each run, at least."),
+        option("--wal-version", None, click.INT, "PostgreSQL's major version; any without."),
         OUT,
     ],
 )

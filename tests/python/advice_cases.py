@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flashwright._core import Progress
 from flashwright.advice import load as loads
 from flashwright.advice import traces
 from flashwright.advice.action import (
@@ -62,7 +63,11 @@ class Known:
         self.asked.append(settings)
         return self.as_recorded
 
-    def prepare(self, many: Sequence[Mapping[str, str]]) -> None:
+    def prepare(
+        self,
+        many: Sequence[Mapping[str, str]],
+        progress: Progress | None = None,
+    ) -> None:
         self.prepared += many
 
 

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser
 import flashwright
 from browsing import check_report
 from flashwright import _core
-from flashwright._core import InputError
+from flashwright._core import InputError, Progress
 from flashwright.advice import document, nearest, traces, words
 from flashwright.advice import load as loads
 from flashwright.advice.action import (
@@ -294,13 +294,15 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bytes of a log of images hardly tell. The time that is found stays for other settings."""
-    asked, times = [], iter([0.003, 0.003, 0.0, 0.0, 0.0])
+    asked, times = [], iter([0.003, 0.003, 0.0, 0.0, 0.0, 0.0])
 
     def run_job(_name: str, job: bytes, _progress: None) -> tuple[bytes, dict[str, Any], None]:
         asked.append(json.loads(job))
         return json.dumps({"flush_time": next(times)}).encode(), {}, None
 
     monkeypatch.setattr(_core, "run_job", run_job)
+    server = tmp_path / "server.json"
+    server.write_text('{"settings": {"synchronous_commit": "on"}}')
     one = OfPostgres(tmp_path, tmp_path, load)
     one._told({"a": {}})
     one._told({"b": {}, "c": {"full_page_writes": "off"}})
@@ -316,6 +318,11 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     without = OfPostgres(tmp_path, tmp_path, replace(load, requests={**load.requests, "flush": 0}))
     without._told({"d": {}})
     assert not {"flushes", "flush_time"} & set(asked[4])
+    # Where commits did not wait, flushes tell nothing of how long one takes.
+    server.write_text('{"settings": {"synchronous_commit": "off"}}')
+    OfPostgres(tmp_path, tmp_path, load)._told({"e": {"commit_siblings": "1"}})
+    assert not {"flushes", "flush_time"} & set(asked[5])
+    assert asked[5]["candidates"] == [{"name": "e"}]
 
 
 class TestManyLoads:
@@ -324,7 +331,11 @@ class TestManyLoads:
 
         passes = 0
 
-        def _make(self, asked: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Requests, int]]:
+        def _make(
+            self,
+            asked: Mapping[str, Mapping[str, str]],
+            progress: Progress | None,
+        ) -> Iterator[tuple[Requests, int]]:
             self.passes += 1
             if any("no" in one for one in asked.values()):
                 raise InputError("cannot be told")

@@ -12,7 +12,7 @@ import pytest
 
 from flashwright.advice import completed
 from flashwright.advice.completed import JOURNAL_BYTES, Extents, FilePart, placed
-from flashwright.advice.load import FLUSH, READ, WRITE
+from flashwright.advice.load import FLUSH, READ, TRIM, WRITE
 from flashwright.advice.traces import Requests
 from flashwright.advice.what_ifs import OfSqlite
 from flashwright.recording.files import PURPOSES
@@ -124,19 +124,23 @@ class TestBeside:
         (4, WRITE, 8192, 4096, JOURNAL),
         (5, FLUSH, 0, 0, PURPOSES.index("other")),
         (6, WRITE, 12288, 4096, PURPOSES.index("other")),
+        (7, TRIM, 16384, 4096, PURPOSES.index("other")),
     )
 
     def test_are_reads_and_what_the_log_does_not_tell(self) -> None:
-        told = requests((1, WRITE, 0, 4096, HEAP))
-        found = completed.beside(self.RECORDED, told)
-        assert found.time_ns.tolist() == [1, 4, 6]
+        found = completed.beside(self.RECORDED, [HEAP, LOG])
+        assert found.time_ns.tolist() == [1, 4, 6, 7]
+
+    def test_are_not_pages_that_other_settings_do_not_write(self) -> None:
+        """They came back where a setting left no write of their kind."""
+        found = completed.beside(self.RECORDED, [HEAP, LOG, PURPOSES.index("other")])
+        assert found.time_ns.tolist() == [1, 4, 7]
 
     def test_reads_can_get_fewer(self) -> None:
         many = requests(*((one, READ, 0, 4096, HEAP) for one in range(10_000)))
-        told = requests((1, WRITE, 0, 4096, HEAP))
-        assert len(completed.beside(many, told, 0.3).op) == pytest.approx(3000, rel=0.05)
-        assert len(completed.beside(many, told, 2.0).op) == 10_000
-        assert len(completed.beside(many, told, 0.0).op) == 0
+        assert len(completed.beside(many, [HEAP], 0.3).op) == pytest.approx(3000, rel=0.05)
+        assert len(completed.beside(many, [HEAP], 2.0).op) == 10_000
+        assert len(completed.beside(many, [HEAP], 0.0).op) == 0
 
 
 class TestGrownLog:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from advice_cases import Known
 from flashwright import _core
+from flashwright._core import Cancelled, Progress
 from flashwright.advice import emulated
 from flashwright.advice import load as loads
+from flashwright.advice.answer import Advising
 from flashwright.advice.case import Case
 from flashwright.advice.commits import commits_of
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
@@ -177,3 +180,21 @@ def test_clients_that_do_not_wait_keep_the_drive_busy(load: Load, engine: Engine
     taken = [engine.figures(one).seconds_taken for one in (setup, setup.changed(waits=None))]
     # They think as long, and the drive works meanwhile.
     assert 60.0 * 0.95 < taken[1] < taken[0]
+
+
+def test_who_stops_while_the_log_is_read_gets_no_answer(load: Load, engine: Engine) -> None:
+    """The stop was forgotten, and all was simulated."""
+
+    @dataclass
+    class Stops(Known):
+        def prepare(
+            self, many: Sequence[Mapping[str, str]], progress: Progress | None = None
+        ) -> None:
+            super().prepare(many, progress)
+            advising.cancel()
+            assert progress is not None
+            raise Cancelled("stopped")
+
+    advising = Advising(replace(case(load, engine, 1.0), what_ifs=Stops(load)), engine, [])
+    with pytest.raises(Cancelled):
+        advising.run()

@@ -71,6 +71,7 @@ class Advising:
     _done: int = 0
     _total: int = 0
     _pool: Pool[Weighed | None] | None = None
+    _preparing: Progress = field(default_factory=Progress)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _out_of_time: list[str] = field(default_factory=list)
     _failed: list[NotKnown] = field(default_factory=list)
@@ -86,6 +87,7 @@ class Advising:
     def cancel(self) -> None:
         """Stop, and keep what is finished."""
         self._stopped.set()
+        self._preparing.cancel()
         if self._pool is not None:
             self._pool.cancel()
 
@@ -96,10 +98,8 @@ class Advising:
         """
         began = time.monotonic()
         candidates, useless, not_known, told = _sorted(self.actions, self.case)
-        if self.case.what_ifs is not None and self.case.what_ifs.refused is None:
-            wanted = [one.settings for one in candidates if one.settings]
-            self.case.what_ifs.prepare([{**dict(self.case.base.settings), **one} for one in wanted])
-        end = began + self.within
+        self._prepare(candidates)
+        end = time.monotonic() + self.within
         self._total = len(candidates) + 1
         tasks = [partial(self._weigh, one, end) for one in candidates]
         self._pool = Pool(tasks, [None] * len(tasks), self.threads)
@@ -122,6 +122,23 @@ class Advising:
             time.monotonic() - began,
             not self._stopped.is_set(),
         )
+
+    def _prepare(self, candidates: Sequence[Candidate]) -> None:
+        """Look through the database's log once for all settings.
+
+        One of which nothing can be told says so when it is weighed.
+        """
+        what_ifs = self.case.what_ifs
+        if what_ifs is None or what_ifs.refused is not None:
+            return
+        now = dict(self.case.base.settings)
+        wanted = [{**now, **one.settings} for one in candidates if one.settings]
+        try:
+            what_ifs.prepare(wanted, self._preparing)
+        except Cancelled:
+            raise
+        except FlashwrightError:
+            return
 
     def _weigh(self, candidate: Candidate, end: float, progress: Progress) -> Weighed | None:
         try:

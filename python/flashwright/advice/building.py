@@ -215,9 +215,10 @@ def _loop(home: Path | None, load: Load) -> Loop | None:
         if purpose == "wal"
     ]
     is_sync = pc.equal(calls["op"].cast("string"), "sync")
-    # Calls are recorded from the warm-up on, which is before 0.
+    # Calls are recorded from the warm-up on, which is before the first request.
+    end_ns = load.begin_ns + round(load.seconds * 1e9)
     is_measured = pc.and_(
-        pc.greater_equal(calls["time_ns"], 0), pc.less(calls["time_ns"], round(load.seconds * 1e9))
+        pc.greater_equal(calls["time_ns"], load.begin_ns), pc.less(calls["time_ns"], end_ns)
     )
     is_of_log = pc.is_in(calls["file"], _values(calls, of_log))
     syncs = calls.filter(pc.and_(pc.and_(is_sync, is_measured), is_of_log))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from flashwright._core import InputError
+from flashwright._core import InputError, Progress
 from flashwright.advice.action import Lost
 from flashwright.advice.load import Load
 from flashwright.advice.loop import Loop
@@ -37,7 +37,7 @@ class WhatIfs(Protocol):
             InputError: it cannot be told, with the reason.
         """
 
-    def prepare(self, many: Sequence[Mapping[str, str]]) -> None:
+    def prepare(self, many: Sequence[Mapping[str, str]], progress: Progress | None = None) -> None:
         """Find the loads under several settings at once, which is quicker."""
 
 

@@ -7,14 +7,14 @@ system writes for itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from flashwright.advice.load import FLUSH, READ, WRITE
+from flashwright.advice.load import FLUSH, READ, TRIM, WRITE
 from flashwright.advice.traces import Bools, Longs, Requests, in_order
 from flashwright.recording.files import PURPOSES
 
@@ -169,12 +169,18 @@ def placed(
     What of a file was not seen there gets room of its own, behind all files or between them.
     """
     room = _Room.of(extents, recorded, disk_bytes)
-    ordered = sorted(parts, key=lambda one: one.begin)
+    offsets = np.sort(told.offset[told.op != FLUSH])
+    ordered = sorted((one for one in parts if _is_used(one, offsets)), key=lambda one: one.begin)
     pieces = [piece for part in ordered for piece in _pieces(part, room)]
     if not pieces:
         return told
     begin, to, length = (np.array(column, np.int64) for column in zip(*pieces, strict=True))
     return _moved(told, begin, to, length)
+
+
+def _is_used(part: FilePart, offsets: Longs) -> bool:
+    first, end = np.searchsorted(offsets, [part.begin, part.begin + part.length])
+    return bool(first < end)
 
 
 def _pieces(part: FilePart, room: _Room) -> Iterator[tuple[int, int, int]]:
@@ -223,16 +229,16 @@ def _moved(told: Requests, begin: Longs, to: Longs, length: Longs) -> Requests:
     return in_order([*done, rest])
 
 
-def beside(recorded: Requests, told: Requests, reads: float = 1.0) -> Requests:
-    """Give what the disk got beside what a log tells: `reads` of all reads, and other writes.
+def beside(recorded: Requests, told: Collection[int], reads: float = 1.0) -> Requests:
+    """Give what the disk got beside what a log tells: `reads` of all reads, trims, other writes.
 
-    Those are the file system's, and what the log has no write of at all. Reads can get fewer; more
-    than were recorded are not known.
+    Those are of the file system, and of purposes that are not among those `told`: what the log
+    could tell, and has no write of, is not written. Reads can get fewer; more than were recorded
+    are not known.
     """
-    named = np.unique(told.stream[told.op == WRITE])
     of_system = [PURPOSES.index(name) for name in OF_SYSTEM]
-    is_other = np.isin(recorded.stream, of_system) | ~np.isin(recorded.stream, named)
-    is_kept = (recorded.op == WRITE) & is_other & (recorded.stream != _LOG)
+    named = [one for one in (*told, _LOG) if one not in of_system]
+    is_kept = ((recorded.op == WRITE) & ~np.isin(recorded.stream, named)) | (recorded.op == TRIM)
     return recorded.taken(is_kept | ((recorded.op == READ) & _some(len(recorded.op), reads)))
 
 

@@ -191,7 +191,7 @@ class Engine:
         # Who waits for two drives thinks between all of their requests.
         pace = self.conditions.pace(
             sum(map(_rows, parts.values())),
-            setup.load.requests.get("flush", 0),
+            _flushes(parts[APART] if APART in parts else parts[HERE]) if parts else 0,
             waits=setup.waits is not None,
         )
 
@@ -319,6 +319,11 @@ class _Played:
     slices: int
     times: Times | None = None
     """None unless the log is on a drive of its own."""
+
+
+def _flushes(path: Path) -> int:
+    op = pq.read_table(path, columns=["op"])["op"].cast("string")
+    return int(pc.sum(pc.equal(op, "flush")).as_py() or 0)
 
 
 def _rows(path: Path) -> int:

@@ -64,6 +64,8 @@ class Load:
     """One behind the last byte that is named."""
     flushes_of_commit: int = 1
     """Flushes for which a commit waits, one after the other."""
+    begin_ns: int = 0
+    """Time of the first request."""
     reading: Mapping[str, Any] = field(default_factory=dict)
     """Remarks of the reader: skipped, left_out, lost_events, warnings."""
 
@@ -132,6 +134,7 @@ def read(
         disk_of(str(path)),
         counting.commits(),
         counting.end_bytes,
+        begin_ns=counting.begin_ns,
         reading={} if opened is None else opened.reading,
     )
 
@@ -211,6 +214,11 @@ class _Counting:
         if not self._times:
             return 0.0
         return (max(end for _, end in self._times) - min(at for at, _ in self._times)) / 1e9
+
+    @property
+    def begin_ns(self) -> int:
+        """Time of the first request; 0 without any."""
+        return min((at for at, _ in self._times), default=0)
 
     def add(self, batch: Any, purposes: Longs | None) -> Any:
         """Count a batch, and give it as it is kept."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flashwright import _core
-from flashwright._core import InputError
+from flashwright._core import InputError, Progress
 from flashwright.advice import completed, traces
 from flashwright.advice import load as loads
 from flashwright.advice.completed import Extents, FilePart
@@ -81,14 +81,18 @@ class OfLog(ABC):
             raise found
         return found
 
-    def prepare(self, many: Sequence[Mapping[str, str]]) -> None:
-        """Find the loads under several settings at once: the log is looked through but once."""
+    def prepare(self, many: Sequence[Mapping[str, str]], progress: Progress | None = None) -> None:
+        """Find the loads under several settings at once: the log is looked through but once.
+
+        Raises:
+            Cancelled: `progress` was asked to stop.
+        """
         with self._lock:
             missing = {_key(one): one for one in many if _key(one) not in self._found}
             if not missing:
                 return
             try:
-                self._take(list(missing))
+                self._take(list(missing), progress)
             except InputError as error:
                 if len(missing) == 1:
                     self._found[next(iter(missing))] = error
@@ -98,15 +102,15 @@ class OfLog(ABC):
             # One of them cannot be told; the others can.
             for key in missing:
                 try:
-                    self._take([key])
+                    self._take([key], progress)
                 except InputError as error:
                     self._found[key] = error
 
-    def _take(self, keys: Sequence[Key]) -> None:
+    def _take(self, keys: Sequence[Key], progress: Progress | None) -> None:
         """Find some; InputError if one of them cannot be told."""
         first = len(self._found)
         asked = {f"c{first + at}": dict(key) for at, key in enumerate(keys)}
-        for key, (requests, flushes) in zip(keys, self._make(asked), strict=True):
+        for key, (requests, flushes) in zip(keys, self._make(asked, progress), strict=True):
             path = self._into / f"what-if-{len(self._found)}.parquet"
             traces.write(requests, path)
             name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
@@ -129,7 +133,9 @@ class OfLog(ABC):
             )
 
     @abstractmethod
-    def _make(self, asked: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Requests, int]]:
+    def _make(
+        self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
+    ) -> Iterator[tuple[Requests, int]]:
         """Give the requests under each settings, and the flushes that a commit waits for.
 
         Their names are unlike all others.
@@ -143,6 +149,7 @@ def _key(settings: Mapping[str, str]) -> Key:
 _PLAIN_BYTES = {"max_wal_size": 1 << 20, "shared_buffers": 8192}
 """Bytes of a number without a unit."""
 _UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_NOT = ("off", "false")
 _SWITCHES = ("full_page_writes", "synchronous_commit")
 
 
@@ -151,6 +158,9 @@ def as_job(settings: Mapping[str, str]) -> dict[str, str | bool | int]:
     made: dict[str, str | bool | int] = {}
     for name, value in settings.items():
         text = value.strip()
+        if name == "commit_siblings":
+            # The least number makes every commit wait its delay, as the job has it.
+            continue
         if name in _SWITCHES:
             made[name] = text.lower() not in ("off", "false", "no", "0")
         elif name in _PLAIN_BYTES:
@@ -172,8 +182,10 @@ def _bytes(name: str, text: str) -> int:
 class OfPostgres(OfLog):
     """Loads of a PostgreSQL server, by `postgres_what_if`."""
 
-    def _make(self, asked: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Requests, int]]:
-        found = self._told(asked)
+    def _make(
+        self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
+    ) -> Iterator[tuple[Requests, int]]:
+        found = self._told(asked, progress)
         for name, figures in zip(asked, found["candidates"], strict=True):
             files = pq.read_table(self._into / f"{name}.files.parquet").to_pylist()
             purposes = {int(one["file"]): PURPOSES.index(one["purpose"]) for one in files}
@@ -183,13 +195,17 @@ class OfPostgres(OfLog):
             ]
             told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
             reads = _reads(found["recorded"]["modelled"], figures)
-            yield in_order([completed.beside(self._requests, told, reads), told]), 1
+            others = completed.beside(self._requests, set(purposes.values()), reads)
+            yield in_order([others, told]), 1
 
-    def _told(self, asked: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    def _told(
+        self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None = None
+    ) -> dict[str, Any]:
         """Do the job, and keep the time of a flush that it finds."""
         flushes, known = self._recorded.requests.get("flush", 0), self._flush_seconds
         fit: dict[str, Any] = {}
-        if flushes:
+        noted = json.loads((self._recording / _SERVER).read_text(encoding="utf-8"))
+        if flushes and str(noted["settings"].get("synchronous_commit")).lower() not in _NOT:
             # With a flush for each commit the time is 0, which is found at the first try.
             fit = {"flush_time": known} if known else {"flushes": flushes}
         job = {
@@ -202,7 +218,7 @@ class OfPostgres(OfLog):
             # has acknowledged gets none.
             **fit,
         }
-        outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(job).encode(), None)
+        outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(job).encode(), progress)
         found: dict[str, Any] = json.loads(outcome)
         self._flush_seconds = found["flush_time"]
         return found
@@ -220,8 +236,10 @@ def _reads(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
 class OfSqlite(OfLog):
     """Loads of a SQLite database, by `sqlite_what_if`."""
 
-    def _make(self, asked: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Requests, int]]:
-        found = self._told(asked)
+    def _make(
+        self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
+    ) -> Iterator[tuple[Requests, int]]:
+        found = self._told(asked, progress)
         for name, mode in zip(asked, found["modes"], strict=True):
             yield self._whole(self._trace(name), mode, found["recorded_in"])
 
@@ -237,13 +255,15 @@ class OfSqlite(OfLog):
             at_ns = at_ns[:0]
         parts = list(self._parts(told))
         told.stream = np.take(_OF_SQLITE, told.stream)
-        others = completed.beside(self._requests, told)
+        others = completed.beside(self._requests, _TOLD_OF_SQLITE)
         if len(at_ns) * blocks != len(before_ns) * blocks_before:
             less_bytes = _BLOCK * blocks_before * len(before_ns)
             others = completed.with_journal(others, at_ns, blocks, less_bytes)
         return in_order([others, self._placed(told, parts)]), _flushes(mode)
 
-    def _told(self, asked: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    def _told(
+        self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None = None
+    ) -> dict[str, Any]:
         noted = json.loads((self._recording / _SQLITE).read_text(encoding="utf-8"))
         as_noted = {
             key: noted[key]
@@ -256,7 +276,7 @@ class OfSqlite(OfLog):
             "modes": [{"name": name, **as_noted, **one} for name, one in asked.items()],
             "traces": str(self._into),
         }
-        outcome, _, _ = _core.run_job("sqlite_what_if", json.dumps(job).encode(), None)
+        outcome, _, _ = _core.run_job("sqlite_what_if", json.dumps(job).encode(), progress)
         found: dict[str, Any] = json.loads(outcome)
         return found
 
@@ -358,6 +378,8 @@ _ENDINGS = ("", "-wal", "-journal")
 """Of the names of SQLite's files, by their stream in a trace, from 1 on."""
 _OF_SQLITE = np.array([PURPOSES.index(name) for name in ("other", "heap", "wal", "wal")])
 """Purposes of the streams of a trace of SQLite: of none, the database, the log, the journal."""
+_TOLD_OF_SQLITE = [PURPOSES.index(name) for name in ("heap", "index", "catalog", "other", "wal")]
+"""Purposes of pages of a database and its log in a recording."""
 
 
 def _taken(path: Path, purposes: Mapping[int, int]) -> Requests:

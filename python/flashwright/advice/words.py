@@ -205,7 +205,8 @@ def rests_on(answer: Answer) -> list[str]:
         lines.append(
             "Computed: what other settings would send, from the database's own log, and held "
             "against what follows from it for the settings as they are. Of a server, how many "
-            "commits share a flush is fitted to the flushes that the disk got. Reads, and what "
+            "commits share a flush is fitted to the flushes that the disk got. Reads (fewer "
+            "with larger buffers), and what "
             "the file system writes for itself, are as recorded, but for its part of commits that "
             "make or delete a file."
         )

@@ -310,10 +310,10 @@ def _make(request: Request[Load]) -> Made:
     rates = [run["per_second"] for run in ran]
     revisions = ", ".join(sorted({str(run["revision"])[:12] for run in ran}))
     note = (
-        f"{ran[0]['version']}, fsync and autovacuum off; {pace.clients} clients that think, "
-        f"{round(pace.rate * pace.run_seconds):,} transactions of each load in "
-        f"{pace.run_seconds:g} s or more ({min(rates):.0f} to {max(rates):.0f} a second came "
-        f"of it), seed {SEED}, one run of each setting, on databases that are filled alike. "
+        f"{ran[0]['version']}, fsync and autovacuum off. {pace.clients} clients that think made "
+        f"{round(pace.rate * pace.run_seconds):,} transactions of each load, {min(rates):.0f} to "
+        f"{max(rates):.0f} a second. Seed {SEED}, one run of each setting, on databases that are "
+        "filled alike. "
         "Settings of the source: checkpoint_timeout 45 s, 512 MB of buffers, no compression. Each "
         "recording begins after a CHECKPOINT. Measured: log and images from the log of the run "
         "itself, data pages from the server's statistics; beside each the error of the prediction. "

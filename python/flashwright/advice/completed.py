@@ -56,6 +56,7 @@ class Extents:
         self._of_file: dict[str, list[Extent]] = {}
         self._of_log: list[Extent] = []
         self._at_begin: dict[str, int] = {}
+        self._first: dict[str, str] = {}
         if not all((recording / name).is_file() for name in (_EXTENTS, _FILES)):
             return
         files = pq.read_table(recording / _FILES, columns=["file", "path", "purpose"]).to_pydict()
@@ -64,6 +65,8 @@ class Extents:
             for number, path, purpose in zip(*files.values(), strict=True)
             if path is not None
         }
+        for path, purpose in named.values():
+            self._first.setdefault(purpose, path)
         columns = ["file", "file_offset", "device_offset", "length", "seen_ns"]
         table = pq.read_table(recording / _EXTENTS, columns=columns).sort_by("seen_ns")
         latest: dict[str, dict[int, Extent]] = {}
@@ -98,6 +101,10 @@ class Extents:
     def of(self, path: str) -> list[Extent]:
         """Give those of a file, in order; none of one that was not seen."""
         return self._of_file.get(_key(path), [])
+
+    def first_of(self, purpose: str) -> str | None:
+        """Give the path of the first file of a purpose; None without any."""
+        return self._first.get(purpose)
 
     def at_begin(self, path: str) -> int:
         """Give the bytes that a file had when the recording began; 0 of one that was not seen."""

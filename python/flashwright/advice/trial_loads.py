@@ -17,6 +17,8 @@ from typing import Any, Protocol
 
 from flashwright import written
 from flashwright._core import Cancelled, InputError, RunError
+from flashwright.advice.actions.synchronous import FRAME_HEADER_BYTES
+from flashwright.advice.server_settings import SQLITE_DEFAULTS
 from flashwright.volumes import metrics
 from flashwright.volumes.metrics import Between, Sample
 from flashwright.workloads import registry, session
@@ -36,11 +38,9 @@ _OF_SQLITE = ("journal_mode", "synchronous", "page_size")
 """Pragmas that a database of ours needs to know before it is filled, or sets itself."""
 
 
-FRAME_HEADER_BYTES = 24
-"""Beside each page in SQLite's log (its file format, 4.1)."""
-_FRAMES, _LONGER = 1000, 1.25
-"""Frames after which SQLite makes a checkpoint by itself; how much longer its log may get, as the
-commit that reaches them is written whole."""
+_LONGER = 1.25
+"""How much longer SQLite's log may get than `wal_autocheckpoint`, as the commit that reaches that
+is written whole."""
 MOST_LATE = 0.1
 """Share of the measured time after which a first look at the volumes is too late."""
 
@@ -259,7 +259,7 @@ def grow_log(path: Path, database: Sqlite) -> None:
     It grows but once in a program that runs for long, and each commit until then makes the file
     system write, too: on a slow drive a run of a minute would see little else.
     """
-    frames = int(database.extra.get("wal_autocheckpoint", _FRAMES))
+    frames = int(database.extra.get("wal_autocheckpoint", SQLITE_DEFAULTS["wal_autocheckpoint"]))
     if database.journal_mode != "wal" or frames <= 0:
         return
     connection = sqlite3.connect(path)

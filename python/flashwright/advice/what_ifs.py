@@ -149,7 +149,7 @@ def _key(settings: Mapping[str, str]) -> Key:
 _PLAIN_BYTES = {"max_wal_size": 1 << 20, "shared_buffers": 8192}
 """Bytes of a number without a unit."""
 _UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-_NOT = ("off", "false")
+_OFF = ("off", "false", "no", "0")
 _SWITCHES = ("full_page_writes", "synchronous_commit")
 
 
@@ -162,7 +162,7 @@ def as_job(settings: Mapping[str, str]) -> dict[str, str | bool | int]:
             # The least number makes every commit wait its delay, as the job has it.
             continue
         if name in _SWITCHES:
-            made[name] = text.lower() not in ("off", "false", "no", "0")
+            made[name] = text.lower() not in _OFF
         elif name in _PLAIN_BYTES:
             made[name] = _bytes(name, text)
         else:
@@ -181,6 +181,9 @@ def _bytes(name: str, text: str) -> int:
 
 class OfPostgres(OfLog):
     """Loads of a PostgreSQL server, by `postgres_what_if`."""
+
+    _flush_seconds: float | None = None
+    """None until it was found."""
 
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
@@ -205,7 +208,7 @@ class OfPostgres(OfLog):
         flushes, known = self._recorded.requests.get("flush", 0), self._flush_seconds
         fit: dict[str, Any] = {}
         noted = json.loads((self._recording / _SERVER).read_text(encoding="utf-8"))
-        if flushes and str(noted["settings"].get("synchronous_commit")).lower() not in _NOT:
+        if flushes and str(noted["settings"].get("synchronous_commit")).lower() not in _OFF:
             # With a flush for each commit the time is 0, which is found at the first try.
             fit = {"flush_time": known} if known else {"flushes": flushes}
         job = {
@@ -222,8 +225,6 @@ class OfPostgres(OfLog):
         found: dict[str, Any] = json.loads(outcome)
         self._flush_seconds = found["flush_time"]
         return found
-
-    _flush_seconds: float | None = None
 
 
 def _reads(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
@@ -246,13 +247,13 @@ class OfSqlite(OfLog):
     def _whole(
         self, told: Requests, mode: Mapping[str, Any], recorded_in: str
     ) -> tuple[Requests, int]:
-        at_ns, blocks = self._file_system_commits(told, mode)
         before_ns, blocks_before = self._commits_as_recorded
-        if recorded_in == mode["journal_mode"]:
-            blocks = blocks_before
-        if mode["journal_mode"] == "wal":
-            # A log grows but once.
-            at_ns = at_ns[:0]
+        # Those of a log that grows are left out: it grows but once.
+        at_ns, blocks = before_ns[:0], 0
+        if mode["journal_mode"] != "wal":
+            at_ns, blocks = self._file_system_commits(told, mode)
+            if recorded_in == mode["journal_mode"]:
+                blocks = blocks_before
         parts = list(self._parts(told))
         told.stream = np.take(_OF_SQLITE, told.stream)
         others = completed.beside(self._requests, _TOLD_OF_SQLITE)
@@ -324,7 +325,7 @@ class OfSqlite(OfLog):
         if not is_write.any():
             return of_log.time_ns[:0]
         begin = int(of_log.offset[is_write].min())
-        database = next(iter(self._paths("heap")), "")
+        database = self._extents.first_of("heap") or ""
         there = begin + self._extents.at_begin(database + _ENDINGS[_LOG_STREAM - 1])
         ends = np.where(is_write, of_log.offset + of_log.length, 0)
         reached = np.maximum(np.maximum.accumulate(ends), there)[~is_write]
@@ -338,20 +339,13 @@ class OfSqlite(OfLog):
         That is the file's first: of a log and a journal the header, of a database its first page,
         or else one near it.
         """
-        database = next(iter(self._paths("heap")), "")
+        database = self._extents.first_of("heap") or ""
         for stream, ending in enumerate(_ENDINGS, 1):
             own = (told.stream == stream) & (told.op == WRITE)
             if database and own.any():
                 begin = 0 if stream == 1 else int(told.offset[own].min())
                 end = int((told.offset + told.length)[own].max())
                 yield FilePart(database + ending, begin, end - begin)
-
-    def _paths(self, purpose: str) -> list[str]:
-        path = self._recording / "files.parquet"
-        if not path.is_file():
-            return []
-        rows = pq.read_table(path, columns=["path", "purpose"]).to_pylist()
-        return [str(one["path"]) for one in rows if one["purpose"] == purpose and one["path"]]
 
 
 def _flushes(mode: Mapping[str, Any]) -> int:

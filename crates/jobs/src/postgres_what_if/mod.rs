@@ -287,7 +287,7 @@ impl Prepared {
         })
     }
 
-    /// Finds the time of a flush by halving the range by its logarithm. Other settings have it, too.
+    /// Finds the time of a flush, by halving its logarithm. Other settings have it, too.
     fn fit_flush(
         &mut self,
         asked: &PostgresWhatIf,

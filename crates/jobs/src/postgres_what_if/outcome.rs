@@ -11,7 +11,7 @@ pub struct WhatIf {
     pub self_check: SelfCheck,
     /// The recording.
     pub recorded: Recorded,
-    /// Time that a flush of the log takes, in seconds: as given, as the server counted it, or found.
+    /// Seconds that a flush of the log takes: as given, as the server counted it, or found.
     pub flush_time: f64,
     /// Candidates, in their order.
     pub candidates: Vec<CandidateFigures>,

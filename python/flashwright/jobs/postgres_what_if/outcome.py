@@ -160,9 +160,7 @@ class WhatIf:
     candidates: tuple[CandidateFigures, ...]
     """Candidates, in their order."""
     flush_time: float
-    """Time that a flush of the log takes, in seconds: as given, as the server counted it, or
-    found.
-    """
+    """Seconds that a flush of the log takes: as given, as the server counted it, or found."""
     log_end: str
     """The end of the log, in words."""
     recorded: Recorded

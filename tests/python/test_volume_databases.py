@@ -23,7 +23,7 @@ from servers import find_server
 
 DRIVE = Drive("intel-x25e", 1 << 30, "fresh")
 SMALL = "tpcc(scale=1,items=200,customers=20)"
-LOG = "log_volume(segment=256Ki,over_provisioning=0.02,filled=yes)"
+LOG = "log_volume(segment=256Ki,over_provisioning=0.3,filled=yes)"
 
 
 def load(database: str, clients: int, stack: str | None = None) -> Trial:

@@ -16,7 +16,7 @@ from flashwright import sources
 from flashwright._core import RunError
 from flashwright.comparing.grid import Grid, GridJob, GridSettings
 from flashwright.comparing.policies import Policy
-from flashwright.progress import follow
+from flashwright.engine.where import Where
 
 PAGES_PER_ERASE_BLOCK = 64
 """As in MULTILOG 6.1."""
@@ -25,7 +25,6 @@ OVER_PROVISIONING = 0.3
 PAGES = "256Ki"
 UPDATES = {"uniform": "15x", "sets": "40x"}
 """Updates of each page, on average: pages of the colder of two sets need more of them."""
-THREADS = 2
 
 ALPHAS = (0.05, 0.1, 0.2, 0.27, 0.3, 0.5, 0.7, 1.0)
 """Near 0.27 eq. 4 is furthest from eq. 3."""
@@ -90,12 +89,12 @@ def _simulated(
 
     Raises RunError if one of the runs failed.
     """
-    workloads = [sources.load(load, sources.Reading()) for load in loads]
+    readings = [sources.Reading()] * len(loads)
     jobs = [GridJob(*one) for one in asked]
     settings = GridSettings(pages_per_erase_block=PAGES_PER_ERASE_BLOCK)
-    grid = Grid(workloads, jobs, settings, THREADS)
+    outcomes = Grid(loads, readings, jobs, settings, Where()).done(label)
     found = {}
-    for key, outcome in zip(asked, follow(label, "page writes", grid, grid.run), strict=True):
+    for key, outcome in zip(asked, outcomes, strict=True):
         result = outcome.result
         if result is None:
             raise RunError(f"{label}: {outcome.job.policy.label}: {outcome.error}")

@@ -14,7 +14,7 @@ from experiments.registry import Made, Part, Request, Set, option
 from flashwright import registry, sources
 from flashwright.comparing.grid import Grid, GridJob, GridSettings
 from flashwright.comparing.policies import Policy, choose
-from flashwright.progress import follow
+from flashwright.engine.where import Where
 
 LOADS = (
     ("Zipf 0.99", "synth:zipf(s=0.99,"),
@@ -26,7 +26,6 @@ SPARE = (0.1, 0.2, 0.3)
 """Over-provisionings."""
 SETTINGS = ("dac(regions=6,threshold=1e6,sinking=all)",)
 """Placements that others compare with, beside those of the registry: DAC as SepBIT's authors do."""
-THREADS = 2
 _STEADY_MARK = "*"
 _KEPT = (
     "write_amplification",
@@ -64,18 +63,16 @@ def _sources(pages: str, updates: int) -> list[str]:
 
 def _measure(part: EraseBlocks, request: Request[EraseBlocks]) -> Found:
     options = request.options
-    loaded = [
-        sources.load(source, sources.Reading())
-        for source in _sources(options["pages"], options["updates"])
-    ]
+    loads = _sources(options["pages"], options["updates"])
     jobs = [
         GridJob(load, policy, spare)
         for spare in SPARE
         for load in range(len(LOADS))
         for policy in _policies()
     ]
-    grid = Grid(loaded, jobs, GridSettings(pages_per_erase_block=part.pages), THREADS)
-    outcomes = follow(part.name, "page writes", grid, grid.run)
+    readings = [sources.Reading()] * len(loads)
+    settings = GridSettings(pages_per_erase_block=part.pages)
+    outcomes = Grid(loads, readings, jobs, settings, Where()).done(part.name)
     return {
         (one.job.policy, one.job.workload, one.job.over_provisioning): one.result
         for one in outcomes

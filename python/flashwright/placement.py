@@ -77,6 +77,8 @@ class Placement:
 
     content: str | None = None
     """SHA-256 of the file that `FILE.py:CLASS` named, if it was loaded so."""
+    file: str | None = None
+    """Path of that file."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

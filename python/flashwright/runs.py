@@ -173,7 +173,7 @@ def table(columns: Columns) -> pa.Table:
     )
 
 
-def stack(tables: Sequence[tuple[Mapping[str, Any], Columns]]) -> pa.Table:
+def stack(tables: Sequence[tuple[Mapping[str, Any], pa.Table]]) -> pa.Table:
     """Put tables of equal columns below each other.
 
     Each is led by its own constants (such as the policy that it is of).
@@ -181,8 +181,8 @@ def stack(tables: Sequence[tuple[Mapping[str, Any], Columns]]) -> pa.Table:
     import pyarrow as pa
 
     parts = []
-    for constants, columns in tables:
-        part = table(columns)
+    for constants, rows in tables:
+        part = rows
         for name, value in reversed(list(constants.items())):
             part = part.add_column(
                 0, name, pa.array([value] * part.num_rows, type=pa.scalar(value).type)

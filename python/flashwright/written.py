@@ -355,3 +355,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     return str(value) if isinstance(value, os.PathLike) else value
+
+
+def wrong(option: str, said: str) -> InputError:
+    """Give the error of an option's value; a shell names the option in its way."""
+    error = InputError(f"{option}: {said}")
+    error.option = option  # type: ignore[attr-defined]
+    return error

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from flashwright._core import Progress
+from flashwright.comparing import counting as count
 from flashwright.sweeps import file
-from flashwright.sweeps.kinds import count
 from flashwright.sweeps.plan import plan
 from test_sweep import rows, write
 from test_sweep_ray import ENVIRONMENT, Nodes, figures, words

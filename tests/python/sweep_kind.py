@@ -17,7 +17,7 @@ from flashwright import _core
 from flashwright._core import Progress, RunError
 from flashwright.engine import worker
 from flashwright.engine.task import Found
-from flashwright.jobs.schema import wrong
+from flashwright.written import wrong
 
 GOAL = ("y", "less")
 KNOWN: dict[str, Any] = {

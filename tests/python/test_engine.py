@@ -16,6 +16,7 @@ import pytest
 import sweep_kind
 from flashwright import _core
 from flashwright._core import Cancelled, InputError, Progress
+from flashwright.comparing import counting as count
 from flashwright.engine import worker
 from flashwright.engine.engine import Engine
 from flashwright.engine.pools import Processes
@@ -23,7 +24,7 @@ from flashwright.engine.store import Store
 from flashwright.engine.task import Limits, Outcome, Task, input_of, task_of, version_hash
 from flashwright.engine.worker import Order
 from flashwright.runs import plain
-from flashwright.sweeps.kinds import count, play
+from flashwright.sweeps.kinds import play
 
 KIND = "sweep_kind"
 

@@ -17,13 +17,13 @@ import polars as pl
 import pytest
 
 import flashwright as fw
+from flashwright.comparing import counting as count
 from flashwright.engine import worker
 from flashwright.engine.store import Store
 from flashwright.engine.task import Found, Limits, task_of, version_hash
 from flashwright.engine.worker import Order
 from flashwright.fleet.counting import erase_block_pages
 from flashwright.jobs import generic
-from flashwright.sweeps.kinds import count
 from support import Cli
 
 VOLUMES, REQUESTS = 12, 60_000
@@ -180,7 +180,7 @@ def test_a_store_is_refused_where_one_volume_is_meant(cli: Cli, store: Path) -> 
         assert "nvme-tlc" in cli(*words, "nvme-tlc", "--json", "-").stdout
     assert (
         "of a store of many volumes"
-        in cli("compare", "synth:zipf(pages=1k)", "--engine", "ray", code=2).stderr
+        in cli("trace", "stats", "synth:zipf(pages=1k)", "--engine", "ray", code=2).stderr
     )
 
 

@@ -66,7 +66,7 @@ def test_ctrl_c_keeps_what_a_comparison_has_finished(tmp_path: Path) -> None:
     stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
-    kept = re.search(r"(\d+) of (\d+) simulations are kept", stderr)
+    kept = re.search(r"stopped after (\d+) of (\d+) .* simulations; all that is", stderr)
     assert kept is not None
     assert 0 < int(kept[1]) < int(kept[2])
     assert "bound" in stdout

@@ -67,7 +67,7 @@ def _found(**asked: Any) -> fw.Result:
 
 def test_a_policy_in_python_stands_beside_the_built_in_ones() -> None:
     own = OneStream()
-    found = _found(placements=["none", own, "dac"], victims=["greedy"], threads=3)
+    found = _found(placements=["none", own, "dac"], victims=["greedy"], jobs=3)
     rows = {row["policy"]: row for row in found["results"]}
     assert list(rows) == ["greedy", "OneStream", "dac + greedy"]
     assert rows["OneStream"]["placement"] == "OneStream"

@@ -97,7 +97,7 @@ def test_a_table_that_is_taken_as_a_file_is_durable(
 @pytest.mark.parametrize("name", COMMANDS)
 def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path, name: str) -> None:
     cli(*COMMANDS[name])
-    [folder] = (tmp_path / "runs").iterdir()
+    [folder] = (one for one in (tmp_path / "runs").iterdir() if one.name != "store")
     assert folder.name.startswith(COMMANDS[name][0] + "-")
     report = folder / "report.html"
     first = hashlib.sha256(report.read_bytes()).hexdigest()

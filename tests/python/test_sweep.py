@@ -25,13 +25,14 @@ import scipy.stats
 
 import flashwright as fw
 from flashwright._core import InputError, Progress, RunError
+from flashwright.comparing import counting as count
 from flashwright.engine.store import Store
 from flashwright.engine.task import Outcome
 from flashwright.intervals import t_975
 from flashwright.runs import Run
 from flashwright.sweeps import design, effects, file
 from flashwright.sweeps.dataset import Dataset
-from flashwright.sweeps.kinds import count, rust
+from flashwright.sweeps.kinds import rust
 from flashwright.sweeps.plan import Plan, plan
 from processes import processes_of
 from support import ROOT, Cli
@@ -423,6 +424,41 @@ def test_a_sweep_from_its_file_to_its_report(tmp_path: Path) -> None:
     assert "8 of 8 jobs were finished by an earlier run" in again.stdout
     said = " ".join(sweep(tmp_path, "S.toml", "--dry-run").stdout.split())
     assert "8 known already: nothing is left to do." in said
+
+
+POLICY = """
+import numpy as np
+import flashwright as fw
+
+
+class Halves(fw.Placement):
+    streams = 2
+
+    def host_streams(self, lpns, previous_blocks, previous_streams, flash):
+        return (lpns > flash.logical_pages // 2).astype(np.uint16)
+
+    def relocation_streams(self, block, stream, offsets, lpns, flash):
+        return np.full(len(lpns), stream, np.uint16)
+"""
+
+
+def test_a_policy_of_ones_own_is_swept_and_known_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY)
+    write(tmp_path, **COUNT, axes={"placement": ["none", "mine.py:Halves"]})
+    sweep(tmp_path, "S.toml", "--out", "out")
+    found = {one["placement"]: one["write_amplification"] for one in rows(tmp_path / "out")}
+    assert found["mine.py:Halves"] != found["none"]
+    here = fw.compare(
+        COUNT["fixed"]["source"],
+        placements=[str(tmp_path / "mine.py")],
+        victims=["greedy"],
+        over_provisionings=[0.2],
+    )
+    [row] = here["results"]
+    assert row["write_amplification"] == found["mine.py:Halves"]
+    assert "2 known already" in sweep(tmp_path, "S.toml", "--dry-run").stdout
+    (tmp_path / "mine.py").write_text(POLICY.replace("// 2", "// 4"))
+    assert "1 known already" in sweep(tmp_path, "S.toml", "--dry-run").stdout
 
 
 def test_a_dry_run_says_how_long_it_takes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,26 +13,32 @@ from flashwright import _core
 from flashwright.comparing.comparison import SweepPlan
 from flashwright.comparing.grid import Grid, GridJob, GridSettings
 from flashwright.comparing.policies import Policy
+from flashwright.engine.where import Where
 from flashwright.lifetime import Wear
 from flashwright.sources import Reading
 
 GREEDY = Policy("none", "greedy")
-SETTINGS = GridSettings(pages_per_erase_block=32, start="fresh", seed=7, audit=True)
+SETTINGS = GridSettings(pages_per_erase_block=32, start="fresh", seed=7)
 
 
-def test_all_that_is_asked_of_a_grid_reaches_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_is_asked_of_a_grid_reaches_each_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[dict[str, Any]] = []
 
     def simulate(_workload: Any, *, progress: Any, **more: Any) -> dict[str, Any]:
         assert progress is not None
         asked.append(more)
-        return {}
+        raise _core.RunError("as planned")
 
     monkeypatch.setattr(_core, "simulate", simulate)
-    workload: Any = SimpleNamespace(page_writes=1)
-    Grid([workload], [GridJob(0, GREEDY, 0.3)], SETTINGS, 1).run()
+    where = Where(store=str(tmp_path / "store"))
+    reading = Reading(page_size=8192, seed=7)
+    grid = Grid(["synth:uniform(pages=64)"], [reading], [GridJob(0, GREEDY, 0.3)], SETTINGS, where)
+    [outcome] = grid.done("Simulating")
     of_job = {"placement": "none", "victim": "greedy", "over_provisioning": 0.3}
     assert asked == [{**of_job, **asdict(SETTINGS)}]
+    assert (outcome.result, outcome.error) == (None, "as planned")
 
 
 @pytest.mark.parametrize(
@@ -51,9 +58,11 @@ def test_what_decides_on_the_numbers_of_a_comparison_decides_on_its_folder(
     change: dict[str, Any],
 ) -> None:
     """Two that differ in it would replace each other."""
-    plan = SweepPlan(["a"], [GREEDY], [0.3], [Reading()], SETTINGS, Wear(), threads=1)
+    plan = SweepPlan(["a"], [GREEDY], [0.3], [Reading()], SETTINGS, Wear(), Where())
     workload: Any = SimpleNamespace(content_hash="a hash")
     other: Any = SimpleNamespace(content_hash="another")
-    assert plan.identity([workload]) == replace(plan, threads=2).identity([workload])
+    assert plan.identity([workload]) == replace(
+        plan, where=Where("ray", jobs=2, store="elsewhere")
+    ).identity([workload])
     assert plan.identity([workload]) != plan.identity([other])
     assert plan.identity([workload]) != replace(plan, **change).identity([workload])

@@ -18,9 +18,7 @@ from flashwright import sources
 from flashwright._core import Workload
 from flashwright.comparing.grid import Grid, GridJob, GridOutcome, GridSettings
 from flashwright.comparing.policies import Policy
-from flashwright.progress import follow
-
-THREADS = 2
+from flashwright.engine.where import Where
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,10 @@ def simulate(checks: Sequence[Check], label: str) -> tuple[dict[PlayedTrace, Wor
     Raises InputError for a load that cannot be read.
     """
     loads = list(dict.fromkeys(check.load for check in checks))
+    readings = [sources.Reading(page_size=load.page_size, repeat=load.repeat) for load in loads]
     workloads = {
-        load: sources.load(
-            load.source, sources.Reading(page_size=load.page_size, repeat=load.repeat)
-        )
-        for load in loads
+        load: sources.load(load.source, reading)
+        for load, reading in zip(loads, readings, strict=True)
     }
     jobs: dict[GridJob, tuple[PlayedTrace, Policy, float]] = {}
     for check in checks:
@@ -68,10 +65,10 @@ def simulate(checks: Sequence[Check], label: str) -> tuple[dict[PlayedTrace, Wor
                 job = GridJob(loads.index(check.load), policy, check.over_provisioning)
                 jobs[job] = (check.load, policy, check.over_provisioning)
     settings = GridSettings(pages_per_erase_block=PAGES_PER_ERASE_BLOCK)
-    grid = Grid([workloads[load] for load in loads], list(jobs), settings, THREADS)
+    named = [load.source for load in loads]
+    grid = Grid(named, readings, list(jobs), settings, Where(), list(workloads.values()))
     tell(f"{label}: {len(jobs)} simulations")
-    outcomes = follow(label, "page writes", grid, grid.run)
-    return workloads, {jobs[outcome.job]: outcome for outcome in outcomes}
+    return workloads, {jobs[outcome.job]: outcome for outcome in grid.done(label)}
 
 
 def measure(checks: Sequence[Check], label: str) -> list[Row]:

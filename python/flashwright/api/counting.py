@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 from flashwright import sources
 from flashwright._core import RunError, Workload
 from flashwright.api.calls import public
 from flashwright.api.results import Result
 from flashwright.comparing.comparison import Comparison, SweepPlan
-from flashwright.comparing.grid import Grid, GridSettings
+from flashwright.comparing.grid import GridSettings
 from flashwright.comparing.policies import check_victim, choose, own_victim, resolved
+from flashwright.engine.where import Where
 from flashwright.lifetime import Wear
 from flashwright.placement import Placement
-from flashwright.progress import follow, work
+from flashwright.progress import work
 from flashwright.simulations import Simulation, simulate_workload
 from flashwright.sources import Reading
 
@@ -97,7 +99,10 @@ def compare(
     writes_per_day: float | str | None = None,
     capacity: int | None = None,
     fill: float = 1.0,
-    threads: int | None = None,
+    jobs: int | None = None,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    store: str | None = None,
     progress: bool = True,
 ) -> Result:
     """Compare placement policies on each workload at each over-provisioning.
@@ -106,7 +111,9 @@ def compare(
     unless some are named, or given as a `Placement` of your own; each placement with Greedy,
     Cost-Benefit and its authors' victim policy unless `victims` names some. Beside them stand the
     frequency bound and the offline minimum found. `capacity` (bytes), `fill`, `endurance` (erases)
-    and `writes_per_day` are for the life.
+    and `writes_per_day` are for the life. With a `store` (a folder, or what fsspec takes) each
+    simulation is done once and kept, as `flashwright compare` and `sweep` do; `engine` "ray" does
+    them on a cluster.
 
     The rows of the result are the runs; further tables are bounds, over_time and so on.
 
@@ -114,16 +121,17 @@ def compare(
     """
     named = [workloads] if isinstance(workloads, str) else list(workloads)
     wear = Wear(endurance, writes_per_day, capacity, fill)
-    plan = SweepPlan(
-        sources=[sources.check_source(source) for source in named],
-        policies=choose(placements, victims),
-        over_provisionings=list(over_provisionings),
-        readings=[Reading(page_size=page_size, seed=seed, repeat=repeat)] * len(named),
-        settings=GridSettings(pages_per_erase_block, start, seed),
-        wear=wear,
-        threads=threads or os.cpu_count() or 1,
-    )
-    comparison = run_plan(plan)
+    with TemporaryDirectory() as folder:
+        plan = SweepPlan(
+            sources=[sources.check_source(source) for source in named],
+            policies=choose(placements, victims),
+            over_provisionings=list(over_provisionings),
+            readings=[Reading(page_size=page_size, seed=seed, repeat=repeat)] * len(named),
+            settings=GridSettings(pages_per_erase_block, start, seed),
+            wear=wear,
+            where=Where(engine, address, jobs, store or folder),
+        )
+        comparison = run_plan(plan)
     if comparison.failures:
         first = comparison.failures[0]
         raise RunError(f"{first['policy']} on {first['workload']}: {first['error']}")
@@ -131,12 +139,11 @@ def compare(
 
 
 def run_plan(plan: SweepPlan) -> Comparison:
-    """Load the workloads, simulate, find the bounds."""
+    """Load the workloads, simulate, find the bounds. Raises StoppedError."""
     loaded = plan.load(
         lambda source, load: work(f"Reading {Path(source).name}", "page writes", load)
     )
     bounds = work("Finding the frequency bound", "pages", lambda _: plan.bounds(loaded))
-    jobs = plan.jobs()
-    grid = Grid(loaded, jobs, plan.settings, plan.threads)
-    outcomes = follow(f"Simulating {len(jobs)} runs", "page writes", grid, grid.run)
+    grid = plan.grid(loaded)
+    outcomes = grid.done(f"Simulating {len(grid.jobs)} runs")
     return Comparison(plan, loaded, bounds, outcomes)

@@ -19,7 +19,7 @@ from flashwright.recording.of_run import RunRecorder
 from flashwright.recording.recorder import recorded_bytes
 from flashwright.recording.tables import tables_of
 from flashwright.reports import write_report
-from flashwright.runs import Run, command_line, stack
+from flashwright.runs import Run, command_line, stack, table
 from flashwright.workloads.busy import Busy
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.driver import Observer, Unobserved
@@ -169,7 +169,7 @@ class BenchesSession:
         outcome.rows.append(row)
         outcome.place = finding.place
         for name, columns in _columns(finding, is_logged=self.asked.options.log_transactions):
-            made = stack([({} if is_only else apart, columns)])
+            made = stack([({} if is_only else apart, table(columns))])
             outcome.tables.setdefault(name, []).append(made)
         where = "" if is_only else f"run {number}, {bench.label}: "
         outcome.violations += [f"{where}{one}" for one in finding.violations or ()]

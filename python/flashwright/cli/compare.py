@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +23,13 @@ from flashwright.cli.options import (
     takes,
     wear_of,
 )
-from flashwright.cli.output import Output, kept_of
+from flashwright.cli.output import Json, Output
 from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:
     from flashwright.comparing.comparison import Comparison, SweepPlan
     from flashwright.comparing.policies import Policy
+    from flashwright.progress import StoppedError
     from flashwright.runs import Run
     from flashwright.sources import Reading
 
@@ -66,9 +66,7 @@ if TYPE_CHECKING:
 )
 @life_option
 @click.option("--seed", **SEED, show_default=True, metavar="N", help="Seed of all that is random.")
-@takes(
-    Workers, "workers", {"engine": " Of a store of volumes.", "store": " Of a store of volumes."}
-)
+@takes(Workers, "workers")
 @click.option(
     "--audit",
     is_flag=True,
@@ -112,7 +110,9 @@ def compare(
       flashwright compare 'part(big.parquet, sample=8)'     one page in eight, as docs/scale.md says
       flashwright compare STORE --op 0.07,0.15,0.28         each volume of `trace split`, and all
 
-    Ctrl-C stops it and keeps what is finished. Latencies are what `flashwright play` measures.
+    Each simulation is a job that is done once and kept in --store, whoever asked for it: `sweep`
+    takes them, too. Ctrl-C stops it and keeps what is finished. Latencies are what `flashwright
+    play` measures.
     """  # noqa: D205
     from flashwright import sources
     from flashwright.cli import fleet
@@ -120,7 +120,6 @@ def compare(
     from flashwright.comparing.grid import GridSettings
     from flashwright.comparing.policies import choose
     from flashwright.fleet.saving import Asked
-    from flashwright.progress import StoppedError
 
     named = split_policies(placements, "--placements")
     chosen_victims = None if victims is None else _all_victims(victims)
@@ -146,10 +145,10 @@ def compare(
         asked = Asked(pairs, over_provisionings, sample=sample, **shared)
         fleet.savings(names[0], asked, workers.where(), output, "compare")
         return
-    workers.check_local(names[0])
     wear = wear_of(life)
     is_one = len(names) == len(named or ()) == len(over_provisionings) == 1
     if is_one and len(chosen_victims or [""]) == 1:
+        workers.check_local("it is of several simulations, and this is one")
         [policy] = choose(named, chosen_victims, only_own=True)
         settings = {**vars(flash), "over_provisioning": over_provisionings[0], "seed": seed}
         _simulate(names[0], readings[0], policy, settings, wear, output, audit=audit)
@@ -165,16 +164,15 @@ def compare(
         readings=readings,
         settings=GridSettings(**vars(flash), seed=seed),
         wear=wear,
-        threads=workers.jobs or os.cpu_count() or 1,
+        where=workers.where(),
     )
     comparison, stopped = run_plan(plan, output)
     run = comparison.run("compare")
     if not output.is_only_json:
         print_comparison(comparison, run)
-    folder = output.finish(run)
+    output.finish(run)
     if stopped is not None:
-        kept = kept_of(comparison.finished, comparison.planned, "simulations", folder)
-        raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
+        raise stopped
     fail_if_any_failed(comparison)
 
 
@@ -203,33 +201,26 @@ def _simulate(
     output.finish(run)
 
 
-def run_plan(plan: SweepPlan, output: Output | None = None) -> tuple[Comparison, Any]:
-    """Load the workloads, simulate, find the bounds.
+def run_plan(plan: SweepPlan, to: Json) -> tuple[Comparison, StoppedError[Any] | None]:
+    """Load the workloads, simulate what is not kept, find the bounds.
 
-    Gives what is there, and the stop if Ctrl-C came between. What an earlier run has finished in
-    the run folder of the `output` is not simulated again.
+    Gives what is there, and the stop if Ctrl-C came between.
     """
     from flashwright.comparing.comparison import Comparison
-    from flashwright.comparing.grid import Grid
-    from flashwright.kept import Kept
-    from flashwright.progress import StoppedError, follow, work
+    from flashwright.progress import StoppedError, work
 
     workloads = plan.load(
         lambda source, load: work(f"Reading {Path(source).name}", "page writes", load)
     )
     bounds = work("Finding the frequency bound", "pages", lambda _: plan.bounds(workloads))
-    jobs = plan.jobs()
-    folder = None if output is None else output.folder(plan.job("compare", workloads))
-    grid = Grid(workloads, jobs, plan.settings, plan.threads, Kept(folder))
-    if output is not None:
-        output.say_known(grid.known, len(jobs), "simulations")
-    stopped = None
-    try:
-        left = len(jobs) - grid.known
-        outcomes = follow(f"Simulating {left} runs", "page writes", grid, grid.run)
-    except StoppedError as stop:
-        stopped, outcomes = stop, stop.result or []
-    return Comparison(plan, workloads, bounds, outcomes), stopped
+    grid = plan.grid(workloads)
+    outcomes = grid.run(f"Simulating {len(grid.jobs)} runs")
+    to.say_known(grid.known, len(grid.jobs), "simulations")
+    comparison = Comparison(plan, workloads, bounds, outcomes)
+    if grid.stop is None:
+        return comparison, None
+    kept = f"simulations; all that is finished is kept in {plan.where.results().url}"
+    return comparison, StoppedError(comparison.finished, comparison.planned, kept, None)
 
 
 def fail_if_any_failed(comparison: Comparison) -> None:

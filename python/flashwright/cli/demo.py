@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from flashwright.cli.options import (
 )
 from flashwright.cli.output import Json, Output
 from flashwright.comparing.grid import GridSettings
+from flashwright.engine.where import Where
 from flashwright.terminal import say
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ def demo(
     """
     from flashwright.cli.compare import fail_if_any_failed, run_plan
     from flashwright.comparing.policies import choose
-    from flashwright.progress import StoppedError
     from flashwright.trace_statistics import statistics
 
     policies = choose(split_policies(placements, "--placements"), None)
@@ -100,7 +99,7 @@ def demo(
     scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
     plan = _plan(chosen, over_provisionings, policies, wear)
     for attempt in range(1, MOST_ATTEMPTS + 1):
-        comparison, stopped = run_plan(plan)
+        comparison, stopped = run_plan(plan, output)
         run = comparison.run("demo")
         share = _steady_share(run)
         if stopped is not None or share >= LEAST_STEADY_SHARE or attempt == MOST_ATTEMPTS:
@@ -116,7 +115,7 @@ def demo(
         _print(run, chosen)
     folder = output.finish(run)
     if stopped is not None:
-        raise StoppedError(stopped.done, stopped.total, stopped.unit, None)
+        raise stopped
     if folder is not None:
         propose(output, "compare", chosen.source)
         output.say("Or the same with a trace of your own.")
@@ -163,7 +162,7 @@ def _plan(
             pages_per_erase_block=_erase_block_for(smallest.logical_pages, min(over_provisionings))
         ),
         wear=wear,
-        threads=os.cpu_count() or 1,
+        where=Where(),
     )
 
 

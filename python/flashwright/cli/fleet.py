@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flashwright.comparing.policies import Policy
+    from flashwright.engine.doing import Done
     from flashwright.engine.where import Where
     from flashwright.fleet.costs import FleetDrive
-    from flashwright.fleet.doing import Done
     from flashwright.fleet.saving import Asked
     from flashwright.pages.page import Table
     from flashwright.runs import Run

@@ -346,13 +346,11 @@ class Workers:
             raise click.UsageError("--address: it is of --engine ray; give both")
         return Where(self.engine, self.address, self.jobs, self.store)
 
-    def check_local(self, source: str) -> None:
+    def check_local(self, why: str) -> None:
         """Raise click.UsageError if a cluster or a store was named for what is done here alone."""
         for name, given in (("--engine", self.engine != "local"), ("--store", self.store)):
             if given:
-                raise click.UsageError(
-                    f"{name}: it is of a store of many volumes, and {source} is none; leave it out"
-                )
+                raise click.UsageError(f"{name}: {why}; leave it out")
 
 
 def life_option(command: Command) -> Command:

@@ -60,6 +60,11 @@ class Json:
         if not self.is_only_json:
             say(line)
 
+    def say_known(self, known: int, planned: int, what: str) -> None:
+        """Say how many of the simulations that are to be an earlier run has finished."""
+        if known:
+            self.say(f"{known} of {planned} {what} were finished by an earlier run, and are taken.")
+
     def write(self, document: Any) -> None:
         """Write the document where `--json` says, if it was given.
 
@@ -108,11 +113,6 @@ class Output(Json):
             run.write(folder)
             write_report(folder)
         return folder
-
-    def say_known(self, known: int, planned: int, what: str) -> None:
-        """Say how many of the simulations that are to be an earlier run has finished."""
-        if known:
-            self.say(f"{known} of {planned} {what} were finished by an earlier run, and are taken.")
 
     def tell_finished(self, run: Run, folder: Path | None) -> None:
         """Write the JSON, and say where the report is."""

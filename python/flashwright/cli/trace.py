@@ -98,7 +98,7 @@ def stats(source: str, page_size: int, seed: int, workers: Workers, output: Outp
     if sources.is_fleet(source):
         fleet.stats(source, page_size, workers.where(), output)
         return
-    workers.check_local("SOURCE")
+    workers.check_local(f"it is of a store of many volumes, and {source} is none")
     _describe(*_opened(source, page_size, seed), output)
 
 

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flashwright import sources
-from flashwright.comparing.grid import GridJob, GridOutcome, GridSettings
+from flashwright.comparing.grid import Grid, GridJob, GridOutcome, GridSettings
 from flashwright.comparing.policies import OFFLINE, Policy, own_victim
+from flashwright.engine.where import Where
 from flashwright.lifetime import Wear
 from flashwright.runs import Job, Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
@@ -32,7 +33,7 @@ class SweepPlan:
     """As each source is read."""
     settings: GridSettings
     wear: Wear
-    threads: int
+    where: Where
 
     def load(self, load_one: LoadOne) -> list[Workload]:
         """Load every source.
@@ -67,6 +68,10 @@ class SweepPlan:
             for number in range(len(self.sources))
             for policy in dict.fromkeys([*self.policies, OFFLINE_POLICY])
         ]
+
+    def grid(self, workloads: Sequence[Workload]) -> Grid:
+        """Give the simulations, of sources that were read."""
+        return Grid(self.sources, self.readings, self.jobs(), self.settings, self.where, workloads)
 
     def identity(self, workloads: Sequence[Workload]) -> Any:
         """Give what decides on the numbers: the same identity, the same numbers."""

@@ -1,22 +1,26 @@
-"""A grid of counting simulations in a pool of threads."""
+"""A grid of counting simulations, each a task of the engine that is done once and kept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flashwright import _core
-from flashwright._core import FlashwrightError, Progress, RunError
+from flashwright._core import FlashwrightError
+from flashwright.comparing import counting
 from flashwright.comparing.policies import Policy
-from flashwright.comparing.python_policies import copy_of, raised_by
-from flashwright.kept import Kept, key_of
-from flashwright.pool import Pool
+from flashwright.engine.doing import Done, do
+from flashwright.engine.task import Task, task_of
+from flashwright.progress import StoppedError, work
+from flashwright.runs import table
+from flashwright.sources import STANDARD_INPUT, Reading
 
 if TYPE_CHECKING:
-    from flashwright._core import Workload
-    from flashwright.placement import Placement
+    from flashwright._core import Progress, Workload
+    from flashwright.engine.where import Where
+
+KIND = counting.__name__
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,6 @@ class GridSettings:
     pages_per_erase_block: int = 64
     start: str = "filled"
     seed: int = 1
-    audit: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,98 +47,105 @@ class GridOutcome:
 
     job: GridJob
     result: dict[str, Any] | None
+    """Figures, and `tables` by name."""
     error: str | None = None
 
 
+@dataclass
 class Grid:
-    """Runs all jobs; reports how far it is.
+    """All jobs on some workloads, and what came of those that have ended."""
 
-    Stops at once when it is cancelled, and gives what is finished.
-    """
+    sources: Sequence[str]
+    readings: Sequence[Reading]
+    """As each source is read."""
+    jobs: Sequence[GridJob]
+    settings: GridSettings
+    where: Where
+    workloads: Sequence[Workload] = ()
+    """The sources, if they are read already."""
+    known: int = 0
+    """Simulations that were kept from before."""
+    stop: StoppedError[Any] | None = None
+    """The stop, if Ctrl-C came before the end."""
+    _outcomes: dict[GridJob, GridOutcome] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        workloads: Sequence[Workload],
-        jobs: Sequence[GridJob],
-        settings: GridSettings,
-        threads: int,
-        kept: Kept | None = None,
-    ) -> None:
-        self._workloads = workloads
-        self._jobs = list(jobs)
-        self._settings = settings
-        self._kept = kept or Kept(None)
-        self.keys = [self._key(job) for job in self._jobs]
-        self.known = sum(map(self._kept.has, self.keys))
-        tasks = [partial(self._simulate, *pair) for pair in zip(self._jobs, self.keys, strict=True)]
-        self._pool = Pool(
-            tasks,
-            [
-                0 if self._kept.has(key) else workloads[job.workload].page_writes
-                for job, key in zip(self._jobs, self.keys, strict=True)
-            ],
-            threads,
-        )
+    def run(self, label: str) -> list[GridOutcome]:
+        """Run the jobs and give their outcomes in the jobs' order; after a stop those that ended.
 
-    def state(self) -> tuple[int, int]:
-        """Give the page writes that are done, and all that there are."""
-        return self._pool.state()
-
-    def preparation(self) -> tuple[int, int]:
-        """Give what is prepared of all runs begun, and the total."""
-        return self._pool.preparation()
-
-    def cancel(self) -> None:
-        """Stop every run at its next clean point, and start no more."""
-        self._pool.cancel()
-
-    def run(self) -> list[GridOutcome]:
-        """Run the jobs and give their outcomes in the jobs' order.
-
-        Those that a cancel cut off are left out.
+        Raises InputError if a source cannot be read; RunError if nothing can be kept.
         """
-        ended = self._pool.run()
-        if len(ended) == len(self._jobs):
-            self._kept.drop_all_but(self.keys)
-        return [GridOutcome(self._jobs[one.number], one.result, one.error) for one in ended]
+        tasks = {job: self._task(job) for job in self.jobs if self._is_sent(job)}
+        with self._holding():
+            if tasks:
+                done = do(list(tasks.values()), label, "simulations", self.where, self.where.shared)
+                self.known, self.stop = done.known, done.stop
+                self._take(tasks, done)
+            for job in self.jobs:
+                if job not in tasks and self.stop is None:
+                    self._alone(job)
+        return [self._outcomes[job] for job in self.jobs if job in self._outcomes]
 
-    def _key(self, job: GridJob) -> str | None:
-        """Name a simulation.
+    def done(self, label: str) -> list[GridOutcome]:
+        """Run the jobs to their end. Raises as `run`, and StoppedError."""
+        outcomes = self.run(label)
+        if self.stop is not None:
+            raise self.stop
+        return outcomes
 
-        None if none is kept, or of a policy in Python that is from no file: it may be another one.
-        """
-        policy = job.policy
-        if not self._kept.is_on or (policy.python is not None and policy.python.content is None):
-            return None
-        workload = self._workloads[job.workload]
-        played = (workload.content_hash, workload.repeat, workload.page_bytes)
-        return key_of(played, policy.identity(), job.over_provisioning, asdict(self._settings))
+    def _holding(self) -> ExitStack:
+        stack = ExitStack()
+        if self.workloads:
+            held = zip(self.sources, self.readings, self.workloads, strict=True)
+            stack.enter_context(counting.holding(held))
+        return stack
 
-    def _simulate(self, job: GridJob, key: str | None, progress: Progress) -> dict[str, Any]:
-        return self._kept.remember(key, lambda: self._simulated(job, progress))
+    def _is_sent(self, job: GridJob) -> bool:
+        """Tell whether a job has a name: not of what was typed, nor of a policy from no file."""
+        python = job.policy.python
+        is_of_file = python is None or python.file is not None
+        return is_of_file and self.sources[job.workload] != STANDARD_INPUT
 
-    def _simulated(self, job: GridJob, progress: Progress) -> dict[str, Any]:
-        policy = job.policy
-        if policy.python is None:
-            return self._play(job, policy.placement, progress)
-        own = copy_of(policy.python)
-        try:
-            return self._play(job, own, progress)
-        except (FlashwrightError, MemoryError):
-            raise
-        except Exception as error:
-            # It shall not cost the others their results.
-            raise RunError(raised_by(error)) from error
-
-    def _play(self, job: GridJob, placement: str | Placement, progress: Progress) -> dict[str, Any]:
-        return _core.simulate(
-            self._workloads[job.workload],
-            placement=placement,
-            victim=job.policy.victim,
+    def _settings(self, job: GridJob) -> dict[str, Any]:
+        return counting.canonical(
+            self.sources[job.workload],
+            self.readings[job.workload],
+            job.policy,
             over_provisioning=job.over_provisioning,
-            pages_per_erase_block=self._settings.pages_per_erase_block,
-            start=self._settings.start,
-            seed=self._settings.seed,
-            audit=self._settings.audit,
-            progress=progress,
+            **asdict(self.settings),
         )
+
+    def _task(self, job: GridJob) -> Task:
+        settings = self._settings(job)
+        return task_of(KIND, settings, counting.inputs(settings), counting.TABLES)
+
+    def _take(self, tasks: dict[GridJob, Task], done: Done) -> None:
+        for job, task in tasks.items():
+            outcome = done.outcomes.get(task.key)
+            if outcome is None:
+                continue
+            if outcome.ended != "done":
+                self._outcomes[job] = GridOutcome(job, None, outcome.error)
+                continue
+            found = {name: done.store.table(task.key, name) for name in task.tables}
+            self._outcomes[job] = GridOutcome(job, {**outcome.figures, "tables": found})
+
+    def _alone(self, job: GridJob) -> None:
+        """Simulate in this process, and keep nothing."""
+
+        def simulate(progress: Progress) -> dict[str, Any]:
+            workload = self.workloads[job.workload]
+            placement = job.policy.python or job.policy.placement
+            return counting.simulated(workload, placement, self._settings(job), progress)
+
+        try:
+            found = work(f"Simulating {job.policy.label}", "page writes", simulate)
+        except StoppedError as stop:
+            self.stop = stop
+            return
+        except FlashwrightError as error:
+            # One that cannot work shall not cost the others their results.
+            self._outcomes[job] = GridOutcome(job, None, str(error))
+            return
+        found["tables"] = {name: table(columns) for name, columns in found["tables"].items()}
+        figures = {key: one for key, one in found.items() if key not in counting.OF_THE_MACHINE}
+        self._outcomes[job] = GridOutcome(job, figures)

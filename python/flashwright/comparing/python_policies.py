@@ -58,7 +58,7 @@ def load(name: str) -> Placement:
         policy = kind()
     except Exception as error:
         raise InputError(f"{name}: it cannot be made: {raised_by(error)}") from error
-    policy.content = content
+    policy.content, policy.file = content, str(path)
     return policy
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import tarfile
 import tempfile
@@ -33,6 +34,8 @@ _WAITING = 8
 """Orders that wait beyond one more for each processor."""
 _MOST_SHARE = 0.25
 """Share of a cluster's object store that an input may take."""
+_KEPT_SECONDS = 7 * 86_400.0
+"""Time for which a node keeps an input that no job asks for."""
 _MOST_PACKED = 64
 """Inputs that are held in the object store for tasks to come."""
 
@@ -65,7 +68,10 @@ def fetched(one: Input, packed: Any) -> str:
         raise RunError(f"{folder}: it belongs to another user; right would be a TMPDIR of your own")
     # The name keeps its endings, by which formats are told.
     place = folder / one.sha256 / Path(one.path).name
-    if not place.exists():
+    if place.exists():
+        os.utime(folder / one.sha256)
+    else:
+        _drop_unused(folder)
         with tempfile.TemporaryDirectory(dir=folder) as part:
             with tarfile.open(fileobj=BytesIO(ray.get(packed))) as archive:
                 archive.extractall(part, filter="data")
@@ -73,6 +79,14 @@ def fetched(one: Input, packed: Any) -> str:
                 # Another worker of this node may have been quicker.
                 Path(part, "content").rename(folder / one.sha256)
     return str(place)
+
+
+def _drop_unused(folder: Path) -> None:
+    """Remove inputs that no job has asked for in a week."""
+    for one in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - one.stat().st_mtime > _KEPT_SECONDS:
+                shutil.rmtree(one)
 
 
 def pack(one: Input) -> bytes:
@@ -95,6 +109,7 @@ def _is_here(one: Input) -> bool:
 
 def _do(order: Order, packed: list[tuple[Input, Any]]) -> Reply | str:
     """Do an order; give the content of an input instead that neither came along nor is here."""
+    worker.leave_if_spent()
     paths = {}
     for one, ref in packed:
         if ref is not None:

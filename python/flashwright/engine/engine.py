@@ -61,16 +61,25 @@ class Engine:
 
     def kept(self) -> dict[str, Outcome]:
         """Give what is kept of the tasks and need not be done again, by key."""
-        keys = [task.key for task in self.tasks]
+        tasks = {task.key: task for task in self.tasks}
         return {
             one.key: one
-            for one in self.store.known(keys)
-            if one.is_final and not (self.again and one.ended == "error") and self._is_whole(one)
+            for one in self.store.known(tasks)
+            if one.is_final
+            and not (self.again and one.ended == "error")
+            and self._is_whole(one, tasks[one.key])
         }
 
-    def _is_whole(self, outcome: Outcome) -> bool:
-        """Tell whether the tables of an outcome can be read: what is damaged is done again."""
-        return all(self.store.table(outcome.key, name) is not None for name in outcome.tables)
+    def _is_whole(self, outcome: Outcome, task: Task) -> bool:
+        """Tell whether an outcome has the tables of a task: what is damaged is done again.
+
+        Whoever asked for it before may have kept fewer.
+        """
+        if outcome.ended != "done":
+            return True
+        return set(task.tables) <= set(outcome.tables) and all(
+            self.store.table(outcome.key, name) is not None for name in task.tables
+        )
 
     def run(self) -> None:
         """Do all that is not kept. Raises Cancelled, when all that has ended is kept."""

@@ -1,4 +1,4 @@
-"""What does orders: the contract, and the processes of this machine."""
+"""What does orders: the contract, and processes of this machine or threads of this process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, cast
 
+from flashwright._core import Progress
 from flashwright.engine import worker
 from flashwright.engine.worker import Order, Reply
 
@@ -79,13 +81,7 @@ class Processes:
 
     def wait(self, seconds: float) -> list[Ended]:
         """See `Pool`."""
-        found: list[Ended] = []
-        try:
-            found.append(self._ended.get(timeout=seconds))
-            while True:
-                found.append(self._ended.get_nowait())
-        except queue.Empty:
-            pass
+        found = _waited(self._ended, seconds)
         self._outstanding -= len(found)
         return found
 
@@ -160,6 +156,73 @@ class Processes:
         process.communicate()
         with self._lock:
             self._processes.pop(at, None)
+
+
+class Threads:
+    """Threads of this process: for work that leaves the interpreter to others, on shared inputs.
+
+    They begin at once, and one that runs out of memory ends them all.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+        self._progress: dict[str, Progress] = {}
+        self._outstanding = 0
+        self._threads = ThreadPoolExecutor(number, thread_name_prefix="task")
+
+    def room(self) -> int:
+        """See `Pool`."""
+        return 2 * self._number - self._outstanding
+
+    def submit(self, order: Order) -> None:
+        """See `Pool`."""
+        self._outstanding += 1
+        self._threads.submit(self._do, order)
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """See `Pool`."""
+        found = _waited(self._ended, seconds)
+        self._outstanding -= len(found)
+        return found
+
+    def under_way(self) -> float:
+        """See `Pool`."""
+        states = [progress.state() for progress in list(self._progress.values())]
+        return sum(min(done / total, 1.0) for done, total in states if total)
+
+    def said(self) -> str:
+        """See `Pool`."""
+        return f"{self._number} at a time"
+
+    def close(self) -> None:
+        """See `Pool`. Each comes to its next clean point."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for progress in list(self._progress.values()):
+            progress.cancel()
+        self._threads.shutdown()
+
+    def _do(self, order: Order) -> None:
+        def follow(progress: Progress) -> None:
+            self._progress[order.attempt] = progress
+
+        try:
+            ended = Ended(order, worker.do(order, following=follow))
+        except OSError as error:
+            ended = Ended(order, None, str(error))
+        self._progress.pop(order.attempt, None)
+        self._ended.put(ended)
+
+
+def _waited(ended: queue.SimpleQueue[Ended], seconds: float) -> list[Ended]:
+    """Give all that has ended, after so many seconds at most."""
+    found: list[Ended] = []
+    try:
+        found.append(ended.get(timeout=seconds) if seconds else ended.get_nowait())
+        while True:
+            found.append(ended.get_nowait())
+    except queue.Empty:
+        return found
 
 
 def _end_of(code: int) -> str:

@@ -185,8 +185,7 @@ def task_of(
     `settings` are canonical: what `Kind.settings` gives.
     """
     found = tuple(input_of(path) for path in dict.fromkeys(inputs))
-    kept = tuple(sorted(tables))
     contents = replaced(settings, {one.path: f"sha256:{one.sha256}" for one in found})
-    said = json.dumps([kind, contents, kept, version_hash(), _hash_of_own(kind)], sort_keys=True)
+    said = json.dumps([kind, contents, version_hash(), _hash_of_own(kind)], sort_keys=True)
     key = hashlib.sha256(said.encode()).hexdigest()[:40]
-    return Task(kind, settings, found, kept, key)
+    return Task(kind, settings, found, tuple(sorted(tables)), key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from flashwright.engine.pools import Pool, Processes
+from flashwright.engine.pools import Pool, Processes, Threads
 from flashwright.engine.store import Store
 from flashwright.runs import RUNS
 
@@ -48,3 +48,10 @@ class Where:
 
             return Cluster(self.address, memory_bytes, self.jobs)
         return Processes(self.at_once(memory_bytes))
+
+    def shared(self) -> Pool:
+        """Make the workers of tasks that share what they read, and leave the interpreter free.
+
+        On this machine they are threads of this process.
+        """
+        return self.pool() if self.engine == RAY else Threads(self.wanted)

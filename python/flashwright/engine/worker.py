@@ -86,9 +86,6 @@ def do(
 
     `paths` say where inputs lie on this machine. `following` is handed the progress.
     """
-    if _spent.is_set():
-        # What the task before held may be held still, and this one is not to blame.
-        os._exit(EXIT_SPENT)
     # The first time it takes a moment, which is not the task's.
     is_other = order.version != version_hash()
     began = time.monotonic()
@@ -115,6 +112,15 @@ def do(
     if outcome.ended == "memory":
         _spent.set()
     return _kept(store, order, outcome, found)
+
+
+def leave_if_spent() -> None:
+    """End this process if a task before took too much memory.
+
+    It may be held still, and the next task is not to blame.
+    """
+    if _spent.is_set():
+        os._exit(EXIT_SPENT)
 
 
 def _changed(task: Task, paths: Mapping[str, str]) -> str | None:
@@ -285,6 +291,7 @@ def main() -> None:
     lock = threading.Lock()
     while True:
         order, ended = orders.get(), threading.Event()
+        leave_if_spent()
         words: list[threading.Thread] = []
 
         def follow(progress: Progress, ended: threading.Event = ended) -> None:

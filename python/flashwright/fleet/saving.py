@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from flashwright._core import InputError, RunError
 from flashwright._text import several
 from flashwright.comparing.policies import Policy
+from flashwright.engine.doing import Done, do
 from flashwright.engine.task import Task, task_of
 from flashwright.engine.where import Where
 from flashwright.fleet import counting
 from flashwright.fleet.costs import FleetDrive, costs
-from flashwright.fleet.doing import Done, content_of, do, named
+from flashwright.fleet.naming import content_of, named
 from flashwright.fleet.stores import Fleet, Volume
 from flashwright.lifetime import LEAST_SECONDS, SECONDS_IN_DAY
 from flashwright.runs import Job, Run, table
@@ -69,7 +70,7 @@ def save(
                 "would be a trace of one volume"
             )
     tasks = named(fleet, lambda one: _task_of(fleet, one, asked))
-    done = do(tasks, f"Simulating {several(len(tasks), 'volume')}", where)
+    done = do(tasks, f"Simulating {several(len(tasks), 'volume')}", "volumes", where)
     found = _Sums(fleet, asked, tasks, done)
     if not found.volumes:
         if done.stop is not None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright._core import RunError
 from flashwright._text import several
+from flashwright.engine.doing import Done, do
 from flashwright.engine.task import Task, task_of
 from flashwright.engine.where import Where
-from flashwright.fleet.doing import Done, content_of, do, named
+from flashwright.fleet.naming import content_of, named
 from flashwright.fleet.stores import OPERATIONS, Fleet, Volume
 from flashwright.jobs.work import Job as RustJob
 from flashwright.progress import work
@@ -48,7 +49,7 @@ def study(fleet: Fleet, page_size: int, where: Where, *, exact: bool = False) ->
     Raises RunError if no volume can be studied; StoppedError before the first one was.
     """
     tasks = named(fleet, lambda one: _task_of(fleet, one, page_size, exact=exact))
-    done = do(tasks, f"Studying {several(len(tasks), 'volume')}", where)
+    done = do(tasks, f"Studying {several(len(tasks), 'volume')}", "volumes", where)
     studied, failures = [], []
     for volume, task in zip(fleet.volumes, tasks, strict=True):
         outcome = done.outcomes.get(task.key)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import _core
-from flashwright._core import InputError
 
 
 @dataclass(frozen=True)
@@ -126,10 +125,3 @@ def plain_of(value: Any) -> Any:
 def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Give keyword arguments of Python as settings: paths as text."""
     return {name: plain_of(value) for name, value in options.items() if value is not None}
-
-
-def wrong(option: str, said: str) -> InputError:
-    """Give the error of an option's value; a shell names the option in its way."""
-    error = InputError(f"{option}: {said}")
-    error.option = option  # type: ignore[attr-defined]
-    return error

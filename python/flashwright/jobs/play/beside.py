@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashwright._core import InputError
-from flashwright.jobs.schema import wrong
 from flashwright.runs import RUNS, Run, command_line
 from flashwright.sources import REQUESTS_FILE
+from flashwright.written import wrong
 
 if TYPE_CHECKING:
     from flashwright.jobs.play.run import Playing

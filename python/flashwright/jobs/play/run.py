@@ -20,7 +20,6 @@ from flashwright.jobs.play.figures import figures, flat
 from flashwright.jobs.play.names import AUTO, DIRECT
 from flashwright.jobs.play.outcome import Played
 from flashwright.jobs.play.places import Place, places_of
-from flashwright.jobs.schema import wrong
 from flashwright.jobs.work import Job as RustJob
 from flashwright.kept import Kept, key_of
 from flashwright.layering import checkpoints
@@ -30,6 +29,7 @@ from flashwright.layering.known import facts_for
 from flashwright.layering.verdict import verdict
 from flashwright.pool import Ended, Pool
 from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Job, Run, peak_rss_bytes
+from flashwright.written import wrong
 
 if TYPE_CHECKING:
     from flashwright._core import Progress

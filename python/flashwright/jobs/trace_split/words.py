@@ -8,7 +8,7 @@ from typing import Any
 from flashwright import reading_words
 from flashwright._core import InputError
 from flashwright._text import count, several, size, span
-from flashwright.jobs.schema import wrong
+from flashwright.written import wrong
 
 ALWAYS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "format": ("format", lambda name: name or "not known"),

@@ -14,7 +14,8 @@ from types import ModuleType
 from flashwright import _core
 from flashwright._core import InputError
 
-_OURS = ("play", "count")
+_OURS = {"play": f"{__name__}.play", "count": "flashwright.comparing.counting"}
+"""Modules of kinds that are more than a job of Rust."""
 _OWN = "python:"
 """Before the name of a module of the user's own."""
 
@@ -29,7 +30,7 @@ def module_of(job: str) -> str:
     if job.startswith(_OWN):
         return job.removeprefix(_OWN)
     if job in _OURS:
-        return f"{__name__}.{job}"
+        return _OURS[job]
     if job in _core.job_names():
         return f"{__name__}.rust"
     raise InputError(f"job: there is no `{job}`; {right(job, names())}")

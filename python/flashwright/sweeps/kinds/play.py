@@ -18,10 +18,10 @@ from flashwright.jobs.play import run as playing
 from flashwright.jobs.play.figures import flat
 from flashwright.jobs.play.names import AUTO, DIRECT
 from flashwright.jobs.schema import settings_of as declared
-from flashwright.jobs.schema import wrong
 from flashwright.outputs import RESULT_FILE
 from flashwright.probing.targets import Target
 from flashwright.sources import REQUESTS_FILE
+from flashwright.written import wrong
 
 if TYPE_CHECKING:
     from flashwright._core import Progress

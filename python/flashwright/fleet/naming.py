@@ -1,4 +1,4 @@
-"""Does the tasks of a fleet, a job a volume, on this machine or on a Ray cluster."""
+"""Names the tasks of a fleet, a job a volume."""
 
 from __future__ import annotations
 
@@ -6,39 +6,12 @@ import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from flashwright._core import Cancelled
 from flashwright._text import several
-from flashwright.engine.engine import Engine
-from flashwright.engine.store import Store
-from flashwright.engine.task import Outcome, Task
-from flashwright.engine.where import Where
+from flashwright.engine.task import Task
 from flashwright.fleet.stores import Fleet, Volume
-from flashwright.progress import StoppedError, follow
-
-
-@dataclass
-class Done:
-    """What came of tasks."""
-
-    store: Store
-    planned: int
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    """Of those that have ended, by key."""
-    known: int = 0
-    """Those that were kept from before."""
-    stop: StoppedError[Any] | None = None
-
-    @property
-    def left(self) -> int:
-        """Tasks that nothing came of so far."""
-        return self.planned - len(self.outcomes)
-
-    def stopped(self) -> StoppedError[Any]:
-        """Give the stop with what is kept."""
-        kept = f"volumes; all that is finished is kept in {self.store.url}"
-        return StoppedError(len(self.outcomes), self.planned, kept, None)
+from flashwright.progress import follow
 
 
 @dataclass
@@ -87,30 +60,3 @@ def content_of(tasks: Sequence[Task]) -> str:
     """Name what tasks read: the volumes' contents, wherever they lie."""
     hashes = sorted(one.sha256 for task in tasks for one in task.inputs)
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
-
-
-def do(tasks: Sequence[Task], label: str, where: Where) -> Done:
-    """Do tasks, but for those of which results are kept; Ctrl-C keeps what has ended.
-
-    Raises RunError if no task can be done at all.
-    """
-    store = where.results()
-    done = Done(store, len(tasks))
-
-    def take(outcome: Outcome) -> None:
-        if outcome.ended != "stopped":
-            done.outcomes[outcome.key] = outcome
-
-    engine = Engine(tasks, store, where.pool, take=take, again=True)
-
-    def said() -> str:
-        return f"{label}, {engine.said}" if engine.said else label
-
-    try:
-        follow(said, "", engine, engine.run)
-    except StoppedError as stop:
-        done.stop = stop
-    except Cancelled:
-        pass
-    done.known = engine.known
-    return done

@@ -167,6 +167,9 @@ def test_a_part_of_a_store_says_its_sample(
     # All volumes are too small for a sample: 32 Ki pages are left at least.
     sampled = cli_json("compare", f"part({store.name}, sample=64)", *how)
     assert sampled["sums"] == all_pages["sums"]
+    studied = cli_json("trace", "stats", f"part({store.name}, sample=4)")
+    assert studied["most_one_in"] == 4
+    assert studied["written_bytes"] == cli_json("trace", "stats", store.name)["written_bytes"]
     assert "`repeat`" in cli("compare", f"part({store.name}, repeat=2)", *how, code=2).stderr
 
 
@@ -252,6 +255,23 @@ def do(settings: dict[str, Any], _: Any) -> Found:
     """Change what is read: this module is a kind of job."""
     (Path(settings["source"]) / "a").write_text("two")
     return Found({"figure": 1})
+
+
+def test_times_before_the_first_are_told_of_a_store(cli: Cli, tmp_path: Path) -> None:
+    rows = [f"{one % 2},W,{4096 * one},4096,{1000 + one}" for one in range(50)]
+    (tmp_path / "fleet.csv").write_text("\n".join([*rows, "1,W,0,4096,10"]) + "\n")
+    cli("trace", "split", "fleet.csv", "--out", "told")
+    for words in (("trace", "stats"), ("compare", "--placements", "none", "--op", "1")):
+        said = " ".join(cli(*words, "told").stdout.split())
+        assert "1 time lay before that of the first request, which is taken in their place." in said
+
+
+def test_advice_on_a_store_takes_workers_and_results_of_ones_own(cli: Cli, store: Path) -> None:
+    asked = ("advise", store.name, "--device", "nvme-tlc", "--jobs", "1", "--store", "mine")
+    assert "drives" in cli(*asked).stdout
+    assert (store.parent / "mine" / "flashwright-store.json").is_file()
+    assert not (store.parent / "runs" / "store").exists()
+    assert "leave it out" in cli("advise", "synth:zipf(pages=1k)", "--store", "x", code=2).stderr
 
 
 def test_other_options_of_advice_are_not_passed_over(cli: Cli, store: Path) -> None:

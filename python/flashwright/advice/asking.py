@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from flashwright._core import Cancelled, Progress
@@ -45,19 +46,27 @@ class _Both:
         self._progress.cancel()
 
 
-def ask(
-    question: Question,
-    within: float = 120.0,
-    heard: Callable[[Answer], None] = lambda _: None,
-    kept: Path | None = KEPT,
-) -> tuple[Run, Answer]:
+@dataclass(frozen=True)
+class Asked:
+    """A question, and how it is answered."""
+
+    question: Question
+    within: float = 120.0
+    """Seconds after which no further simulation is begun."""
+    jobs: int | None = None
+    """Simulations at a time; None is one a core."""
+    kept: Path | None = KEPT
+
+
+def ask(asked: Asked, heard: Callable[[Answer], None] = lambda _: None) -> tuple[Run, Answer]:
     """Give the answer to a question, and the same as a run.
 
     `heard` is called with how things stand as soon as that is known.
 
     Raises InputError; StoppedError after Ctrl-C, if nothing was simulated by then.
     """
-    engine = Engine(kept, seed=question.seed)
+    question = asked.question
+    engine = Engine(asked.kept, seed=question.seed)
     try:
         with tempfile.TemporaryDirectory(prefix="flashwright-advice-") as folder:
             stopper, progress = Stopper(), Progress()
@@ -68,7 +77,8 @@ def ask(
                 lambda: case_of(question, engine, Path(folder), stopper, progress),
             )
             heard(Answer(case, (), (), (), None, (), (), ()))
-            advising = Advising(case, engine, ALL, within, os.cpu_count() or 1)
+            threads = asked.jobs or os.cpu_count() or 1
+            advising = Advising(case, engine, ALL, asked.within, threads)
             answer = _followed(advising)
             return _run(question, answer), answer
     finally:

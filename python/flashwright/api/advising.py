@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from flashwright._core import InputError, parse_bytes
-from flashwright.advice.asking import KEPT, ask
+from flashwright.advice.asking import KEPT, Asked, ask
 from flashwright.advice.building import Question
 from flashwright.api.calls import public
 from flashwright.api.results import Result
@@ -23,6 +23,7 @@ def advise(
     goal: str = "life",
     risk: str = "seconds",
     within: float = 120.0,
+    jobs: int | None = None,
     format: str | None = None,  # noqa: A002  (as the command has it)
     seed: int = 1,
     kept: str | os.PathLike[str] | None = KEPT,
@@ -35,8 +36,8 @@ def advise(
     of the disk in bytes and its `fill`, above 0 and at most 1, are those recorded unless they are
     given. `writes_per_day` in bytes. `goal` is `life`, `latency` or `throughput`; `risk` is what
     may be lost after a crash: `none`, commits of the last `seconds`, or `any`. After `within`
-    seconds no further simulation is begun. Figures are kept in the folder `kept`, and not simulated
-    again; None keeps none.
+    seconds no further simulation is begun; `jobs` are done at a time, by default one a core.
+    Figures are kept in the folder `kept`, and not simulated again; None keeps none.
 
     `result` has `as_things_stand`, `changes` in order of gain, `combination`, `other_drives`,
     `would_not_help`, `not_known`, `told`, `rests_on`; its rows are all that was simulated.
@@ -54,7 +55,7 @@ def advise(
         format,
         seed=seed,
     )
-    run, _ = ask(question, within, kept=None if kept is None else Path(kept))
+    run, _ = ask(Asked(question, within, jobs, None if kept is None else Path(kept)))
     return Result(run)
 
 

@@ -8,18 +8,29 @@ from typing import TYPE_CHECKING
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import Duration, Fraction, Size, takes
+from flashwright.cli.grouped import GroupedCommand
+from flashwright.cli.options import Duration, Fraction, Size, Workers, takes
 from flashwright.cli.output import Json, Output
 
 if TYPE_CHECKING:
     from flashwright.advice.answer import Answer
-    from flashwright.advice.building import Question
+    from flashwright.advice.asking import Asked
     from flashwright.advice.prove import ProofPlan
 
 DATABASES = ("postgres", "sqlite")
 
 
-@click.command(short_help="What a database's writes do to its drive, and what to change.")
+@click.command(
+    cls=GroupedCommand,
+    groups={
+        "What is asked": ["database", "seconds", "device", "goal", "risk", "writes_per_day"],
+        "What is known": ["capacity_bytes", "fill", "form"],
+        "Proof": ["prove", "workload"],
+        "Running": ["within", "seed", "engine", "address", "jobs", "store"],
+        "Results": ["json_path", "out"],
+    },
+    short_help="What a database's writes do to its drive, and what to change.",
+)
 @click.argument("source", required=False)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
@@ -115,6 +126,7 @@ DATABASES = ("postgres", "sqlite")
     metavar="N",
     help="Of the simulated drives.",
 )
+@takes(Workers, "workers", dict.fromkeys(("engine", "store"), " Of a store of volumes."))
 @takes(Output, "output")
 def advise(
     source: str | None,
@@ -132,6 +144,7 @@ def advise(
     prove: int | None,
     workload: str | None,
     seed: int,
+    workers: Workers,
     output: Output,
 ) -> None:
     """Say what the writes of a database do to its drive, and what to change.
@@ -157,6 +170,7 @@ def advise(
       flashwright advise STORE --device nvme-tlc     all volumes of `flashwright trace split`
       flashwright advise runs/tpcc --goal latency --prove 3 --prove-with 'tpcc(scale=1)'
     """
+    from flashwright.advice.asking import Asked
     from flashwright.advice.building import Question
     from flashwright.cli import fleet
 
@@ -171,8 +185,9 @@ def advise(
         source = str(_recorded(database, seconds, output))
     assert source is not None  # noqa: S101  (one of both was given)
     if fleet.is_fleet(source):
-        fleet.advise(source, device, seed, output)
+        fleet.advise(source, device, seed, workers.where(), output)
         return
+    workers.check_local(f"it is of a store of many volumes, and {source} is none")
     question = Question(
         source,
         device,
@@ -186,7 +201,8 @@ def advise(
     )
     if prove is None and (workload is not None or command):
         raise InputError("--prove-with and COMMAND say what proves: add --prove 3")
-    _answer(question, within, output, None if prove is None else (prove, workload, command))
+    asked = Asked(question, within, workers.jobs)
+    _answer(asked, output, None if prove is None else (prove, workload, command))
 
 
 def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
@@ -212,17 +228,14 @@ def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
 
 
 def _answer(
-    question: Question,
-    within: float,
-    output: Output,
-    proof: tuple[int, str | None, tuple[str, ...]] | None,
+    asked: Asked, output: Output, proof: tuple[int, str | None, tuple[str, ...]] | None
 ) -> None:
     from flashwright.advice.asking import KEPT, ask
     from flashwright.cli.advise_said import say_answer, say_first, say_proven
     from flashwright.terminal import say
 
     heard = (lambda _: None) if output.is_only_json else say_first
-    run, answer = ask(question, within, heard)
+    run, answer = ask(asked, heard)
     if not output.is_only_json:
         say_answer(answer)
         if not answer.is_complete:

@@ -29,19 +29,24 @@ PLACEMENTS = ("none", "dac", "sepbit", "hazard")
 """Placement policies that a fleet is simulated with, if none are named: MultiLog needs more erase
 blocks than many a volume has.
 """
-_OF_ADVICE = ("source", "device", "seed", "json_path", "out")
+_OF_ADVICE = (
+    "source", "device", "seed", "engine", "address", "jobs", "store", "json_path", "out",
+)  # fmt: skip
 """Parameters of `advise` that a store has, too."""
 SAMPLE = 8
 """One page in so many of a volume is followed, unless `part(STORE, sample=N)` says otherwise."""
 
 
-def stats(source: str, page_size: int, where: Where, output: Output) -> None:
+def stats(given: str, page_size: int, where: Where, output: Output) -> None:
     """Study each volume of a store, and say what all do together."""
+    from flashwright import sources
     from flashwright.fleet.stores import open_fleet
     from flashwright.fleet.studying import study
     from flashwright.reports import fleet as words
 
-    run, done = study(open_fleet(source), page_size, where)
+    source, _ = sources.part_of(given, takes_fleets=True)
+    sample = sample_of(given, 1)
+    run, done = study(open_fleet(source), page_size, where, sample=sample)
     result = run.result
     said = [words.studied_headline(result), *words.studied_remarks(result)]
     _tell(words.spread_table(result), said, done, output)
@@ -82,13 +87,13 @@ def policies_of(named: Sequence[str] | None, victims: Sequence[str] | None) -> l
     return choose(named, victims, only_own=True)
 
 
-def sample_of(given: str) -> int:
+def sample_of(given: str, unless_said: int = SAMPLE) -> int:
     """Give one page in how many is followed. Raises InputError for a part that a fleet has not."""
     part = json.loads(_core.read_setting("source", given))
     wrong = next((key for key in part if key not in ("of", "sample")), None)
     if wrong is not None:
         raise InputError(f"{given}: `{wrong}` is of a trace, not of a store; leave it out")
-    return int(part.get("sample", SAMPLE))
+    return int(part.get("sample", unless_said))
 
 
 def is_fleet(given: str) -> bool:
@@ -96,7 +101,7 @@ def is_fleet(given: str) -> bool:
     return sources.is_fleet(json.loads(_core.read_setting("source", given))["of"])
 
 
-def advise(given: str, device: str | None, seed: int, output: Output) -> None:
+def advise(given: str, device: str | None, seed: int, where: Where, output: Output) -> None:
     """Say how many drives a fleet wears out, and what spare space or placement would save.
 
     Raises click.UsageError for an option that is of one trace.
@@ -104,7 +109,6 @@ def advise(given: str, device: str | None, seed: int, output: Output) -> None:
     from flashwright.advice.nearest import named
     from flashwright.comparing.policies import Policy
     from flashwright.devices import DriveProfile
-    from flashwright.engine.where import Where
     from flashwright.fleet.costs import FleetDrive
     from flashwright.fleet.saving import Asked
 
@@ -125,7 +129,7 @@ def advise(given: str, device: str | None, seed: int, output: Output) -> None:
     own = Policy(drive.placement, drive.victim)
     policies = list(dict.fromkeys([own, *policies_of(PLACEMENTS, None)]))
     asked = Asked(policies, drive.over_provisionings(), sample=sample_of(given), seed=seed)
-    savings(source, asked, Where(), output, "advise", drive)
+    savings(source, asked, where, output, "advise", drive)
 
 
 def _end(run: Run, done: Done, output: Output) -> None:

@@ -92,10 +92,9 @@ def stats(source: str, page_size: int, seed: int, workers: Workers, output: Outp
       flashwright trace stats 'synth:zipf(s=0.99,pages=1M)'
       flashwright trace stats STORE
     """  # noqa: D205
-    from flashwright import sources
     from flashwright.cli import fleet
 
-    if sources.is_fleet(source):
+    if fleet.is_fleet(source):
         fleet.stats(source, page_size, workers.where(), output)
         return
     workers.check_local(f"it is of a store of many volumes, and {source} is none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,20 +35,23 @@ _OF_A_VOLUME = (
 )  # fmt: skip
 
 
-def _task_of(fleet: Fleet, volume: Volume, page_size: int, *, exact: bool) -> Task:
-    asked = {"job": STUDY, "volume": fleet.folder(volume.volume), "page_size": page_size}
-    settings = rust.settings({**asked, "exact": exact})
+def _task_of(fleet: Fleet, volume: Volume, asked: Mapping[str, Any]) -> Task:
+    settings = rust.settings({"job": STUDY, "volume": fleet.folder(volume.volume), **asked})
     return task_of(_KIND, settings, rust.inputs(settings), [SKETCHES])
 
 
-def study(fleet: Fleet, page_size: int, where: Where, *, exact: bool = False) -> tuple[Run, Done]:
+def study(
+    fleet: Fleet, page_size: int, where: Where, *, sample: int = 1, exact: bool = False
+) -> tuple[Run, Done]:
     """Study each volume that is not known yet, and merge what was found of them.
 
-    With `exact` all values are kept beside the sketches: for small fleets.
+    With a `sample` one page in so many is followed. With `exact` all values are kept beside the
+    sketches: for small fleets.
 
     Raises RunError if no volume can be studied; StoppedError before the first one was.
     """
-    tasks = named(fleet, lambda one: _task_of(fleet, one, page_size, exact=exact))
+    asked = {"page_size": page_size, "sample": sample, "exact": exact}
+    tasks = named(fleet, lambda one: _task_of(fleet, one, asked))
     done = do(tasks, f"Studying {several(len(tasks), 'volume')}", "volumes", where)
     studied, failures = [], []
     for volume, task in zip(fleet.volumes, tasks, strict=True):
@@ -75,7 +78,7 @@ def study(fleet: Fleet, page_size: int, where: Where, *, exact: bool = False) ->
         "failures": failures,
     }
     inputs = [{"source": str(fleet.path), "sha256": None, "content_hash": content}]
-    job = Job(COMMAND, [content, page_size, exact], inputs)
+    job = Job(COMMAND, [content, asked], inputs)
     return job.run(result, {"volumes": _volumes(studied, done)}), done
 
 

@@ -150,6 +150,11 @@ def studied_remarks(result: Mapping[str, Any]) -> list[str]:
 
 def _missing(result: Mapping[str, Any]) -> list[str]:
     said = []
+    if result["clamped_times"]:
+        said.append(
+            f"{several(result['clamped_times'], 'time')} lay before that of the first request, "
+            "which is taken in their place."
+        )
     if result["left"]:
         said.append(f"Left: {several(result['left'], 'volume')}; the same command goes on.")
     failures = result["failures"]

@@ -1,6 +1,6 @@
 //! Jobs: JSON in, JSON and Arrow out, progress meanwhile.
 
-use ::jobs::play::{self, Play};
+use ::jobs::play::Play;
 use ::jobs::{Device, Facts, Found, JobError, Pace, Source, Text};
 use arrow::array::{RecordBatch, RecordBatchIterator};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
@@ -104,9 +104,8 @@ fn offered_bytes(
     sector_bytes: u32,
 ) -> PyResult<u64> {
     let offered = ::jobs::read::<Play>(settings).and_then(|play| {
-        let facts = Facts::known(play.facts.as_ref());
-        let facts = facts.map_err(|error| JobError::at("facts", error))?;
-        play::offered_bytes(stack, &facts, play.seed, bytes, sector_bytes)
+        let facts = Facts::known(play.facts.as_ref())?;
+        ::jobs::offered_bytes(stack, &facts, play.seed, bytes, sector_bytes)
     });
     offered.map_err(|error| job_error(py, error))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use block::{BlockDevice, WithData};
+use block::{BlockDevice, DeviceInfo, Limits, WithData};
 use devices::{Access, DeviceError, Opening, Simulated, SimulatedSettings};
 use registry::Spec;
 use serde::{Deserialize, Serialize};
@@ -383,6 +383,55 @@ pub struct Use {
 }
 
 impl Device {
+    /// Gives what may be done to it.
+    #[must_use]
+    pub fn access(&self, write: bool, destroy_data: &[String]) -> Access {
+        match self {
+            Self::Disk(disk) if destroy_data.contains(&disk.path) => Access::DestroyData,
+            Self::Disk(_) if !write => Access::ReadOnly,
+            _ => Access::Write,
+        }
+    }
+
+    /// The part of it that is used: its first byte, and what there is to know of it. `at` names the
+    /// setting in errors.
+    ///
+    /// # Errors
+    /// [`JobError::Settings`] if it is not of whole sectors, or not there.
+    pub fn part(&self, at: &str, info: &DeviceInfo) -> Result<(u64, DeviceInfo), JobError> {
+        let whole = Region { offset: 0, length: info.limits.capacity_bytes };
+        let region = self.place().and_then(|(_, region)| region);
+        let Region { offset, length } = region.unwrap_or(whole);
+        let sector = u64::from(info.limits.sector_bytes);
+        let end = offset.checked_add(length);
+        let is_within = end.is_some_and(|end| end <= info.limits.capacity_bytes);
+        if !is_within || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector) {
+            return Err(JobError::at(
+                at,
+                format!(
+                    "{}: a region of {length} bytes from byte {offset} on is not of whole sectors \
+                     of {sector} within its {} bytes",
+                    info.name, info.limits.capacity_bytes
+                ),
+            ));
+        }
+        let limits = Limits { capacity_bytes: length, ..info.limits };
+        Ok((offset, DeviceInfo { limits, ..info.clone() }))
+    }
+
+    /// Refuses a size that is not settled. `said` is why.
+    pub(crate) fn check_size(&self, at: &str, said: &str) -> Result<(), JobError> {
+        let drive = match self {
+            Self::Profile(drive) => drive,
+            Self::Array(array) => &array.of.0,
+            Self::Disk(_) | Self::Spec(_) => return Ok(()),
+        };
+        if drive.capacity.is_some() || drive.fill.is_some() || drive.slices.is_some() {
+            return Err(JobError::at(at, said));
+        }
+        Ok(())
+    }
+
     /// Opens it. `at` names the setting in errors.
     ///
     /// # Errors

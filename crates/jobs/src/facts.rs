@@ -6,6 +6,8 @@ use layers::{EquationPiece, PatternTimes, Thresholds};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::JobError;
+
 /// The facts, or the place where they are found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -107,12 +109,14 @@ impl Facts {
     /// The facts, where they are known.
     ///
     /// # Errors
-    /// If they are still to be found, which is not done here.
-    pub fn known(given: Option<&Self>) -> Result<layers::Facts, String> {
+    /// [`JobError::Settings`] of `facts` if they are still to be found, which is not done here.
+    pub fn known(given: Option<&Self>) -> Result<layers::Facts, JobError> {
         match given {
             None => Ok(layers::Facts::default()),
             Some(Self::From(text)) if text == "none" => Ok(layers::Facts::default()),
-            Some(Self::From(text)) => Err(format!("{text}: facts are to be found before a run")),
+            Some(Self::From(text)) => {
+                Err(JobError::at("facts", format!("{text}: facts are to be found before a run")))
+            }
             Some(Self::Known(known)) => Ok(known.into()),
         }
     }

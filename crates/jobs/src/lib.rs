@@ -7,6 +7,7 @@
 mod device;
 mod error;
 mod facts;
+mod figures;
 pub mod fleet;
 mod flow;
 mod job;
@@ -15,6 +16,7 @@ pub mod play;
 pub mod postgres_what_if;
 mod source;
 pub mod sqlite_what_if;
+mod stacks;
 mod tables;
 mod values;
 mod written;
@@ -28,6 +30,7 @@ pub use flow::Flow;
 pub use job::{Found, Job, read};
 pub use pace::Pace;
 pub use source::{Loading, Part, Source};
+pub use stacks::{DIRECT, offered_bytes};
 pub use values::{Count, CountOrShare, Micros, Region, Seconds, Share, Size};
 pub use written::{Text, Written};
 

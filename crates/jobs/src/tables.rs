@@ -43,6 +43,13 @@ pub(crate) fn column<T: Cell>(
 /// The columns of a table.
 pub(crate) type Columns = Vec<(&'static str, ArrayRef)>;
 
+/// A table of columns of equal length.
+pub(crate) fn table(
+    columns: impl IntoIterator<Item = (&'static str, ArrayRef)>,
+) -> Result<RecordBatch, JobError> {
+    RecordBatch::try_from_iter(columns).map_err(|error| JobError::Run(error.to_string()))
+}
+
 /// Tables by name; rows of each run follow those of the one before, led by what the run is of.
 #[derive(Debug, Default)]
 pub(crate) struct Tables(Vec<(&'static str, Vec<RecordBatch>)>);
@@ -72,8 +79,7 @@ impl Tables {
             ("stack", constant(of.stack)),
             ("pace", constant(of.pace)),
         ];
-        let batch = RecordBatch::try_from_iter(leading.into_iter().chain(columns));
-        let batch = batch.map_err(|error| JobError::Run(error.to_string()))?;
+        let batch = table(leading.into_iter().chain(columns))?;
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, batches)) => batches.push(batch),
             None => self.0.push((name, vec![batch])),

@@ -15,7 +15,7 @@ use units::{IoOp, Progress};
 use super::failed;
 use crate::JobError;
 use crate::job::{Found, Job};
-use crate::tables::column;
+use crate::tables::{self, column};
 use crate::values::{Count, Seconds, Size};
 
 const MOST_THREADS: u64 = 64;
@@ -182,5 +182,5 @@ fn table(volumes: &[VolumeTotals]) -> Result<RecordBatch, JobError> {
         of("end_bytes", |one| one.end_bytes),
         of("parts", |one| one.parts),
     ];
-    RecordBatch::try_from_iter(columns).map_err(|error| JobError::Run(error.to_string()))
+    tables::table(columns)
 }

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use block::{BlockDevice, BlockError, DeviceInfo, Immediate, Limits, Signal, Store};
-use layers::{Driver, Facts, LAYERS, LayerError, Meter, Sample, Stack};
+use block::{BlockDevice, BlockError, DeviceInfo, Signal, Store};
+use layers::{Driver, Facts, LAYERS, Meter, Sample, Stack};
 use player::{Ahead, Flow};
 use replay::{
     Ending, Flushing, Keeping, Kept as KeptData, Played, Playing, ReplayError, play as play_flows,
@@ -14,10 +14,12 @@ use replay::{
 use units::{IoOp, Nanos, RequestSource};
 
 use super::Asked;
-use super::outcome::{Below, Flash, Kept, LayerCounters, Layered};
+use super::outcome::{Below, Kept, Layered};
 use super::settings::{Checkpoints, DataName, HeardAs};
 use crate::JobError;
 use crate::facts;
+use crate::figures::LayerCounters;
+use crate::stacks::{failed, open_blank, stack_error};
 use crate::tables::{Columns, column};
 
 /// Time of the device between two samples of the counters.
@@ -43,11 +45,9 @@ impl<'a> Stacked<'a> {
         text: &'a str,
         below: &DeviceInfo,
     ) -> Result<Self, JobError> {
-        let facts = facts::Facts::known(asked.play.facts.as_ref());
-        let facts = facts.map_err(|error| JobError::at("facts", error))?;
+        let facts = facts::Facts::known(asked.play.facts.as_ref())?;
         let seed = asked.play.seed;
-        let offered = open_blank(text, &facts, seed, below.limits).map_err(stack_error)?;
-        let offered = offered.limits().capacity_bytes;
+        let offered = open_blank(text, &facts, seed, below.limits)?.limits().capacity_bytes;
         let above_bytes = asked.play.above_bytes.unwrap_or(offered);
         let sector = u64::from(below.limits.sector_bytes);
         if above_bytes == 0 || above_bytes > offered || !above_bytes.is_multiple_of(sector) {
@@ -90,12 +90,13 @@ impl<'a> Stacked<'a> {
         let stack = if ending.is_some() {
             layers::format(self.text, &self.facts, play.seed, device)
                 .and_then(|()| layers::open(self.text, &self.facts, play.seed, device))
+                .map_err(stack_error)?
         } else {
-            open_blank(self.text, &self.facts, play.seed, device.info().limits)
+            open_blank(self.text, &self.facts, play.seed, device.info().limits)?
         };
         let before = device.telemetry();
         let meter = Meter::new(SAMPLE_EVERY, clock_ns);
-        let mut driver = Driver::watched(&mut *device, stack.map_err(stack_error)?, meter);
+        let mut driver = Driver::watched(&mut *device, stack, meter);
         let (mut played, kept) = self.play(&mut driver, flows, playing)?;
         let ended_at = driver.now();
         let drains = ending.map_or(!play.no_drain, |ending| ending == Ending::Drained);
@@ -195,29 +196,12 @@ impl<'a> Stacked<'a> {
             below: below.collect(),
             busy_reads_ns,
             busy_changes_ns,
-            flash: driver.telemetry().since(before).flash.map(|work| Flash {
-                page_bytes: work.page_bytes.into(),
-                page_reads: work.page_reads,
-                page_programs: work.page_programs,
-                erases: work.erases,
-            }),
+            flash: driver.telemetry().since(before).flash.map(Into::into),
             computing_seconds: meter.computing_ns() as f64 / 1e9,
             drain_seconds: drained_ns as f64 / 1e9,
             counters: last_counts(&names, meter.samples()),
             kept: None,
         })
-    }
-}
-
-fn failed(error: impl Display) -> JobError {
-    JobError::Run(error.to_string())
-}
-
-/// A stack that cannot be made is a wrong setting, a device that fails meanwhile a failed run.
-pub(super) fn stack_error(error: LayerError) -> JobError {
-    match error {
-        LayerError::Device(_) | LayerError::Gone(_) => failed(error),
-        other => JobError::at("stack", other),
     }
 }
 
@@ -237,30 +221,6 @@ fn drain<D: BlockDevice>(
 fn clock_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
-}
-
-/// A stack as it is when it has just been formatted. Requests carry no data, so that the device
-/// itself need not be written for that.
-fn open_blank(text: &str, facts: &Facts, seed: u64, below: Limits) -> Result<Stack, LayerError> {
-    let mut blank = Immediate::sparse(below);
-    layers::format(text, facts, seed, &mut blank)?;
-    layers::open(text, facts, seed, &mut blank)
-}
-
-/// Bytes that a stack offers over `bytes` of a device with sectors of `sector_bytes`.
-///
-/// # Errors
-/// [`JobError::Settings`] of `stack` if it cannot be made.
-pub fn offered_bytes(
-    text: &str,
-    facts: &Facts,
-    seed: u64,
-    bytes: u64,
-    sector_bytes: u32,
-) -> Result<u64, JobError> {
-    let limits = Limits { capacity_bytes: bytes, sector_bytes, most_bytes: 1 << 20 };
-    let stack = open_blank(text, facts, seed, limits).map_err(stack_error)?;
-    Ok(stack.limits().capacity_bytes)
 }
 
 type Times = (Vec<Nanos>, Vec<Nanos>, HeardAs);

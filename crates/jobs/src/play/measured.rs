@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use block::{BlockDevice, DeviceInfo, Limits, Part};
+use block::{BlockDevice, DeviceInfo, Part};
 use devices::Access;
 use hdrhistogram::Histogram;
 use player::{Ahead, Flow};
@@ -14,10 +14,11 @@ use replay::{
 use units::{IoOp, Nanos, Progress, RequestSource};
 
 use super::layered::Stacked;
-use super::outcome::{About, Failed, FlowOf, FlowRun, Latency, Run, SentRequests};
+use super::outcome::{Failed, FlowOf, FlowRun, Latency, Run, SentRequests};
 use super::{Asked, Given};
 use crate::JobError;
 use crate::device::{Device, Use};
+use crate::figures::About;
 use crate::source::FitName;
 use crate::tables::{Columns, column};
 
@@ -39,7 +40,7 @@ pub(super) fn play(
         asked.check_reads(stack.is_some())?;
     }
     let mut opened = device.open(asked.at, how, progress)?;
-    let (offset, about) = part_of(asked, device, opened.info())?;
+    let (offset, about) = device.part(asked.at, opened.info())?;
     let mut part = Part::new(&mut *opened, offset, about.limits.capacity_bytes);
     let stacked = stack.map(|text| Stacked::new(asked, text, &about)).transpose()?;
     let mut above = about.clone();
@@ -94,48 +95,16 @@ fn how(asked: &Asked<'_>, device: &Device, has_stack: bool) -> Use {
     let sum: Option<u32> = depths.try_fold(0_u32, |sum, depth| Some(sum.saturating_add(depth?)));
     let least = if has_stack { LAYERS_OUTSTANDING } else { 1 };
     let longest = asked.source.trace().map_or(0, |trace| trace.totals.longest_bytes);
-    let access = match device {
-        Device::Disk(disk) if play.destroy_data.contains(&disk.path) || asked.was_written => {
-            Access::DestroyData
-        }
-        Device::Disk(_) if !play.write => Access::ReadOnly,
-        _ => Access::Write,
-    };
     Use {
-        access,
+        access: match device.access(play.write, &play.destroy_data) {
+            Access::Write if asked.was_written => Access::DestroyData,
+            access => access,
+        },
         seed: play.seed,
         queue_depth: sum.unwrap_or(OPEN_OUTSTANDING).clamp(least, 4096),
         most_bytes: longest.max(1).next_power_of_two().clamp(1 << 20, 64 << 20),
         holds_data: play.data.is_some(),
     }
-}
-
-/// The part of a device that is played on: its first byte, and what there is to know of it.
-fn part_of(
-    asked: &Asked<'_>,
-    device: &Device,
-    info: &DeviceInfo,
-) -> Result<(u64, DeviceInfo), JobError> {
-    let region = match device {
-        Device::Disk(disk) => disk.region,
-        _ => None,
-    };
-    let (offset, length) =
-        region.map_or((0, info.limits.capacity_bytes), |region| (region.offset, region.length));
-    let sector = u64::from(info.limits.sector_bytes);
-    let is_within = offset.checked_add(length).is_some_and(|end| end <= info.limits.capacity_bytes);
-    if !is_within || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector) {
-        return Err(JobError::at(
-            asked.at,
-            format!(
-                "{}: a region of {length} bytes from byte {offset} on is not of whole sectors of \
-                 {sector} within its {} bytes",
-                info.name, info.limits.capacity_bytes
-            ),
-        ));
-    }
-    let limits = Limits { capacity_bytes: length, ..info.limits };
-    Ok((offset, DeviceInfo { limits, ..info.clone() }))
 }
 
 /// All that is sent.

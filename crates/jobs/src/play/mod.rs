@@ -19,17 +19,15 @@ use crate::device::Device;
 use crate::flow::Flow;
 use crate::pace::Pace;
 use crate::source::{Loading, Source};
+use crate::stacks::DIRECT;
 use crate::tables::{RowsOf, Tables, column};
 use crate::values::CountOrShare;
 use crate::{Found, Job, JobError};
 use outcome::FlowOf;
 
-pub use layered::offered_bytes;
 pub use outcome::{Played, Run};
 pub use settings::{Checkpoints, Life, Play};
 
-/// The stack without layers.
-pub const DIRECT: &str = "direct";
 /// Requests that are played of a source without end if no limit is given.
 const ENDLESS_REQUESTS: u64 = 1_000_000;
 
@@ -86,15 +84,8 @@ impl Play {
             return Err(JobError::at("stack", "auto: stacks are to be chosen before a run"));
         }
         for (number, device) in self.on.iter().enumerate() {
-            let drive = match &device.0 {
-                Device::Profile(drive) => drive,
-                Device::Array(array) => &array.of.0,
-                Device::Disk(_) | Device::Spec(_) => continue,
-            };
-            if drive.capacity.is_some() || drive.fill.is_some() || drive.slices.is_some() {
-                let said = "capacity, fill and slices are to be settled before a run";
-                return Err(JobError::at(&format!("on[{number}]"), said));
-            }
+            let said = "capacity, fill and slices are to be settled before a run";
+            device.check_size(&format!("on[{number}]"), said)?;
         }
         Ok(())
     }

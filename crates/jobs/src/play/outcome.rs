@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use block::DeviceInfo;
 use hdrhistogram::Histogram;
 use player::FlowFigures;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssd::drive::measure::{DelaySummary, LEAST_FOR_P9999, LatencySummary};
+
+use crate::figures::{About, Flash, LayerCounters, Replication};
 
 /// Outcome of a play: a run for each device, under each stack, at each pace.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -56,36 +57,6 @@ pub struct Run {
     pub sent: Option<SentRequests>,
     /// Work of layers, and of the device below them.
     pub layers: Option<Layered>,
-}
-
-/// Name, kind and limits of a device, as it reports them.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct About {
-    /// Its name.
-    pub name: String,
-    /// Its model.
-    pub model: String,
-    /// `simulated`, `block_device`, `file` or `memory`.
-    pub kind: String,
-    /// Bytes that can be addressed.
-    pub capacity_bytes: u64,
-    /// Bytes of a sector.
-    pub sector_bytes: u32,
-    /// Most requests outstanding at once.
-    pub queue_depth: u32,
-}
-
-impl From<&DeviceInfo> for About {
-    fn from(info: &DeviceInfo) -> Self {
-        Self {
-            name: info.name.clone(),
-            model: info.model.clone(),
-            kind: info.kind.name().to_owned(),
-            capacity_bytes: info.limits.capacity_bytes,
-            sector_bytes: info.limits.sector_bytes,
-            queue_depth: info.queue_depth,
-        }
-    }
 }
 
 /// Distribution of times, in nanoseconds. Percentiles are upper ends of classes, at most 0.1 % too
@@ -347,29 +318,6 @@ pub struct Handle {
     pub available_pages: u64,
 }
 
-/// Statistics of page copies.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Replication {
-    /// Counters by name.
-    pub counts: BTreeMap<String, u64>,
-    /// Sizes of tables and of the space for copies.
-    pub sizes: BTreeMap<String, u64>,
-    /// Shares of reads of one, two and more I/Os.
-    pub reads_by_ios: [Option<f64>; 3],
-    /// Shares of writes of one, two and more I/Os.
-    pub writes_by_ios: [Option<f64>; 3],
-    /// Pages of copies for each page that the host wrote.
-    pub extra_writes: Option<f64>,
-    /// Share of the copies that came of writes.
-    pub extra_writes_by_writes: Option<f64>,
-    /// Expected number of copies, from the probability that each page is blocked.
-    pub predicted_copies: f64,
-    /// Number of pages stored in 2, 3, ... places at the end.
-    pub groups_by_size: Vec<u64>,
-    /// Share of the time in which a die worked on copies while a request waited for it, by die.
-    pub interference: Vec<f64>,
-}
-
 /// Requests on their way to a device: lateness, changes, failures.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SentRequests {
@@ -438,28 +386,6 @@ pub struct Below {
     pub bytes: u64,
     /// Sum of their latencies.
     pub latency_ns: u64,
-}
-
-/// Operations of flash.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Flash {
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Pages read.
-    pub page_reads: u64,
-    /// Pages programmed.
-    pub page_programs: u64,
-    /// Erase blocks erased.
-    pub erases: u64,
-}
-
-/// The counters of a layer.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct LayerCounters {
-    /// The layer.
-    pub layer: String,
-    /// Its counters by name.
-    pub counters: BTreeMap<String, u64>,
 }
 
 /// Data found when a stack was opened again.

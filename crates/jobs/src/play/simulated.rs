@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use block::CopyWork;
 use ssd::counting::erase_histogram;
 use ssd::drive::load::flow;
 use ssd::drive::measure::{Delay, DieShare, Latencies, OpSummary, RequestSink, TimeWindow};
@@ -16,12 +15,12 @@ use units::{IoOp, Progress};
 
 use super::Asked;
 use super::outcome::{
-    About, Delayed, EnduranceGroup, Energy, Fdp, FlowOf, FlowRun, Handle, Replication, Run,
-    Simulated,
+    Delayed, EnduranceGroup, Energy, Fdp, FlowOf, FlowRun, Handle, Run, Simulated,
 };
 use super::request_table::RequestTable;
 use crate::JobError;
 use crate::device::SimulatedDrive;
+use crate::figures::{About, named, replication};
 use crate::tables::{Columns, column};
 
 /// Plays the sources of a job on a drive.
@@ -156,10 +155,6 @@ fn by_op<T>(latencies: &Latencies, of: impl Fn(&OpSummary) -> T) -> BTreeMap<Str
     occurred.chain(all).map(|(op, summary)| (op.to_owned(), of(&summary))).collect()
 }
 
-fn named<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
-    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
-}
-
 fn simulated(found: &Outcome) -> Simulated {
     let delays = |summary: &OpSummary| {
         let all = Delay::ALL.into_iter().zip(summary.delays.0);
@@ -242,29 +237,6 @@ fn handle(counts: &HandleCounts) -> Handle {
         reclaim_units: counts.reclaim_units.into(),
         valid_pages: counts.valid_pages,
         available_pages: counts.available_pages.into(),
-    }
-}
-
-/// Gives the statistics of page copies over a stretch of time.
-pub fn replication(copies: &CopyWork, elapsed_ns: u64) -> Replication {
-    let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
-    let by_ios = |kind: &str| {
-        let counts = ["one", "two", "more"].map(|ios| copies.count(&format!("{kind}_of_{ios}")));
-        counts.map(|count| share(count, counts.iter().sum()))
-    };
-    let of_writes = copies.count("copies_of_writes");
-    let of_all = of_writes + copies.count("copies_of_reads");
-    let of_time = |&time: &u64| if elapsed_ns == 0 { 0.0 } else { time as f64 / elapsed_ns as f64 };
-    Replication {
-        counts: named(copies.counts.iter().copied()),
-        sizes: named(copies.sizes.iter().copied()),
-        reads_by_ios: by_ios("reads"),
-        writes_by_ios: by_ios("writes"),
-        extra_writes: share(copies.count("replica_page_writes"), copies.count("host_page_writes")),
-        extra_writes_by_writes: share(of_writes, of_all),
-        predicted_copies: copies.predicted,
-        groups_by_size: copies.groups_by_size.clone(),
-        interference: copies.interference.iter().map(of_time).collect(),
     }
 }
 

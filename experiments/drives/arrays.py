@@ -18,9 +18,8 @@ from functools import cache
 from typing import Any
 
 from experiments.drives import fragmentation
-from experiments.drives.experiment import SEED, drive
+from experiments.drives.experiment import SEED, drive, of_profile, transactions
 from flashwright import _core, models
-from flashwright.transactions.plan import Plan
 
 DRIVES = 4
 CUT = ("media.erase_blocks_per_plane=2048",)
@@ -91,22 +90,17 @@ def _profile(array: Array) -> str:
 @cache
 def play(array: Array, setting: Setting, scale: Scale = FULL) -> dict[str, Any]:
     """Play TPC-C on an array, as `fragmentation.play` does on one drive."""
-    transactions = _core.benchmark_transactions(f"tpcc(bytes={DATABASE_MB}M,page=8Ki)")
-    plan = Plan(
-        clients=10,
-        pool_pages=1024,
+    of = of_profile(_profile(array), setting.state)
+    return transactions(
+        f"tpcc(bytes={DATABASE_MB}M,page=8Ki)",
+        {"array": {"kind": array.kind, "of": of, "drives": DRIVES}},
         locks="row",
         lock_rule="no_wait",
-        cpu_us=setting.cpu_us,
-        log_bytes=0,
-        warm_up_transactions=scale.warm_up,
+        cpu=setting.cpu_us,
+        no_log=True,
+        warm_up=scale.warm_up,
         transactions=scale.measured,
-        seed=SEED,
     )
-    device = _core.simulated_device(
-        _profile(array), state=setting.state, seed=SEED, array=array.kind, drives=DRIVES
-    )
-    return _core.play_transactions(device, transactions, plan.given(transactions))
 
 
 SHARES = (25.0, 40.0, 70.0, 100.0)

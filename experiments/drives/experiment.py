@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from flashwright import _core, drive_runs
+from flashwright.jobs.transactions.run import JOB as TRANSACTIONS
 
 SEED = 1
 
@@ -40,6 +43,27 @@ class SimulatedDrive:
             requests=requests + warm_up,
             warm_up=warm_up,
         )
+
+
+def of_profile(toml: str, state: str, overwrites: float = 2.0) -> dict[str, Any]:
+    """Give the simulated drive of a profile (TOML) in a state, as a job's settings have it."""
+    known = {"aged": {"overwrites": overwrites}} if state == "aged" else state
+    name = _core.profile_summary(toml)["name"]
+    return {"name": "", "toml": toml, "state": known, "label": name}
+
+
+def transactions(
+    source: str,
+    on: Mapping[str, Any],
+    progress: _core.Progress | None = None,
+    **settings: object,
+) -> dict[str, Any]:
+    """Play transactions on a device: figures as the job `transactions` gives them, and tables."""
+    asked = {"source": source, "on": on, "seed": SEED, **settings}
+    done = TRANSACTIONS.do(asked, progress)
+    if done.outcome.ended is not None:
+        raise _core.RunError(f"{source}: {done.outcome.error or done.outcome.ended}")
+    return {**msgspec.to_builtins(done.outcome), "tables": done.tables}
 
 
 def drive(name: str, overrides: Sequence[str] = ()) -> SimulatedDrive:

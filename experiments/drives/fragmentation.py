@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from experiments.drives.experiment import SEED, drive
+from experiments.drives.experiment import drive, of_profile, transactions
 from flashwright import _core
-from flashwright.transactions.plan import Plan
 
 PROFILE = "replication-table-2"
 DATABASE_MB: Mapping[str, int] = {"TPC-C": 2400, "TPC-B": 2200, "TM-1": 2400}
@@ -144,24 +143,18 @@ def play(
     extra = copies(policy, DATABASE_MB[benchmark], setting.overrides) if policy else ()
     table_2 = drive(PROFILE, (*setting.overrides, *extra))
     spec = BENCHMARKS[benchmark].replace(")", f",page={setting.page})")
-    transactions = _core.benchmark_transactions(spec)
-    plan = Plan(
-        clients=10,
-        pool_pages=setting.pool_pages,
+    return transactions(
+        spec,
+        {"profile": of_profile(table_2.profile, state.kind, state.overwrites)},
+        pool=setting.pool_pages,
         buffer=buffer,
         locks=setting.locks,
         lock_rule=setting.lock_rule,
-        cpu_us=setting.cpu_us,
-        log_bytes=0,
-        warm_up_transactions=state.warm_up * SHORTER[benchmark],
+        cpu=setting.cpu_us,
+        no_log=True,
+        warm_up=state.warm_up * SHORTER[benchmark],
         transactions=state.measured * SHORTER[benchmark],
-        seed=SEED,
     )
-    device = _core.simulated_device(
-        table_2.profile, state=state.kind, overwrites=state.overwrites, seed=SEED
-    )
-    found = _core.play_transactions(device, transactions, plan.given(transactions))
-    return {**found, "database_page_bytes": transactions.database["page_bytes"]}
 
 
 SHORTER: Mapping[str, int] = {"TPC-C": 1, "TPC-B": 3, "TM-1": 10}
@@ -175,8 +168,8 @@ def writes_each(found: Mapping[str, Any]) -> float:
     """
     kinds = ("write_back", "background_write")
     pages = sum(int(found["io_ns"][kind]["count"]) for kind in kinds)
-    copied = found.get("replication") or {}
-    each = found["database_page_bytes"] / found["flash"]["page_bytes"]
+    copied = (found["replication"] or {"counts": {}})["counts"]
+    each = found["database"]["page_bytes"] / found["flash"]["page_bytes"]
     written = pages * each + copied.get("replica_page_writes", 0)
     return float(written / max(found["committed"], 1))
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from experiments.drives.experiment import SEED, drive
+from experiments.drives.experiment import drive, of_profile, transactions
 from flashwright import _core
-from flashwright.runs import table
-from flashwright.transactions.plan import Plan
-from flashwright.transactions.play import steady
+from flashwright.jobs.transactions.run import steady
 
 DRIVES = ("sk-hynix-pe8110", "micron-7450-pro")
 """Built-in profiles fitted to measurements: slices of 1/64, of 15 GB each."""
@@ -40,19 +38,17 @@ FULL = Scale()
 @cache
 def play(name: str, policy: str, scale: Scale = FULL) -> dict[str, Any]:
     """Play TPC-C on a drive with a placement policy, and the victims of its authors."""
-    transactions = _core.benchmark_transactions(scale.database)
-    plan = Plan(
-        clients=32,
-        pool_pages=scale.pool_pages,
-        locks="row",
-        warm_up_transactions=scale.warm_up,
-        transactions=scale.measured,
-        seed=SEED,
-    )
     profile = drive(name, (f"ftl.placement={policy}", *scale.overrides)).profile
-    device = _core.simulated_device(profile, state="filled", seed=SEED)
-    found = _core.play_transactions(device, transactions, plan.given(transactions))
-    return {**found, "steady": steady(table(found["tables"]["windows"]))}
+    found = transactions(
+        scale.database,
+        {"profile": of_profile(profile, "filled")},
+        clients=32,
+        pool=scale.pool_pages,
+        locks="row",
+        warm_up=scale.warm_up,
+        transactions=scale.measured,
+    )
+    return {**found, "steady": steady(found["tables"])}
 
 
 def over_provisioning(name: str) -> float:

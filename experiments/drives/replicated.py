@@ -23,11 +23,11 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from experiments.drives.experiment import SEED, drive
+from experiments.drives.experiment import SEED, drive, of_profile, transactions
 from flashwright import _core, drive_runs
 from flashwright._core import RunError
+from flashwright.jobs.transactions.run import DIRECT
 from flashwright.pool import Pool
-from flashwright.transactions.plan import DIRECT, Plan
 
 if TYPE_CHECKING:
     from flashwright._core import Progress
@@ -213,7 +213,7 @@ _found: dict[Case, dict[str, Any]] = {}
 
 
 def play(case: Case, progress: Progress | None = None) -> dict[str, Any]:
-    """Play a case, once: the figures of `_core.play_transactions`, and what was played."""
+    """Play a case, once: the figures of its transactions, and what was played."""
     if case not in _found:
         _found[case] = _play(case, progress)
     return _found[case]
@@ -244,34 +244,29 @@ def _play(case: Case, progress: Progress | None) -> dict[str, Any]:
     about = _core.profile_summary(toml)
     size = database_bytes(case.kind, case.benchmark, about["capacity_bytes"])
     name = BENCHMARKS[case.benchmark]
-    transactions = _core.benchmark_transactions(f"{name}(bytes={size},page={PAGE_BYTES})")
     before, measured = amounts(case, about["physical_bytes"], size)
-    plan = Plan(
-        clients=10,
-        pool_pages=ceil(POOL * transactions.database["pages"]),
+    found = transactions(
+        f"{name}(bytes={size},page={PAGE_BYTES})",
+        {"profile": of_profile(toml, case.setting.state)},
+        progress,
+        stack=stack(case),
+        pool=POOL,
         buffer=case.buffer,
         locks="row",
         lock_rule="no_wait",
-        cpu_us=case.setting.cpu_us,
-        log_bytes=64 * _MIB if case.setting.has_log else 0,
-        blocked_us=patience_ns(case, progress) / 1e3,
-        part_bytes=case.kind.erased_bytes,
-        warm_up_transactions=before,
+        cpu=case.setting.cpu_us,
+        no_log=not case.setting.has_log,
+        blocked=patience_ns(case, progress) / 1e3,
+        part_size=case.kind.erased_bytes,
+        warm_up=before,
         transactions=measured,
-        seed=SEED,
-        stack=stack(case),
-    )
-    device = _core.simulated_device(toml, state=case.setting.state, seed=SEED, progress=progress)
-    found = _core.play_transactions(
-        device, transactions, plan.given(transactions), stack=plan.stack, progress=progress
     )
     return {
         **found,
         "database_bytes": size,
         "capacity_bytes": about["capacity_bytes"],
         "physical_bytes": about["physical_bytes"],
-        "pool_pages": plan.pool_pages,
-        "stack": plan.stack,
+        "stack": stack(case),
     }
 
 
@@ -305,7 +300,7 @@ def delays(case: Case) -> dict[str, float]:
 
 def counters(found: Mapping[str, Any]) -> dict[str, int]:
     """Give what the layer counted in the measured part; nothing without it."""
-    return dict(found["layers"][0]["counters"]) if "layers" in found else {}
+    return dict(found["layers"][0]["counters"]) if found["layers"] else {}
 
 
 def page_writes(found: Mapping[str, Any]) -> int:

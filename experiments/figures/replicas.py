@@ -12,10 +12,9 @@ from experiments.pages import OUT, markdown_table, page, write_report
 from experiments.registry import Made, Part, Request, Set
 from experiments.tables import section
 from flashwright._text import percent, short_time, significant
+from flashwright.jobs.transactions.run import steady
 from flashwright.pages.figures import Colours, axes, title
 from flashwright.pages.page import Figure, Page, Section, Table
-from flashwright.runs import table
-from flashwright.transactions.play import steady
 
 Rows = list[list[str]]
 RESPONSE_PUBLISHED = "-14 ... -22 %"
@@ -81,7 +80,7 @@ def _signed(share: float) -> str:
 
 
 def _rate(found: Mapping[str, Any]) -> str:
-    mark = "*" if steady(table(found["tables"]["windows"])) is False else ""
+    mark = "*" if steady(found["tables"]) is False else ""
     return significant(found["transactions_per_second"], 3) + mark
 
 

@@ -45,7 +45,7 @@ def _tables(_: Options) -> Found:
 def _copies(found: dict[str, Any]) -> list[str]:
     copies = found["replication"]
     sizes = copies["groups_by_size"]
-    written = max(copies["replica_page_writes"], 1)
+    written = max(copies["counts"]["replica_page_writes"], 1)
     return [
         " / ".join(f"{100 * share:.1f}" for share in copies["reads_by_ios"]),
         " / ".join(f"{100 * share:.1f}" for share in copies["writes_by_ios"]),
@@ -76,7 +76,7 @@ def _beside(found: dict[str, Any], alone: dict[str, Any]) -> list[str]:
         for kind in ("read", "write_back")
         for key in ("mean", "p99")
     ]
-    copies = found.get("replication")
+    copies = found["replication"]
     return [
         significant(found["transactions_per_second"], 3),
         change(ratios.response),
@@ -185,7 +185,7 @@ def _document(
         "client_share": found["client_share"],
         "die_share": found["die_share"],
         "io_ns": found["io_ns"],
-        "replication": found.get("replication"),
+        "replication": found["replication"],
     }
 
 

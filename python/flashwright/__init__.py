@@ -10,6 +10,7 @@ found.to_polars()                                   # or to_pandas(), to_arrow()
 fw.simulate("my.blktrace.0", MyPlacement())         # a policy of your own: fw.Placement
 fw.play("io:random", on=["nvme-tlc", "profile(nvme-qlc, state=aged)"], requests="20k")
 fw.sweep("SWEEP.toml", jobs=8)                      # a job at many points, here or on Ray
+fw.transactions("tpcc", on="nvme-tlc")              # what clients of a database see
 fw.probe("/dev/sdb")                                # reads only, unless write=True
 fw.play("my.blktrace.0", on="sd-card", stack=["scheduler(defer,coalesce)"])
 fw.bench("tpcc(scale=2)", db="postgres(buffer=64Mi)", clients=[1, 8])
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from flashwright.api.advising import advise
     from flashwright.api.benches import bench
     from flashwright.api.counting import compare, simulate
-    from flashwright.api.playing import play, probe, profiles
+    from flashwright.api.playing import play, probe, profiles, transactions
     from flashwright.api.recordings import record, waterfall
     from flashwright.api.results import Result, Table, open_run
     from flashwright.api.sweeping import sweep
@@ -68,6 +69,7 @@ _LATER = {
     "Table": "results",
     "open_run": "results",
     "sweep": "sweeping",
+    "transactions": "playing",
 }
 """Names that are imported on first use, with their file in `api`: the command line needs none of
 them, and shall start at once.
@@ -121,5 +123,6 @@ __all__ = [
     "simulate",
     "sweep",
     "trace_stats",
+    "transactions",
     "waterfall",
 ]

@@ -58,6 +58,9 @@ class Progress:
     def cancel(self) -> None:
         """Ask the work to stop at its next clean point: it then raises `Cancelled`."""
 
+def transaction_variants() -> dict[str, list[dict[str, Any]]]:
+    """List what transactions can be named by: `benchmarks`, `buffers` and `lock_rules`."""
+
 def parse_bytes(text: str) -> int | None:
     """Read a size in bytes: `4096`, `4k`, `4KiB` are the same, `4kB` is 4,000."""
 
@@ -664,48 +667,6 @@ def request_seconds(
     progress: Progress | None = None,
 ) -> float:
     """Measure how long one request takes, in the mean of a few sent one by one, in seconds."""
-
-# Replays
-
-@final
-class Transactions:
-    """Transactions that can be played: a benchmark, or a trace of page accesses."""
-
-    @property
-    def database(self) -> dict[str, Any]:
-        """Their database: name, page_bytes, pages, bytes, rows, kinds, scale, relations."""
-    @property
-    def counts(self) -> dict[str, int] | None:
-        """Counts of a trace: committed, aborted, unfinished, reads, writes; None of a benchmark."""
-    @property
-    def sources(self) -> list[dict[str, str]]:
-        """The file read, with its sha256; none of a benchmark."""
-
-def benchmark_transactions(spec: str) -> Transactions:
-    """Make transactions of a benchmark, such as `tpcc(bytes=2400M)`. Raises InputError."""
-
-def load_transactions(path: _Path, *, repeated: bool = False) -> Transactions:
-    """Read a trace of page accesses. With `repeated` it begins again at its end."""
-
-def transaction_variants() -> dict[str, list[dict[str, Any]]]:
-    """List what can be named: `benchmarks`, `buffers` and `lock_rules`."""
-
-def play_transactions(
-    device: Device,
-    load: Transactions,
-    given: dict[str, Any],
-    *,
-    loaded: bool = True,
-    region_offset: int = 0,
-    region_bytes: int | None = None,
-    stack: str | None = None,
-    facts: dict[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Play transactions on a device; gives the figures with `tables`, and what ended it early.
-
-    With a `stack` of layers over the region of the device, also what these counted: `layers`.
-    """
 
 # Layers
 

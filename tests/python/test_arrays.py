@@ -128,9 +128,10 @@ def test_table_5_on_the_drive_has_all_four_rows_in_each_state() -> None:
     counted = {
         "io_ns": {"write_back": {"count": 10}, "background_write": {"count": 5}},
         "flash": {"page_bytes": 2048},
-        "database_page_bytes": 8192,
+        "database": {"page_bytes": 8192},
+        "replication": None,
         "committed": 3,
     }
     assert fragmentation.writes_each(counted) == 15 * 4 / 3
-    copied = {**counted, "replication": {"replica_page_writes": 6}}
+    copied = {**counted, "replication": {"counts": {"replica_page_writes": 6}}}
     assert fragmentation.writes_each(copied) == (15 * 4 + 6) / 3

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser
 
+import flashwright as fw
 from browsing import check_report
+from flashwright._core import InputError
 from flashwright.runs import Run
 from support import Cli, wait_until_used
 
@@ -64,14 +66,14 @@ def test_copies_on_other_dies_are_those_of_the_measured_part(cli: Cli) -> None:
     keys = ("cleaning.occupies_die=true", "ftl.over_provisioning=0.3", "replication.policy=lru")
     words = ("--warm-up", "8k", "--transactions", "2k", "--clients", "5")
     found = play(cli, *words, drive=on(*keys))
-    copies = found["replication"]
-    assert copies["replica_page_writes"] > 0
+    copies, counts = found["replication"], found["replication"]["counts"]
+    assert counts["replica_page_writes"] > 0
     for key in ("reads_by_ios", "writes_by_ios"):
         assert sum(copies[key]) == pytest.approx(1)
     # A warm-up four times as long would show.
-    written = copies["host_page_writes"] + copies["replica_page_writes"]
+    written = counts["host_page_writes"] + counts["replica_page_writes"]
     assert 0 < written <= found["flash"]["page_programs"]
-    assert "replication" not in play(cli, *words, drive=on(*keys[:2]))
+    assert play(cli, *words, drive=on(*keys[:2]))["replication"] is None
 
 
 def test_layers_lie_between(cli: Cli) -> None:
@@ -80,7 +82,7 @@ def test_layers_lie_between(cli: Cli) -> None:
     found = play(cli, *words, "--warm-up", "4k", "--stack", stack)
     (layer,) = found["layers"]
     counted = layer["counters"]
-    assert (layer["layer"], found["plan"]["stack"]) == ("replicas", stack)
+    assert (layer["layer"], found["settings"]["stack"]) == ("replicas", stack)
     assert counted["extra_writes"] > 0
     # Of the measured part alone: the warm-up is twice as long. A few are under way at its ends.
     for name, kind in (("read", "rread"), ("write_back", "rwrite")):
@@ -89,8 +91,8 @@ def test_layers_lie_between(cli: Cli) -> None:
     programs = found["flash"]["page_programs"] * found["flash"]["page_bytes"]
     assert programs > 8192 * (found["io_ns"]["write_back"]["count"] + counted["extra_writes"] // 2)
     direct = play(cli, *words, "--warm-up", "4k")
-    assert "layers" not in direct
-    assert direct["plan"] == {**found["plan"], "stack": "direct"}
+    assert direct["layers"] == []
+    assert direct["settings"] == {**found["settings"], "stack": "direct"}
 
 
 def test_figures_add_up(cli: Cli) -> None:
@@ -141,7 +143,7 @@ def test_a_fragmented_drive_is_slower(cli: Cli) -> None:
 def test_a_trace_is_played_once_or_again(cli: Cli, tmp_path: Path) -> None:
     trace = str(write_trace(tmp_path / "accesses.parquet", 300))
     found = play(cli, "--clients", "4", source=trace)
-    assert (found["committed"], found["plan"]["locks"]) == (300, "page")
+    assert (found["committed"], found["locks"]) == (300, "page")
     assert found["transactions"]["counts"]["writes"] == 300
     again = play(cli, "--repeat", "--transactions", "1k", source=trace)
     assert again["committed"] == 1000
@@ -160,6 +162,43 @@ def test_what_cannot_be_played_is_told_in_one_line(cli: Cli, tmp_path: Path) -> 
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(64 << 20))
     assert "add --write" in refused(cli, LOAD, "--on", str(disk))
+
+
+def test_a_function_is_the_command(cli: Cli) -> None:
+    words = ("--transactions", "300", "--pool", "5%", "--no-log", "--clients", "3")
+    shown = play(cli, *words)
+    found = fw.transactions(
+        LOAD, on=DRIVE[1], transactions=300, pool="5%", no_log=True, clients=3, progress=False
+    )
+    given = json.loads(json.dumps({**found, "provenance": shown["provenance"]}))
+    assert given == {key: shown[key] for key in given}
+    assert found.tables == ["response", "windows"]
+    with pytest.raises(InputError, match="clients: 0: it must be 1 to 65536"):
+        fw.transactions(LOAD, on=DRIVE[1], clients=0, progress=False)
+    with pytest.raises(InputError, match="on: no device is named"):
+        fw.transactions(LOAD, progress=False)
+
+
+def test_a_sweep_takes_the_job(tmp_path: Path) -> None:
+    document: dict[str, Any] = {
+        "job": "transactions",
+        "fixed": {"source": LOAD, "on": DRIVE[1], "transactions": 300, "stack": "direct"},
+        "axes": {"clients": [1, 4], "on.ftl.over_provisioning": [0.2, 0.5]},
+    }
+    found = fw.sweep(document, store=str(tmp_path / "store"), jobs=1, progress=False)
+    jobs = found.table("jobs").to_arrow().to_pylist()
+    rates = {
+        (one["clients"], one["on_ftl_over_provisioning"]): one["transactions_per_second"]
+        for one in jobs
+    }
+    assert len(rates) == 4
+    assert found.rows["mean"].tolist() == sorted(rates.values(), reverse=True)
+    drive = on("ftl.over_provisioning=0.5")[1]
+    alone = fw.transactions(LOAD, on=drive, transactions=300, clients=4, progress=False)
+    assert alone["transactions_per_second"] == rates[4, 0.5]
+    document["fixed"]["on"] = str(tmp_path)
+    with pytest.raises(InputError, match="a sweep runs on simulated drives"):
+        fw.sweep(document, progress=False)
 
 
 def test_the_report_has_its_plots(cli: Cli, tmp_path: Path, browser: Browser) -> None:

@@ -1,7 +1,6 @@
 //! Stacks of layers: what there is, and what is known of a device.
 
-use ::block::{DeviceInfo, Immediate, Limits};
-use ::layers::{Facts, LayerError, Stack};
+use ::layers::{Facts, LayerError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -22,31 +21,6 @@ pub fn facts_of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Facts> {
     let known: ::jobs::Known = serde_json::from_str(&json)
         .map_err(|error| errors::input_error(format!("facts: {error}")))?;
     Ok((&known).into())
-}
-
-/// Describes a part of a device. InputError if it is not of whole sectors, or not there.
-pub fn part_of(about: &DeviceInfo, offset: u64, length: Option<u64>) -> PyResult<DeviceInfo> {
-    let (capacity, sector) = (about.limits.capacity_bytes, u64::from(about.limits.sector_bytes));
-    let length = length.unwrap_or(capacity.saturating_sub(offset));
-    let is_within = offset.checked_add(length).is_some_and(|end| end <= capacity);
-    if length == 0 || !is_within || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector)
-    {
-        let name = &about.name;
-        return Err(errors::input_error(format!(
-            "{name}: a region of {length} bytes from byte {offset} on is not of whole sectors of \
-             its {capacity} bytes"
-        )));
-    }
-    let limits = Limits { capacity_bytes: length, ..about.limits };
-    Ok(DeviceInfo { limits, ..about.clone() })
-}
-
-/// A stack as it is when it has just been formatted. Requests carry no data, so that the device
-/// itself need not be written for that. InputError if it cannot be made.
-pub fn open_blank(text: &str, facts: &Facts, seed: u64, about: &DeviceInfo) -> PyResult<Stack> {
-    let mut blank = Immediate::sparse(about.limits);
-    ::layers::format(text, facts, seed, &mut blank).map_err(layer_error)?;
-    ::layers::open(text, facts, seed, &mut blank).map_err(layer_error)
 }
 
 /// The layers of a stack, from the top to the bottom. Raises InputError if one is unknown, or has

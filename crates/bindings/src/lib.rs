@@ -6,7 +6,6 @@ mod array;
 mod array_models;
 mod devices;
 mod drive;
-mod drive_replication;
 mod errors;
 mod ftrace;
 mod jobs;
@@ -22,7 +21,6 @@ mod sqlite_log;
 mod stats;
 mod synth;
 mod traces;
-mod transactions;
 mod volumes;
 mod workload;
 
@@ -53,6 +51,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     devices::register(module)?;
     layers::register(module)?;
     probe::register(module)?;
-    transactions::register(module)?;
     volumes::register(module)
 }

@@ -4,7 +4,8 @@ use ::registry::{Info, Param, Spec};
 use placement::{BuildError, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use traces::{formats, synth};
+use traces::{accesses, formats, synth};
+use transactions::{BUFFERS, RULES};
 use units::Geometry;
 
 fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {
@@ -123,6 +124,16 @@ fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
+/// Lists what transactions can be named by: `benchmarks`, `buffers` and `lock_rules`.
+#[pyfunction]
+fn transaction_variants(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("benchmarks", info_dicts(py, accesses::REGISTRY.iter().map(|one| &one.info))?)?;
+    all.set_item("buffers", info_dicts(py, BUFFERS.iter())?)?;
+    all.set_item("lock_rules", info_dicts(py, RULES.iter().map(|(info, _)| info))?)?;
+    Ok(all)
+}
+
 /// Reads a size in bytes (`4096`, `4k`, `4KiB`; `4kB` is 4,000); None if it is none.
 #[pyfunction]
 fn parse_bytes(text: &str) -> Option<u64> {
@@ -150,6 +161,7 @@ fn parse_duration(text: &str, unit: f64) -> Option<f64> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(listing, module)?)?;
     module.add_function(wrap_pyfunction!(placement_is_oracle, module)?)?;
+    module.add_function(wrap_pyfunction!(transaction_variants, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(parse_count, module)?)?;
     module.add_function(wrap_pyfunction!(parse_duration, module)?)

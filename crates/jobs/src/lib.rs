@@ -18,6 +18,7 @@ mod source;
 pub mod sqlite_what_if;
 mod stacks;
 mod tables;
+pub mod transactions;
 mod values;
 mod written;
 
@@ -98,6 +99,7 @@ macro_rules! jobs {
 
 jobs! {
     "play" => play::Play,
+    "transactions" => transactions::Transactions,
     "sqlite_what_if" => sqlite_what_if::SqliteWhatIf as python,
     "postgres_what_if" => postgres_what_if::PostgresWhatIf as python,
     "fleet_synth" => fleet::FleetSynth as python,

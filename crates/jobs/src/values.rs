@@ -109,6 +109,12 @@ value!(
     "a duration: write 5, 5us or 1ms", ["number", "string"]
 );
 value!(
+    /// Milliseconds, above 0, or with a unit of their own: `200`, `200us`, `1s`.
+    Millis(f64),
+    |text| parse_duration(text, 1e-3).map(|seconds| seconds * 1e3).and_then(positive),
+    "a duration above 0: write 200, 200us or 1s", ["number", "string"]
+);
+value!(
     /// A share above 0, at most 1: `0.2`, `20%`.
     Share(f64),
     |text| parse_number(text).filter(|share| *share > 0.0 && *share <= 1.0),

@@ -25,7 +25,7 @@ pub use engine::{play, play_observed};
 pub use load::load;
 pub use locks::{Answer, Locks, RULES, Rule};
 pub use log::{Log, LogSettings, LogWrite};
-pub use measured::{IO_KINDS, IoFigures, Measured, WAITS, Wait, Window};
+pub use measured::{IoFigures, Measured, Wait, Window};
 pub use observer::Observer;
 pub use pool::{BUFFERS, Pool};
 
@@ -93,6 +93,21 @@ pub struct Settings {
     pub measured: Amount,
 }
 
+/// A thing that does not fit the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// The clients, or their pool.
+    Clients,
+    /// The database.
+    Database,
+    /// The log.
+    Log,
+    /// The unit of locking.
+    Locks,
+    /// The device.
+    Device,
+}
+
 /// Reasons why transactions cannot be played, or not to their end.
 #[derive(Debug, Error)]
 pub enum PlayError {
@@ -105,6 +120,8 @@ pub enum PlayError {
     /// The settings do not fit the device or the source.
     #[error("{reason}; right would be {right}")]
     Unusable {
+        /// The thing that does not fit.
+        what: Unfit,
         /// Says what is wrong.
         reason: String,
         /// Says what would be right.

@@ -25,20 +25,10 @@ pub enum Wait {
     Think,
 }
 
-/// All of [`Wait`], with names.
-pub const WAITS: [(Wait, &str); 8] = [
-    (Wait::Cpu, "cpu"),
-    (Wait::Lock, "lock"),
-    (Wait::Frame, "frame"),
-    (Wait::WriteBack, "write_back"),
-    (Wait::Read, "read"),
-    (Wait::Log, "log"),
-    (Wait::Restart, "restart"),
-    (Wait::Think, "think"),
-];
-
-/// Names of the kinds of requests, in the order of [`Measured::io`].
-pub const IO_KINDS: [&str; 4] = ["read", "write_back", "background_write", "log"];
+impl Wait {
+    /// Number of kinds.
+    pub const KINDS: usize = Self::Think as usize + 1;
+}
 
 /// Requests of one kind.
 #[derive(Clone, Debug)]
@@ -116,12 +106,13 @@ pub struct Measured {
     pub accesses: u64,
     /// See [`Self::accesses`].
     pub hits: u64,
-    /// Requests by kind: see [`IO_KINDS`].
-    pub io: Vec<IoFigures>,
+    /// Requests by kind: reads, writes of dirty victims, writes of the background writer and of
+    /// checkpoints, writes of the log.
+    pub io: [IoFigures; 4],
     /// Checkpoints that ended.
     pub checkpoints: u64,
-    /// Time of all clients together, by kind: see [`WAITS`].
-    pub waited: [Nanos; WAITS.len()],
+    /// Time of all clients together, by [`Wait`].
+    pub waited: [Nanos; Wait::KINDS],
     /// Telemetry of the device over the measured time.
     pub device: Telemetry,
     /// Transactions and time of the warm-up.
@@ -149,9 +140,9 @@ impl Measured {
             lock_waits: histogram(),
             accesses: 0,
             hits: 0,
-            io: IO_KINDS.iter().map(|_| io()).collect(),
+            io: [io(), io(), io(), io()],
             checkpoints: 0,
-            waited: [0; WAITS.len()],
+            waited: [0; Wait::KINDS],
             device: Telemetry::default(),
             warm_up: (0, 0),
             windows: Windows { each: Windows::FIRST, all: Vec::new() },

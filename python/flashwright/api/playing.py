@@ -1,11 +1,11 @@
-"""Any device, real or simulated: requests played on it, and probed."""
+"""Any device, real or simulated: requests and transactions played on it, and probed."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from flashwright.api.results import Result
 from flashwright.jobs.play import beside
 from flashwright.jobs.play import run as playing
 from flashwright.jobs.schema import about, given_of, settings_of
+from flashwright.jobs.transactions import run as transacting
 from flashwright.probing import plan as plans
 from flashwright.probing import profile as profiles_of
 from flashwright.probing import result as probes
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from flashwright.jobs.play.options import Play
+    from flashwright.jobs.transactions.options import Transactions
 
 
 @public
@@ -42,7 +44,7 @@ def play(
     """Play a source on devices; see `help(flashwright.play)` for what each option is."""
     if options.get("dry_run"):
         raise InputError("dry_run: a function has nothing to print; leave it out")
-    asked = {"source": str(source), **given_of(_listed(options))}
+    asked = {"source": str(source), **given_of(_listed("play", options))}
     plan = playing.plan(playing.settings_of(asked), jobs)
     runs = playing.Playing(plan)
     label = f"Playing {runs.planned} run{'' if runs.planned == 1 else 's'}"
@@ -60,19 +62,34 @@ def play(
     return Result(run)
 
 
-def _listed(options: Play) -> dict[str, object]:
+@public
+def transactions(
+    source: str | os.PathLike[str],
+    *,
+    progress: bool = True,
+    **options: Unpack[Transactions],
+) -> Result:
+    """Play transactions; see `help(flashwright.transactions)` for what each option is."""
+    plan = transacting.plan({"source": str(source), **given_of(_listed("transactions", options))})
+    run, ended = transacting.play(plan)
+    if ended is not None:
+        raise ended
+    return Result(run)
+
+
+def _listed(job: str, options: Mapping[str, object]) -> dict[str, object]:
     """Give options of which there may be several as lists: a text alone is one of them."""
-    several = {one.name for one in settings_of("play") if "array" in one.kinds}
+    several = {one.name for one in settings_of(job) if "array" in one.kinds}
     return {
         name: [value] if name in several and isinstance(value, str | int | os.PathLike) else value
         for name, value in options.items()
     }
 
 
-def _described() -> None:
-    """Give `play` the signature and the help of its settings."""
-    known = [one for one in settings_of("play") if not one.is_hidden]
-    own = inspect.signature(play)
+def _described(function: Callable[..., Result], job: str, more: str) -> None:
+    """Give the function of a job the signature and the help of its settings, and what it gives."""
+    known = [one for one in settings_of(job) if not one.is_hidden]
+    own = inspect.signature(function)
     kinds = inspect.Parameter
     named = [
         kinds(one.name, kinds.KEYWORD_ONLY, default=one.default)
@@ -80,16 +97,22 @@ def _described() -> None:
         if not one.is_argument
     ]
     kept = [one for one in own.parameters.values() if one.kind is not kinds.VAR_KEYWORD]
-    play.__signature__ = own.replace(parameters=[*kept, *named])  # type: ignore[attr-defined]
+    function.__signature__ = own.replace(parameters=[*kept, *named])  # type: ignore[attr-defined]
     said = "\n".join(f"{one.name}: {one.help}" for one in known)
-    play.__doc__ = (
-        f"{about('play')}\n\n{said}\njobs: Runs at a time, on simulated drives.\n\n"
-        "The rows of the result are the runs; InputError names the option that is wrong; RunError "
-        "if a device fails; KeyboardInterrupt after Ctrl-C."
+    function.__doc__ = (
+        f"{about(job)}\n\n{said}\n{more} InputError names the option that is wrong; RunError if a "
+        "device fails; KeyboardInterrupt after Ctrl-C."
     )
 
 
-_described()
+_described(
+    play,
+    "play",
+    "jobs: Runs at a time, on simulated drives.\n\nThe rows of the result are the runs.",
+)
+_described(
+    transactions, "transactions", "\nThe tables are windows, of time, and response, its classes."
+)
 
 
 @public

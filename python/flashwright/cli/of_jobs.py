@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,8 @@ _COMPLETES: dict[str, Callable[[], click.ParamType[Any]]] = {
     "source": lambda: Named(or_file=True),
     "device": lambda: Named("profile", or_file=True),
     "layer": lambda: Named("layer", others=["auto", "direct"]),
+    **{kind: partial(Named, kind) for kind in ("buffer", "lock_rule")},
+    "load": lambda: Named("load", or_file=True),
 }
 """Types of what a shell completes."""
 _DAY = 86_400
@@ -153,6 +156,17 @@ def json_option() -> click.Option:
     )
 
 
+def out_option(name: str) -> click.Option:
+    """Give the option of a job's run folder."""
+    return click.Option(
+        ["--out"],
+        type=OutFolder(),
+        metavar="DIR",
+        help="The run folder: result.json, tables as Parquet, report.html; with --json - there is "
+        f"none without it.  [default: runs/{name}-HASH of what goes in]",
+    )
+
+
 def plain_command(name: str) -> click.Command:
     """Make the command of a job that is done in Rust alone."""
 
@@ -169,11 +183,6 @@ def plain_command(name: str) -> click.Command:
         short_help=about(name).partition(".")[0] + ".",
         more=[
             json_option(),
-            click.Option(
-                ["--out"],
-                type=OutFolder(),
-                metavar="DIR",
-                help=f"The run folder.  [default: runs/{name}-HASH of what goes in]",
-            ),
+            out_option(name),
         ],
     )

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.of_jobs import command_of
+from flashwright.cli.of_jobs import command_of, json_option, out_option
 from flashwright.cli.output import Json, Output, kept_of
-from flashwright.cli.outputs import OutFile, OutFolder
-from flashwright.outputs import JSON
 from flashwright.terminal import say
 
 if TYPE_CHECKING:
@@ -156,18 +154,7 @@ play = command_of(
             help="Runs at a time, on simulated drives.  [default: one a core]",
         ),
         click.Option(["--again"], is_flag=True, help="Do it again, though it is done."),
-        click.Option(
-            ["--json", "json_path"],
-            type=OutFile(JSON, is_dash_allowed=True, path_type=str),
-            metavar="PATH|-",
-            help="Write the result as JSON there. `-` prints nothing but JSON.",
-        ),
-        click.Option(
-            ["--out"],
-            type=OutFolder(),
-            metavar="DIR",
-            help="The run folder: result.json, tables as Parquet, report.html; with --json - there "
-            "is none without it.  [default: runs/play-HASH of what goes in]",
-        ),
+        json_option(),
+        out_option("play"),
     ],
 )

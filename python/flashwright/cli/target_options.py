@@ -14,13 +14,6 @@ from flashwright.cli.options import option
 if TYPE_CHECKING:
     from flashwright.probing.targets import Target
 
-DEVICE_HELP = (
-    "A profile of `flashwright list profile`, a block device, a file, or `memory(bytes=1Gi)`. What "
-    "belongs to it is written in it: `profile(nvme-tlc, state=aged, media.channels=4)`, "
-    "`disk(/dev/sdb, region=8Gi, polled=yes, tbw=600)`, `file(/mnt/x, create=4Gi)`, "
-    "`array(raid5, of=intel-x25e, drives=5)`."
-)
-
 
 @dataclass(frozen=True)
 class TargetOptions:

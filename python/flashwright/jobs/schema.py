@@ -23,6 +23,7 @@ class Setting:
     number.
     """
     default: Any
+    """The default; empty where one has to be given."""
     is_argument: bool
     choices: tuple[str, ...]
     group: str
@@ -31,7 +32,7 @@ class Setting:
     """The option of the command line."""
     is_hidden: bool
     completes: str | None
-    """Kind of names that a shell completes: `source`, `device`, `layer`."""
+    """Kind of names that a shell completes: `source`, `device`, `layer`, `buffer`, ..."""
     writes: str | None
     """Kind of output that goes into the folder it names."""
 
@@ -63,7 +64,7 @@ def _setting(name: str, field: dict[str, Any], default: Any, schema: dict[str, A
         name,
         " ".join(found.get("description", "").split()),
         tuple(kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind != "null"),
-        default,
+        "" if found.get("needed") else default,
         bool(found.get("argument")),
         tuple(value for value in values if value is not None),
         found.get("group", "Options"),

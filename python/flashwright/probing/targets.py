@@ -245,7 +245,8 @@ class Target:
     def in_words(self, error: InputError) -> InputError:
         """Give an error of the core, which knows no options of the command line, with them."""
         add = f"add --destroy-data {self.given} to destroy that"
-        return InputError(str(error).replace("allow its data to be destroyed", add))
+        error.args = (str(error).replace("allow its data to be destroyed", add),)
+        return error
 
     def document(self, info: dict[str, Any]) -> dict[str, Any]:
         """Tell the device for a result: what decides on the figures, and how it was asked for."""

@@ -21,6 +21,7 @@ def page_of(run: Run) -> Page:
     Raises InputError if it is of a command that has no report.
     """
     from flashwright.jobs.play import page as play
+    from flashwright.jobs.transactions import words as transactions
     from flashwright.reports import (
         advice,
         bench,
@@ -34,7 +35,6 @@ def page_of(run: Run) -> Page:
         simulation,
         sweep,
         trace,
-        transactions,
         waterfall,
     )
 

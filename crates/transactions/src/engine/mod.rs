@@ -25,7 +25,7 @@ use crate::log::Log;
 use crate::measured::{Measured, Wait};
 use crate::observer::Observer;
 use crate::pool::Pool;
-use crate::{Granularity, PlayError, Settings};
+use crate::{Granularity, PlayError, Settings, Unfit};
 
 /// Plays transactions until their source ends or as much was played as asked. What was measured up
 /// to then comes beside what ended it early.
@@ -115,8 +115,8 @@ struct Engine<'a, O> {
     has_ended: bool,
 }
 
-fn unusable(reason: String, right: impl Into<String>) -> PlayError {
-    PlayError::Unusable { reason, right: right.into() }
+fn unusable(what: Unfit, reason: String, right: impl Into<String>) -> PlayError {
+    PlayError::Unusable { what, reason, right: right.into() }
 }
 
 /// Refuses settings that do not fit the device or the database.
@@ -128,14 +128,15 @@ fn check(
     let (info, sector) = (device.info(), device.info().limits.sector_bytes);
     let page = database.page_bytes;
     if settings.clients == 0 || settings.pool_pages == 0 {
-        return Err(unusable("no clients, or a pool without pages".to_owned(), "one or more"));
+        let reason = "no clients, or a pool without pages".to_owned();
+        return Err(unusable(Unfit::Clients, reason, "one or more"));
     }
     if !page.is_multiple_of(sector) || page > info.limits.most_bytes {
         let reason = format!(
             "pages of {page} bytes on {}, whose sectors have {sector} and requests up to {}",
             info.name, info.limits.most_bytes
         );
-        return Err(unusable(reason, "whole sectors"));
+        return Err(unusable(Unfit::Device, reason, "whole sectors"));
     }
     let log = settings.log.map_or(0, |log| log.region_bytes);
     let (need, have) = (database.bytes() + log, settings.length);
@@ -144,22 +145,24 @@ fn check(
             "the database and its log have {need} bytes, and there are {have} on {}",
             info.name
         );
-        return Err(unusable(reason, "a smaller database, or a larger device"));
+        let right = "a smaller database, or a larger device";
+        return Err(unusable(Unfit::Database, reason, right));
     }
     if let Some(log) = settings.log {
         let least = Log::least_bytes(settings.clients, log.record_bytes, page);
         if log.region_bytes < least {
             let reason = format!("a log of {} bytes", log.region_bytes);
-            return Err(unusable(reason, format!("at least {least} for that many clients")));
+            let right = format!("at least {least} for that many clients");
+            return Err(unusable(Unfit::Log, reason, right));
         }
     }
     if settings.locks == Granularity::Row && database.rows == 0 {
         let reason = format!("locks on rows, and {} does not tell them", database.name);
-        return Err(unusable(reason, "locks on pages"));
+        return Err(unusable(Unfit::Locks, reason, "locks on pages"));
     }
     if info.holds_data {
         let reason = format!("{} holds data, and transactions bring none", info.name);
-        return Err(unusable(reason, "a device that is only measured"));
+        return Err(unusable(Unfit::Device, reason, "a device that is only measured"));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ from flashwright import _core, devices, slices, sources
 from flashwright._core import InputError
 from flashwright.devices import DriveProfile
 from flashwright.jobs.play.names import DIRECT
-from flashwright.probing.targets import Target
+from flashwright.jobs.targets import target_of
 from flashwright.progress import work
 from flashwright.slices import Effort, Part, SizeAsked
 from flashwright.sources import Reading
@@ -21,6 +21,7 @@ from flashwright.sources import Reading
 if TYPE_CHECKING:
     from flashwright._core import Source
     from flashwright.layering.facts import Facts
+    from flashwright.probing.targets import Target
     from flashwright.slices import Sized
 
 ROOM = 1.25
@@ -137,7 +138,7 @@ def _effort(settings: Mapping[str, Any], at_once: int) -> Effort:
 
 
 def _place(settings: dict[str, Any], device: dict[str, Any], label: str, effort: Effort) -> Place:
-    target = _target(device, settings)
+    target = target_of(device, settings)
     sized, given = None, settings["source"]["of"]
     if "profile" in device and target.drive is not None:
         profile = device["profile"]
@@ -190,22 +191,3 @@ def _state(state: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(state, str):
         return {"state": state, "overwrites": None}
     return {"state": "aged", "overwrites": state["aged"]["overwrites"]}
-
-
-def _target(device: Mapping[str, Any], settings: Mapping[str, Any]) -> Target:
-    """Give a device as what measures it takes it, with what may be done to it."""
-    path = device.get("disk", {}).get("path")
-    access = (
-        "destroy_data"
-        if path in settings["destroy_data"]
-        else "write"
-        if settings["write"]
-        else "read_only"
-    )
-    array = device.get("array")
-    if array is not None and {"capacity", "fill", "slices"} & array["of"].keys():
-        raise InputError(
-            f"--on {array['kind']}: capacity, fill and slices are for a single simulated drive; "
-            "leave them out"
-        )
-    return Target.of(device, seed=settings["seed"], access=access)

@@ -20,6 +20,7 @@ from flashwright.jobs.play.figures import figures, flat
 from flashwright.jobs.play.names import AUTO, DIRECT
 from flashwright.jobs.play.outcome import Played
 from flashwright.jobs.play.places import Place, places_of
+from flashwright.jobs.targets import check_rights
 from flashwright.jobs.work import Job as RustJob
 from flashwright.kept import Kept, key_of
 from flashwright.layering import checkpoints
@@ -70,12 +71,7 @@ def settings_of(asked: Mapping[str, Any]) -> dict[str, Any]:
     settings = JOB.settings(asked)
     if not settings["on"]:
         raise wrong("on", "no device is named; `flashwright list profile` has simulated ones")
-    if settings["destroy_data"] and not settings["write"]:
-        raise wrong("destroy_data", "it confirms --write; give both")
-    paths = [one["disk"]["path"] for one in settings["on"] if "disk" in one]
-    for path in settings["destroy_data"]:
-        if path not in paths:
-            raise wrong("destroy_data", f"{path}: it must repeat a device, {', '.join(paths)}")
+    check_rights(settings, settings["on"])
     if settings["no_drain"] and settings["data"]:
         raise wrong("no_drain", "--data says how a run ends; leave one of them out")
     for name in ("facts", "checkpoints", "data", "no_drain"):

@@ -147,7 +147,7 @@ def copies(replication: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """Give what copies of pages on other dies came to, if the drive makes any."""
     if replication is None:
         return []
-    found = {**replication, **replication.get("counts", {}), **replication.get("sizes", {})}
+    found = {**replication, **replication["counts"], **replication["sizes"]}
     sizes = found["groups_by_size"]
     rows = [
         ("blocked reads", count(found["blocked_reads"])),

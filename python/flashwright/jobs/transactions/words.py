@@ -1,16 +1,19 @@
-"""The report of transactions on a device, and its words."""
+"""`transactions` in words: on the terminal, and in the report."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flashwright._text import count, percent, short_count, short_time, significant, span
-from flashwright.jobs.play.tables import COPIES_HEADINGS, copies, copies_rows, counters
+from flashwright._text import count, percent, short_count, short_time, significant, size, span
+from flashwright.jobs.play.said import CAUSES
+from flashwright.jobs.play.tables import COPIES, COPIES_HEADINGS, copies, copies_rows, counters
+from flashwright.jobs.transactions.run import DIRECT
 from flashwright.pages.figures import axes, time_axis, title
 from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.pages.tails import tail, tail_axes, tail_line
 from flashwright.runs import Run
 from flashwright.steady import rounded_up
+from flashwright.terminal import print_table, say
 
 TIMES = {
     "p50": "median",
@@ -24,6 +27,14 @@ KIND_HEADINGS = (
     ("", "left"),
     *((name, "right") for name in ("committed", "mean", *TIMES.values())),
 )
+FIGURES_HEADINGS = (("", "left"), ("", "right"))
+LAYER_HEADINGS = (("layer", "left"), ("what", "left"), ("number", "right"))
+REQUESTS = {
+    "read": "read",
+    "write_back": "write back",
+    "background_write": "background write",
+    "log": "log",
+}
 WAITS = {
     "read": "waits for a page to be read",
     "write_back": "waits until a dirty victim is written",
@@ -38,7 +49,9 @@ WAITS = {
 
 def kind_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
     """Give response times by kind of transaction, and of all."""
-    named = {**result["by_kind"], "all": result["response_ns"]}
+    by_kind = result["by_kind"]
+    kinds = {kind: by_kind[kind] for kind in result["transactions"]["kinds"] if kind in by_kind}
+    named = {**kinds, "all": result["response_ns"]}
     return [
         (
             name,
@@ -63,36 +76,63 @@ def figures(result: dict[str, Any]) -> list[tuple[str, str]]:
         ("restarts a transaction", significant(result["restarts_per_transaction"], 3)),
         ("pages found in the pool", percent(result["hits"] / max(result["accesses"], 1))),
     ]
-    for name, one in result["io_ns"].items():
+    for key, what in REQUESTS.items():
+        one = result["io_ns"][key]
         if one["count"]:
-            what = name.replace("_", " ")
             found.append((f"{what}s", count(one["count"])))
             found.append((f"mean {what}", short_time(one["mean"])))
             found.append((f"{what}s blocked", percent(one["blocked"] / one["count"])))
-    for name, share in (result["die_share"] or {}).items():
+    for name, share in _dies(result).items():
         if share:
-            found.append((f"dies: {name.replace('_', ' ')}", percent(share)))
-    return [*found, *copies(result.get("replication"))]
+            found.append((f"dies: {name}", percent(share)))
+    return [*found, *copies(result["replication"])]
 
 
-LAYER_HEADINGS = (("layer", "left"), ("what", "left"), ("number", "right"))
+def _dies(result: dict[str, Any]) -> dict[str, float]:
+    """Give the shares of the dies' time by what they did; nothing if that is not known."""
+    shares = result["die_share"] or {}
+    return {name: shares[cause] for cause, name in CAUSES.items() if cause in shares}
 
 
-def layer_rows(result: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Give what each layer has counted in the measured part, but for what is zero."""
-    return list(counters(result["layers"]))
+def tables(result: dict[str, Any]) -> list[Table]:
+    """Give the tables of a run behind that of its figures."""
+    found = [Table("Response times", KIND_HEADINGS, kind_rows(result))]
+    if result["replication"] is not None:
+        found.append(Table(COPIES, COPIES_HEADINGS, copies_rows(result["replication"])))
+    if result["layers"]:
+        found.append(Table("What layers did", LAYER_HEADINGS, list(counters(result["layers"]))))
+    return found
+
+
+def name(result: dict[str, Any]) -> str:
+    """Give the title of a run."""
+    about = result["transactions"]
+    scale = "".join(f", {value:,} {unit}" for unit, value in about["scale"].items())
+    stack = result["settings"]["stack"]
+    through = "" if stack == DIRECT else f" through {stack}"
+    return f"{about['name']} ({size(about['bytes'])}{scale}){through} on {result['device']['name']}"
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print what clients saw."""
+    print_table(FIGURES_HEADINGS, figures(result), name(result))
+    for table in tables(result):
+        print_table(table.columns, table.rows, table.title)
+    for line in remarks(result):
+        say(line)
 
 
 def remarks(result: dict[str, Any]) -> list[str]:
     """Say what a reader has to know of the figures."""
     said = []
+    warmed_up = result["settings"]["warm_up"] or 0
     if not result["complete"]:
         said.append("Stopped before its end: the figures are of what was played until then.")
     if result["steady"] is False:
         said.append(
             "Not steady: the throughput of the two halves differs by more than 5 %. Steady with "
-            f"--warm-up {rounded_up(2 * result['committed'] + _warmed_up(result['plan']))}, if "
-            "that is the start of the run and no wave."
+            f"--warm-up {rounded_up(2 * result['committed'] + warmed_up)}, if that "
+            "is the start of the run and no wave."
         )
     if result["die_share"] is not None and result["device"].get("state", {}).get("kind") != "aged":
         said.append(
@@ -103,14 +143,8 @@ def remarks(result: dict[str, Any]) -> list[str]:
     return said
 
 
-def _warmed_up(plan: dict[str, Any]) -> int:
-    return int(plan.get("warm_up_transactions") or 0)
-
-
 def page(run: Run) -> Page:
     """Build the report."""
-    from flashwright.transactions.play import title as title_of  # noqa: PLC0415
-
     result = run.result
     drawn = [_curves(run), _client_time(result), _die_time(result)]
     over_time = [
@@ -119,19 +153,10 @@ def page(run: Run) -> Page:
         _over_time(run, "restarts", "restarts a second", "restarts"),
     ]
     sections = [("What clients see", drawn), ("Over time", over_time)]
-    tables = [
-        Table("Response times", KIND_HEADINGS, kind_rows(result)),
-        Table("Figures", (("", "left"), ("", "right")), [*figures(result), *_plan_rows(result)]),
-    ]
-    if "replication" in result:
-        tables.insert(
-            1, Table("Copies on other dies", COPIES_HEADINGS, copies_rows(result["replication"]))
-        )
-    if "layers" in result:
-        tables.insert(1, Table("What layers did", LAYER_HEADINGS, layer_rows(result)))
+    every = Table("Figures", FIGURES_HEADINGS, [*figures(result), *_settings(result)])
     return Page(
         kind="transactions",
-        title=title_of(result),
+        title=name(result),
         headline=_headline(result),
         facts=_facts(result),
         sections=[
@@ -140,7 +165,7 @@ def page(run: Run) -> Page:
                 for name, group in sections
                 if any(group)
             ),
-            Section("All figures", tables),
+            Section("All figures", [*tables(result), every]),
         ],
         provenance=result["provenance"],
         remarks=remarks(result),
@@ -153,7 +178,7 @@ def _headline(result: dict[str, Any]) -> str:
     worst = short_time(result["response_ns"]["worst_percent_mean"])
     so_far = " in a run that is not steady" if result["steady"] is False else ""
     return (
-        f"{result['plan']['clients']} clients commit {rate} transactions a second{so_far}; one "
+        f"{result['settings']['clients']} clients commit {rate} transactions a second{so_far}; one "
         f"takes {mean} on average, the worst 1 % {worst}."
     )
 
@@ -178,8 +203,14 @@ def _facts(result: dict[str, Any]) -> list[Fact]:
     ]
 
 
-def _plan_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name.replace("_", " "), str(value)) for name, value in result["plan"].items()]
+def _settings(result: dict[str, Any]) -> list[tuple[str, str]]:
+    found = {
+        **result["settings"],
+        "on": result["device"]["name"],
+        "locks": result["locks"],
+        "pool": result["pool_pages"],
+    }
+    return [(name.replace("_", " "), str(value)) for name, value in found.items()]
 
 
 def _curves(run: Run) -> Figure | None:
@@ -214,15 +245,14 @@ def _shares(identifier: str, name: str, reading: str, shares: dict[str, float]) 
 
 
 def _client_time(result: dict[str, Any]) -> Figure:
-    shares = {WAITS[name]: share for name, share in result["client_share"].items()}
+    shares = {said: result["client_share"][name] for name, said in WAITS.items()}
     return _shares("clients", "Time of the clients", "What a client does, or waits for.", shares)
 
 
 def _die_time(result: dict[str, Any]) -> Figure | None:
-    if result["die_share"] is None:
-        return None
-    shares = {name.replace("_", " "): share for name, share in result["die_share"].items()}
-    return _shares("dies", "Time of the dies", "What the drive's dies did meanwhile.", shares)
+    shares = _dies(result)
+    reading = "What the drive's dies did meanwhile."
+    return _shares("dies", "Time of the dies", reading, shares) if shares else None
 
 
 _SECONDS = "seconds of the device's time"

@@ -1,0 +1,1 @@
+"""What Rust does not do of the job `transactions`."""

@@ -14,7 +14,11 @@ from types import ModuleType
 from flashwright import _core
 from flashwright._core import InputError
 
-_OURS = {"play": f"{__name__}.play", "count": "flashwright.comparing.counting"}
+_OURS = {
+    "play": f"{__name__}.play",
+    "transactions": f"{__name__}.transactions",
+    "count": "flashwright.comparing.counting",
+}
 """Modules of kinds that are more than a job of Rust."""
 _OWN = "python:"
 """Before the name of a module of the user's own."""

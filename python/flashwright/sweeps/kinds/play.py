@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flashwright import _core, sources
-from flashwright._core import InputError
-from flashwright.comparing.policies import OFFLINE
 from flashwright.engine.task import Found
 from flashwright.jobs.play import run as playing
 from flashwright.jobs.play.figures import flat
 from flashwright.jobs.play.names import AUTO, DIRECT
 from flashwright.jobs.schema import settings_of as declared
 from flashwright.outputs import RESULT_FILE
-from flashwright.probing.targets import Target
 from flashwright.sources import REQUESTS_FILE
+from flashwright.sweeps.kinds import drives
 from flashwright.written import wrong
 
 if TYPE_CHECKING:
@@ -38,8 +33,6 @@ _OF_THE_MACHINE = (
 """Ends of the names of figures that another machine would have others of."""
 _SETTINGS = ("device", "stack", "pace", "about_name", "about_model", "state_kind")
 """Figures that repeat the settings; with paths of whoever did the job."""
-_OF_DRIVE = ("state", "op", "placement", "victim", "capacity", "fill", "slices")
-"""Keys of `profile(...)` besides those of the profile itself, which have a point."""
 _sources: list[Any] = []
 """Sources of the last job: as long as somebody holds them, no other job reads them again."""
 
@@ -62,21 +55,8 @@ def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
         if found.get(name):
             raise wrong(name, "a sweep has no place for it; leave it out")
     [device] = found["on"]
-    _check(json.dumps(device, sort_keys=True))
+    drives.check(device)
     return {**found, "source": {**found["source"], "of": _whole(found["source"]["of"])}}
-
-
-@lru_cache(maxsize=1024)
-def _check(device: str) -> None:
-    """Raise InputError if there is no such simulated drive."""
-    found = json.loads(device)
-    if "disk" in found:
-        path = found["disk"]["path"]
-        raise wrong("on", f"{path}: a sweep runs on simulated drives: `flashwright list profile`")
-    try:
-        Target.of(found, seed=1, access="read_only")
-    except InputError as error:
-        raise wrong("on", str(error)) from None
 
 
 def _whole(source: str) -> str:
@@ -91,11 +71,7 @@ def inputs(settings: Mapping[str, Any]) -> list[str]:
     """See `Kind`."""
     given = [settings["source"]["of"], *(flow["source"]["of"] for flow in settings["flow"])]
     given += [settings[name] for name in ("facts", "checkpoints") if settings[name]]
-    for device in settings["on"]:
-        inner = device.get("array", {}).get("of", device.get("profile", {}))
-        given.append(inner.get("name") if isinstance(inner, Mapping) else inner)
-    files = (sources.on_disk(Path(one)) for one in given if isinstance(one, str))
-    return [str(file) for file in files if file.exists()]
+    return drives.files(given, settings["on"][0])
 
 
 def keyed(settings: Mapping[str, Any], option: str, key: str, value: Any) -> dict[str, Any]:
@@ -103,12 +79,8 @@ def keyed(settings: Mapping[str, Any], option: str, key: str, value: Any) -> dic
     found = deepcopy(dict(settings))
     if option == "source":
         found["source"][key] = value
-    elif option == "on" and "profile" in found["on"][0]:
-        if "." not in key and key not in _OF_DRIVE:
-            known = ", ".join(_OF_DRIVE)
-            said = f"there is no such key; known are: {known}, and those such as media.channels"
-            raise wrong(f"on.{key}", said)
-        found["on"][0]["profile"][key] = value if isinstance(value, str) else json.dumps(value)
+    elif option == "on":
+        drives.set_key(found["on"][0], key, value)
     else:
         raise wrong(f"{option}.{key}", "keys are of the drive, `on.KEY`, and of `source.KEY`")
     return _with_defaults(found)
@@ -118,16 +90,7 @@ def _with_defaults(changed: Mapping[str, Any]) -> dict[str, Any]:
     return settings(changed)
 
 
-def levels(option: str) -> list[str] | None:
-    """Give all that an option may be, where that is a list: None elsewhere."""
-    if option == "on":
-        return [one["name"] for one in _core.profiles()]
-    if option in ("on.placement", "on.victim"):
-        entries = _core.registry()[option.removeprefix("on.")]
-        # A drive has no place for those that choose victims by themselves.
-        kept = [one for one in entries if one.get("victim") != "own"]
-        return [one["name"] for one in kept if one["name"] != OFFLINE]
-    return None
+levels = drives.levels
 
 
 def do(settings: Mapping[str, Any], progress: Progress) -> Found:

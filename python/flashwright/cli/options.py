@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from flashwright import _core
-from flashwright.cli.lists import Listed, Named, split_assignments, split_names
+from flashwright.cli.lists import Named, split_names
 
 if TYPE_CHECKING:
     from flashwright.engine.where import Where
@@ -123,18 +123,6 @@ class Size(click.ParamType[int]):
         return found
 
 
-class Capacity(click.ParamType["int | str"]):
-    """The capacity of a drive in bytes; `own` is that of its profile."""
-
-    name = "SIZE|own"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Read a size, or `own`."""
-        return "own" if value == "own" else Size().convert(value, param, ctx)
-
-
 class PageSize(Size):
     """The size of a page of flash."""
 
@@ -200,53 +188,6 @@ class Count(click.ParamType[int]):
         if found is None or found >= 2**63:
             self.fail(f"{value!r} is not a count: write 4096, 10k or 1M", param, ctx)
         return found
-
-
-class CountOrShare(click.ParamType["int | float"]):
-    """A count, or a share of what there is: `4096`, `1M`, `85%`."""
-
-    name = "N|SHARE"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | float:
-        """Read a count as an int, a share as a float from 0 to below 1."""
-        if isinstance(value, int | float):
-            return value
-        text = str(value).strip()
-        if not text.endswith("%"):
-            found = _core.parse_count(text)
-            if found is None or found >= 2**63:
-                self.fail(
-                    f"{text!r} is neither a count nor a share: write 4096, 1M or 85%", param, ctx
-                )
-            return found
-        try:
-            share = float(text[:-1]) / 100
-        except ValueError:
-            share = math.nan
-        if not 0 <= share < 1:
-            self.fail(f"{text!r} is no share: write 0% or more, and less than 100%", param, ctx)
-        return share
-
-
-class WritesPerDay(click.ParamType["float | str"]):
-    """Parameter type of daily writes: bytes, drive writes, or `trace` for the recorded rate."""
-
-    name = "SIZE|N|trace"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | str:
-        """Read the rate: a number above 0, a size, or `trace`."""
-        from flashwright.lifetime import writes_per_day
-
-        asked: float | str = value if isinstance(value, float) else str(value)
-        try:
-            writes_per_day(asked, 1)
-        except _core.InputError as error:
-            self.fail(str(error).partition(": ")[2], param, ctx)
-        return asked
 
 
 SEED: dict[str, Any] = {"type": click.IntRange(0, 2**64 - 1), "default": 1}
@@ -379,18 +320,4 @@ def wear_of(life: str | None) -> Wear:
         found.get("writes_per_day"),
         found.get("capacity"),
         found.get("fill", 1.0),
-    )
-
-
-@dataclass(frozen=True)
-class Overrides:
-    """Changes of a profile."""
-
-    overrides: tuple[str, ...] = option(
-        "Change a key of the profile, such as ftl.over_provisioning=28%. a=1,b=2 or again for "
-        "each key.",
-        "--set",
-        cls=Listed,
-        split=split_assignments,
-        metavar="KEY=VALUE",
     )

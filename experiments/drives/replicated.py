@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.drives.experiment import SEED, drive, of_profile, transactions
 from flashwright import _core, drive_runs
 from flashwright._core import RunError
-from flashwright.jobs.transactions.run import DIRECT
+from flashwright.jobs.play.names import DIRECT
 from flashwright.pool import Pool
 
 if TYPE_CHECKING:

@@ -419,17 +419,14 @@ impl Device {
         Ok((offset, DeviceInfo { limits, ..info.clone() }))
     }
 
-    /// Refuses a size that is not settled. `said` is why.
-    pub(crate) fn check_size(&self, at: &str, said: &str) -> Result<(), JobError> {
+    /// Returns true if a size is asked for that is not the profile's own.
+    pub(crate) fn has_size(&self) -> bool {
         let drive = match self {
             Self::Profile(drive) => drive,
             Self::Array(array) => &array.of.0,
-            Self::Disk(_) | Self::Spec(_) => return Ok(()),
+            Self::Disk(_) | Self::Spec(_) => return false,
         };
-        if drive.capacity.is_some() || drive.fill.is_some() || drive.slices.is_some() {
-            return Err(JobError::at(at, said));
-        }
-        Ok(())
+        drive.capacity.is_some() || drive.fill.is_some() || drive.slices.is_some()
     }
 
     /// Opens it. `at` names the setting in errors.

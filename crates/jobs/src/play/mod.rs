@@ -83,9 +83,9 @@ impl Play {
         if self.stack.iter().any(|stack| stack == "auto") {
             return Err(JobError::at("stack", "auto: stacks are to be chosen before a run"));
         }
-        for (number, device) in self.on.iter().enumerate() {
+        if let Some(number) = self.on.iter().position(|device| device.has_size()) {
             let said = "capacity, fill and slices are to be settled before a run";
-            device.check_size(&format!("on[{number}]"), said)?;
+            return Err(JobError::at(&format!("on[{number}]"), said));
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use traces::accesses::{
 };
 use units::{Nanos, Progress};
 
-use crate::device::{Device, Use};
+use crate::device::Use;
 use crate::facts::Facts;
 use crate::stacks::{DIRECT, open_blank};
 use crate::values::{CountOrShare, Seconds};
@@ -100,15 +100,6 @@ struct Load {
 impl Transactions {
     /// Refuses what is wrong whatever the device and the source are.
     fn check(&self) -> Result<(), JobError> {
-        if matches!(&*self.on, Device::Spec(spec) if spec.is_empty()) {
-            let said = "no device is named; `flashwright list profile` has simulated ones";
-            return Err(JobError::at("on", said));
-        }
-        self.on.check_size(
-            "on",
-            "capacity, fill and slices are for a trace of a disk; leave them out: keys such as \
-             media.erase_blocks_per_plane make a drive of another size",
-        )?;
         let clients = self.clients.0;
         if !(1..=65_536).contains(&clients) {
             return Err(JobError::at("clients", format!("{clients}: it must be 1 to 65536")));

@@ -32,6 +32,7 @@ pub struct Transactions {
     #[schemars(extend(
         "group" = "Device", "metavar" = "DEVICE", "completes" = "device", "needed" = true
     ))]
+    #[garde(custom(named_and_whole))]
     pub on: Text<Device>,
     /// Put layers between the transactions and the device, from the top to the bottom with |
     /// between them, such as 'replicas(page=8Ki)'; `flashwright list layer` has them.
@@ -119,6 +120,22 @@ pub struct Transactions {
     /// Bytes of the parts of the database of which `cflru_e` compares how often they were blocked.
     #[schemars(extend("hidden" = true))]
     pub part_size: Size,
+}
+
+/// Refuses a device that is not named, or whose size would depend on the trace of a disk.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as garde asks")]
+fn named_and_whole(on: &Text<Device>, (): &()) -> garde::Result {
+    if matches!(&**on, Device::Spec(spec) if spec.is_empty()) {
+        let said = "no device is named; `flashwright list profile` has simulated ones";
+        return Err(garde::Error::new(said));
+    }
+    if on.has_size() {
+        return Err(garde::Error::new(
+            "capacity, fill and slices are for a trace of a disk; leave them out: keys such as \
+             media.erase_blocks_per_plane make a drive of another size",
+        ));
+    }
+    Ok(())
 }
 
 impl Default for Transactions {

@@ -11,6 +11,7 @@ import msgspec
 
 from flashwright import _core
 from flashwright._core import Cancelled, InputError, RunError
+from flashwright.jobs.play.names import DIRECT
 from flashwright.jobs.targets import check_rights, target_of
 from flashwright.jobs.transactions.outcome import TransactionsPlayed
 from flashwright.jobs.work import Done
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 JOB = RustJob("transactions", TransactionsPlayed)
 COMMAND = "transactions"
-DIRECT = "direct"
-"""The stack without layers."""
 
 
 @dataclass(frozen=True)

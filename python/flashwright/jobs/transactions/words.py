@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flashwright._text import count, percent, short_count, short_time, significant, size, span
+from flashwright.jobs.play.names import DIRECT
 from flashwright.jobs.play.said import CAUSES
 from flashwright.jobs.play.tables import COPIES, COPIES_HEADINGS, copies, copies_rows, counters
-from flashwright.jobs.transactions.run import DIRECT
 from flashwright.pages.figures import axes, time_axis, title
 from flashwright.pages.page import Fact, Figure, Page, Section, Table
 from flashwright.pages.tails import tail, tail_axes, tail_line

@@ -11,6 +11,7 @@ import msgspec
 from flashwright import _core
 from flashwright.engine.task import Found
 from flashwright.jobs.play.figures import flat
+from flashwright.jobs.play.names import DIRECT
 from flashwright.jobs.schema import wrong
 from flashwright.jobs.transactions import run
 from flashwright.sweeps.kinds import drives
@@ -27,7 +28,7 @@ def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
     """See `Kind`."""
     found = run.JOB.settings({name: value for name, value in asked.items() if value is not None})
     drives.check(found["on"])
-    if found["stack"] != run.DIRECT:
+    if found["stack"] != DIRECT:
         _core.check_stack(found["stack"])
     return found
 

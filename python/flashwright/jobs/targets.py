@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flashwright._core import InputError
-from flashwright.jobs.schema import wrong
 from flashwright.probing.targets import Target
+from flashwright.written import wrong
 
 
 def check_rights(settings: Mapping[str, Any], devices: Iterable[Mapping[str, Any]]) -> None:

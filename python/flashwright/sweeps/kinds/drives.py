@@ -11,8 +11,8 @@ from typing import Any
 from flashwright import _core, sources
 from flashwright._core import InputError
 from flashwright.comparing.policies import OFFLINE
-from flashwright.jobs.schema import wrong
 from flashwright.probing.targets import Target
+from flashwright.written import wrong
 
 _OF_DRIVE = ("state", "op", "placement", "victim", "capacity", "fill", "slices")
 """Keys of `profile(...)` besides those of the profile itself, which have a point."""

@@ -12,9 +12,9 @@ from flashwright import _core
 from flashwright.engine.task import Found
 from flashwright.jobs.play.figures import flat
 from flashwright.jobs.play.names import DIRECT
-from flashwright.jobs.schema import wrong
 from flashwright.jobs.transactions import run
 from flashwright.sweeps.kinds import drives
+from flashwright.written import wrong
 
 if TYPE_CHECKING:
     from flashwright._core import Progress

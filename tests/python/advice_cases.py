@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,10 @@ class Known:
     refused: str | None = None
     asked: list[Mapping[str, str]] = field(default_factory=list)
     prepared: list[Mapping[str, str]] = field(default_factory=list)
-    knows_speed: bool = False
 
-    def load(self, settings: Mapping[str, str], speed: float = 1.0) -> Load:
+    def load(self, settings: Mapping[str, str]) -> Load:
         self.asked.append(settings)
-        return replace(self.as_recorded, work=speed)
+        return self.as_recorded
 
     def prepare(
         self,

@@ -335,12 +335,12 @@ class TestManyLoads:
             self,
             asked: Mapping[str, Mapping[str, str]],
             progress: Progress | None,
-        ) -> Iterator[tuple[Requests, int, float]]:
+        ) -> Iterator[tuple[Requests, int]]:
             self.passes += 1
             if any("no" in one for one in asked.values()):
                 raise InputError("cannot be told")
             for _ in asked:
-                yield traces.load(self._recorded.path), 2, 1.0
+                yield traces.load(self._recorded.path), 2
 
     def test_are_found_in_one_pass(self, load: Load, tmp_path: Path) -> None:
         found = self.Counts(tmp_path, tmp_path, load)

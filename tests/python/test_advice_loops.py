@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,15 +17,12 @@ from flashwright.advice import load as loads
 from flashwright.advice.answer import Advising
 from flashwright.advice.case import Case
 from flashwright.advice.commits import commits_of
-from flashwright.advice.completed import beside
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
-from flashwright.advice.load import READ, WRITE, Load
+from flashwright.advice.load import Load
 from flashwright.advice.loop import Loop
 from flashwright.advice.proving import Bench, Change
-from flashwright.advice.setup import Commits, Drive, Figures, Interval, Setup
-from flashwright.advice.traces import Requests
+from flashwright.advice.setup import Commits, Drive, Setup
 from flashwright.advice.trial_recording import LEAST_COMMITS, Predicting, clients_of
-from flashwright.advice.trial_setups import predicted
 from test_advice import database_like
 
 GIB = 1 << 30
@@ -202,58 +198,3 @@ def test_who_stops_while_the_log_is_read_gets_no_answer(load: Load, engine: Engi
     advising = Advising(replace(case(load, engine, 1.0), what_ifs=Stops(load)), engine, [])
     with pytest.raises(Cancelled):
         advising.run()
-
-
-def test_a_load_is_found_for_the_speed_at_which_it_goes(
-    load: Load, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A drive twice as fast, and a load that takes less of it the faster it comes.
-
-    At speed s a transaction takes 1 / (2 s^0.3) of what it took: s = 2^(1 / 0.7) = 2.69.
-    """
-    before = case(load, engine, 10.0)
-    now = replace(before.figures, seconds_taken=10.0)
-    speeds: list[float] = []
-
-    class Faster:
-        conditions = replace(ONCE, clients=Clients(1, 0.0))
-
-        def figures(self, setup: Setup) -> Figures:
-            if setup == before.base.changed(load=setup.load) and setup.load.work == 1:
-                return now
-            speeds.append(setup.load.work)
-            less = 2 * setup.load.work**0.3
-            flash = Interval(now.flash_bytes.value * setup.load.work / less)
-            return replace(now, seconds_taken=10 * setup.load.work / less, flash_bytes=flash)
-
-    trial = Bench("tpcb").trial("emmc-51")
-    after = replace(trial, stack="scheduler(coalesce)")
-    known = replace(before, what_ifs=Known(before.load, knows_speed=True))
-    faster: Any = Faster()
-    found = predicted(known, faster, after, trial)
-    assert found["throughput"] == pytest.approx(2.69, rel=0.1)
-    assert found["flash_bytes"] == pytest.approx(1 / 2.69, rel=0.1)
-    assert len(speeds) <= 6
-    # Without a log that tells it, the load is what it was.
-    alone = predicted(replace(before, what_ifs=Known(before.load)), faster, after, trial)
-    assert alone["throughput"] == pytest.approx(2)
-
-
-def test_more_reads_than_were_recorded_are_those_that_were_at_other_times() -> None:
-    rows = 1000
-    recorded = Requests(
-        np.arange(rows) * 1000,
-        np.where(np.arange(rows) % 2 == 0, READ, WRITE),
-        np.arange(rows) * 4096,
-        np.full(rows, 4096),
-        np.zeros(rows, np.int64),
-    )
-    for share in (0.5, 1.0, 2.5):
-        found = beside(recorded, [0], share)
-        reads = found.taken(found.op == READ)
-        assert len(reads.op) == pytest.approx(share * rows / 2, rel=0.1)
-        assert set(reads.offset) <= set(recorded.offset[recorded.op == READ])
-        assert reads.time_ns.max() < recorded.time_ns.max()
-        assert (np.diff(found.time_ns) >= 0).all()
-        halves = np.histogram(reads.time_ns, 2)[0]
-        assert halves[0] == pytest.approx(halves[1], rel=0.1)

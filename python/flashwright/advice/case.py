@@ -30,14 +30,8 @@ class WhatIfs(Protocol):
         So what its model gets wrong of both cancels out.
         """
 
-    @property
-    def knows_speed(self) -> bool:
-        """Whether what is written depends on how fast transactions come, and that can be told."""
-
-    def load(self, settings: Mapping[str, str], speed: float = 1.0) -> Load:
+    def load(self, settings: Mapping[str, str]) -> Load:
         """Give the load under these settings of the database.
-
-        With a `speed` transactions come so many times as fast.
 
         Raises:
             InputError: it cannot be told, with the reason.
@@ -106,16 +100,10 @@ class Case:
             return 0.0
         return self.writes_per_day / self.load.written_bytes
 
-    @property
-    def knows_speed(self) -> bool:
-        """Whether the database's log tells what it would write at another speed."""
-        told = self.what_ifs
-        return told is not None and told.refused is None and told.knows_speed
-
-    def with_settings(self, setup: Setup, settings: Mapping[str, str], speed: float = 1.0) -> Setup:
+    def with_settings(self, setup: Setup, settings: Mapping[str, str]) -> Setup:
         """Give a setup whose load is what the database would have sent under more settings.
 
-        Those that a change before has made stay. See `OfLog.load` for the `speed`.
+        Those that a change before has made stay.
 
         Raises:
             InputError: the recording has no log of the database, or it does not tell, with why.
@@ -124,5 +112,5 @@ class Case:
             why = "it was not recorded" if self.what_ifs is None else self.what_ifs.refused
             raise InputError(f"the database's log says nothing of other settings: {why}")
         together = {**dict(setup.settings), **settings}
-        load = self.what_ifs.load(together, speed)
+        load = self.what_ifs.load(together)
         return setup.changed(load=load, settings=tuple(sorted(together.items())))

@@ -7,7 +7,6 @@ system writes for itself.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -241,21 +240,13 @@ def beside(recorded: Requests, told: Collection[int], reads: float = 1.0) -> Req
     """Give what the disk got beside what a log tells: `reads` of all reads, trims, other writes.
 
     Those are of the file system, and of purposes that are not among those `told`: what the log
-    could tell, and has no write of, is not written. Where there are more reads than were recorded
-    those come again, at other times.
+    could tell, and has no write of, is not written. Reads can get fewer; more than were recorded
+    are not known.
     """
     of_system = [PURPOSES.index(name) for name in OF_SYSTEM]
     named = [one for one in (*told, _LOG) if one not in of_system]
     is_kept = ((recorded.op == WRITE) & ~np.isin(recorded.stream, named)) | (recorded.op == TRIM)
-    parts = [recorded.taken(is_kept)]
-    of_reads, whole = recorded.taken(recorded.op == READ), math.ceil(reads)
-    begin, time_ns = int(recorded.time_ns.min(initial=0)), of_reads.time_ns
-    span_ns = max(int(recorded.time_ns.max(initial=0)) - begin, 1)
-    for nth in range(whole):
-        part = of_reads.taken(_some(len(time_ns), reads - nth))
-        part.time_ns = begin + (part.time_ns - begin + span_ns * nth // whole) % span_ns
-        parts.append(part)
-    return in_order(parts)
+    return recorded.taken(is_kept | ((recorded.op == READ) & _some(len(recorded.op), reads)))
 
 
 def _some(rows: int, share: float) -> Bools:

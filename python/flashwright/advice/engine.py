@@ -75,16 +75,13 @@ class Clients:
     flushing: float = 0.0
     """Seconds of each flush that its drive has no part in: system call, file system, the way."""
 
-    def pace(
-        self, requests: int, flushes: int, work: float = 1.0, *, waits: bool = True
-    ) -> dict[str, Any]:
+    def pace(self, requests: int, flushes: int, *, waits: bool = True) -> dict[str, Any]:
         """Give the pace of a load of so many requests, some of them flushes.
 
-        `work` is that of `Load`. Clients that do not wait for their commits send on until the
-        kernel holds no more for them.
+        Clients that do not wait for their commits send on until the kernel holds no more for them.
         """
         depth = self.outstanding if waits else DEPTH
-        thinks = self.thinks * work + self.flushing * flushes
+        thinks = self.thinks + self.flushing * flushes
         return {"closed": {"depth": depth, "think": 1e6 * thinks * depth / max(requests, 1)}}
 
 
@@ -109,14 +106,14 @@ class Conditions:
         """Whether the load is played once."""
         return not self.capacities_written
 
-    def pace(self, requests: int, flushes: int, work: float, *, waits: bool) -> dict[str, Any]:
+    def pace(self, requests: int, flushes: int, *, waits: bool) -> dict[str, Any]:
         """Give the pace of a load of so many requests, some of them flushes.
 
-        `work` is that of `Load`; `waits`: clients wait for their commits.
+        `waits`: clients wait for their commits.
         """
         if self.clients is None:
             return PACE
-        return self.clients.pace(requests, flushes, work, waits=waits)
+        return self.clients.pace(requests, flushes, waits=waits)
 
     def document(self) -> dict[str, Any]:
         """Give them for the key of a result."""
@@ -195,7 +192,6 @@ class Engine:
         pace = self.conditions.pace(
             sum(map(_rows, parts.values())),
             _flushes(parts[APART] if APART in parts else parts[HERE]) if parts else 0,
-            setup.load.work,
             waits=setup.waits is not None,
         )
 

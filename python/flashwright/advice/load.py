@@ -64,8 +64,6 @@ class Load:
     """One behind the last byte that is named."""
     flushes_of_commit: int = 1
     """Flushes for which a commit waits, one after the other."""
-    work: float = 1.0
-    """Transactions in it, as a multiple of those that were recorded."""
     begin_ns: int = 0
     """Time of the first request."""
     reading: Mapping[str, Any] = field(default_factory=dict)

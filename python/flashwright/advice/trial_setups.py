@@ -14,15 +14,10 @@ from flashwright.advice.action import Candidate
 from flashwright.advice.case import Case
 from flashwright.advice.engine import Engine
 from flashwright.advice.proving import Change
-from flashwright.advice.setup import Drive, Figures, Setup
+from flashwright.advice.setup import Drive, Setup
 from flashwright.advice.trials import OPTIONS, Trial
 
 LEAST_LOG_FILL = 0.02
-_SPEEDS = 4
-"""Speeds for which a load is found at most."""
-_SLOWEST, _FASTEST = 0.1, 20.0
-_NEAR = 0.1
-"""How near the speed that follows has to be, as a share."""
 _ASYNCHRONOUS_SECONDS = 0.2
 """A log that is not waited for is written each `wal_writer_delay`, which is 200 ms."""
 _NOT_WAITING = {"synchronous_commit": ("off",), "synchronous": ("normal", "off")}
@@ -126,43 +121,22 @@ def _spare(profile: str, times: float) -> float:
     return (1 + DriveProfile.load(profile).over_provisioning) * times - 1
 
 
-def _at_its_speed(setup: Setup, case: Case, engine: Engine, now: Figures) -> tuple[Setup, Figures]:
-    """Find the load of a setup for the speed at which it then goes."""
-    speed = 1.0
-    for _ in range(_SPEEDS):
-        setup = case.with_settings(setup, {}, speed)
-        after = engine.figures(setup)
-        if not after.seconds_taken:
-            break
-        found = setup.load.work * now.seconds_taken / after.seconds_taken
-        if abs(found / speed - 1) < _NEAR:
-            break
-        speed = float(f"{min(max(found, _SLOWEST), _FASTEST):.3g}")
-    return setup, after
-
-
 def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[str, float]:
     """Give the ratios that a trial is predicted to have to the one before.
 
     `flash_bytes` for a transaction; `throughput` and `p99` where waits of clients were recorded.
-    A database that goes faster, or slower, writes otherwise: its load is found again for the speed
-    that follows, until that is what it was found for.
 
     Raises:
         InputError: it cannot be told, with the reason.
     """
     setup = setup_of(trial, before, case)
-    now, after = engine.figures(case.base), engine.figures(setup)
-    has_clients = engine.conditions.clients is not None
-    follows = has_clients and case.knows_speed
-    if case.what_ifs is not None and (setup.settings or follows):
+    now = engine.figures(case.base)
+    if setup.settings and case.what_ifs is not None:
         now = engine.figures(case.base.changed(load=case.what_ifs.as_recorded))
-    if follows:
-        setup, after = _at_its_speed(setup, case, engine, now)
-    work = setup.load.work
-    found = {"flash_bytes": after.flash_bytes.over(now.flash_bytes).value / work}
-    if has_clients and after.seconds_taken > 0:
-        found["throughput"] = work * now.seconds_taken / after.seconds_taken
+    after = engine.figures(setup)
+    found = {"flash_bytes": after.flash_bytes.over(now.flash_bytes).value}
+    if engine.conditions.clients is not None and after.seconds_taken > 0:
+        found["throughput"] = now.seconds_taken / after.seconds_taken
         turns = [0.0 if one.commits is None else one.commits.turn_p99 for one in (now, after)]
         if all(turns):
             found["p99"] = turns[1] / turns[0]

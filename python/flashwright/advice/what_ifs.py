@@ -7,7 +7,6 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,17 +34,10 @@ _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
 Key = tuple[tuple[str, str], ...]
 """Settings, by name."""
-_SPEED = "speed"
-"""Among them: how fast transactions come. No database has a setting of this name."""
 
 
 class OfLog(ABC):
     """Loads by a job that knows the database's log; each is found once."""
-
-    @property
-    def knows_speed(self) -> bool:
-        """Whether what is written depends on how fast transactions come, and that can be told."""
-        return False
 
     def __init__(self, recording: Path, into: Path, recorded: Load) -> None:
         """Take the folder of the recording, and one for the loads."""
@@ -77,18 +69,14 @@ class OfLog(ABC):
         """Give the load that the log tells for the settings as they were."""
         return self.load({})
 
-    def load(self, settings: Mapping[str, str], speed: float = 1.0) -> Load:
+    def load(self, settings: Mapping[str, str]) -> Load:
         """Give the load under these settings, with what the disk gets beside the database's writes.
-
-        With a `speed` transactions come so many times as fast, for as long: the load is `work` of
-        about so many times what was recorded.
 
         Raises:
             InputError: it cannot be told, with the reason.
         """
-        asked = dict(settings) if speed == 1 else {**settings, _SPEED: f"{speed:g}"}
-        self.prepare([asked])
-        found = self._found[_key(asked)]
+        self.prepare([settings])
+        found = self._found[_key(settings)]
         if isinstance(found, InputError):
             raise found
         return found
@@ -122,12 +110,11 @@ class OfLog(ABC):
         """Find some; InputError if one of them cannot be told."""
         first = len(self._found)
         asked = {f"c{first + at}": dict(key) for at, key in enumerate(keys)}
-        for key, (requests, flushes, work) in zip(keys, self._make(asked, progress), strict=True):
+        for key, (requests, flushes) in zip(keys, self._make(asked, progress), strict=True):
             path = self._into / f"what-if-{len(self._found)}.parquet"
             traces.write(requests, path)
             name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
-            found = loads.of_file(path, name, self._recorded.disk, flushes)
-            self._found[key] = replace(found, work=work)
+            self._found[key] = loads.of_file(path, name, self._recorded.disk, flushes)
 
     def _placed(self, told: Requests, parts: Sequence[FilePart]) -> Requests:
         """Give requests to files as those to the disk."""
@@ -148,8 +135,8 @@ class OfLog(ABC):
     @abstractmethod
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[tuple[Requests, int, float]]:
-        """Give the requests under each settings, the flushes that a commit waits for, and the work.
+    ) -> Iterator[tuple[Requests, int]]:
+        """Give the requests under each settings, and the flushes that a commit waits for.
 
         Their names are unlike all others.
         """
@@ -166,17 +153,15 @@ _OFF = ("off", "false", "no", "0")
 _SWITCHES = ("full_page_writes", "synchronous_commit")
 
 
-def as_job(settings: Mapping[str, str]) -> dict[str, str | bool | float]:
+def as_job(settings: Mapping[str, str]) -> dict[str, str | bool | int]:
     """Give settings in PostgreSQL's words as the job takes them: its MB are of 2^20 bytes."""
-    made: dict[str, str | bool | float] = {}
+    made: dict[str, str | bool | int] = {}
     for name, value in settings.items():
         text = value.strip()
         if name == "commit_siblings":
             # The least number makes every commit wait its delay, as the job has it.
             continue
-        if name == _SPEED:
-            made[name] = float(text)
-        elif name in _SWITCHES:
+        if name in _SWITCHES:
             made[name] = text.lower() not in _OFF
         elif name in _PLAIN_BYTES:
             made[name] = _bytes(name, text)
@@ -195,27 +180,16 @@ def _bytes(name: str, text: str) -> int:
 
 
 class OfPostgres(OfLog):
-    """Loads of a PostgreSQL server, by `postgres_what_if`.
-
-    A server that does more in the same time changes pages more often between two checkpoints, and
-    between two looks of the kernel: it writes less to its disk for each transaction.
-    """
-
-    @property
-    def knows_speed(self) -> bool:
-        """See `OfLog`."""
-        return True
+    """Loads of a PostgreSQL server, by `postgres_what_if`."""
 
     _flush_seconds: float | None = None
     """None until it was found."""
 
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[tuple[Requests, int, float]]:
+    ) -> Iterator[tuple[Requests, int]]:
         found = self._told(asked, progress)
-        as_modelled = found["recorded"]["modelled"]
         for name, figures in zip(asked, found["candidates"], strict=True):
-            work = figures["commits"] / max(as_modelled["commits"], 1) or 1.0
             files = pq.read_table(self._into / f"{name}.files.parquet").to_pylist()
             purposes = {int(one["file"]): PURPOSES.index(one["purpose"]) for one in files}
             parts = [
@@ -223,10 +197,9 @@ class OfPostgres(OfLog):
                 for one in files
             ]
             told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
-            # More reads of a transaction than were recorded are not known.
-            reads = work * min(1.0, _reads(as_modelled, figures) / work)
+            reads = _reads(found["recorded"]["modelled"], figures)
             others = completed.beside(self._requests, set(purposes.values()), reads)
-            yield in_order([others, told]), 1, work
+            yield in_order([others, told]), 1
 
     def _told(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None = None
@@ -266,10 +239,10 @@ class OfSqlite(OfLog):
 
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[tuple[Requests, int, float]]:
+    ) -> Iterator[tuple[Requests, int]]:
         found = self._told(asked, progress)
         for name, mode in zip(asked, found["modes"], strict=True):
-            yield (*self._whole(self._trace(name), mode, found["recorded_in"]), 1.0)
+            yield self._whole(self._trace(name), mode, found["recorded_in"])
 
     def _whole(
         self, told: Requests, mode: Mapping[str, Any], recorded_in: str

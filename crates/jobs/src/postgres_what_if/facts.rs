@@ -164,7 +164,6 @@ impl Server {
             bgwriter_lru_maxpages: all.bgwriter_lru_maxpages,
             bgwriter_lru_multiplier: all.bgwriter_lru_multiplier,
             flush_us: us(known.or(flush_time_s).unwrap_or_default()),
-            speed: 1.0,
         }
     }
 

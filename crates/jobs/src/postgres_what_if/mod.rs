@@ -49,10 +49,6 @@ impl PostgresWhatIf {
             let what = "a flush takes flush_time, or as long as so many flushes say: not both";
             return Err(JobError::at("flushes", what));
         }
-        if self.as_recorded.as_ref().is_some_and(|one| one.speed.is_some()) {
-            let what = "as recorded it is 1; give it to a candidate";
-            return Err(JobError::at("as_recorded.speed", what));
-        }
         for (number, one) in self.candidates.iter().enumerate() {
             let at = format!("candidates[{number}].name");
             let name = &one.name;
@@ -65,11 +61,6 @@ impl PostgresWhatIf {
             if is_again || name == RECORDED {
                 let what = format!("`{name}` is taken: each candidate has a name of its own");
                 return Err(JobError::at(&at, what));
-            }
-            let speed = one.speed.filter(|speed| !(0.1..=100.0).contains(&speed.0));
-            if speed.is_some() {
-                let at = format!("candidates[{number}].speed");
-                return Err(JobError::at(&at, "it must be from 0.1 to 100"));
             }
             let size = one.max_wal_size.filter(|size| size.0 < 2 << 20);
             if size.is_some() {
@@ -380,9 +371,7 @@ fn set_total(asked: &PostgresWhatIf, progress: &Progress) {
     let files = std::fs::read_dir(&asked.log).into_iter().flatten().flatten();
     let bytes: u64 = files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum();
     let fits = asked.flushes.map_or(0, |_| 1 + u64::from(HALVINGS));
-    let speeds = asked.candidates.iter().map(|one| one.speed.map_or(1.0, |speed| speed.0));
-    let passes = speeds.map(|speed| speed.ceil() as u64).sum::<u64>();
-    progress.set_total(bytes * (2 + fits + passes));
+    progress.set_total(bytes * (2 + fits + asked.candidates.len() as u64));
 }
 
 /// The recorded part of a log.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wal::postgres::images::Method;
 
-use crate::values::{Factor, Micros, Seconds, Share, Size};
+use crate::values::{Micros, Seconds, Share, Size};
 
 /// Says from the log of a PostgreSQL server what other settings would have written: log, images of
 /// pages, data pages, and the writes themselves as traces.
@@ -92,10 +92,6 @@ pub struct Candidate {
     /// Time that a commit waits for others to be flushed with it: `200us`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit_delay: Option<Micros>,
-    /// Transactions come so many times as fast as recorded, for as long: the log is gone through
-    /// again, or not to its end. 0.1 to 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub speed: Option<Factor>,
 }
 
 /// Method of `wal_compression`.
@@ -157,7 +153,6 @@ impl Candidate {
         if let Some(delay) = self.commit_delay {
             found.commit_delay_us = delay.0 as i64;
         }
-        found.speed = self.speed.map_or(1.0, |speed| speed.0);
         found
     }
 }

@@ -23,10 +23,6 @@ class Candidate(TypedDict, total=False):
     """Its name, and that of its traces."""
     shared_buffers: int | str | None
     """Bytes of the server's own buffers: `1Gi`."""
-    speed: float | str | None
-    """Transactions come so many times as fast as recorded, for as long: the log is gone through
-    again, or not to its end. 0.1 to 100.
-    """
     synchronous_commit: bool | None
     """Whether a commit waits until it is durable; false: flushed each wal_writer_delay."""
     wal_compression: Literal["off", "pglz", "lz4", "zstd"] | None

@@ -1,8 +1,6 @@
 //! Goes through the log once more, as another setting would have written it.
 
-use std::iter::Peekable;
 use std::path::Path;
-use std::vec::IntoIter;
 
 use units::Progress;
 
@@ -15,7 +13,6 @@ use super::log_file::{Amounts, LogFile, To};
 use super::page_cache::{LOOK_US, PageCache};
 use super::pool::Pool;
 use super::reads::Reads;
-use super::relations::Relations;
 use super::rule::Rule;
 use super::settings::Settings;
 use super::survey::Survey;
@@ -92,17 +89,6 @@ struct Checkpoint {
     began_us: i64,
 }
 
-/// What is known of the log while it is gone through.
-struct Gone {
-    images: Images,
-    relations: Relations,
-    pages: Vec<(u32, usize)>,
-    /// Redo points of the recording that are to come.
-    next: Peekable<IntoIter<Lsn>>,
-    /// True if one may be to come that no record tells.
-    may_be_open: bool,
-}
-
 /// A log that is gone through.
 pub struct Replay<'a> {
     survey: &'a Survey,
@@ -118,9 +104,6 @@ pub struct Replay<'a> {
     amounts: Amounts,
     /// Place in the log that is written, without headers of pages.
     at: u64,
-    /// Begin and end of the time that counts, at the speed that is asked for.
-    begin_us: i64,
-    end_us: i64,
     now_us: i64,
     next_background_us: i64,
     next_log_us: i64,
@@ -154,8 +137,6 @@ impl<'a> Replay<'a> {
             Data { pool, kernel, todo: Vec::new(), done: 0, out: Vec::new(), is_written }
         });
         let at = survey.positions.position(window.from);
-        let before_us = (window.begin_us - window.from_us) as f64 / settings.speed;
-        let begin_us = window.from_us + before_us as i64;
         Self {
             survey,
             settings,
@@ -169,8 +150,6 @@ impl<'a> Replay<'a> {
             log: LogFile::new(survey.positions, window.from, window.segments_ahead),
             amounts: Amounts::default(),
             at,
-            begin_us,
-            end_us: begin_us + window.end_us - window.begin_us,
             now_us: window.from_us,
             next_background_us: window.from_us + settings.bgwriter_delay_us,
             next_log_us: window.from_us + settings.wal_writer_delay_us,
@@ -193,84 +172,51 @@ impl<'a> Replay<'a> {
         folder: &Path,
         progress: &Progress,
     ) -> Result<(Figures, Check, Vec<FileRow>), ReplayError> {
-        let images = Images::new().map_err(|error| ReplayError::Other(error.to_string()))?;
-        // Each replay has its own numbers: those of the survey are looked up here.
-        let relations = self.survey.relations.clone();
-        let redos = self.survey.redos.iter().copied().filter(|redo| *redo > self.window.from);
-        let mut gone = Gone {
-            images,
-            relations,
-            pages: Vec::with_capacity(64),
-            next: redos.collect::<Vec<_>>().into_iter().peekable(),
-            may_be_open: self.redos == Redos::Own && self.survey.version < REDO_VERSION,
-        };
-        let mut passes = 0;
-        while f64::from(passes) < self.settings.speed {
-            self.pass(passes, folder, &mut gone, progress)?;
-            passes += 1;
-        }
-        self.advance(self.end_us);
-        Ok(self.finish())
-    }
-
-    /// Goes through it once; from the second time on from the begin of the time that counts.
-    fn pass(
-        &mut self,
-        passes: u32,
-        folder: &Path,
-        gone: &mut Gone,
-        progress: &Progress,
-    ) -> Result<(), ReplayError> {
         let window = self.window;
-        let from = if passes == 0 { window.from } else { window.begin };
-        let before_us = i64::from(passes) * (window.end_us - window.begin_us);
-        let mut reader = Reader::open(folder, Some(from), Some(window.end))?;
-        let (mut records, mut reported) = (0_u64, from);
+        let mut reader = Reader::open(folder, Some(window.from), Some(window.end))?;
+        let mut images = Images::new().map_err(|error| ReplayError::Other(error.to_string()))?;
+        // Each replay has its own numbers: those of the survey are looked up here.
+        let mut relations = self.survey.relations.clone();
+        let mut pages = Vec::with_capacity(64);
+        let redos: Vec<_> = self.survey.redos.iter().filter(|redo| **redo > window.from).collect();
+        let mut next = redos.into_iter().copied().peekable();
+        let (mut records, mut reported) = (0_u64, window.from);
+        let mut may_be_open = self.redos == Redos::Own && self.survey.version < REDO_VERSION;
         while let Some(record) = reader.next()? {
             records += 1;
             if records.is_multiple_of(REPORT_RECORDS) {
                 progress.advance(record.lsn.0.saturating_sub(reported.0))?;
                 reported = record.lsn;
             }
-            if record.lsn < from {
+            if record.lsn < window.from {
                 continue;
             }
             if record.lsn >= window.begin && !self.is_counted {
                 self.begin();
             }
             if let Some(time_us) = record.time_us() {
-                let passed_us = (time_us - window.from_us + before_us) as f64;
-                let time_us = window.from_us + (passed_us / self.settings.speed) as i64;
-                if time_us >= self.end_us && self.redos == Redos::Scheduled {
-                    return Ok(());
-                }
                 self.advance(time_us);
             }
-            self.follow(&record, gone);
+            while self.redos == Redos::Own && next.next_if(|redo| *redo <= record.lsn).is_some() {
+                self.redo();
+            }
+            pages.clear();
+            pages.extend(record.blocks.iter().map(|block| relations.page(block)));
+            self.record(&record, &pages, &mut images);
+            if may_be_open && next.peek().is_none() && self.rule.is_unexplained {
+                // The last checkpoint has not ended, so that no record tells its redo point.
+                may_be_open = false;
+                self.rule.check.right += 1;
+                self.redo();
+            }
         }
-        Ok(())
-    }
-
-    fn follow(&mut self, record: &Record<'_>, gone: &mut Gone) {
-        let is_own = self.redos == Redos::Own;
-        while is_own && gone.next.next_if(|redo| *redo <= record.lsn).is_some() {
-            self.redo();
-        }
-        let relations = &mut gone.relations;
-        gone.pages.clear();
-        gone.pages.extend(record.blocks.iter().map(|block| relations.page(block)));
-        self.record(record, &gone.pages, &mut gone.images);
-        if gone.may_be_open && gone.next.peek().is_none() && self.rule.is_unexplained {
-            // The last checkpoint has not ended, so that no record tells its redo point.
-            gone.may_be_open = false;
-            self.rule.check.right += 1;
-            self.redo();
-        }
+        self.advance(window.end_us);
+        Ok(self.finish())
     }
 
     /// From now on it counts.
     fn begin(&mut self) {
-        self.advance(self.begin_us);
+        self.advance(self.window.begin_us);
         self.is_counted = true;
         self.rule.check = Check::default();
         self.figures = Figures::default();
@@ -284,7 +230,7 @@ impl<'a> Replay<'a> {
         self.figures.log_file_bytes = self.amounts.bytes;
         self.figures.log_made_bytes = self.amounts.made_bytes;
         self.figures.log_flushes = self.amounts.flushes;
-        self.figures.seconds = (self.end_us - self.begin_us) as f64 / 1e6;
+        self.figures.seconds = (self.window.end_us - self.window.begin_us) as f64 / 1e6;
         self.figures.page_reads = self.data.as_ref().map(|data| data.pool.misses);
         if self.data.is_some() && self.figures.data_pages.is_none() {
             self.figures.data_pages = Some([0; 3]);
@@ -407,7 +353,7 @@ impl<'a> Replay<'a> {
     }
 
     fn time_ns(&self) -> u64 {
-        ((self.now_us - self.begin_us).max(0) as u64) * 1000
+        ((self.now_us - self.window.begin_us).max(0) as u64) * 1000
     }
 
     fn log_to(&mut self, what: impl FnOnce(&mut LogFile, &Settings, &mut To<'_>)) {

@@ -35,9 +35,6 @@ pub struct Settings {
     pub bgwriter_lru_multiplier: f64,
     /// Time that a flush of the log takes, in microseconds: commits meanwhile wait for the next.
     pub flush_us: i64,
-    /// Transactions come so many times as fast as recorded, for as long: the log is gone through
-    /// again, or not to its end. Above 0; 1 for redo points of the recording.
-    pub speed: f64,
 }
 
 impl Default for Settings {
@@ -59,7 +56,6 @@ impl Default for Settings {
             bgwriter_lru_maxpages: 100,
             bgwriter_lru_multiplier: 2.0,
             flush_us: 0,
-            speed: 1.0,
         }
     }
 }

@@ -267,26 +267,3 @@ fn each_commit_writes_whole_pages_and_flushes_and_checkpoints_write_data() {
     let slow = play(folder.path(), from, &slow, Redos::Scheduled, &mut ()).0;
     assert!(slow.log_flushes < figures.log_flushes / 4, "commits wait for a flush together");
 }
-
-#[test]
-fn a_faster_load_does_more_between_two_checkpoints_in_the_same_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let from = write(&round(30), MAGIC_17, folder.path());
-    let at = |speed: f64| {
-        let settings = Settings { shared_buffers: Some(100), speed, ..settings(50) };
-        let mut kept = Kept::default();
-        let (figures, ..) = play(folder.path(), from, &settings, Redos::Scheduled, &mut kept);
-        assert!(kept.0.is_sorted_by_key(|(_, request)| request.time_ns));
-        (figures.commits, figures.checkpoints, figures.images, figures.seconds)
-    };
-    let (commits, checkpoints, images, seconds) = at(1.0);
-    assert_eq!((commits, checkpoints, images, seconds), (300, 6, 60, 301.0));
-    for (speed, commits) in [(2.0, 600_u64), (2.5, 750), (0.5, 150)] {
-        let found = at(speed);
-        // A commit at the very end counts for the next pass.
-        assert!(found.0.abs_diff(commits) <= 3, "{speed}: {found:?}");
-        // Checkpoints come by time, and an image is of a page and a checkpoint.
-        assert_eq!((found.1, found.3), (checkpoints, seconds), "{speed}");
-        assert!(found.2.abs_diff(images) <= 10, "{speed}: {found:?}");
-    }
-}

@@ -72,7 +72,7 @@ class Reply:
 
     outcome: Outcome
     is_kept: bool = False
-    """True if the worker has put it into the store."""
+    """True if the worker has put it into the store, or it has no place there."""
     tables: dict[str, bytes] = field(default_factory=dict)
     """Tables as Arrow IPC files, where whoever ordered has to keep them."""
 
@@ -165,9 +165,11 @@ def _done(
 def _kept(store: Store, order: Order, outcome: Outcome, found: Found) -> Reply:
     missing = [name for name in outcome.tables if name not in found.tables]
     if missing:
+        # Whoever asked is wrong, and not the job: others who do it shall find no error.
         there = ", ".join(found.tables) or "none"
         said = f"it has no table {missing[0]}; there is {there}"
-        outcome = replace(outcome, ended="error", error=said, figures={}, tables=())
+        wrong = replace(outcome, ended="error", error=said, figures={}, tables=())
+        return Reply(wrong, is_kept=True)
     kept = {name: found.tables[name] for name in outcome.tables}
     if store.is_the_one(order.store_name):
         try:

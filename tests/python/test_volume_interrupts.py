@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,14 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "slow"
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Let Ctrl-C be heard, also below a shell that started all of this with & at the end."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def _interrupted_when_done(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Let Ctrl-C come when a function of the core has done its work, and not yet returned."""
     true: Callable[..., Any] = getattr(_core, name)
@@ -97,7 +105,7 @@ def _interrupted_when_done(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         ("create_volume", ("create", "new", "--size", "8M"), "for its users, stack direct"),
     ],
 )
-@pytest.mark.usefixtures("volume")
+@pytest.mark.usefixtures("volume", "heard")
 def test_what_was_done_when_ctrl_c_came_says_so(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -163,6 +163,7 @@ impl Server {
             bgwriter_delay_us: us(all.bgwriter_delay).max(1000),
             bgwriter_lru_maxpages: all.bgwriter_lru_maxpages,
             bgwriter_lru_multiplier: all.bgwriter_lru_multiplier,
+            background_page_us: 0,
             flush_us: us(known.or(flush_time_s).unwrap_or_default()),
         }
     }

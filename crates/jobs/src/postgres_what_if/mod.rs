@@ -79,9 +79,32 @@ fn failed(error: ReplayError) -> JobError {
     }
 }
 
-/// Shortest and longest flush that is looked for, and how often that range is halved.
+/// Shortest and longest flush that is looked for, and page of the background writer; how often such
+/// a range is halved.
 const FLUSHES_US: (f64, f64) = (10.0, 1e6);
+const PAGES_US: (f64, f64) = (10.0, 1e5);
 const HALVINGS: u32 = 8;
+
+/// Finds a time, by halving its logarithm, with which no more is counted than `target`; 0 if that
+/// needs none.
+fn fitted(
+    (mut low, mut high): (f64, f64),
+    target: u64,
+    mut count: impl FnMut(i64) -> Result<u64, JobError>,
+) -> Result<i64, JobError> {
+    if count(0)? <= target {
+        return Ok(0);
+    }
+    for _ in 0..HALVINGS {
+        let middle = (low * high).sqrt();
+        if count(middle as i64)? > target {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok((low * high).sqrt() as i64)
+}
 
 /// A log that was looked through, and what is known of its server.
 struct Prepared {
@@ -247,6 +270,7 @@ impl Prepared {
         if let Some(flushes) = asked.flushes {
             self.fit_flush(asked, flushes, progress)?;
         }
+        self.fit_background(asked, (factor, commits), progress)?;
         let recorded = self.recorded.clone();
         let mut traces = None;
         if factor.is_some() || asked.flushes.is_some() || asked.traces.is_some() {
@@ -287,7 +311,7 @@ impl Prepared {
         })
     }
 
-    /// Finds the time of a flush, by halving its logarithm. Other settings have it, too.
+    /// Finds the time of a flush. Other settings have it, too.
     fn fit_flush(
         &mut self,
         asked: &PostgresWhatIf,
@@ -295,25 +319,32 @@ impl Prepared {
         progress: &Progress,
     ) -> Result<(), JobError> {
         let alone = PostgresWhatIf { traces: None, ..asked.clone() };
-        let mut of = |flush_us: i64| -> Result<u64, JobError> {
-            self.recorded.flush_us = flush_us;
+        self.recorded.flush_us = fitted(FLUSHES_US, flushes, |flush_us| {
+            let tried = Settings { flush_us, ..self.recorded.clone() };
             let own = (Redos::Own, None, 0);
-            let (figures, ..) = self.replay(&alone, RECORDED, &self.recorded, own, progress)?;
+            let (figures, ..) = self.replay(&alone, RECORDED, &tried, own, progress)?;
             Ok(figures.log_flushes)
-        };
-        if of(0)? <= flushes {
-            return Ok(());
-        }
-        let (mut low, mut high) = FLUSHES_US;
-        for _ in 0..HALVINGS {
-            let middle = (low * high).sqrt();
-            if of(middle as i64)? > flushes {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        self.recorded.flush_us = (low * high).sqrt() as i64;
+        })?;
+        Ok(())
+    }
+
+    /// Finds the time of a page of the background writer, so that it writes as many as the server
+    /// counted: a disk that is busy holds it up. Other settings have it, too.
+    fn fit_background(
+        &mut self,
+        asked: &PostgresWhatIf,
+        (factor, commits): (Option<f64>, u64),
+        progress: &Progress,
+    ) -> Result<(), JobError> {
+        let counted = self.server.as_ref().and_then(|server| server.counted.background_pages);
+        let Some(pages) = counted.filter(|pages| *pages > 0) else { return Ok(()) };
+        let alone = PostgresWhatIf { traces: None, ..asked.clone() };
+        self.recorded.background_page_us = fitted(PAGES_US, pages, |background_page_us| {
+            let tried = Settings { background_page_us, ..self.recorded.clone() };
+            let own = (Redos::Own, factor, commits);
+            let (figures, ..) = self.replay(&alone, RECORDED, &tried, own, progress)?;
+            Ok(figures.data_pages.map_or(0, |[_, by_background, _]| by_background))
+        })?;
         Ok(())
     }
 
@@ -370,7 +401,8 @@ impl Prepared {
 fn set_total(asked: &PostgresWhatIf, progress: &Progress) {
     let files = std::fs::read_dir(&asked.log).into_iter().flatten().flatten();
     let bytes: u64 = files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum();
-    let fits = asked.flushes.map_or(0, |_| 1 + u64::from(HALVINGS));
+    // The time of a page of the background writer is looked for, and perhaps that of a flush.
+    let fits = (1 + u64::from(asked.flushes.is_some())) * (1 + u64::from(HALVINGS));
     progress.set_total(bytes * (2 + fits + asked.candidates.len() as u64));
 }
 

@@ -341,8 +341,8 @@ impl<'a> Replay<'a> {
                 }
                 self.put();
             } else if next == background_us {
-                self.next_background_us = next + self.settings.bgwriter_delay_us;
-                self.clean();
+                let took_us = self.clean() * self.settings.background_page_us;
+                self.next_background_us = next + self.settings.bgwriter_delay_us + took_us;
             } else {
                 self.next_log_us = next + self.settings.wal_writer_delay_us;
                 let end = self.end();
@@ -396,17 +396,20 @@ impl<'a> Replay<'a> {
         });
     }
 
-    fn clean(&mut self) {
-        let Some(data) = &mut self.data else { return };
+    /// A round of the background writer; gives the pages that it writes.
+    fn clean(&mut self) -> i64 {
+        let Some(data) = &mut self.data else { return 0 };
         let mut out = std::mem::take(&mut data.out);
         out.clear();
         data.pool.clean(&mut out);
         for page in &out {
             self.page(*page, 1);
         }
+        let pages = out.len() as i64;
         if let Some(data) = &mut self.data {
             data.out = out;
         }
+        pages
     }
 
     /// A checkpoint begins; the one before it, if it goes on, comes to its end at once.

@@ -33,6 +33,9 @@ pub struct Settings {
     pub bgwriter_lru_maxpages: u32,
     /// Its guess of what will be needed, over the mean of late.
     pub bgwriter_lru_multiplier: f64,
+    /// Time that the background writer needs for a page, in microseconds: it asks its disk for what
+    /// it has written, and waits there if the disk is busy.
+    pub background_page_us: i64,
     /// Time that a flush of the log takes, in microseconds: commits meanwhile wait for the next.
     pub flush_us: i64,
 }
@@ -55,6 +58,7 @@ impl Default for Settings {
             bgwriter_delay_us: 200_000,
             bgwriter_lru_maxpages: 100,
             bgwriter_lru_multiplier: 2.0,
+            background_page_us: 0,
             flush_us: 0,
         }
     }

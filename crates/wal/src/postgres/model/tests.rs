@@ -267,3 +267,21 @@ fn each_commit_writes_whole_pages_and_flushes_and_checkpoints_write_data() {
     let slow = play(folder.path(), from, &slow, Redos::Scheduled, &mut ()).0;
     assert!(slow.log_flushes < figures.log_flushes / 4, "commits wait for a flush together");
 }
+
+#[test]
+fn a_background_writer_that_waits_for_its_disk_writes_less_and_backends_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let steps: Vec<_> = (0..3000).flat_map(|number| [Step::Change(number), Step::Commit]).collect();
+    let from = write(&steps, MAGIC_17, folder.path());
+    let pages = |background_page_us| {
+        let settings =
+            Settings { shared_buffers: Some(100), background_page_us, ..settings(100_000) };
+        let found = play(folder.path(), from, &settings, Redos::Scheduled, &mut ()).0;
+        found.data_pages.unwrap()
+    };
+    let [_, ready, few] = pages(0);
+    // A second for each commit, and ten for each page that it writes.
+    let [_, held_up, many] = pages(10 * SECOND_US);
+    assert!(held_up < ready / 4, "{held_up} of {ready}");
+    assert!(many > few && (many + held_up).abs_diff(few + ready) < 10, "{few} {many}");
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -63,6 +64,8 @@ def recorded(volume: Path, cli: Cli, tmp_path: Path, **pragmas: object) -> Path:
         "pause": 0.02,
     }
     command = [sys.executable, load.__file__, json.dumps(asked)]
+    # A recording is never written over, and some are made again.
+    shutil.rmtree(tmp_path / "rec", ignore_errors=True)
     cli("record", "--database", "sqlite", str(database), "--out", "rec", "--", *command)
     return tmp_path / "rec"
 

@@ -25,7 +25,7 @@ from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import OPTIONS as MOUNT_OPTIONS
 from flashwright.advice.trials import Drive, Trial
 from flashwright.devices import PAGE_MAPPED, DriveProfile
-from flashwright.kept import Kept
+from flashwright.engine.where import LOCAL, RAY, Where
 from flashwright.progress import follow
 
 GIB = 1 << 30
@@ -62,6 +62,8 @@ _CHECKPOINTS = 2
 """A run has so many of the longest intervals between checkpoints, or the change is left out."""
 FOLDER = "advice"
 """Below the folder of reports, what is kept."""
+TRIALS = "trials"
+"""Below that the store of trials."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,8 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
     trial = cell.trial(values["trial_seconds"], values["trial_warm_up"], values["trial_clients"])
     changes = _chosen(changes_of(cell, trial.seconds), values["changes"])
     folder = values["out"] / FOLDER
-    proving = Proving(trial, changes, values["repeats"], values["on"], Kept(folder))
+    where = Where(values["engine"], values["address"], store=str(folder / TRIALS))
+    proving = Proving(trial, changes, values["repeats"], values["on"], where, cell.name)
     of_this = trial.key("recording")[:12]
     recording = TrialRecording(
         trial, folder / "recordings" / f"{cell.name}-{of_this}", values["on"]
@@ -219,7 +222,7 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
         if not recording.is_there:
             name = f"{cell.name}, recorded: "
             follow(lambda: name + recording.said, "", recording, recording.make)
-        proof = follow(lambda: f"{cell.name}, {proving.label()}", "runs", proving, proving.run)
+        proof = proving.run()
     if proof is None:
         return None
     case = Case(cell, trial, recording.folder)
@@ -254,6 +257,8 @@ OPTIONS = (
     click.Option(
         ["--only-kept"], is_flag=True, default=False, help="Run nothing: show what is kept."
     ),
+    option("--engine", LOCAL, click.Choice([LOCAL, RAY]), "One trial here, or one a Ray node."),
+    option("--address", None, click.STRING, "The Ray cluster: that of this machine if left out."),
     ON,
     OUT,
 )

@@ -57,6 +57,12 @@ class Progress:
         """
     def cancel(self) -> None:
         """Ask the work to stop at its next clean point: it then raises `Cancelled`."""
+    def check(self) -> None:
+        """Raise Cancelled if the work was asked to stop: for work in Python, at a clean point."""
+    def say(self, what: str) -> None:
+        """Say in words what is being done, for work that has no number of it."""
+    def said(self) -> str:
+        """Give what was said last; empty before."""
 
 def transaction_variants() -> dict[str, list[dict[str, Any]]]:
     """List what transactions can be named by: `benchmarks`, `buffers` and `lock_rules`."""

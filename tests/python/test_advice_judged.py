@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import sqlite3
 import threading
@@ -16,16 +17,22 @@ import pytest
 from experiments.advice import matrix
 from experiments.advice.judged import Pair, judge, kendall_tau, tau_of_first
 from experiments.registry import Request
-from flashwright import _core
 from flashwright._core import Cancelled, InputError, RunError
-from flashwright.advice.proving import FIGURES, Bench, Change, Proof, Proving, Ratio
+from flashwright.advice import trial_job, trials
+from flashwright.advice.own_commands import OwnCommand
+from flashwright.advice.proving import FIGURES, Bench, Change, Proving, Ratio
 from flashwright.advice.trial_loads import database_of, grow_log
 from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import Drive, DriveWork, Measured, Trial
-from flashwright.kept import Kept, key_of
+from flashwright.comparing import counting
+from flashwright.engine import task
+from flashwright.engine.task import task_of
+from flashwright.engine.where import Where
+from flashwright.progress import StoppedError
 from flashwright.workloads.databases.embedded import Sqlite
 
 FLASH, THROUGHPUT, P99 = FIGURES
+MakeProving = Callable[..., Proving]
 TRIAL = Trial(Drive("intel-x25e", 1 << 30), "tpcb(scale=1)", "sqlite", seconds=1)
 
 
@@ -136,19 +143,28 @@ class Runner:
         return measured(drift * (500 if trial.settings else 1000))
 
 
-def proving(folder: Path, runner: Runner, repeats: int = 3) -> Proving:
+@pytest.fixture
+def proving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeProving:
+    def make(runner: Runner, repeats: int = 3) -> Proving:
+        monkeypatch.setattr(trials, "run", runner)
+        return proving_of(tmp_path, repeats)
+
+    return make
+
+
+def proving_of(folder: Path, repeats: int) -> Proving:
     changes = [
         Change("pages", with_pages("8192")),
         Change("none", lambda trial: trial),
         Change("log", lambda trial: replace(trial, log_drive=trial.drive)),
         Change("small", with_pages("512")),
     ]
-    return Proving(TRIAL, changes, repeats, folder, Kept(folder), run_trial=runner)
+    return Proving(TRIAL, changes, repeats, folder, Where(store=str(folder / "store")))
 
 
-def test_trials_are_run_in_turn_and_compared_within_their_repeat(tmp_path: Path) -> None:
+def test_trials_are_run_in_turn_and_compared_within_their_repeat(proving: MakeProving) -> None:
     runner = Runner()
-    proof = proving(tmp_path, runner).run()
+    proof = proving(runner).run()
     order = [(trial.seed, trial.settings.get("page_size")) for trial in runner.runs]
     first = [(1, None), (1, "8192"), (1, "512")]
     assert order == [*first, (2, None), (2, "8192"), (3, None), (3, "8192")]
@@ -164,41 +180,50 @@ def test_trials_are_run_in_turn_and_compared_within_their_repeat(tmp_path: Path)
     assert set(proof.ratios(pages)) == {"flash_bytes", "throughput", "p99"}
 
 
-def test_a_proof_that_was_stopped_goes_on(tmp_path: Path) -> None:
-    stopped = proving(tmp_path, Runner(most=2))
-    with pytest.raises(Cancelled):
+def test_a_proof_that_was_stopped_goes_on(proving: MakeProving) -> None:
+    stopped = proving(Runner(most=2))
+    with pytest.raises(StoppedError, match="stopped after 1 of 2"):
         stopped.run()
     runner = Runner()
-    again = proving(tmp_path, runner)
+    again = proving(runner)
     begun = again.found()
     assert begun is not None
     assert len(begun.baseline.runs) == len(begun.changes[0].runs) == 1
     assert runner.runs == []
     again.run()
     assert [(one.seed, bool(one.settings)) for one in runner.runs[:2]] == [(1, True), (2, False)]
-    whole = proving(tmp_path, Runner(most=1)).run()
+    whole = proving(Runner(most=1)).run()
     assert len(whole.baseline.runs) == 3
 
 
-def test_two_changes_of_one_name_are_refused(tmp_path: Path) -> None:
-    twice = proving(tmp_path, Runner())
+def test_nothing_is_run_beside_a_baseline_that_fails(proving: MakeProving) -> None:
+    broken = proving(runner := Runner())
+    broken.base = replace(TRIAL, settings={"page_size": "512"})
+    with pytest.raises(RunError, match="too small"):
+        broken.run()
+    assert len(runner.runs) == 1
+
+
+def test_two_changes_of_one_name_are_refused(proving: MakeProving) -> None:
+    twice = proving(Runner())
     twice.changes = [Change("a", with_pages("8192")), Change("a", with_pages("4096"))]
     with pytest.raises(InputError, match="two changes have this name"):
         twice.run()
 
 
-def test_a_figure_that_is_not_known_has_no_ratio(tmp_path: Path) -> None:
-    def no_commits(*_: object) -> Measured:
-        return measured(1000, p99=None)
+def test_a_figure_that_is_not_known_has_no_ratio(proving: MakeProving) -> None:
+    class NoCommits(Runner):
+        def __call__(self, *given: Any) -> Measured:
+            return replace(super().__call__(*given), p99_seconds=None)
 
-    proof = replace(proving(tmp_path, Runner()), run_trial=no_commits).run()
+    proof = proving(NoCommits()).run()
     assert set(proof.ratios(proof.changes[0])) == {"flash_bytes", "throughput"}
 
 
 def test_what_was_measured_is_read_as_it_was_kept() -> None:
     log = DriveWork(1, 2, 3, 4, 5)
     found = replace(measured(1000), log_drive=log, busy_share=0.5)
-    assert Measured.from_document(found.document()) == found
+    assert Measured.of_document(found.document()) == found
     assert (found.host_bytes, found.flash_bytes, found.erases) == (1001, 1002, 3)
 
 
@@ -227,11 +252,7 @@ def test_every_change_of_the_matrix_can_be(cell: matrix.Cell) -> None:
 
 
 def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(self: Proving) -> Proof:
-        self.run_trial = Runner()
-        return self._gather(self._one)
-
-    monkeypatch.setattr(Proving, "run", run)
+    monkeypatch.setattr(trials, "run", Runner())
 
     def record(self: TrialRecording) -> None:
         self.folder.mkdir(parents=True)
@@ -251,6 +272,8 @@ def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.Monk
         "trial_warm_up": 0.0,
         "trial_clients": 1,
         "repeats": 2,
+        "engine": "local",
+        "address": None,
     }
     values |= {"changes": "page*,synchronous*", "only_kept": False, "on": tmp_path, "out": tmp_path}
     made = matrix._make(Request([part], values, "command", {}))
@@ -308,15 +331,46 @@ def written(settings: dict[str, str]) -> Sqlite:
     return found
 
 
-def test_what_was_measured_stays_when_the_core_is_built_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_was_measured_stays_when_the_program_is_another(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Hours of runs were lost with each build: a simulation's name has the build in it."""
-    before = (TRIAL.key("trial"), key_of("trial", TRIAL.document()))
-    core = tmp_path / "core.so"
-    core.write_bytes(b"another")
-    monkeypatch.setattr(_core, "__file__", str(core))
-    assert TRIAL.key("trial") == before[0]
-    assert key_of("trial", TRIAL.document()) != before[1]
-    assert replace(TRIAL, seed=2).key("trial") != before[0]
-    assert TRIAL.key("recording") != before[0]
+
+    def keys() -> tuple[str, str]:
+        simulated = counting.settings({"source": "synth:uniform"})
+        return (
+            trial_job.task(TRIAL, "baseline", Path("on")).key,
+            task_of(counting.__name__, simulated, ()).key,
+        )
+
+    measured_before, simulated_before = keys()
+    monkeypatch.setattr(task, "version_hash", lambda: "another")
+    measured_now, simulated_now = keys()
+    assert measured_now == measured_before
+    assert simulated_now != simulated_before
+
+
+def test_a_trial_is_named_by_what_decides_on_it_and_not_by_where_it_is_run() -> None:
+    named = trial_job.task(TRIAL, "baseline", Path("on")).key
+    assert trial_job.task(TRIAL, "other, 1 of 2", Path("elsewhere")).key == named
+    assert trial_job.task(replace(TRIAL, seconds=1.0), "baseline", Path("on")).key == named
+    others = [replace(TRIAL, seed=2), replace(TRIAL, settings={"page_size": "8192"})]
+    assert named not in [trial_job.task(one, "baseline", Path("on")).key for one in others]
+    assert TRIAL.key("recording") != replace(TRIAL, seed=2).key("recording")
+
+
+def test_a_trial_is_sent_as_json_whatever_it_runs(tmp_path: Path) -> None:
+    data = tmp_path / "data.sqlite"
+    data.touch()
+    whole = Trial(
+        Drive("sd-card", 1 << 30, "aged", ("ftl.over_provisioning=0.2",)),
+        OwnCommand(("./load", "-n", "5"), str(data)),
+        settings={"synchronous": "normal"},
+        stack="stable_buffer",
+        log_drive=Drive("emmc-51", 1 << 30),
+        is_trimmed=True,
+        seed=7,
+    )
+    for trial in (TRIAL, whole):
+        sent = json.loads(json.dumps(trial.document()))
+        assert Trial.of_document(sent) == trial

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -25,7 +27,7 @@ from flashwright.advice import trial_volumes, trials
 from flashwright.advice.own_commands import OwnCommand
 from flashwright.advice.proving import Bench, Change, Proving
 from flashwright.advice.trials import Drive, Trial
-from flashwright.kept import Kept
+from flashwright.engine.where import Where
 from flashwright.runs import Run
 from flashwright.volumes import places
 from flashwright.workloads import registry
@@ -33,7 +35,9 @@ from flashwright.workloads.databases.base import Backend, Row, Statement
 from flashwright.workloads.databases.server import run_as, server_account
 from flashwright.workloads.databases.sqlite import SqliteConfig
 from processes import until
+from recordings import require
 from servers import find_server
+from test_sweep_ray import ENVIRONMENT, Nodes
 
 DRIVE = Drive("micron-7450-pro", 1 << 30)
 SQLITE = Trial(
@@ -277,16 +281,18 @@ def test_a_trial_that_is_recorded_gives_a_recording_of_its_drive(folder: Path) -
 
 
 @pytest.mark.usefixtures("can_mount")
-def test_changes_are_proven_beside_the_baseline(folder: Path) -> None:
+def test_changes_are_proven_beside_the_baseline(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = Bench("tpcb(scale=1)", "sqlite", seconds=2, warm_up=0)
     normal = {"synchronous": "normal"}
     changes = [
         Change("normal", lambda trial: replace(trial, settings=normal)),
         Change("full", lambda trial: replace(trial, stack="stable_buffer(size=8Gi)")),
     ]
-    kept = Kept(folder / "kept")
+    where = Where(store=str(folder / "kept"))
     base = bench.trial("intel-x25e", "filled")
-    proof = Proving(base, changes, 1, folder, kept).run()
+    proof = Proving(base, changes, 1, folder, where).run()
     ratios = proof.ratios(proof.changes[0])
     assert set(ratios) == {"flash_bytes", "throughput", "p99"}
     assert ratios["throughput"].low is None
@@ -299,8 +305,63 @@ def test_changes_are_proven_beside_the_baseline(folder: Path) -> None:
     def never(*_: object) -> Any:
         raise AssertionError("it is kept")
 
-    again = Proving(base, changes[:1], 1, folder, kept, run_trial=never).run()
+    monkeypatch.setattr(trials, "run", never)
+    again = Proving(base, changes[:1], 1, folder, where).run()
     assert again.ratios(again.changes[0]) == ratios
+    shutil.rmtree(folder / "kept")
+    assert left_in(folder) == []
+
+
+DRIVER = """
+import json, sys, time
+from dataclasses import replace
+from pathlib import Path
+
+from flashwright._core import RunError
+from flashwright.advice.proving import Bench, Change, Proving
+from flashwright.engine.where import Where
+
+address, folder = sys.argv[1:]
+where = Where("ray", address, store=f"{folder}/kept")
+said, deadline = "", time.monotonic() + 60
+while not said.startswith("5 ") and time.monotonic() < deadline:
+    try:
+        pool = where.measuring()
+    except RunError:
+        # A head takes some seconds to come up, and a node some more.
+        time.sleep(1)
+        continue
+    room, said = pool.room(), pool.said()
+    pool.close()
+normal = Change("normal", lambda trial: replace(trial, settings={"synchronous": "normal"}))
+base = Bench("tpcb(scale=1)", "sqlite", seconds=2, warm_up=0).trial("intel-x25e", "filled")
+proof = Proving(base, [normal], 1, Path(folder), where).run()
+print(json.dumps({"room": room, "said": said, "proof": proof.document()}))
+"""
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_trials_run_on_a_cluster_one_a_node(folder: Path) -> None:
+    require(importlib.util.find_spec("ray") is not None, "Ray is an extra: pip install ray")
+    # Sockets have short paths.
+    place = Path(f"/tmp/fw-ray-t-{os.getpid()}")  # noqa: S108
+    place.mkdir()
+    nodes = Nodes(place, port=28379)
+    try:
+        nodes.add(cpus=4)
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, nodes.address, str(folder)],
+            env=ENVIRONMENT, capture_output=True, text=True, timeout=200, check=False,
+        )  # fmt: skip
+    finally:
+        nodes.close()
+        shutil.rmtree(place, ignore_errors=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    # All four processors of the larger node are one place, and one more waits.
+    assert (found["room"], found["said"]) == (2, "5 processors on 2 Ray nodes")
+    [change] = found["proof"]["changes"].values()
+    assert set(change["ratios"]) == {"flash_bytes", "throughput", "p99"}
     shutil.rmtree(folder / "kept")
     assert left_in(folder) == []
 

@@ -19,7 +19,7 @@ from flashwright.advice.proving import FIGURES, Bench, Proof, Proving, Ratio
 from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trial_setups import change_of
 from flashwright.advice.trials import Trial
-from flashwright.kept import Kept
+from flashwright.engine.where import LOCAL, Where
 from flashwright.progress import follow
 from flashwright.recording.tools import need_root
 
@@ -41,6 +41,8 @@ class ProofPlan:
     repeats: int = 2
     on: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
     """Folder in which the drives' bytes lie meanwhile."""
+    where: Where = field(default_factory=Where)
+    """Who runs trials, and where they are kept."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +69,26 @@ class ProvenRow:
 def prove(answer: Answer, plan: ProofPlan, kept: Path) -> list[ProvenRow]:
     """Run the first changes of an answer; runs that are kept are not run again.
 
+    `kept` is the folder of the advice: recordings of trials, and what was simulated of them.
+
     Raises:
         InputError: no root, there is nothing to prove, or it cannot be run here.
         RunError: a run failed.
         StoppedError: Ctrl-C; what was run is kept.
     """
     need_root("running a database on an emulated drive")
+    if plan.where.engine != LOCAL and isinstance(plan.workload, OwnCommand):
+        raise InputError(
+            f"--engine {plan.where.engine}: COMMAND works on a copy of data that is here; right "
+            "would be --engine local"
+        )
     case = answer.case
     chosen = answer.changes[: plan.top]
     if not chosen:
         raise InputError("--prove: nothing is advised, so there is nothing to prove")
     trial = _trial(answer, plan)
     changes = [change_of(one.candidate, case.base) for one in chosen]
-    proving = Proving(trial, changes, plan.repeats, plan.on, Kept(kept))
-    proof = follow(lambda: f"Proving: {proving.label()}", "runs", proving, proving.run)
+    proof = Proving(trial, changes, plan.repeats, plan.on, plan.where).run()
     return _rows(proof, trial, plan, kept, changes)
 
 

@@ -1,30 +1,32 @@
 """Proof of advice: a database runs as things stand and with each change, on emulated drives.
 
-All are run once, then all again: what drifts on the machine favours none. Each run is kept as soon
-as it is there, so that a proof that was stopped goes on where it was.
+All are run once, then all again: what drifts on the machine favours none. Each run is a task of the
+engine, kept as soon as it is there, so that a proof that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flashwright._core import Cancelled, FlashwrightError, InputError
+from flashwright._core import InputError, RunError
+from flashwright.engine.doing import do
 from flashwright.intervals import t_975
-from flashwright.kept import Kept
 
-from . import trials
+from . import trial_job
 from .own_commands import OwnCommand
 from .trials import Drive, Measured, Trial
 
+if TYPE_CHECKING:
+    from flashwright.engine.task import Outcome, Task
+    from flashwright.engine.where import Where
+
 BASELINE = "baseline"
 """Name of the trial as things stand."""
-_KEY = "trial"
 
 
 @dataclass(frozen=True)
@@ -168,42 +170,19 @@ class Proof:
         }
 
 
-RunTrial = Callable[[Trial, Path, Callable[[str], None], threading.Event], Measured]
-
-
 @dataclass
 class Proving:
-    """Proves changes; follows as `Tracker` says, in any thread."""
+    """Proves changes."""
 
     base: Trial
     changes: Sequence[Change]
     repeats: int
-    folder: Path
-    """Where the drives' bytes lie meanwhile."""
-    kept: Kept
-    say: Callable[[str], None] = lambda _: None
-    run_trial: RunTrial = trials.run
-    stop: threading.Event = field(default_factory=threading.Event)
-    _done: int = 0
-    _said: str = ""
+    on: Path
+    """Folder where the drives' bytes lie meanwhile."""
+    where: Where
+    """Who runs trials, one on a machine at a time, and where they are kept."""
+    label: str = "Proving"
     _refused: dict[str, str] = field(default_factory=dict)
-
-    def state(self) -> tuple[int, int]:
-        """See `Tracker`: runs."""
-        refused = len(self._refused)
-        return self._done, self.repeats * (1 + len(self.changes) - refused)
-
-    def preparation(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 0
-
-    def cancel(self) -> None:
-        """See `Tracker`."""
-        self.stop.set()
-
-    def label(self) -> str:
-        """Say what is being done."""
-        return self._said
 
     def run(self) -> Proof:
         """Run all that is not kept.
@@ -211,43 +190,65 @@ class Proving:
         Raises:
             InputError: the baseline cannot be, or two changes have one name.
             RunError: the baseline failed.
-            Cancelled: it was stopped; what had been run is kept.
+            StoppedError: Ctrl-C; what had been run is kept.
         """
         self.base.check()
-        return self._gather(self._one)
+        return self._gather(self._done)
 
     def found(self) -> Proof | None:
         """Give what is kept by now, and run nothing; None if the baseline is not."""
-        proof = self._gather(self._kept)
+        store = self.where.results()
+        proof = self._gather(
+            lambda tasks: {one.key: one for one in store.known(tasks) if one.ended == "done"}
+        )
         return proof if proof.baseline.runs else None
 
-    def _gather(self, take: Callable[[Trial, str], Measured | None]) -> Proof:
+    def _done(self, tasks: Mapping[str, Task]) -> dict[str, Outcome]:
+        done = do(list(tasks.values()), self.label, "trials", self.where, self.where.measuring)
+        if done.left:
+            raise done.stopped()
+        return done.outcomes
+
+    def _gather(self, take: Callable[[Mapping[str, Task]], Mapping[str, Outcome]]) -> Proof:
+        """Take what comes of all trials; `take` gets tasks by key, and gives outcomes by key."""
         names = [BASELINE, *(one.name for one in self.changes)]
         twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if twice is not None:
             raise InputError(f"{twice}: two changes have this name; each needs its own")
+        self._refused.clear()
         wanted = {BASELINE: self.base, **self._possible()}
         runs: dict[str, list[Measured]] = {name: [] for name in names}
-        self._done = 0
-        for repeat in range(self.repeats):
-            for name in [name for name in wanted if name not in self._refused]:
-                said = f"{name}, {repeat + 1} of {self.repeats}"
-                trial = wanted[name]
-                try:
-                    found = take(replace(trial, seed=trial.seed + repeat), said)
-                except Cancelled:
-                    raise
-                except FlashwrightError as error:
-                    if name == BASELINE:
-                        raise
-                    self._refused[name] = str(error)
-                    continue
-                # Runs are paired by their repeat.
-                if found is not None and len(runs[name]) == repeat:
-                    runs[name].append(found)
-                    self._done += 1
+        # Where the baseline fails, nothing is to be compared with it.
+        for repeat, batch in [
+            (0, [BASELINE]),
+            (0, list(wanted)[1:]),
+            *((repeat, list(wanted)) for repeat in range(1, self.repeats)),
+        ]:
+            tasks = {
+                name: self._task(wanted[name], name, repeat)
+                for name in batch
+                if name not in self._refused
+            }
+            outcomes = take({task.key: task for task in tasks.values()})
+            for name, task in tasks.items():
+                self._take(runs[name], name, repeat, outcomes.get(task.key))
         proven = [Proven(name, tuple(runs[name]), self._refused.get(name)) for name in names]
         return Proof(proven[0], tuple(proven[1:]))
+
+    def _task(self, trial: Trial, name: str, repeat: int) -> Task:
+        said = f"{name}, {repeat + 1} of {self.repeats}"
+        return trial_job.task(replace(trial, seed=trial.seed + repeat), said, self.on)
+
+    def _take(self, runs: list[Measured], name: str, repeat: int, outcome: Outcome | None) -> None:
+        if outcome is None:
+            return
+        if outcome.ended != "done":
+            if name == BASELINE:
+                raise RunError(outcome.error or outcome.ended)
+            self._refused[name] = outcome.error or outcome.ended
+        # Runs are paired by their repeat.
+        elif len(runs) == repeat:
+            runs.append(trial_job.measured(outcome.figures))
 
     def _possible(self) -> dict[str, Trial]:
         """Give the trials of changes that can be, and note why others cannot."""
@@ -264,22 +265,3 @@ class Proving:
             else:
                 found[one.name] = trial
         return found
-
-    def _kept(self, trial: Trial, _said: str) -> Measured | None:
-        key = trial.key(_KEY)
-        if not self.kept.has(key):
-            return None
-        return self._one(trial, _said)
-
-    def _one(self, trial: Trial, said: str) -> Measured:
-        def measure() -> dict[str, Any]:
-            if self.stop.is_set():
-                raise Cancelled("stopped between two trials")
-            return {"measured": self.run_trial(trial, self.folder, say, self.stop).document()}
-
-        def say(what: str) -> None:
-            self._said = f"{said}: {what}"
-            self.say(self._said)
-
-        found = self.kept.remember(trial.key(_KEY), measure)
-        return Measured.from_document(found["measured"])

@@ -16,9 +16,11 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from flashwright import _core
 from flashwright._core import Cancelled, InputError, RunError, __version__
@@ -152,14 +154,18 @@ class Trial:
         """Give it as JSON holds it."""
         workload = self.workload
         said = workload if isinstance(workload, str) else about(workload)
-        return {**asdict(self), "workload": said}
+        found: dict[str, Any] = plain({**asdict(self), "workload": said})
+        return found
+
+    @staticmethod
+    def of_document(document: Mapping[str, Any]) -> Trial:
+        """Read what `document` gave; other keys are left aside."""
+        names = {one.name for one in fields(Trial)}
+        return msgspec.convert({key: document[key] for key in document if key in names}, Trial)
 
     def key(self, kind: str) -> str:
-        """Name what was measured of it.
-
-        A measurement stays one, whatever is built afterwards: the version alone is in its name.
-        """
-        said = [__version__, kind, plain(self.document())]
+        """Name what was measured of it, of any build of a version."""
+        said = [__version__, kind, self.document()]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -251,21 +257,29 @@ class Measured:
         return self.flash_bytes / self.transactions if self.transactions else None
 
     def document(self) -> dict[str, Any]:
-        """Give it as JSON holds it."""
-        return asdict(self)
+        """Give it as JSON holds it, in one row: `drive_flushes` is `flushes` of `drive`."""
+        found: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, DriveWork):
+                found |= {f"{name}_{key}": one for key, one in vars(value).items()}
+            else:
+                found[name] = "; ".join(value) if isinstance(value, tuple) else value
+        return found
 
     @staticmethod
-    def from_document(document: Mapping[str, Any]) -> Measured:
+    def of_document(document: Mapping[str, Any]) -> Measured:
         """Read what `document` gave."""
-        log = document["log_drive"]
-        return Measured(
-            **{
-                **document,
-                "drive": DriveWork(**document["drive"]),
-                "log_drive": None if log is None else DriveWork(**log),
-                "checks": tuple(document["checks"]),
-            }
-        )
+
+        def work(name: str) -> DriveWork:
+            return DriveWork(
+                **{one.name: document[f"{name}_{one.name}"] for one in fields(DriveWork)}
+            )
+
+        own = {one.name: document[one.name] for one in fields(Measured) if one.name in document}
+        own |= {"drive": work("drive"), "checks": tuple(document["checks"].split("; "))}
+        if "log_drive" not in document:
+            own["log_drive"] = work("log_drive")
+        return Measured(**own)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flashwright.advice.answer import Answer
     from flashwright.advice.asking import Asked
     from flashwright.advice.prove import ProofPlan
+    from flashwright.engine.where import Where
 
 DATABASES = ("postgres", "sqlite")
 
@@ -126,7 +127,9 @@ DATABASES = ("postgres", "sqlite")
     metavar="N",
     help="Of the simulated drives.",
 )
-@takes(Workers, "workers", dict.fromkeys(("engine", "store"), " Of a store of volumes."))
+@takes(
+    Workers, "workers", dict.fromkeys(("engine", "store"), " Of a store of volumes, or --prove.")
+)
 @takes(Output, "output")
 def advise(
     source: str | None,
@@ -187,7 +190,8 @@ def advise(
     if fleet.is_fleet(source):
         fleet.advise(source, device, seed, workers.where(), output)
         return
-    workers.check_local(f"it is of a store of many volumes, and {source} is none")
+    if prove is None:
+        workers.check_local("it is of a store of many volumes, or of --prove")
     question = Question(
         source,
         device,
@@ -202,7 +206,8 @@ def advise(
     if prove is None and (workload is not None or command):
         raise InputError("--prove-with and COMMAND say what proves: add --prove 3")
     asked = Asked(question, within, workers.jobs)
-    _answer(asked, output, None if prove is None else (prove, workload, command))
+    plan = None if prove is None else (prove, workload, command, workers.where())
+    _answer(asked, output, plan)
 
 
 def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
@@ -228,7 +233,7 @@ def _recorded(database: tuple[str, Path], seconds: float, to: Json) -> Path:
 
 
 def _answer(
-    asked: Asked, output: Output, proof: tuple[int, str | None, tuple[str, ...]] | None
+    asked: Asked, output: Output, proof: tuple[int, str | None, tuple[str, ...], Where] | None
 ) -> None:
     from flashwright.advice.asking import KEPT, ask
     from flashwright.cli.advise_said import say_answer, say_first, say_proven
@@ -250,12 +255,14 @@ def _answer(
     output.finish(run)
 
 
-def _plan(answer: Answer, top: int, workload: str | None, command: tuple[str, ...]) -> ProofPlan:
+def _plan(
+    answer: Answer, top: int, workload: str | None, command: tuple[str, ...], where: Where
+) -> ProofPlan:
     from flashwright.advice.own_commands import OwnCommand
     from flashwright.advice.prove import WORKLOAD, ProofPlan
 
     if not command:
-        return ProofPlan(top, workload or WORKLOAD)
+        return ProofPlan(top, workload or WORKLOAD, where=where)
     if workload is not None:
         raise InputError(f"--prove-with {workload}: COMMAND is run instead; leave one of them out")
     data = answer.case.database_path
@@ -264,4 +271,4 @@ def _plan(answer: Answer, top: int, workload: str | None, command: tuple[str, ..
             f"{answer.case.load.name}: it does not say which database it is of, so there is "
             "nothing to copy for COMMAND; --prove-with runs a benchmark"
         )
-    return ProofPlan(top, OwnCommand(command, data))
+    return ProofPlan(top, OwnCommand(command, data), where=where)

@@ -140,7 +140,15 @@ def _check_answers(address: str | None) -> None:
 class Cluster:
     """Tasks of a Ray cluster, as many as it has room for."""
 
-    def __init__(self, address: str | None, memory_bytes: int | None, most: int | None) -> None:
+    def __init__(
+        self,
+        address: str | None,
+        memory_bytes: int | None,
+        most: int | None,
+        *,
+        takes_node: bool = False,
+    ) -> None:
+        """Join the cluster. With `takes_node` a task has all processors of the largest nodes."""
         self._ray = ray = imported()
         self._most = most
         self._started = not ray.is_initialized()
@@ -150,8 +158,10 @@ class Cluster:
                 ray.init(address=address or "auto", log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, ValueError, RuntimeError) as error:
                 raise _no_cluster(address, str(error).strip().splitlines()[0]) from error
+        alive = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+        self._processors = max(1, int(max(alive, default=1))) if takes_node else 1
         self._remote = ray.remote(
-            num_cpus=1,
+            num_cpus=self._processors,
             memory=memory_bytes or BASE_BYTES,
             # We count tries ourselves, and know which order was lost.
             max_retries=0,
@@ -160,7 +170,7 @@ class Cluster:
         self._packed: dict[str, Any] = {}
         self._unseen: set[str] = set()
         """Contents of folders that some node does not see where they lie."""
-        self._looked, self._cores, self._nodes = 0.0, 1, 1
+        self._looked, self._cores, self._nodes, self._places = 0.0, 1, 1, 1
         self._memory_bytes = memory_bytes or BASE_BYTES
         self._fitted: float | None = time.monotonic()
         """When a node last had room for a task; None once it was said that none has."""
@@ -169,27 +179,33 @@ class Cluster:
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()
-        self._cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         self._nodes = len(alive)
+        self._cores = int(sum(one.get("CPU", 0) for one in alive))
+        self._places = sum(int(one.get("CPU", 0)) // self._processors for one in alive)
         if any(
-            one.get("CPU", 0) >= 1 and one.get("memory", 0) >= self._memory_bytes for one in alive
+            one.get("CPU", 0) >= self._processors and one.get("memory", 0) >= self._memory_bytes
+            for one in alive
         ):
             self._fitted = time.monotonic()
         elif self._fitted is not None and time.monotonic() - self._fitted > _PATIENCE_SECONDS:
             self._fitted = None
             # An autoscaler may still bring one: it is no error.
             warnings.warn(
-                f"no node of the cluster has a processor and {size(self._memory_bytes)} of memory "
-                "for a job: it waits for one",
+                f"no node of the cluster has {self._said_processors()} and "
+                f"{size(self._memory_bytes)} of memory for a job: it waits for one",
                 InputWarning,
                 stacklevel=1,
             )
 
+    def _said_processors(self) -> str:
+        return "a processor" if self._processors == 1 else f"{self._processors} processors"
+
     def room(self) -> int:
         """See `Pool`. Nodes come and go."""
         self._look()
-        at_once = self._cores if self._most is None else min(self._cores, self._most)
+        places = max(1, self._places)
+        at_once = places if self._most is None else min(places, self._most)
         waiting = min(at_once, _WAITING) if self._most is None else 0
         return at_once + waiting - len(self._under_way)
 
@@ -258,7 +274,8 @@ class Cluster:
 
     def said(self) -> str:
         """See `Pool`."""
-        return f"{self._cores} processors on {self._nodes} Ray node{'s'[: self._nodes != 1]}"
+        nodes = f"{self._nodes} Ray node{'s'[: self._nodes != 1]}"
+        return f"{self._cores} processor{'s'[: self._cores != 1]} on {nodes}"
 
     def close(self) -> None:
         """See `Pool`."""

@@ -192,8 +192,9 @@ class Threads:
         return sum(min(done / total, 1.0) for done, total in states if total)
 
     def said(self) -> str:
-        """See `Pool`."""
-        return f"{self._number} at a time"
+        """See `Pool`. What tasks say of themselves comes first."""
+        said = [progress.said() for progress in list(self._progress.values())]
+        return "; ".join(filter(None, said)) or f"{self._number} at a time"
 
     def close(self) -> None:
         """See `Pool`. Each comes to its next clean point."""

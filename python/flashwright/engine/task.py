@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import json
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,11 @@ class Found:
 
 
 class Kind(Protocol):
-    """A kind of job: a module that has these."""
+    """A kind of job: a module that has these.
+
+    It may also have VERSION, which names the code in place of all of ours, for what is measured and
+    stays true; and ASIDE, names of settings that no figure depends on.
+    """
 
     def settings(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Give settings with all defaults, as JSON holds them: equal work is equal.
@@ -185,7 +190,11 @@ def task_of(
     `settings` are canonical: what `Kind.settings` gives.
     """
     found = tuple(input_of(path) for path in dict.fromkeys(inputs))
-    contents = replaced(settings, {one.path: f"sha256:{one.sha256}" for one in found})
-    said = json.dumps([kind, contents, version_hash(), _hash_of_own(kind)], sort_keys=True)
+    module = importlib.import_module(kind)
+    aside = getattr(module, "ASIDE", ())
+    named = {name: value for name, value in settings.items() if name not in aside}
+    contents = replaced(named, {one.path: f"sha256:{one.sha256}" for one in found})
+    code = getattr(module, "VERSION", None) or [version_hash(), _hash_of_own(kind)]
+    said = json.dumps([kind, contents, code], sort_keys=True)
     key = hashlib.sha256(said.encode()).hexdigest()[:40]
     return Task(kind, settings, found, tuple(sorted(tables)), key)

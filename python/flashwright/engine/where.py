@@ -55,3 +55,14 @@ class Where:
         On this machine they are threads of this process.
         """
         return self.pool() if self.engine == RAY else Threads(self.wanted)
+
+    def measuring(self) -> Pool:
+        """Make the workers of tasks that measure time: a machine does one alone.
+
+        On this machine it is a thread, which comes to a clean point when it is stopped.
+        """
+        if self.engine == RAY:
+            from flashwright.engine.cluster import Cluster  # noqa: PLC0415  (Ray is an extra)
+
+            return Cluster(self.address, None, self.jobs, takes_node=True)
+        return Threads(1)

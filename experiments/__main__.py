@@ -10,11 +10,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from experiments import engine
 from experiments.book import command as book
 from experiments.pages import one_line_errors
 from experiments.registry import Part, Request, Set, chosen
 from experiments.sets import SEED, SETS
 from flashwright.cli.output import write_json
+from flashwright.engine.where import LOCAL, RAY
 from flashwright.runs import provenance
 from flashwright.terminal import print_table
 
@@ -69,8 +71,15 @@ def _make(
 
 @click.pass_context
 def _run(
-    context: click.Context, /, names: tuple[str, ...], json_path: str | None, **values: Any
+    context: click.Context,
+    /,
+    names: tuple[str, ...],
+    json_path: str | None,
+    workers: str,
+    address: str | None,
+    **values: Any,
 ) -> None:
+    engine.use(workers, address)
     if not names:
         click.echo(context.get_help())
         context.exit(2)
@@ -105,6 +114,18 @@ main = click.Command(
             ["--json", "json_path"],
             metavar="PATH",
             help="Write all numbers to PATH, by set; `-` prints only JSON.",
+        ),
+        click.Option(
+            ["--engine", "workers"],
+            type=click.Choice([LOCAL, RAY]),
+            default=LOCAL,
+            show_default=True,
+            help="Who does jobs: this machine, or a Ray cluster whose nodes have this clone.",
+        ),
+        click.Option(
+            ["--address"],
+            metavar="URL",
+            help="The Ray cluster.  [default: that of this machine]",
         ),
         *_own_options(),
     ],

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from experiments import engine
 from experiments.advice import page as pages
 from experiments.advice.judged import Pair
 from experiments.pages import ON, OUT
@@ -25,7 +26,6 @@ from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import OPTIONS as MOUNT_OPTIONS
 from flashwright.advice.trials import Drive, Trial
 from flashwright.devices import PAGE_MAPPED, DriveProfile
-from flashwright.engine.where import LOCAL, RAY, Where
 from flashwright.progress import follow
 
 GIB = 1 << 30
@@ -210,7 +210,7 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
     trial = cell.trial(values["trial_seconds"], values["trial_warm_up"], values["trial_clients"])
     changes = _chosen(changes_of(cell, trial.seconds), values["changes"])
     folder = values["out"] / FOLDER
-    where = Where(values["engine"], values["address"], store=str(folder / TRIALS))
+    where = replace(engine.where(), store=str(folder / TRIALS))
     proving = Proving(trial, changes, values["repeats"], values["on"], where, cell.name)
     of_this = trial.key("recording")[:12]
     recording = TrialRecording(
@@ -257,8 +257,6 @@ OPTIONS = (
     click.Option(
         ["--only-kept"], is_flag=True, default=False, help="Run nothing: show what is kept."
     ),
-    option("--engine", LOCAL, click.Choice([LOCAL, RAY]), "One trial here, or one a Ray node."),
-    option("--address", None, click.STRING, "The Ray cluster: that of this machine if left out."),
     ON,
     OUT,
 )

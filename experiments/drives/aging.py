@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from experiments import engine
 from experiments.drives.experiment import SEED, Point, drive
-from flashwright import data, drive_runs
+from flashwright import data
 
 CLIENTS = 10
 """Without thinking time (5.1): as many requests are outstanding."""
@@ -19,7 +20,7 @@ SUSTAINED = "aged(3)"
 @cache
 def run(state: str) -> dict[str, Any]:
     """Play the load on the drive of table 2 in a state."""
-    return drive_runs.run(
+    return engine.play(
         drive("replication-table-2").profile,
         str(data.TPCC_REQUESTS),
         pace=f"closed({CLIENTS})",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from flashwright import _core, drive_runs
+from experiments import engine
+from flashwright import _core
 from flashwright.jobs.transactions.run import JOB as TRANSACTIONS
+
+if TYPE_CHECKING:
+    from flashwright.engine.task import Task
 
 SEED = 1
 
@@ -33,7 +35,7 @@ class SimulatedDrive:
         As PARALLELISM's "jobs" are.
         """
         first, *beside = (f"io:{pattern}" for pattern in patterns)
-        return drive_runs.run(
+        return engine.play(
             self.profile,
             first,
             flow=beside,
@@ -52,18 +54,18 @@ def of_profile(toml: str, state: str, overwrites: float = 2.0) -> dict[str, Any]
     return {"name": "", "toml": toml, "state": known, "label": name}
 
 
-def transactions(
-    source: str,
-    on: Mapping[str, Any],
-    progress: _core.Progress | None = None,
-    **settings: object,
-) -> dict[str, Any]:
+def transactions(source: str, on: Mapping[str, Any], **settings: object) -> dict[str, Any]:
     """Play transactions on a device: figures as the job `transactions` gives them, and tables."""
+    [found] = engine.done([transactions_task(source, on, **settings)], source)
+    if found["ended"] is not None:
+        raise _core.RunError(f"{source}: {found['error'] or found['ended']}")
+    return found
+
+
+def transactions_task(source: str, on: Mapping[str, Any], **settings: object) -> Task:
+    """Give the task of transactions on a device."""
     asked = {"source": source, "on": on, "seed": SEED, **settings}
-    done = TRANSACTIONS.do(asked, progress)
-    if done.outcome.ended is not None:
-        raise _core.RunError(f"{source}: {done.outcome.error or done.outcome.ended}")
-    return {**msgspec.to_builtins(done.outcome), "tables": done.tables}
+    return engine.task("transactions", TRANSACTIONS.settings(asked))
 
 
 def drive(name: str, overrides: Sequence[str] = ()) -> SimulatedDrive:

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from experiments import engine
 from flashwright import sources
 from flashwright._core import RunError
 from flashwright.comparing.grid import Grid, GridJob, GridSettings
 from flashwright.comparing.policies import Policy
-from flashwright.engine.where import Where
 
 PAGES_PER_ERASE_BLOCK = 64
 """As in MULTILOG 6.1."""
@@ -92,7 +92,7 @@ def _simulated(
     readings = [sources.Reading()] * len(loads)
     jobs = [GridJob(*one) for one in asked]
     settings = GridSettings(pages_per_erase_block=PAGES_PER_ERASE_BLOCK)
-    outcomes = Grid(loads, readings, jobs, settings, Where()).done(label)
+    outcomes = Grid(loads, readings, jobs, settings, engine.where()).done(label)
     found = {}
     for key, outcome in zip(asked, outcomes, strict=True):
         result = outcome.result

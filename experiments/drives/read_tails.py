@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from experiments import engine
 from experiments.drives.experiment import SEED, drive
 from flashwright import _core, drive_runs
 
@@ -162,7 +163,7 @@ def keys_of(kind: Kind, technique: Technique) -> list[str]:
 def highest(kind: Kind) -> float:
     """Give the requests a second of the plain drive with its queue full."""
     plain = drive(kind.profile, keys_of(kind, Technique("plain")))
-    found = drive_runs.run(
+    found = engine.play(
         plain.profile,
         f"io:random(size=4Ki,reads={READS})",
         pace=f"closed({kind.depth})",
@@ -200,6 +201,7 @@ def play(kind: Kind, technique: Technique, load: float) -> dict[str, Any]:
             warm_up_requests=warm_up,
         )
     with tempfile.TemporaryDirectory() as folder:
+        # It writes a file of each request, so it is no task.
         table = Path(folder) / "requests.parquet"
         found = drive_runs.run(
             made.profile,

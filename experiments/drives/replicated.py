@@ -19,18 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from experiments.drives.experiment import SEED, drive, of_profile, transactions
-from flashwright import _core, drive_runs
+from experiments import engine
+from experiments.drives.experiment import SEED, drive, of_profile, transactions_task
+from flashwright import _core
 from flashwright._core import RunError
 from flashwright.jobs.play.names import DIRECT
-from flashwright.pool import Pool
 
 if TYPE_CHECKING:
-    from flashwright._core import Progress
+    from flashwright.engine.task import Task
 
 BENCHMARKS: Mapping[str, str] = {"TPC-C": "tpcc", "TPC-B": "tpcb", "TM-1": "tatp"}
 DATABASE_GB: Mapping[str, float] = {"TPC-C": 48.0, "TPC-B": 22.4, "TM-1": 22.4}
@@ -46,7 +45,6 @@ POLICIES = ("lru", "pblru")
 CFLRU_E = "cflru_e"
 DEFAULT_D_NS = 800_000
 """Twice the C_W of table 2, as in figures 4 to 6."""
-THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -198,57 +196,63 @@ def amounts(case: Case, physical_bytes: int, database: int) -> tuple[int, int]:
     return ceil(scale * turns * to_use_up / written), ceil(scale * measured / written)
 
 
-def patience_ns(case: Case, progress: Progress | None = None) -> float:
+def patience_ns(case: Case) -> float:
     """Give D for the buffer that compares how often parts were blocked: as the layer found it.
 
     Other buffers do not ask.
     """
     if case.buffer != CFLRU_E:
         return DEFAULT_D_NS
-    found = counters(play(replace(case, policy="pblru", buffer="lru"), progress))
+    found = counters(play(replace(case, policy="pblru", buffer="lru")))
     return found["write_patience_ns"] or DEFAULT_D_NS
 
 
 _found: dict[Case, dict[str, Any]] = {}
 
 
-def play(case: Case, progress: Progress | None = None) -> dict[str, Any]:
+def play(case: Case) -> dict[str, Any]:
     """Play a case, once: the figures of its transactions, and what was played."""
-    if case not in _found:
-        _found[case] = _play(case, progress)
+    play_all([case])
     return _found[case]
 
 
 def play_all(cases: Sequence[Case]) -> None:
-    """Play those that were not, two at a time.
+    """Play those that were not.
 
     Raises RunError if one fails.
     """
+    missing = [case for case in dict.fromkeys(cases) if case not in _found]
     # CFLRU/E takes its patience from a play with LRU: those go first.
-    for buffers in (False, True):
-        missing = [
-            case
-            for case in dict.fromkeys(cases)
-            if case not in _found and (case.buffer == CFLRU_E) == buffers
-        ]
-        if not missing:
-            continue
-        pool = Pool([partial(play, case) for case in missing], [0] * len(missing), THREADS)
-        for case, ended in zip(missing, pool.run(), strict=True):
-            if ended.error is not None:
-                raise RunError(f"{case.benchmark} on {case.kind.profile}: {ended.error}")
+    first = [case for case in missing if case.buffer != CFLRU_E]
+    for some in (first, [case for case in missing if case not in first]):
+        tasks = [_task(case) for case in some]
+        for case, found in zip(some, engine.done(tasks, "Transactions"), strict=True):
+            if found["ended"] is not None:
+                said = found["error"] or found["ended"]
+                raise RunError(f"{case.benchmark} on {case.kind.profile}: {said}")
+            about = _core.profile_summary(profile(case))
+            _found[case] = {
+                **found,
+                "database_bytes": _size(case, about),
+                "capacity_bytes": about["capacity_bytes"],
+                "physical_bytes": about["physical_bytes"],
+                "stack": stack(case),
+            }
 
 
-def _play(case: Case, progress: Progress | None) -> dict[str, Any]:
+def _size(case: Case, about: Mapping[str, Any]) -> int:
+    return database_bytes(case.kind, case.benchmark, about["capacity_bytes"])
+
+
+def _task(case: Case) -> Task:
     toml = profile(case)
     about = _core.profile_summary(toml)
-    size = database_bytes(case.kind, case.benchmark, about["capacity_bytes"])
+    size = _size(case, about)
     name = BENCHMARKS[case.benchmark]
     before, measured = amounts(case, about["physical_bytes"], size)
-    found = transactions(
+    return transactions_task(
         f"{name}(bytes={size},page={PAGE_BYTES})",
         {"profile": of_profile(toml, case.setting.state)},
-        progress,
         stack=stack(case),
         pool=POOL,
         buffer=case.buffer,
@@ -256,18 +260,11 @@ def _play(case: Case, progress: Progress | None) -> dict[str, Any]:
         lock_rule="no_wait",
         cpu=case.setting.cpu_us,
         no_log=not case.setting.has_log,
-        blocked=patience_ns(case, progress) / 1e3,
+        blocked=patience_ns(case) / 1e3,
         part_size=case.kind.erased_bytes,
         warm_up=before,
         transactions=measured,
     )
-    return {
-        **found,
-        "database_bytes": size,
-        "capacity_bytes": about["capacity_bytes"],
-        "physical_bytes": about["physical_bytes"],
-        "stack": stack(case),
-    }
 
 
 def delays(case: Case) -> dict[str, float]:
@@ -284,7 +281,7 @@ def delays(case: Case) -> dict[str, float]:
         ceil(WRITTEN[case.benchmark] * number / (1 - share))
         for number in amounts(case, found["physical_bytes"], found["database_bytes"])
     )
-    made = drive_runs.run(
+    made = engine.play(
         toml,
         f"io:{pattern}",
         pace="closed(10)",

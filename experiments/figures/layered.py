@@ -1,41 +1,37 @@
 """Stacks of layers under a recorded trace on a simulated drive.
 
-Each run once, two at a time, for all figures that show it.
+Each run once for all figures that show it.
 """
 
 from __future__ import annotations
 
 import atexit
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow.parquet as pq
 
+from experiments import engine
 from experiments.data import TPCC_DATA
 from experiments.drives.experiment import drive
 from experiments.figures.drawing import SEED
-from flashwright import drive_runs
-from flashwright._core import RunError
 from flashwright.jobs.play.figures import figures
 from flashwright.jobs.play.names import DIRECT
 from flashwright.layering.checkpoints import Taken, marked
 from flashwright.layering.known import MEASURE, facts_for
-from flashwright.pool import Pool
 from flashwright.probing.targets import Target
 
 if TYPE_CHECKING:
-    from flashwright._core import Progress
+    from flashwright.engine.task import Task
 
 TRACE_PAGE_BYTES = 8192
 """Bytes of a page of the database in the trace."""
-THREADS = 2
 Played: TypeAlias = Mapping[str, Any]
 """A run through a stack, as `drive_runs.run` gives it, and the figures of stacks."""
 
@@ -125,7 +121,7 @@ class Runs:
         return self._made[case]
 
     def make(self, cases: Iterable[Case]) -> None:
-        """Run the cases that were not, two at a time.
+        """Run the cases that were not.
 
         Raises RunError if one fails.
         """
@@ -134,14 +130,9 @@ class Runs:
             return
         for profile in dict.fromkeys(case.profile for case in missing if case.stack != DIRECT):
             known(profile)
-        sys.stderr.write(f"figures: {len(missing)} runs ...\n")
-        pool = Pool([partial(_play, case) for case in missing], [0] * len(missing), THREADS)
-        for case, ended in zip(missing, pool.run(), strict=True):
-            if ended.result is None:
-                raise RunError(f"{case.stack} on {case.profile}: {ended.error}")
-            if ended.result["error"] is not None:
-                raise RunError(f"{case.stack} on {case.profile}: {ended.result['error']}")
-            self._made[case] = ended.result
+        found = engine.plays([_task(case) for case in missing], "Runs through layers")
+        for case, run in zip(missing, found, strict=True):
+            self._made[case] = {**run, **figures(run)}
 
     @property
     def device_seconds(self) -> float:
@@ -154,22 +145,21 @@ class Runs:
         return sum(int(run["sent"]["sent"]) for run in self._made.values())
 
 
-def _play(case: Case, progress: Progress) -> Played:
+def _task(case: Case) -> Task:
     at = None
     if case.closes:
         taken = Taken(seconds=case.seconds, limit=case.limit, ops=case.ops)
         at = marked(case.path, taken).setting()
-    run = drive_runs.run(
+    return engine.play_task(
         drive(case.profile).profile,
         case.source,
-        progress,
+        case.attempt,
         stack=[case.stack],
         facts={} if case.stack == DIRECT else known(case.profile),
         pace=case.pace,
         checkpoints=at,
         seed=SEED,
     )
-    return {**run, **figures(run)}
 
 
 def latency_ms(run: Played, op: str) -> float:

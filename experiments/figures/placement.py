@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
+from experiments import engine
 from experiments.pages import markdown_table, page
 from experiments.registry import Made, Part, Request, Set, option
 from flashwright import registry, sources
 from flashwright.comparing.grid import Grid, GridJob, GridSettings
 from flashwright.comparing.policies import Policy, choose
-from flashwright.engine.where import Where
 
 LOADS = (
     ("Zipf 0.99", "synth:zipf(s=0.99,"),
@@ -72,7 +72,7 @@ def _measure(part: EraseBlocks, request: Request[EraseBlocks]) -> Found:
     ]
     readings = [sources.Reading()] * len(loads)
     settings = GridSettings(pages_per_erase_block=part.pages)
-    outcomes = Grid(loads, readings, jobs, settings, Where()).done(part.name)
+    outcomes = Grid(loads, readings, jobs, settings, engine.where()).done(part.name)
     return {
         (one.job.policy, one.job.workload, one.job.over_provisioning): one.result
         for one in outcomes

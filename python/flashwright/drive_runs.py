@@ -26,10 +26,10 @@ def run(
 
     Raises InputError, RunError, Cancelled.
     """
-    asked = _asked(toml, source, settings)
-    outcome, tables, _ = _core.run_job("play", asked, progress)
+    said = json.dumps(asked(toml, source, settings)).encode()
+    outcome, tables, _ = _core.run_job("play", said, progress)
     [found] = json.loads(outcome)["runs"]
-    return {**flat(found), "tables": {name: _columns(stream) for name, stream in tables}}
+    return {**flat(found), "tables": {name: columns(stream) for name, stream in tables}}
 
 
 def load(
@@ -39,15 +39,19 @@ def load(
 
     Raises InputError, Cancelled.
     """
-    return _core.load_source(_asked(toml, source, settings), progress=progress)
+    said = json.dumps(asked(toml, source, settings)).encode()
+    return _core.load_source(said, progress=progress)
 
 
-def _asked(toml: str, source: str | Mapping[str, Any], settings: Mapping[str, Any]) -> bytes:
+def asked(
+    toml: str, source: str | Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Give the settings of `play` that such a run has."""
     rest = dict(settings)
     state, pace = rest.pop("state", "filled"), rest.pop("pace", None)
     drive = {"name": "drive", "state": state, "toml": toml, "label": "drive"}
     paces = {} if pace is None else {"pace": [pace]}
-    return json.dumps({**rest, "source": source, "on": [{"profile": drive}], **paces}).encode()
+    return {**rest, "source": source, "on": [{"profile": drive}], **paces}
 
 
 def flat(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +61,8 @@ def flat(run: Mapping[str, Any]) -> dict[str, Any]:
     return {**run, **inside, **counters}
 
 
-def _columns(stream: Any) -> dict[str, Any]:
+def columns(stream: Any) -> dict[str, Any]:
+    """Give the columns of a run's table, by name."""
     import pyarrow as pa
 
     table = pa.table(stream)

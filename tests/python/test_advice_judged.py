@@ -272,8 +272,6 @@ def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.Monk
         "trial_warm_up": 0.0,
         "trial_clients": 1,
         "repeats": 2,
-        "engine": "local",
-        "address": None,
     }
     values |= {"changes": "page*,synchronous*", "only_kept": False, "on": tmp_path, "out": tmp_path}
     made = matrix._make(Request([part], values, "command", {}))

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from experiments import engine
 from experiments.validations.placement.checks import (
     PAGES_PER_ERASE_BLOCK,
     Check,
@@ -18,7 +19,6 @@ from flashwright import sources
 from flashwright._core import Workload
 from flashwright.comparing.grid import Grid, GridJob, GridOutcome, GridSettings
 from flashwright.comparing.policies import Policy
-from flashwright.engine.where import Where
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def simulate(checks: Sequence[Check], label: str) -> tuple[dict[PlayedTrace, Wor
                 jobs[job] = (check.load, policy, check.over_provisioning)
     settings = GridSettings(pages_per_erase_block=PAGES_PER_ERASE_BLOCK)
     named = [load.source for load in loads]
-    grid = Grid(named, readings, list(jobs), settings, Where(), list(workloads.values()))
+    grid = Grid(named, readings, list(jobs), settings, engine.where(), list(workloads.values()))
     tell(f"{label}: {len(jobs)} simulations")
     return workloads, {jobs[outcome.job]: outcome for outcome in grid.done(label)}
 

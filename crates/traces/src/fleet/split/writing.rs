@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::Scope;
 
 use units::Cancelled;
@@ -64,10 +64,29 @@ impl Place<'_> {
     }
 }
 
+/// Threads that do tasks.
+struct Threads {
+    send: Sender<Task>,
+    tasks: Arc<Mutex<Receiver<Task>>>,
+    done: Receiver<Done>,
+}
+
+impl Threads {
+    /// Takes back a task that no thread has begun.
+    fn next(&self) -> Option<Task> {
+        match self.tasks.try_lock() {
+            Ok(tasks) => tasks.try_recv().ok(),
+            Err(TryLockError::Poisoned(tasks)) => tasks.into_inner().try_recv().ok(),
+            // A thread waits for one: there is none.
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
 /// Takes tasks: does them itself, or has threads that do.
 pub(super) struct Writers<'a> {
     place: Place<'a>,
-    threads: Option<(Sender<Task>, Receiver<Done>)>,
+    threads: Option<Threads>,
     /// Tasks that threads have.
     waiting: usize,
     done: Vec<Block>,
@@ -91,6 +110,7 @@ impl<'a> Writers<'a> {
         let (send, tasks) = channel::<Task>();
         let (say, done) = channel();
         let tasks = Arc::new(Mutex::new(tasks));
+        let threads = Threads { send, tasks: Arc::clone(&tasks), done };
         for _ in 0..count {
             let (tasks, say) = (Arc::clone(&tasks), say.clone());
             scope.spawn(move || {
@@ -103,7 +123,7 @@ impl<'a> Writers<'a> {
                 }
             });
         }
-        Self { place, threads: Some((send, done)), waiting: 0, done: Vec::new() }
+        Self { place, threads: Some(threads), waiting: 0, done: Vec::new() }
     }
 
     /// Takes a task.
@@ -113,24 +133,33 @@ impl<'a> Writers<'a> {
                 self.place.write(&task)?;
                 self.done.extend(task.blocks);
             }
-            Some((send, _)) => {
+            Some(threads) => {
                 // If no thread takes it, all have panicked: that is what is said in the end.
-                send.send(task).map_err(|_| TraceError::Cancelled(Cancelled))?;
+                threads.send.send(task).map_err(|_| TraceError::Cancelled(Cancelled))?;
                 self.waiting += 1;
             }
         }
         Ok(())
     }
 
-    /// Blocks of tasks that are done since it was asked last; if there are none, waits for a task.
+    /// Blocks of tasks that are done since it was asked last; if there are none, does a task that
+    /// no thread has begun, or waits for one.
     pub(super) fn blocks(&mut self) -> Result<Vec<Block>, TraceError> {
-        while let Some((_, done)) = self.threads.as_ref().filter(|_| self.waiting > 0) {
-            let next = if self.done.is_empty() {
-                Some(done.recv().map_err(|_| TraceError::Cancelled(Cancelled))?)
-            } else {
-                done.try_recv().ok()
+        while let Some(threads) = self.threads.as_ref().filter(|_| self.waiting > 0) {
+            let next = match threads.done.try_recv() {
+                Ok(done) => done,
+                Err(_) if !self.done.is_empty() => break,
+                Err(_) => match threads.next() {
+                    Some(task) => {
+                        let written = self.place.write(&task);
+                        (task.blocks, written)
+                    }
+                    None => {
+                        threads.done.recv().map_err(|_| TraceError::Cancelled(Cancelled))?
+                    }
+                },
             };
-            let Some((blocks, written)) = next else { break };
+            let (blocks, written) = next;
             self.waiting -= 1;
             self.done.extend(blocks);
             written?;

@@ -469,6 +469,12 @@ def test_a_dry_run_says_how_long_it_takes(tmp_path: Path) -> None:
     assert (found["jobs"], found["known"], found["left"]) == (4, 2, 2)
     assert found["seconds_left"] == pytest.approx(2 * found["seconds_each"])
     assert found["most_bytes"] > 1 << 20
+    # Of another sweep none is known; how long jobs of its kind take is.
+    write(tmp_path, job=KIND, axes={"x1": [7, 8]})
+    said = " ".join(sweep(tmp_path, "S.toml", "--dry-run", "--jobs", "1").stdout.split())
+    assert "2 jobs, 0 known already. Of other jobs of this kind one took" in said
+    write(tmp_path, **COUNT, axes={"placement": ["none"]})
+    assert "no job of this kind is in the store" in sweep(tmp_path, "S.toml", "--dry-run").stdout
 
 
 def test_a_job_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import statistics
 import threading
 import time
 from collections import deque
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from flashwright._core import Cancelled, RunError
 from flashwright.engine.pools import Ended, Pool
-from flashwright.engine.store import Store
+from flashwright.engine.store import Store, Times
 from flashwright.engine.task import Limits, Outcome, Task, version_hash
 from flashwright.engine.worker import Order, Reply
 
@@ -44,6 +45,8 @@ class Engine:
     """Tasks that were kept."""
     _done: int = 0
     _share: float = 0.0
+    _took: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    """Seconds and bytes of what was done, by kind."""
     _cancelled: threading.Event = field(default_factory=threading.Event)
 
     def state(self) -> tuple[int, int]:
@@ -92,11 +95,19 @@ class Engine:
             return
         pool = self.make_pool()
         try:
-            self._work(pool, left, name)
+            try:
+                self._work(pool, left, name)
+            finally:
+                pool.close()
+                self._note_times()
         except OSError as error:
             raise RunError(f"{self.store.url}: cannot write the store: {error}") from error
-        finally:
-            pool.close()
+
+    def _note_times(self) -> None:
+        for kind, found in self._took.items():
+            seconds, most = zip(*found, strict=True)
+            times = Times(statistics.median(seconds), max(most), len(found))
+            self.store.put_times(kind, times)
 
     def _work(self, pool: Pool, left: deque[Task], name: str) -> None:
         began, tries = time.monotonic(), dict.fromkeys((task.key for task in left), 0)
@@ -125,6 +136,9 @@ class Engine:
                     outcome = Outcome(task.key, "died", {}, error=said)
                     self.store.put(outcome, {})
                 self._done += 1
+                if outcome.ended == "done":
+                    took = self._took.setdefault(task.named, [])
+                    took.append((outcome.seconds, outcome.peak_bytes))
                 self.take(outcome)
             self._share = min(pool.under_way(), len(under_way))
             self.said = pool.said()

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 _MARK = "flashwright-store.json"
 _RESULT = ".json"
+_TIMES = "times"
+
+
+@dataclass(frozen=True)
+class Times:
+    """What jobs of a kind took when some were last done."""
+
+    seconds: float
+    """Median."""
+    most_bytes: int
+    """Most memory that a worker held meanwhile."""
+    jobs: int
 
 
 @dataclass(frozen=True)
@@ -118,6 +130,18 @@ class Store:
             found = _outcome(content)
             if found is not None:
                 yield found
+
+    def put_times(self, kind: str, times: Times) -> None:
+        """Note what jobs of a kind took: for whoever asks how long others take. Raises OSError."""
+        self._put(f"{self._place[1]}/{_TIMES}/{kind}.json", json.dumps(vars(times)).encode())
+
+    def times(self, kind: str) -> Times | None:
+        """Give what jobs of a kind took, whatever their settings; None if none was done here."""
+        system, root = self._place
+        try:
+            return Times(**json.loads(system.cat_file(f"{root}/{_TIMES}/{kind}.json")))
+        except (OSError, ValueError, TypeError):
+            return None
 
     @staticmethod
     def _read(path: Path) -> Outcome | None:

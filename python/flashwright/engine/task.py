@@ -87,6 +87,12 @@ class Task:
     """Tables that are kept of it."""
     key: str
 
+    @property
+    def named(self) -> str:
+        """Name of the kind; with that of the job, where one module does several."""
+        job = self.settings.get("job")
+        return f"{self.kind}.{job}" if isinstance(job, str) else self.kind
+
 
 @dataclass
 class Outcome:

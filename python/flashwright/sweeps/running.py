@@ -16,7 +16,7 @@ from flashwright._core import Cancelled, InputError, RunError
 from flashwright._text import count, size
 from flashwright.engine.engine import Engine
 from flashwright.engine.pools import Pool
-from flashwright.engine.store import Store
+from flashwright.engine.store import Store, Times
 from flashwright.engine.task import Outcome
 from flashwright.engine.where import LOCAL, Where
 from flashwright.progress import StoppedError, follow
@@ -87,7 +87,14 @@ class Sweep:
         found = list(self.store.known(self.plan.unique))
         final = [one for one in found if one.is_final]
         done = [one for one in found if one.ended == "done"]
-        each = statistics.median(one.seconds for one in done) if done else None
+        took = None
+        if done:
+            most = max(one.peak_bytes for one in done)
+            took = Times(statistics.median(one.seconds for one in done), most, len(done))
+        else:
+            [kind] = {job.task.named for job in self.plan.unique.values()}
+            took = self.store.times(kind)
+        each = None if took is None else took.seconds
         left = len(self.plan.unique) - len(final)
         return {
             "jobs": len(self.plan.unique),
@@ -98,7 +105,9 @@ class Sweep:
             "seconds_left": None
             if each is None or (self.how.where.engine != LOCAL and self.how.where.jobs is None)
             else each * left / (self.how.where.jobs or self.at_once),
-            "most_bytes": max((one.peak_bytes for one in done), default=None),
+            "most_bytes": None if took is None else took.most_bytes,
+            "by_jobs": 0 if took is None else took.jobs,
+            "of_this_sweep": bool(done),
         }
 
     def run(self) -> StoppedError[Any] | None:
@@ -257,8 +266,9 @@ def said_of(estimate: Mapping[str, Any]) -> str:
     if not estimate["left"]:
         return f"{said}: nothing is left to do."
     if estimate["seconds_each"] is None:
-        return f"{said}. How long one takes is unknown: none of this sweep is in the store yet."
-    said += f". Of those one took {span(estimate['seconds_each'])} (median)"
+        return f"{said}. How long one takes is unknown: no job of this kind is in the store yet."
+    those = "those" if estimate["of_this_sweep"] else "other jobs of this kind"
+    said += f". Of {those} one took {span(estimate['seconds_each'])} (median)"
     said += f", and the largest {size(estimate['most_bytes'])} of memory"
     if estimate["seconds_left"] is None:
         return f"{said}. How long all take depends on the cluster; --jobs would tell."

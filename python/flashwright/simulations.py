@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright import _core, sources
 from flashwright._core import InputError
+from flashwright.comparing import python_policies
 from flashwright.comparing.policies import OFFLINE, own_victim
 from flashwright.lifetime import Wear
 from flashwright.progress import work
 from flashwright.runs import Job, Run, peak_rss_bytes, table
 
 if TYPE_CHECKING:
-    from flashwright._core import Workload
+    from flashwright._core import Progress, Workload
     from flashwright.sources import Reading
 
 COMMAND = "compare"
@@ -52,11 +53,13 @@ def simulate_workload(asked: Simulation, *, beside: bool = True) -> Run:
     [name] = sources.names([asked.source])
     lifetime = sources.lifetime(name, asked.source, workload, asked.reading, asked.wear)
     said = asked.said
-    outcome = work(
-        f"Simulating {said['placement']} with {said['victim']}",
-        "page writes",
-        lambda progress: _core.simulate(workload, **settings, audit=asked.audit, progress=progress),
-    )
+
+    def simulate(progress: Progress) -> dict[str, Any]:
+        with python_policies.prints_aside():
+            return _core.simulate(workload, **settings, audit=asked.audit, progress=progress)
+
+    label = f"Simulating {said['placement']} with {said['victim']}"
+    outcome = work(label, "page writes", simulate)
     bound, least = _attainable(asked, outcome["write_amplification"]) if beside else (None, None)
     tables = {key: table(columns) for key, columns in outcome.pop("tables").items()}
     result = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,15 @@ def test_the_command_takes_a_policy_from_a_file(cli: Cli, tmp_path: Path) -> Non
     assert "none" in done.stdout
 
 
+def test_what_a_policy_prints_is_no_part_of_the_json(cli: Cli, tmp_path: Path) -> None:
+    loud = SOURCE.replace("        np.add.at", "        print('noise')\n        np.add.at")
+    Path(tmp_path, "my.py").write_text("print('noise')\n" + loud)
+    for placements in ("my.py:HotAndCold", "none,my.py:HotAndCold"):
+        done = cli("compare", SMALL, "--op", "0.2", "--placements", placements, "--json", "-")
+        json.loads(done.stdout)
+        assert "noise" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("named", "said"),
     [
@@ -145,6 +155,7 @@ def test_the_command_takes_a_policy_from_a_file(cli: Cli, tmp_path: Path) -> Non
         ("my.py", "my.py has HotAndCold, Wrong; name one, as my.py:HotAndCold"),
         ("broken.py", "SyntaxError: '(' was never closed (broken.py, line 1)"),
         ("raises.py", "ZeroDivisionError: division by zero (raises.py, line 1)"),
+        ("asks.py", "(asks.py, line 1); broken.py is not taken: a policy is one file"),
         ("empty.py", "empty.py has no class made from flashwright.Placement"),
     ],
 )
@@ -155,6 +166,7 @@ def test_a_wrong_name_of_a_policy_in_a_file_says_what_is_right(
         ("my.py", SOURCE),
         ("broken.py", "x = ("),
         ("raises.py", "1 / 0"),
+        ("asks.py", "import broken"),
         ("empty.py", "x = 1"),
     ):
         Path(tmp_path, name).write_text(text)

@@ -218,7 +218,8 @@ def simulated(
         return _core.simulate(workload, placement=placement, **asked, progress=progress)
     own = python_policies.copy_of(placement)
     try:
-        return _core.simulate(workload, placement=own, **asked, progress=progress)
+        with python_policies.prints_aside():
+            return _core.simulate(workload, placement=own, **asked, progress=progress)
     except (FlashwrightError, MemoryError):
         raise
     except Exception as error:

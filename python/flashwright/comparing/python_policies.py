@@ -6,10 +6,13 @@ import copy
 import hashlib
 import importlib.util
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from flashwright._core import InputError
 
@@ -17,6 +20,24 @@ if TYPE_CHECKING:
     from flashwright.placement import Placement
 
 _SUFFIX = ".py"
+_lock = threading.Lock()
+_printing: list[TextIO] = []
+"""Standard output as it was before each of those that run policies now."""
+
+
+@contextmanager
+def prints_aside() -> Iterator[None]:
+    """Send what a policy prints to standard error: results go to standard output."""
+    with _lock:
+        _printing.append(_printing[0] if _printing else sys.stdout)
+        sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        with _lock:
+            before = _printing.pop()
+            if not _printing:
+                sys.stdout = before
 
 
 def is_file(name: str) -> bool:
@@ -55,7 +76,8 @@ def load(name: str) -> Placement:
     if kind is None:
         raise InputError(f"{name}: {path} has no policy {wanted}; there is {', '.join(found)}")
     try:
-        policy = kind()
+        with prints_aside():
+            policy = kind()
     except Exception as error:
         raise InputError(f"{name}: it cannot be made: {raised_by(error)}") from error
     policy.content, policy.file = content, str(path)
@@ -71,7 +93,12 @@ def _run(path: Path, content: str, name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:
-        spec.loader.exec_module(module)
+        with prints_aside():
+            spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        beside = path.with_name(f"{error.name}.py")
+        more = f"; {beside} is not taken: a policy is one file" if beside.exists() else ""
+        raise InputError(f"{name}: {raised_by(error)}{more}") from error
     except Exception as error:
         raise InputError(f"{name}: {raised_by(error)}") from error
     return module

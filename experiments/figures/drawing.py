@@ -19,6 +19,14 @@ from flashwright.reports.probe_charts import Curve, figure
 SEED = 1
 GIB = 1 << 30
 
+_HARD = ("hdd", "hard")
+
+
+def is_hard_disk(drive: str) -> bool:
+    """Tell whether a drive is a hard disk, with or without parameters (`hard_disk(rpm=5400)`)."""
+    return drive.startswith(_HARD)
+
+
 Curves = Mapping[str, Mapping[float, float]]
 """Series of a chart by name: y by x."""
 
@@ -39,19 +47,24 @@ class Probed:
         overrides: Sequence[str] = (),
     ) -> None:
         self.profile, self.region_bytes, self.state = profile, region_bytes, state
-        self._toml = _core.check_profile(_core.profile_toml(profile), profile, list(overrides))
+        self._toml = None
+        if not is_hard_disk(profile):
+            self._toml = _core.check_profile(_core.profile_toml(profile), profile, list(overrides))
         self._findings: dict[str, dict[str, Any]] = {}
+
+    def device(self) -> _core.Device:
+        """Make the drive anew."""
+        if self._toml is None:
+            return _core.open_device(self.profile, access="write")
+        return _core.simulated_device(self._toml, name=self.profile, state=self.state, seed=SEED)
 
     def find(
         self, spec: str, budget_seconds: float, known: Sequence[Mapping[str, Any]] = ()
     ) -> dict[str, Any]:
         """Give the finding of an experiment, which runs only once."""
         if spec not in self._findings:
-            device = _core.simulated_device(
-                self._toml, name=self.profile, state=self.state, seed=SEED
-            )
             found = _core.probe(
-                device,
+                self.device(),
                 spec,
                 region_bytes=self.region_bytes,
                 seed=SEED,

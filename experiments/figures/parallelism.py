@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from experiments.figures import ill_mapped
 from experiments.figures.drawing import (
     GIB,
     Drawing,
@@ -38,12 +39,12 @@ def first_gib(profile: str) -> Probed:
     return probed(profile, GIB)
 
 
-def inside() -> list[dict[str, Any]]:
-    """Give what is found of the inside of SSD-S.
+def inside(profile: str = SSD_S) -> list[dict[str, Any]]:
+    """Give what is found of the inside of a drive.
 
     Each experiment knows what the ones before it found.
     """
-    drive = first_gib(SSD_S)
+    drive = first_gib(profile)
     found: list[dict[str, Any]] = []
     for name in ("chunk_size", "interleaving", "mapping"):
         found.append(drive.find(name, MANY, found))
@@ -93,8 +94,8 @@ def bandwidth(profile: str, access: str, kind: str, size: int, jobs: float) -> f
     return points(chart(finding, f"throughput_{access}_{kind}_by_depth"), text)[jobs]
 
 
-def _inside_value(key: str) -> Any:
-    for finding in inside():
+def _inside_value(key: str, profile: str = SSD_S) -> Any:
+    for finding in inside(profile):
         for one in finding["values"]:
             if one["key"] == key and one["verdict"] != "not_found":
                 return one.get("number", one.get("word"))
@@ -108,6 +109,14 @@ def _number(key: str) -> float:
 def _mapping() -> tuple[str, bool]:
     word = _inside_value("mapping")
     return str(word), word == "write_order"
+
+
+def _alike() -> tuple[str, bool]:
+    """Tell what is found of the inside of SSD-M: chunks, domains, a layout by order of writes."""
+    keys = ("chunk_bytes", "domains", "mapping")
+    chunk, domains, mapping = (_inside_value(key, SSD_M) or 0 for key in keys)
+    said = f"chunks of {chunk:.0f} bytes, {domains:.0f} domains, mapping {mapping}"
+    return said, chunk > 0 and domains > 1 and mapping == _inside_value("mapping")
 
 
 def _stride(jobs: int, *, is_dip: bool) -> float:
@@ -189,6 +198,23 @@ def _inside_drawings() -> list[Drawing]:
         for number, name, title, shapes in parts
     ]
     return found
+
+
+def _other_drive() -> Drawing:
+    """SSD-M in the experiments of figures 2 to 4."""
+    shape = Shape(
+        "inside of SSD-M: chunks, several domains, the mapping of SSD-S",
+        "4.1",
+        "SSD-M behaves similarly",
+        _alike,
+    )
+    return Drawing(
+        "3 SSD-M",
+        "detecting the interleaving degree, SSD-M",
+        SSD_M,
+        lambda: chart(inside(SSD_M)[1], "bandwidth_over_stride"),
+        shapes=[shape],
+    )
 
 
 def _curves(profile: str, access: str, kind: str) -> dict[str, Any]:
@@ -471,7 +497,9 @@ def _figure_7() -> Drawing:
 
 def drawings() -> list[Drawing]:
     """Give all figures in the order of their numbers."""
-    return [*_inside_drawings(), *_figure_5(), _table_2(), _figure_6(), _figure_7()]
+    inner = [*_inside_drawings(), _other_drive()]
+    layouts = [_figure_7(), ill_mapped.drawing()]
+    return [*inner, *_figure_5(), _table_2(), _figure_6(), *layouts]
 
 
 def drives() -> list[Probed]:

@@ -1,7 +1,4 @@
-"""SCHEDULER figures 4.3-4.32: throughput, response times, mixes and equations of three drives.
-
-Figures 4.3, 4.7, 4.11 and 4.15 are of a hard disk, which is no drive of flash: not drawn yet.
-"""
+"""SCHEDULER figures 4.3-4.32: throughput, response times, mixes and equations of three drives."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from experiments.drives.equations import EQUATIONS, SECTOR, SECTORS
+from experiments.figures import scheduler_disk
 from experiments.figures.drawing import (
     Drawing,
     Mark,
@@ -20,37 +18,19 @@ from experiments.figures.drawing import (
     chart,
     points,
     probed,
-    renamed,
     value,
 )
-from experiments.figures.scheduler_drives import DRIVES, INTEL, LONG, MTRON, OCZ, WHOLE
+from experiments.figures.scheduler_curves import (
+    THREADS,
+    distribution,
+    response_read,
+    response_write,
+    throughput,
+)
+from experiments.figures.scheduler_drives import DRIVES, HARD_DISK, INTEL, MTRON, OCZ, WHOLE
 from experiments.figures.scheduler_mixes import mixes
 
-HARD_DISK = ("4.3", "4.7", "4.11", "4.15")
 KIB = 1024
-THREADS = 30
-"""Outstanding requests of figures 4.11-4.14."""
-MATRIX = f"sizes=512..1Mi,depths=1+{THREADS},accesses=sequential+random"
-
-
-def reading(profile: str) -> dict[str, Any]:
-    """Give the throughput of reads."""
-    return probed(profile).find(f"throughput_read({MATRIX})", 60)
-
-
-def writing(profile: str) -> dict[str, Any]:
-    """Give the throughput of writes, and of reads and writes half and half."""
-    return probed(profile).find(f"throughput_write({MATRIX},{WHOLE})", LONG.get(profile, 1) * 400)
-
-
-def response_read(profile: str) -> dict[str, Any]:
-    """Give the response times of 4 KB random reads."""
-    return probed(profile).find("response_time_read", 10)
-
-
-def response_write(profile: str) -> dict[str, Any]:
-    """Give the response times of 4 KB random writes, and of reads and writes half and half."""
-    return probed(profile).find(f"response_time_write({WHOLE})", LONG.get(profile, 1) * 120)
 
 
 def equations(kind: str) -> dict[str, Any]:
@@ -60,38 +40,11 @@ def equations(kind: str) -> dict[str, Any]:
     return probed(MTRON).find(f"equations_write({WHOLE})", 600)
 
 
-def throughput(profile: str, access: str, depth: int) -> dict[str, Any]:
-    """Give reads, writes and both over the request size in one chart, as the paper has them."""
-    name = "throughput_{access}_{kind}_by_size"
-    series = f"{depth} outstanding"
-    reads = chart(reading(profile), name.format(access=access, kind="read"))
-    written = {
-        kind: chart(writing(profile), name.format(access=access, kind=kind))
-        for kind in ("write", "mix")
-    }
-    return {
-        **reads,
-        "name": f"{access}_{depth}",
-        "series": [
-            renamed(reads, series, "read"),
-            renamed(written["write"], series, "write"),
-            renamed(written["mix"], series, "mix (50r50w)"),
-        ],
-    }
-
-
 def at(profile: str, access: str, depth: int, kind: str, size: int) -> float:
     """Give the throughput in MB/s at one size."""
     return points(throughput(profile, access, depth), "mix (50r50w)" if kind == "mix" else kind)[
         size
     ]
-
-
-def distribution(profile: str) -> dict[str, Any]:
-    """Give the response times of reads, writes and both in one chart."""
-    reads = chart(response_read(profile), "response_time_read_distribution")
-    writes = chart(response_write(profile), "response_time_write_distribution")
-    return {**reads, "series": [*reads["series"], *writes["series"]]}
 
 
 def equation_chart() -> dict[str, Any]:
@@ -506,9 +459,10 @@ def drawings() -> list[Drawing]:
     found += [_random(f"4.{12 + place}", profile, THREADS) for place, profile in enumerate(drives)]
     found += [_distribution(f"4.{16 + place}", profile) for place, profile in enumerate(drives)]
     found.append(_one_by_one())
-    return [*found, *mixes(), _equations()]
+    found += [*scheduler_disk.drawings(), *mixes(), _equations()]
+    return sorted(found, key=lambda one: int(one.number.partition(".")[2]))
 
 
 def drives() -> list[Probed]:
     """Give the drives that were probed."""
-    return [*(probed(profile) for profile in DRIVES), probed(INTEL, None, "aged")]
+    return [*(probed(profile) for profile in (HARD_DISK, *DRIVES)), probed(INTEL, None, "aged")]

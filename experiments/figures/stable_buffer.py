@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from experiments.figures import thresholds
+from experiments.figures import thresholds, writes_in_time
 from experiments.figures.drawing import Drawing, Published, Shape, probed, value
 from experiments.figures.layered import (
     Case,
@@ -588,7 +588,7 @@ def by_paper_rules(device: PaperDevice) -> PaperDevice:
 def drawings() -> list[Drawing]:
     """Give all figures: those of a buffer by our rules of patterns and by the paper's."""
     both = [*DEVICES, *map(by_paper_rules, DEVICES)]
-    found = thresholds.drawings()
+    found = [*writes_in_time.drawings(), *thresholds.drawings()]
     found += [one for device in both for one in _figure_4(device)]
     found.append(_paced(DEVICES[0]))
     found += [_figure_5(device) for device in DEVICES]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from experiments.figures.drawing import probed
+from experiments.figures.drawing import is_hard_disk, probed
 from flashwright import _core
 from flashwright._core import Device, InputError
 
 SEED = 1
 LEAST_REGION_BYTES = 4 << 30
 """Otherwise streams come round to what is still in the disk's cache."""
-_HARD = ("hdd", "hard")
 _LEAST_GIB = {"nvme-tlc": 24, "micron-7450-pro": 4}
 """Drives that have many dies are not cut below this."""
 
@@ -21,12 +19,7 @@ def hard_disks() -> list[str]:
     """Give the names of hard disks that the core can simulate; there may be none."""
     names = [one["name"] for one in _core.profiles()]
     names += [entry["name"] for entries in _core.registry().values() for entry in entries]
-    return sorted({name for name in names if name.startswith(_HARD)})
-
-
-def is_hard_disk(drive: str) -> bool:
-    """Tell whether a drive is a hard disk, with or without parameters (`hard_disk(rpm=5400)`)."""
-    return drive.startswith(_HARD)
+    return sorted({name for name in names if is_hard_disk(name)})
 
 
 def default_drives() -> list[str]:
@@ -72,11 +65,5 @@ def finding(drive: str, spec: str, budget_seconds: float, region_bytes: int) -> 
     On a hard disk within its first bytes, as seeks hang on how far places lie apart, and at least
     `LEAST_REGION_BYTES` of them. A flash drive is measured as a whole.
     """
-    region_bytes = max(region_bytes, LEAST_REGION_BYTES)
-    if not is_hard_disk(drive):
-        return probed(drive).find(spec, budget_seconds)
-    device = device_of(drive)
-    found = _core.probe(
-        device, spec, region_bytes=region_bytes, seed=SEED, budget_seconds=budget_seconds
-    )
-    return dict(json.loads(found))
+    region = max(region_bytes, LEAST_REGION_BYTES) if is_hard_disk(drive) else None
+    return probed(drive, region).find(spec, budget_seconds)

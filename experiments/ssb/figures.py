@@ -15,14 +15,14 @@ from typing import Any
 
 import click
 
-from experiments.figures.drawing import Drawing, Published, Shape
+from experiments.figures.drawing import Drawing, Published, Shape, is_hard_disk
 from experiments.figures.papers import Paper, PaperSet, document, outcome, report, rows_of
 from experiments.pages import OUT, markdown_table, writable, write_report
 from experiments.registry import Made, Part, Request, Set, option
 from experiments.ssb import played
 from experiments.ssb.cells import FIGURE_8, FIGURE_9, Cell, Load, cells
 from experiments.ssb.choosing import BAR, Choice, choices
-from experiments.ssb.drives import default_drives, is_hard_disk
+from experiments.ssb.drives import default_drives
 from experiments.ssb.kept import Kept
 from experiments.ssb.measuring import Measuring
 from experiments.ssb.model import as_numbers, settings

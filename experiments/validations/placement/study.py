@@ -16,8 +16,11 @@ from experiments.pages import markdown_table, page
 from experiments.registry import Made, Outcome, Part, Request, Set
 from experiments.validations.placement.checks import (
     ABOVE,
+    BELOW,
     CONTAINER_MARKING,
+    EIGHTY_TWENTY,
     ENVY,
+    MODAL,
     MULTI_LOG,
     OPTIMAL,
     PAGES_PER_ERASE_BLOCK,
@@ -49,13 +52,17 @@ from experiments.validations.placement.judged import (
     measure,
     row,
     simulate,
+    tell,
 )
+from experiments.validations.placement.sets import hot_set, p_gc_of_sets
 from experiments.validations.placement.traces import trace_rows
 from flashwright import _core, data, sources
 from flashwright._text import significant
 from flashwright.recording.parts import LOGS, write_without
 
 PAPER = "MULTILOG"
+LEAST_RELOCATED = 40_000
+"""Fewest pages of a set of which p_gc is told."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ def tpcc_rows(scale: Scale, folder: Path) -> list[Row]:
     loads = tpcc_loads(scale, folder)
     skew = [found for load in loads if load.repeat == 1 for found in skew_rows(load)]
     return skew + measure(
-        list(tpcc_checks(loads, scale.pick((0.1, 0.2, 0.3, 0.5), 0.2))), "recorded TPC-C trace"
+        list(tpcc_checks(loads, scale.pick((0.1, 0.2, 0.3, 0.5, 1.0), 0.2))), "recorded TPC-C trace"
     )
 
 
@@ -139,7 +146,51 @@ def tatp_rows(scale: Scale, _: Path) -> list[Row]:
         published="6.3: 80 % to about 10 %",
     )
     alphas = scale.pick((0.1, 0.2, 0.3, 0.5, 1.0), 0.3)
-    return [skew, *measure(list(tatp_checks(load, alphas)), "recorded TATP trace")]
+    rows = measure(list(tatp_checks(load, alphas)), "recorded TATP trace")
+    return [skew, *hot_set_rows(load), *rows]
+
+
+def hot_set_rows(load: PlayedTrace) -> list[Row]:
+    """Hold TATP's hottest tenth of pages against that of TPC-C: how uniform and constant it is."""
+    published = "6.3: relatively uniform and constant over time"
+    here, there = (
+        hot_set(path, load.page_size) for path in (Path(load.source), data.TPCC_REQUESTS)
+    )
+    words = (
+        "share of the updates of its hottest tenth that the hotter half of that takes",
+        "share of the first half's hottest tenth that is the second half's, too",
+    )
+    return [
+        compared(load.name, said, ours, ("that of TPC-C", theirs), limits, published=published)
+        for said, ours, theirs, limits in zip(words, here, there, (BELOW, ABOVE), strict=True)
+    ]
+
+
+def random_rows(scale: Scale, _: Path) -> list[Row]:
+    """Measure sets that are mixed in one log, and p_gc of each."""
+    rows = measure(list(random_checks(scale)), "random placement")
+    mixed = {"80/20": EIGHTY_TWENTY, "3-modal": MODAL[3], "5-modal": MODAL[5]}
+    for name, sets in mixed.items() if scale.full else [("3-modal", MODAL[3])]:
+        load = scale.synthetic(f"{name} {sets}", f"kmodal(sets={sets})", pages="128Ki")
+        tell(f"random: p_gc of each set of {name}")
+        workload = sources.load(load.source, sources.Reading(page_size=load.page_size))
+        for alpha in scale.pick((0.1, 0.3, 0.5), 0.3):
+            known, *others = p_gc_of_sets(workload, alpha, PAGES_PER_ERASE_BLOCK)
+            rows += [
+                compared(
+                    load.name,
+                    f"p_gc of the set updated {one.frequency / known.frequency:.3g} times as often",
+                    one.p_gc,
+                    ("that one's to this power", known.p_gc ** (one.frequency / known.frequency)),
+                    WITHIN[1],
+                    over_provisioning=alpha,
+                    published="4.3.1: powers of each other by their frequencies",
+                )
+                for one in others
+                # Of fewer a hundredth is chance.
+                if one.relocated > LEAST_RELOCATED
+            ]
+    return rows
 
 
 def paper_size_rows(scale: Scale, _: Path) -> list[Row]:
@@ -209,7 +260,7 @@ GROUPS = (
         "random",
         PAPER,
         "Sets of pages mixed in one log, cleaned by LRU",
-        _of(random_checks, "random placement"),
+        random_rows,
     ),
     Group(
         "bound",

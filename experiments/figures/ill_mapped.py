@@ -1,0 +1,116 @@
+"""PARALLELISM 5.4: what a layout within one domain does to the drive's read-ahead.
+
+The paper says that an ill-mapped layout impairs read-ahead, too, and shows no figure of it. Here
+each reader reads pages in order, one by one. The layout is by the order of writes over ten domains
+(figure 4): of pages that were written in order it is over all of them; with nine other pages
+written after each it is within one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments import engine
+from experiments.drives.experiment import SEED, drive
+from experiments.figures.drawing import Drawing, Shape
+
+PROFILE = "intel-x25e"
+PAGE_BYTES, DOMAINS = 4096, 10
+PAGES = 2560
+"""Pages that are read."""
+STREAMS = (1, 2, 4)
+"""Readers, each of a part of its own."""
+LAYOUTS = {"ten domains": False, "one domain": True}
+
+
+def _write(path: Path, streams: int, *, is_ill: bool) -> int:
+    """Write a trace that lays pages out and reads them, and give the number of its writes."""
+    written = []
+    for page in range(PAGES):
+        written.append(page)
+        if is_ill:
+            others = 2 * PAGES + page * (DOMAINS - 1)
+            written += range(others, others + DOMAINS - 1)
+    each = PAGES // streams
+    read = [(stream * each + page, stream) for page in range(each) for stream in range(streams)]
+    count, reads = len(written), len(read)
+    table = pa.table(
+        {
+            "time_ns": pa.array(range(count + reads), pa.uint64()),
+            "op": ["write"] * count + ["read"] * reads,
+            "offset": pa.array(
+                [PAGE_BYTES * page for page in (*written, *(page for page, _ in read))],
+                pa.uint64(),
+            ),
+            "length": pa.array([PAGE_BYTES] * (count + reads), pa.uint32()),
+            "stream": pa.array([0] * count + [stream for _, stream in read], pa.uint32()),
+        }
+    )
+    pq.write_table(table, path)
+    return count
+
+
+@cache
+def megabytes_per_second(streams: int, *, is_ill: bool) -> float:
+    """Give the bandwidth of readers that read in order, in 10^6 bytes a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "requests.parquet"
+        written = _write(path, streams, is_ill=is_ill)
+        found = engine.play(
+            drive(PROFILE).profile,
+            {"of": str(path), "format": "parquet"},
+            pace=f"closed({streams})",
+            seed=SEED,
+            untimed=written,
+            requests=PAGES,
+        )
+    return float(found["bytes_per_second"]) / 1e6
+
+
+def _chart() -> dict[str, Any]:
+    series = [
+        {
+            "name": name,
+            "points": [
+                {"x": streams, "y": megabytes_per_second(streams, is_ill=is_ill)}
+                for streams in STREAMS
+            ],
+        }
+        for name, is_ill in LAYOUTS.items()
+    ]
+    return {
+        "name": "ill_mapped_read_ahead",
+        "title": "",
+        "x": {"label": "readers in order", "unit": "", "is_log": False},
+        "y": {"label": "bandwidth", "unit": "MB/s", "is_log": False},
+        "series": series,
+    }
+
+
+def _impaired() -> tuple[str, bool]:
+    pairs = {
+        streams: [megabytes_per_second(streams, is_ill=is_ill) for is_ill in LAYOUTS.values()]
+        for streams in STREAMS
+    }
+    words = ", ".join(
+        f"{streams}: {well:.0f} and {ill:.0f} MB/s" for streams, (well, ill) in pairs.items()
+    )
+    return f"by readers, ten domains and one: {words}", all(w > i for w, i in pairs.values())
+
+
+def drawing() -> Drawing:
+    """Give the figure that the paper does not draw."""
+    shape = Shape(
+        "4 KB sequential reads within one domain against ten",
+        "5.4",
+        "read-ahead is impaired",
+        _impaired,
+    )
+    title = "reads in order within one domain against ten, SSD-S"
+    return Drawing("7 read-ahead", title, PROFILE, _chart, shapes=[shape])

@@ -44,11 +44,11 @@ COSTS: Mapping[str, Cost] = {
     "figures-models": Cost(60),
     "validate-drive": Cost(66),
     "validate-placement": Cost(420, 2),
-    "figures-prober": Cost(300),
+    "figures-prober": Cost(360),
     "figures-layers": Cost(600, 2),
     "figures-replicas": Cost(600, 2),
     "figures-arrays": Cost(300),
-    "figures-transactions": Cost(1800),
+    "figures-transactions": Cost(2200),
 }
 """The sets that the book runs by itself. The others need root, a database or another program."""
 QUICK = ("figures-models", "sustained", "patterns", "aging")

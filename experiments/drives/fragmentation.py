@@ -131,6 +131,22 @@ SPARE = tuple(
 )
 
 
+EPOCHS = tuple(
+    Setting(
+        f"epoch of {seconds} s", (*BASE.overrides, f"replication.epoch_s={seconds}"), cpu_us=3e3
+    )
+    for seconds in (30, 60, 120, 300)
+)
+"""Of the thresholds of idle time, where chips rest (REPLICATION 5.1)."""
+RECENCY = tuple(
+    Setting(
+        f"recency region of {percent} %",
+        (*BASE.overrides, f"replication.recency_share={percent / 100}"),
+    )
+    for percent in (0, 25, 50, 75, 100)
+)
+
+
 @cache
 def play(
     benchmark: str, state: State, setting: Setting, policy: str = "", buffer: str = "lru"

@@ -69,6 +69,18 @@ def _pairs(settings: tuple[runs.Setting, ...], state: runs.State) -> Found:
     return rows, documents
 
 
+def _swept(settings: tuple[runs.Setting, ...], load: runs.Setting) -> Found:
+    """Play TPC-C with copies in settings that only those have, beside a play without."""
+    alone = runs.play("TPC-C", runs.OWN, load)
+    rows = [["none", *_beside(alone, alone)]]
+    documents = []
+    for setting in settings:
+        found = runs.play("TPC-C", runs.OWN, setting, "pblru")
+        rows.append([setting.name, *_beside(found, alone)])
+        documents.append(_document("TPC-C", "pblru", setting, found, alone))
+    return rows, documents
+
+
 def _beside(found: dict[str, Any], alone: dict[str, Any]) -> list[str]:
     ratios = runs.beside_restored(found, alone)
     times = [
@@ -276,6 +288,24 @@ FIGURES = (
         lambda _: _pairs(runs.SPARE, runs.FILLED),
         "As replication-loads, with ten clients that never think, and every page written before: "
         "where the load ages the drive itself, what the database leaves free is spare whatever R.",
+    ),
+    TablePart(
+        "replication-epochs",
+        "REPLICATION",
+        "Sweep of the epoch of the thresholds of idle time",
+        ("copies", *_BESIDE),
+        lambda _: _swept(runs.EPOCHS, runs.LOADS[-1]),
+        "As replication-loads, with 3 ms of the processor an access, so that chips rest. "
+        "Published: performance is stable for epochs of half a minute to five minutes.",
+    ),
+    TablePart(
+        "replication-recency",
+        "REPLICATION",
+        "Sweep of the recency region of PBLRU, as a share of the room for copies",
+        ("copies", *_BESIDE),
+        lambda _: _swept(runs.RECENCY, runs.BASE),
+        "As replication-loads, with ten clients that never think. Published: one half is the "
+        "default; the figures are in a supplementary file.",
     ),
     TablePart(
         "replication-buffers",

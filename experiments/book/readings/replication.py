@@ -502,3 +502,97 @@ def combined(rates: Mapping[str, float], setting: str) -> Outcome:
 
 
 INFERIOR, COMBINED = map(_arrays, (inferior, combined))
+
+
+STABLE = 0.05
+"""Spread of a response that is stable: our bar."""
+
+
+def _swept(part: str, read: Callable[[Sequence[Play]], Outcome]) -> Reading:
+    """Give a row of a sweep, of its plays with copies."""
+    return Reading(
+        TRANSACTIONS,
+        (part,),
+        lambda found: [read(found[part][part])],
+    )
+
+
+def _means(plays: Sequence[Play]) -> tuple[str, float]:
+    """Give the mean responses in words, and the greatest over the least."""
+    means = {one["setting"]["name"]: one["response_ns"]["mean"] / 1e6 for one in plays}
+    words = ", ".join(f"{name}: {mean:.4g} ms" for name, mean in means.items())
+    return words, max(means.values()) / min(means.values()) - 1
+
+
+def by_epoch(plays: Sequence[Play]) -> Outcome:
+    """Tell whether the response is the same for all epochs."""
+    words, spread = _means(plays)
+    what = f"mean response of TPC-C with copies, by epoch (bar: {STABLE:.0%})"
+    is_stable = spread <= STABLE
+    return ours("replication-epochs", what, "5.1", "stable", words, agrees=is_stable)
+
+
+def by_recency(plays: Sequence[Play]) -> Outcome:
+    """Tell whether the recency region makes a difference."""
+    words, spread = _means(plays)
+    writes = ", ".join(f"{100 * one['replication']['extra_writes']:.2f} %" for one in plays)
+    what = "mean response of TPC-C with copies, by recency region; extra writes"
+    said = f"{words}; {writes}"
+    return ours(
+        "replication-recency", what, "5.1", "a tuning parameter", said, agrees=spread > STABLE
+    )
+
+
+EPOCHS = _swept("replication-epochs", by_epoch)
+RECENCY = _swept("replication-recency", by_recency)
+
+
+def often_blocked(plays: Sequence[Play]) -> list[Outcome]:
+    """Give the share of pages of which more than 5 % of the accesses were blocked."""
+    rows = []
+    for play in plays:
+        drive, benchmark, *_ = _named(play)
+        pages, often = (play["layer"][f"{name}_pages"] for name in ("known", "often_blocked"))
+        if not pages:
+            continue
+        rows.append(
+            ours(
+                "replication-7-layer",
+                f"{drive}, {benchmark}: pages, of those accessed 20 times or more, that are "
+                "blocked in more than 5 % of accesses",
+                "4.2.1",
+                "mostly smaller than 5 %",
+                f"{often / pages:.1%} of {pages:,}",
+                agrees=often / pages < 0.5,
+            )
+        )
+    return rows
+
+
+OFTEN_BLOCKED = _layered("replication-7-layer", often_blocked)
+LITTLE_MIB = 20
+"""REPLICATION 5.3: memory of the manager, "less than 20 MB"."""
+
+
+def memory(plays: Sequence[Play]) -> list[Outcome]:
+    """Give the layer's memory at the paper's size of database, and beside the buffer."""
+    rows = []
+    for play in plays:
+        drive, benchmark, *_ = _named(play)
+        held, pool = play["layer"]["map_bytes"], play["pool_pages"] * replicated.PAGE_BYTES
+        whole = held * replicated.DATABASE_GB[benchmark] * 1e9 / play["database_bytes"]
+        rows.append(
+            ours(
+                "replication-7-layer",
+                f"{drive}, {benchmark}: memory at {replicated.DATABASE_GB[benchmark]:g} GB, and "
+                "of the buffer",
+                "5.3",
+                f"less than {LITTLE_MIB} MB, 2 to 3 %",
+                f"{whole / 1e6:.0f} MB, {held / pool:.1%}",
+                agrees=whole < LITTLE_MIB * 1e6,
+            )
+        )
+    return rows
+
+
+MEMORY = _layered("replication-7-layer", memory)

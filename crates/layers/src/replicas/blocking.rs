@@ -7,6 +7,11 @@ use crate::memory::hash_map_bytes;
 /// Number of places whose counters are allocated together.
 const CHUNK: u64 = 512;
 
+/// Accesses of a place from which on it is told whether it is blocked often, and how many accesses
+/// one blocked is too many of: 5 % (REPLICATION 4.2.1).
+const KNOWN: u16 = 20;
+const OFTEN: u32 = 20;
+
 type Counters = Box<[(u16, u16)]>;
 
 /// Accesses to places, and those of them that were blocked.
@@ -17,6 +22,15 @@ type Counters = Box<[(u16, u16)]>;
 #[derive(Debug, Default)]
 pub struct Blocking {
     chunks: FxHashMap<u64, Counters>,
+    /// Places with accesses enough, and those of them that are blocked often.
+    known: u64,
+    often: u64,
+}
+
+/// Returns whether a place has accesses enough, and whether it is blocked often.
+fn judged((blocked, all): (u16, u16)) -> (u64, u64) {
+    let is_known = all >= KNOWN;
+    (u64::from(is_known), u64::from(is_known && u32::from(blocked) * OFTEN > u32::from(all)))
 }
 
 impl Blocking {
@@ -27,28 +41,39 @@ impl Blocking {
             + hash_map_bytes(chunks, size_of::<(u64, Counters)>())
     }
 
-    fn at(&mut self, place: u64) -> &mut (u16, u16) {
+    fn change(&mut self, place: u64, how: impl FnOnce(&mut (u16, u16))) {
         let chunk = self
             .chunks
             .entry(place / CHUNK)
             .or_insert_with(|| vec![(0, 0); CHUNK as usize].into_boxed_slice());
-        &mut chunk[(place % CHUNK) as usize]
+        let counts = &mut chunk[(place % CHUNK) as usize];
+        let before = judged(*counts);
+        how(counts);
+        let after = judged(*counts);
+        self.known = self.known + after.0 - before.0;
+        self.often = self.often + after.1 - before.1;
     }
 
     /// Counts an access.
     pub fn accessed(&mut self, place: u64) {
-        let (blocked, all) = self.at(place);
-        if *all == u16::MAX {
-            *blocked /= 2;
-            *all /= 2;
-        }
-        *all += 1;
+        self.change(place, |(blocked, all)| {
+            if *all == u16::MAX {
+                *blocked /= 2;
+                *all /= 2;
+            }
+            *all += 1;
+        });
     }
 
     /// Counts an access as blocked that was counted before.
     pub fn blocked(&mut self, place: u64) {
-        let (blocked, all) = self.at(place);
-        *blocked = (*blocked + 1).min(*all);
+        self.change(place, |(blocked, all)| *blocked = (*blocked + 1).min(*all));
+    }
+
+    /// Gives the number of places with 20 accesses or more, and of those of them of which more than
+    /// 5 % of the accesses were blocked.
+    pub const fn often(&self) -> (u64, u64) {
+        (self.known, self.often)
     }
 
     fn counts(&self, place: u64) -> (u16, u16) {
@@ -73,8 +98,8 @@ impl Blocking {
 
     /// Forgets the counters of a place, as another page lies there.
     pub fn forget(&mut self, place: u64) {
-        if let Some(chunk) = self.chunks.get_mut(&(place / CHUNK)) {
-            chunk[(place % CHUNK) as usize] = (0, 0);
+        if self.chunks.contains_key(&(place / CHUNK)) {
+            self.change(place, |counts| *counts = (0, 0));
         }
     }
 
@@ -106,5 +131,22 @@ mod tests {
         assert!(blocking.probability(1 << 40) < 1e-3);
         blocking.forget(1 << 40);
         assert_eq!(blocking.probability(1 << 40), 0.0);
+        assert_eq!(blocking.often(), (0, 0));
+    }
+
+    #[test]
+    fn places_that_are_blocked_often_are_counted_as_they_come_and_go() {
+        let mut blocking = Blocking::default();
+        (0..19).for_each(|_| blocking.accessed(3));
+        blocking.blocked(3);
+        assert_eq!(blocking.often(), (0, 0));
+        blocking.accessed(3);
+        assert_eq!(blocking.often(), (1, 0), "one of twenty is 5 %, and not above it");
+        blocking.blocked(3);
+        assert_eq!(blocking.often(), (1, 1));
+        (0..21).for_each(|_| blocking.accessed(3));
+        assert_eq!(blocking.often(), (1, 0));
+        blocking.forget(3);
+        assert_eq!(blocking.often(), (0, 0));
     }
 }

@@ -28,6 +28,8 @@ counters! {
     level read_patience_ns:
         "time after which a read counts as blocked, at the most commands seen; 0: not known";
     level write_patience_ns: "the same of a write";
+    level known_pages: "pages that were accessed 20 times or more, at home";
+    level often_blocked_pages: "of them, pages of which more than 5 % of the accesses were blocked";
     level map_bytes: "memory of maps, queues and counters";
 }
 

@@ -435,7 +435,10 @@ impl Layer for Replicas {
         let pages = Page::PLACE_BYTES * self.pages.capacity() as u64;
         let changes = ((self.changes.len() + self.ended.len()) * size_of::<u64>()) as u64;
         let maps = self.groups.bytes() + self.space.bytes();
+        let (known_pages, often_blocked_pages) = self.at_home.often();
         let levels = Counts {
+            known_pages,
+            often_blocked_pages,
             replicas: self.groups.slots(),
             replicated_pages: self.groups.len(),
             behind_pages: self.behind.len() as u64,

@@ -34,6 +34,8 @@ from experiments.drives import parallelism as points
 from experiments.figures import layers, multilog, prober
 from experiments.registry import Outcome, Part, Set
 from experiments.sets import SETS
+from experiments.ssb import figures as queries
+from experiments.ssb.queries import STREAMS
 from support import ROOT
 
 TO_BE_MADE_AGAIN = {
@@ -121,6 +123,14 @@ class TestInventory:
         } | {("figures-prober", row.what) for paper in prober.PAPERS for row in rows_of(paper)}
         known |= {("figures-models", one.what) for chart in multilog.CHARTS for one in chart.shapes}
         known |= {("validate-drive", point.what) for point in points.points()}
+        drives = [queries.PAPERS_DRIVE, "hard_disk"]
+        for part in (one for one in queries.PARTS if one.paper):
+            drawn = queries._drawings(part, lambda *_: 1.0, drives, STREAMS)
+            known |= {
+                ("figures-queries", row.what)
+                for one in drawn
+                for row in (*one.published, *one.shapes)
+            }
         for name, _, claim in claims():
             for judge in (*claim.judges, *claim.beside):
                 if isinstance(judge, Rows) and judge.set.startswith("figures-"):
@@ -312,10 +322,17 @@ class TestKept:
 class TestRunning:
     def test_the_book_runs_what_needs_nothing_else(self) -> None:
         wanted = all_wanted(CHAPTERS, Library(SETS, Shelf(Path("nowhere"))))
-        assert {one.set.name for one in wanted} == set(COSTS)
-        assert not [one.set.needs for one in wanted if "root" in one.set.needs]
+        runs = [one for one in wanted if one.is_run]
+        assert {one.set.name for one in runs} == set(COSTS)
+        assert not [one.set.needs for one in runs if "root" in one.set.needs]
         names = {one.name for one in wanted} | {one.set.name for one in wanted}
         assert set(QUICK) <= names
+
+    def test_what_it_does_not_run_is_kept_in_the_repository(self) -> None:
+        shelf = Shelf(Path("nowhere"), keeping.COMMITTED)
+        wanted = all_wanted(CHAPTERS, Library(SETS, Shelf(Path("nowhere"))))
+        others = [one for one in wanted if not one.is_run]
+        assert [one.name for one in others if shelf.find(one) is None] == []
 
     def test_parts_are_run_in_a_process_and_kept(self, tmp_path: Path) -> None:
         one = set_named("figures-models")
@@ -359,7 +376,8 @@ class TestRunning:
         assert runs._lanes == []
 
     def test_sets_that_take_longest_begin_first(self) -> None:
-        wanted = all_wanted(CHAPTERS, Library(SETS, Shelf(Path("nowhere"))))
+        every = all_wanted(CHAPTERS, Library(SETS, Shelf(Path("nowhere"))))
+        wanted = [one for one in every if one.is_run]
         seconds = [COSTS[one.name].seconds for one, _ in running._by_set(wanted)]
         assert seconds == sorted(seconds, reverse=True)
 

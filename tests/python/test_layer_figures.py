@@ -41,7 +41,7 @@ def test_every_figure_is_there() -> None:
     numbers = [one.number for one in scheduler_layers.drawings()]
     assert numbers == [f"7.{number}" for number in range(4, 22)]
     figures = {one.number.split()[0] for one in stable_buffer.drawings()}
-    assert figures == {"3.2", "4a", "4b", "5", "6", "7"}
+    assert figures == {"3", "3.2", "4a", "4b", "5", "6", "7"}
     assert [one.number for one in scheduler_path.drawings()] == [
         "5.5",
         "7.2",

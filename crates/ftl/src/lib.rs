@@ -4,9 +4,11 @@
 mod lanes;
 mod page_mapped;
 mod table;
+mod thresholds;
 
 pub use lanes::Lanes;
 pub use page_mapped::{
     AuditError, BlockRemains, CacheSize, Cleaning, FtlCounters, PageMapped, Remains, RemainsError,
     Survivor, table_bytes,
 };
+pub use thresholds::Thresholds;

@@ -22,6 +22,8 @@ counters! {
     sum failed_replicas: "replicas that could not be written or read";
     sum failed_homes: "pages that could not be written at home";
     sum held_writes: "writes that waited for a trim";
+    sum interference_ns: "time in which requests waited for replicas that were written";
+    level waiting_replicas: "replicas that wait until their partition has rested";
     level replicas: "replicas that are kept or being written";
     level replicated_pages: "pages that have any";
     level behind_pages: "pages that are acknowledged and not yet at home";

@@ -15,6 +15,7 @@ use super::groups::Groups;
 use super::pages::Page;
 use super::patience::{Kind, Patience};
 use super::reads::Ask;
+use super::resting::Resting;
 use super::settings::ReplicaSettings;
 use super::space::Space;
 use super::trims::Trim;
@@ -33,6 +34,7 @@ pub struct Replicas {
     pub(super) pages: FxHashMap<u64, Page>,
     pub(super) groups: Groups,
     pub(super) space: Space,
+    pub(super) resting: Resting,
     pub(super) at_home: Blocking,
     pub(super) in_slots: Blocking,
     pub(super) flights: Flights,
@@ -69,6 +71,7 @@ impl Replicas {
         let slots = u64::from(geometry.slots_each()) * u64::from(geometry.partitions);
         Self {
             patience: Patience::new(settings.patience),
+            resting: Resting::new(settings.epoch, geometry.partitions),
             groups: Groups::new(settings.by_probability, slots, settings.recency),
             settings,
             geometry,
@@ -164,6 +167,7 @@ impl Replicas {
         let patience = self.patience.get(kind, self.flights.len() + 1).filter(|_| is_timed);
         let deadline = patience.map(|patience| now + patience);
         self.space.sent(partition, now);
+        self.resting.begins(partition, matches!(own, Own::SlotWrite { .. }), now);
         if let Place::Slot(slot) = place {
             self.space.begins(slot);
         }
@@ -389,10 +393,12 @@ impl Layer for Replicas {
         let Flight { own, partition, sent_at, depth, is_timed, .. } = self.flights.end(id);
         if let Some(partition) = partition {
             self.space.ended(partition, now);
+            self.resting.ends(partition, matches!(own, Own::SlotWrite { .. }), now);
         }
         if is_timed && outcome.is_ok() {
             let kind = if matches!(own, Own::Read { .. }) { Kind::Read } else { Kind::Write };
             self.patience.took(kind, depth, now - sent_at);
+            self.resting.took(kind, now - sent_at);
         }
         match own {
             Own::Read { ask, place } => self.read_ended(ask, place, outcome, now, actions),
@@ -407,16 +413,23 @@ impl Layer for Replicas {
             Own::Flush { ids, stamp } => self.flushed((&ids, stamp), &outcome, actions),
         }
         self.send_trims(now, actions);
+        if let Some(partition) = partition {
+            self.write_replicas(partition, now, actions);
+        }
     }
 
     fn wakes_at(&self) -> Option<Nanos> {
-        self.flights.next_deadline()
+        let deadline = self.flights.next_deadline();
+        deadline.into_iter().chain(self.resting.next_look()).min()
     }
 
     fn wake(&mut self, now: Nanos, actions: &mut Actions) {
         while let Some(id) = self.flights.pop_blocked(now) {
             self.is_blocked(id);
             self.go_elsewhere(id, now, actions);
+        }
+        while let Some(partition) = self.resting.due(now) {
+            self.write_replicas(partition, now, actions);
         }
     }
 
@@ -434,7 +447,7 @@ impl Layer for Replicas {
     fn count(&self, into: &mut Vec<u64>) {
         let pages = Page::PLACE_BYTES * self.pages.capacity() as u64;
         let changes = ((self.changes.len() + self.ended.len()) * size_of::<u64>()) as u64;
-        let maps = self.groups.bytes() + self.space.bytes();
+        let maps = self.groups.bytes() + self.space.bytes() + self.resting.bytes();
         let (known_pages, often_blocked_pages) = self.at_home.often();
         let levels = Counts {
             known_pages,
@@ -442,6 +455,8 @@ impl Layer for Replicas {
             replicas: self.groups.slots(),
             replicated_pages: self.groups.len(),
             behind_pages: self.behind.len() as u64,
+            waiting_replicas: self.resting.waiting() as u64,
+            interference_ns: self.resting.interference(),
             read_patience_ns: self.patience.longest(Kind::Read),
             write_patience_ns: self.patience.longest(Kind::Write),
             map_bytes: pages + changes + maps + self.at_home.bytes() + self.in_slots.bytes(),

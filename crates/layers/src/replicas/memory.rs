@@ -3,6 +3,7 @@
 use super::blocking::Blocking;
 use super::groups::Groups;
 use super::pages::Page;
+use super::resting::Resting;
 use super::settings::ReplicaSettings;
 use super::space::Space;
 use crate::memory::{Memory, SMALL_BYTES, Sized, hash_map_bytes};
@@ -19,14 +20,17 @@ pub(super) fn memory(making: &Making<'_>, below: Limits) -> Result<Sized, LayerE
     let slots = u64::from(geometry.slots_each()) * u64::from(geometry.partitions);
     let pages = geometry.host_bytes() / u64::from(geometry.page_bytes);
     let behind = settings.most_behind as u64;
+    let (rest_bytes, waiting_bytes) =
+        Resting::most_bytes(u64::from(geometry.partitions), u64::from(geometry.page_bytes));
     let table_bytes = Blocking::most_bytes(pages)
         + Blocking::most_bytes(slots)
         + hash_map_bytes(slots + behind, size_of::<(u64, Page)>())
         + slots * Page::REPLICAS_BYTES
         + Groups::most_bytes(slots)
         + Space::most_bytes(slots)
+        + rest_bytes
         + SMALL_BYTES;
-    let held_bytes = behind * u64::from(geometry.page_bytes);
+    let held_bytes = behind * u64::from(geometry.page_bytes) + waiting_bytes;
     let memory = Memory { table_bytes, held_bytes, opening_bytes: 0 };
     Ok(Sized { memory, above: Limits { capacity_bytes: geometry.host_bytes(), ..below } })
 }

@@ -4,8 +4,9 @@
 //! The device below is divided into equal partitions that stand for its chips. A page is at home in
 //! one of them; slots in others hold replicas. A read that is not answered within the patience D is
 //! sent to the next replica, too (RRead, [`reads`]); a write is sent to a slot in a partition
-//! chosen at random, too (RWrite, [`writes`]). The first that ends completes the request. An update
-//! invalidates all other replicas. PBLRU decides which pages keep replicas ([`groups`]).
+//! chosen at random, too (RWrite, [`writes`]), once that has rested for long enough ([`resting`]).
+//! The first that ends completes the request. An update invalidates all other replicas. PBLRU
+//! decides which pages keep replicas ([`groups`]).
 //!
 //! # Durability
 //! - A write is acknowledged when the first of its places has it. It is volatile until a flush.
@@ -42,6 +43,7 @@ mod memory;
 mod pages;
 mod patience;
 mod reads;
+mod resting;
 mod settings;
 mod space;
 mod structures;

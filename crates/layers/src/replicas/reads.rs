@@ -8,6 +8,7 @@ use super::flights::Own;
 use super::geometry::Place;
 use super::layer::Replicas;
 use super::pages::Replica;
+use super::resting::Due;
 use crate::{Actions, Command, Data, Failure, Gather, ParentPart};
 
 /// Difference up to which the blocking probabilities of two places count as the same (REPLICATION
@@ -300,7 +301,8 @@ impl Replicas {
             page.add(replica);
             self.counts.read_replicas += 1;
             let bytes = data.slice((from - start) as usize..(to - start) as usize);
-            self.write_slot(number, replica, bytes, now, actions);
+            let due = Due { page: number, replica, data: bytes };
+            self.add_replica(due, false, now, actions);
         }
     }
 }

@@ -65,6 +65,14 @@ pub const PARAMS: &[Param] = &[
                read makes a replica; of at least as many accesses as one of them is that share of",
     },
     Param {
+        name: "epoch",
+        kind: ParamKind::Text,
+        default: "60s",
+        help: "time between two computations of how long a partition has to rest before a replica \
+               is written to it, from the lengths of its idle periods (REPLICATION 4.2.2); none: \
+               replicas are written at once",
+    },
+    Param {
         name: "run_pages",
         kind: ParamKind::Integer { min: 1, max: 256 },
         default: "8",
@@ -93,6 +101,8 @@ pub struct ReplicaSettings {
     /// Patience D; none if it is derived from measured times.
     pub patience: Option<Nanos>,
     pub read_threshold: f64,
+    /// Epoch of the thresholds of rest; none if replicas are written at once.
+    pub epoch: Option<Nanos>,
     pub run_pages: u64,
     pub most_behind: usize,
 }
@@ -125,6 +135,7 @@ impl ReplicaSettings {
             recency: args.number("recency"),
             patience: parse_time(NAME, "patience", args.text("patience"), "auto")?,
             read_threshold: args.number("read_threshold"),
+            epoch: parse_time(NAME, "epoch", args.text("epoch"), "none")?,
             run_pages: args.integer("run_pages"),
             most_behind: args.integer("behind") as usize,
         })

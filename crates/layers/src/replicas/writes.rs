@@ -5,7 +5,8 @@ use units::{IoOp, Nanos};
 use super::flights::{HomeWrite, Own, PartOfPage};
 use super::geometry::Place;
 use super::layer::Replicas;
-use super::pages::{Replica, Waiting};
+use super::pages::{Page, Replica, Waiting};
+use super::resting::Due;
 use crate::{Actions, Command, Data, Failure, Gather, ParentPart};
 
 /// Bytes of the host that are written at home with one command.
@@ -179,25 +180,70 @@ impl Replicas {
             return;
         };
         page.slots_taken += 1;
-        for part in page.waiting.iter_mut().filter(|part| part.version == version) {
-            part.places += 1;
-        }
-        page.add(Replica { slot, version, is_written: false });
+        let replica = Replica { slot, version, is_written: false };
+        page.add(replica);
         let data = page.data.clone().unwrap_or_default();
-        self.write_slot(number, Replica { slot, version, is_written: false }, data, now, actions);
+        self.add_replica(Due { page: number, replica, data }, true, now, actions);
     }
 
-    /// Writes a replica that the page has got.
-    pub(super) fn write_slot(
+    /// Writes a replica that the page has got, when its partition has rested.
+    pub(super) fn add_replica(
         &mut self,
-        page: u64,
-        replica: Replica,
-        data: Data,
+        due: Due,
+        is_waited_for: bool,
         now: Nanos,
         actions: &mut Actions,
     ) {
-        let Replica { slot, version, .. } = replica;
+        let (page, slot) = (due.page, due.replica.slot);
         self.add_to_group(page);
+        if !self.resting.is_on() {
+            self.write_slot(due, now, actions);
+            return;
+        }
+        // It is no other's while it waits.
+        self.space.begins(slot);
+        let partition = self.geometry.slot_partition(slot);
+        if let Err(due) = self.resting.insert(partition, due, is_waited_for) {
+            self.counts.given_up += 1;
+            if let Some(page) = self.pages.get_mut(&due.page) {
+                page.replicas.retain(|replica| replica.slot != slot);
+            }
+            self.give_up_slots(page, &[slot]);
+            self.space.ends(slot);
+            self.forget_if_nothing(page);
+            return;
+        }
+        self.write_replicas(partition, now, actions);
+    }
+
+    /// Writes the replicas whose partition has rested for long enough, if they are wanted still.
+    pub(super) fn write_replicas(&mut self, partition: u32, now: Nanos, actions: &mut Actions) {
+        while let Some(due) = self.resting.next(partition, now) {
+            let Replica { slot, version, .. } = due.replica;
+            let is_wanted = self.poisoned.is_none()
+                && self.pages.get(&due.page).is_some_and(|page| {
+                    page.replicas.iter().any(|one| one.slot == slot && one.version == version)
+                });
+            if is_wanted {
+                self.write_slot(due, now, actions);
+            }
+            self.space.ends(slot);
+        }
+    }
+
+    fn forget_if_nothing(&mut self, number: u64) {
+        if self.pages.get(&number).is_some_and(Page::is_nothing) {
+            self.pages.remove(&number);
+        }
+    }
+
+    /// Writes a replica.
+    fn write_slot(&mut self, due: Due, now: Nanos, actions: &mut Actions) {
+        let Due { page, replica: Replica { slot, version, .. }, data } = due;
+        let waiting = self.pages.get_mut(&page).map_or(&mut [][..], |page| &mut page.waiting);
+        for part in waiting.iter_mut().filter(|part| part.version == version) {
+            part.places += 1;
+        }
         self.counts.extra_writes += 1;
         self.in_slots.accessed(u64::from(slot));
         let (offset, length) = (self.geometry.page_start(page), self.geometry.page_bytes);

@@ -236,11 +236,14 @@ impl History {
     }
 }
 
-const TEXTS: [&str; 4] = [
+const TEXTS: [&str; 5] = [
     "replicas(partitions=4,page=1Ki,budget=30%,patience=15us,read_threshold=0)",
-    "replicas(partitions=3,page=1Ki,budget=5%,patience=5us,copies=2,policy=lru,read_threshold=0)",
-    "replicas(partitions=6,page=1Ki,budget=40%,patience=13us,copies=5,behind=3,run_pages=2)",
+    "replicas(partitions=3,page=1Ki,budget=5%,patience=5us,copies=2,policy=lru,read_threshold=0,\
+     epoch=50us)",
+    "replicas(partitions=6,page=1Ki,budget=40%,patience=13us,copies=5,behind=3,run_pages=2,\
+     epoch=200us)",
     "replicas(partitions=2,page=2Ki,budget=30%,copies=2)",
+    "replicas(partitions=4,page=1Ki,budget=30%,patience=15us,read_threshold=0,epoch=none)",
 ];
 
 /// Runs histories from a seed on: `count`, times N with `HISTORIES=N` in the environment.

@@ -76,6 +76,50 @@ fn a_blocked_write_is_written_elsewhere_and_the_first_that_ends_replies() {
     assert_eq!((world.count("rwrite_1"), world.count("extra_writes")), (1, 1));
 }
 
+/// REPLICATION 4.2.2: no write of a replica delays a request that the partition has.
+#[test]
+fn a_replica_is_written_when_its_partition_rests() {
+    for (epoch, expected) in [("60s", 30 * MS), ("none", 5 * MS)] {
+        let text = format!(
+            "replicas(partitions=2,page=4Ki,budget=20%,patience=5ms,copies=2,epoch={epoch})"
+        );
+        let (mut world, geometry) =
+            (World::new(&text), Geometry::new(LIMITS, 2, 4096, 0.2).unwrap());
+        world.fate =
+            Box::new(|command| after(if command.op == IoOp::Read { 30 * MS } else { 50 * MS }));
+        world.read(geometry.home_bytes + 8192, 4096);
+        world.write(0, &[1; PAGE]);
+        world.until(expected - 1);
+        assert_eq!(world.sent_since(0, IoOp::Write).len(), 1, "{epoch}");
+        world.until(expected);
+        assert_eq!(world.sent_since(0, IoOp::Write).len(), 2, "{epoch}");
+        // One that comes while the replica is written waits for it.
+        world.read(geometry.home_bytes + 8192, 4096);
+        world.settle();
+        let waited = if epoch == "none" { 0 } else { 50 * MS };
+        assert_eq!(world.count("interference_ns"), waited, "{epoch}");
+    }
+}
+
+/// Its page has another version by the time that its partition rests.
+#[test]
+fn a_replica_that_is_void_before_it_is_written_is_not_written() {
+    let text = "replicas(partitions=2,page=4Ki,budget=20%,patience=5ms,copies=2)";
+    let (mut world, geometry) = (World::new(text), Geometry::new(LIMITS, 2, 4096, 0.2).unwrap());
+    world.fate =
+        Box::new(|command| after(if command.op == IoOp::Read { 300 * MS } else { 20 * MS }));
+    world.read(geometry.home_bytes + 8192, 4096);
+    world.write(0, &[1; PAGE]);
+    world.until(40 * MS);
+    assert_eq!((world.count("waiting_replicas"), world.count("behind_pages")), (1, 0));
+    world.fate = Box::new(|_| after(10_000));
+    let id = world.write(0, &[2; PAGE]);
+    world.wait(id).1.unwrap();
+    world.settle();
+    assert_eq!((world.count("waiting_replicas"), world.count("extra_writes")), (0, 0));
+    assert_eq!((world.count("replicas"), world.byte(0)), (0, 2));
+}
+
 #[test]
 fn a_write_goes_to_as_many_places_as_it_may_and_no_further() {
     for (copies, expected) in [(2, 2), (3, 3), (4, 4)] {

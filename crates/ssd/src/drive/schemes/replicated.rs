@@ -26,7 +26,6 @@ mod errands;
 mod figures;
 mod groups;
 mod side;
-mod thresholds;
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,7 @@
 //! Commands on the side: extra reads and copies, given to dies that have rested long enough
 //! (REPLICATION 4.2.2).
 
+use ftl::Thresholds;
 use placement::Placement;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -8,7 +9,6 @@ use units::Lpn;
 
 use super::calls::{CallId, Copy};
 use super::errands::{Errand, Errands, Room};
-use super::thresholds::Thresholds;
 use super::{Obstacle, Replicated};
 use crate::drive::media::{Cause, Command, Content, Media, Tag};
 use crate::drive::time::Picos;

@@ -1,15 +1,17 @@
-//! Time for which a die has to rest before it is given work on the side (REPLICATION 4.2.2).
+//! Time for which a die, or what stands for it, has to rest before it is given work on the side
+//! (REPLICATION 4.2.2).
 
 /// The vector t of thresholds of a die, in units of time: the rest before the first command on the
 /// side of an idle period, and after each command before the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Thresholds(Vec<u32>);
+pub struct Thresholds(Vec<u32>);
 
 /// Most commands on the side in one idle period that have a threshold of their own.
 const MOST: usize = 64;
 
 impl Thresholds {
     /// The threshold of the command of this number within an idle period.
+    #[must_use]
     pub fn of(&self, number: usize) -> u32 {
         self.0.get(number).or(self.0.last()).copied().unwrap_or(0)
     }
@@ -29,6 +31,7 @@ impl Thresholds {
     /// commands, until t and work together reach the longest period (the paper's M). Once there is
     /// room for all wanted commands, a period that goes on needs no further rest: commands come in
     /// bursts.
+    #[must_use]
     pub fn of_lengths(lengths: &[u32], work: u32, wanted: u64, waited_for: f64) -> Self {
         let work = work.max(1) as usize;
         let longest = lengths.iter().rposition(|&count| count > 0);

@@ -188,19 +188,23 @@ def _rows(claim: Claim, judges: Iterable[Judge], library: Library) -> tuple[Judg
     for judge in judges:
         wanted = library.wanted(judge)
         kept = {one.name: result for one in wanted if (result := library.kept(one)) is not None}
-        for outcome in _outcomes(judge, kept, complete=len(kept) == len(wanted)):
+        for result, outcome in _outcomes(judge, kept, complete=len(kept) == len(wanted)):
             holds, words = row_verdict(claim.kind, outcome)
-            found.append(JudgedRow(outcome, kept[outcome.part], holds, words))
+            found.append(JudgedRow(outcome, result, holds, words))
     return tuple(found)
 
 
-def _outcomes(judge: Judge, kept: Mapping[str, Kept], *, complete: bool) -> Sequence[Outcome]:
+def _outcomes(
+    judge: Judge, kept: Mapping[str, Kept], *, complete: bool
+) -> Sequence[tuple[Kept, Outcome]]:
+    """Give the rows that judge, each with the result that it is of."""
     if isinstance(judge, Reading):
         if not complete:
             return ()
-        return judge.read({name: {**one.figures, DRAWN: one.drawn} for name, one in kept.items()})
+        read = judge.read({name: {**one.figures, DRAWN: one.drawn} for name, one in kept.items()})
+        return [(kept[one.part], one) for one in read]
     return [
-        one
+        (result, one)
         for result in kept.values()
         for one in result.outcomes
         if fnmatchcase(one.what, judge.what)

@@ -126,11 +126,8 @@ class TestInventory:
         drives = [queries.PAPERS_DRIVE, "hard_disk"]
         for part in (one for one in queries.PARTS if one.paper):
             drawn = queries._drawings(part, lambda *_: 1.0, drives, STREAMS)
-            known |= {
-                ("figures-queries", row.what)
-                for one in drawn
-                for row in (*one.published, *one.shapes)
-            }
+            known |= {("figures-queries", row.what) for one in drawn for row in one.published}
+            known |= {("figures-queries", row.what) for one in drawn for row in one.shapes}
         for name, _, claim in claims():
             for judge in (*claim.judges, *claim.beside):
                 if isinstance(judge, Rows) and judge.set.startswith("figures-"):

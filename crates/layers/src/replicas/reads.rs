@@ -299,10 +299,9 @@ impl Replicas {
             let page = self.pages.entry(number).or_default();
             let replica = Replica { slot, version: page.current, is_written: false };
             page.add(replica);
-            self.counts.read_replicas += 1;
             let bytes = data.slice((from - start) as usize..(to - start) as usize);
-            let due = Due { page: number, replica, data: bytes };
-            self.add_replica(due, false, now, actions);
+            let due = Due { page: number, replica, data: bytes, is_of_read: true };
+            self.add_replica(due, now, actions);
         }
     }
 }

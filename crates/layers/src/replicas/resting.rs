@@ -21,6 +21,8 @@ pub struct Due {
     pub page: u64,
     pub replica: Replica,
     pub data: Data,
+    /// True if a blocked read made it; a write of the host waits for all others.
+    pub is_of_read: bool,
 }
 
 /// Times of a kind of command in this epoch, in nanoseconds, and their number.
@@ -174,10 +176,10 @@ impl Resting {
     }
 
     /// Takes a replica for a partition. Gives it back if too many wait.
-    pub fn insert(&mut self, partition: u32, due: Due, is_waited_for: bool) -> Result<(), Due> {
+    pub fn insert(&mut self, partition: u32, due: Due) -> Result<(), Due> {
         let one = &mut self.partitions[partition as usize];
         one.wanted += 1;
-        one.waited_for += u64::from(is_waited_for);
+        one.waited_for += u64::from(!due.is_of_read);
         if one.waiting.len() == MOST_WAITING {
             return Err(due);
         }
@@ -226,8 +228,7 @@ impl Resting {
             if unit > 0 && !is_first {
                 let work = write.max(unit).div_ceil(unit) as u32;
                 let waited_for = one.waited_for as f64 / one.wanted.max(1) as f64;
-                one.thresholds =
-                    Thresholds::of_lengths(&one.lengths, work, one.wanted, waited_for);
+                one.thresholds = Thresholds::of_lengths(&one.lengths, work, one.wanted, waited_for);
             }
             one.lengths.fill(0);
             (one.wanted, one.waited_for) = (0, 0);
@@ -250,6 +251,7 @@ mod tests {
             page,
             replica: Replica { slot: 0, version: 1, is_written: false },
             data: Data::Absent,
+            is_of_read: true,
         }
     }
 
@@ -268,7 +270,7 @@ mod tests {
         for number in 0..600 {
             resting.took(Kind::Write, 4 * MS);
             if number % 20 == 0 {
-                resting.insert(0, due(number), false).ok();
+                resting.insert(0, due(number)).ok();
                 resting.next(0, now);
             }
             work(&mut resting, &mut now, if number % 20 == 0 { 60 * MS } else { 2 * MS });
@@ -281,7 +283,7 @@ mod tests {
     fn a_replica_waits_out_the_short_periods() {
         let (mut resting, mut now) = learned();
         work(&mut resting, &mut now, 0);
-        resting.insert(0, due(7), false).unwrap();
+        resting.insert(0, due(7)).unwrap();
         assert!(resting.next(0, now).is_none(), "a short period may have begun");
         let at = resting.next_look().unwrap();
         assert!((now + 2 * MS..now + 8 * MS).contains(&at), "{} ms", (at - now) / MS);
@@ -301,7 +303,7 @@ mod tests {
     fn without_an_epoch_behind_it_only_what_is_under_way_is_waited_for() {
         let mut resting = Resting::new(Some(1_000 * MS), 2);
         resting.begins(1, false, 5);
-        resting.insert(1, due(3), true).unwrap();
+        resting.insert(1, due(3)).unwrap();
         assert!(resting.next(1, 6).is_none());
         assert_eq!(resting.next_look(), None, "its end is when to look");
         resting.ends(1, false, 7);
@@ -317,8 +319,8 @@ mod tests {
         resting.ends(0, true, 5 * MS);
         assert_eq!(resting.interference(), 2 * MS);
         for number in 0..MOST_WAITING as u64 {
-            resting.insert(0, due(number), false).unwrap();
+            resting.insert(0, due(number)).unwrap();
         }
-        assert!(resting.insert(0, due(99), false).is_err(), "so many wait and no more");
+        assert!(resting.insert(0, due(99)).is_err(), "so many wait and no more");
     }
 }

@@ -183,17 +183,12 @@ impl Replicas {
         let replica = Replica { slot, version, is_written: false };
         page.add(replica);
         let data = page.data.clone().unwrap_or_default();
-        self.add_replica(Due { page: number, replica, data }, true, now, actions);
+        let due = Due { page: number, replica, data, is_of_read: false };
+        self.add_replica(due, now, actions);
     }
 
     /// Writes a replica that the page has got, when its partition has rested.
-    pub(super) fn add_replica(
-        &mut self,
-        due: Due,
-        is_waited_for: bool,
-        now: Nanos,
-        actions: &mut Actions,
-    ) {
+    pub(super) fn add_replica(&mut self, due: Due, now: Nanos, actions: &mut Actions) {
         let (page, slot) = (due.page, due.replica.slot);
         self.add_to_group(page);
         if !self.resting.is_on() {
@@ -203,7 +198,7 @@ impl Replicas {
         // It is no other's while it waits.
         self.space.begins(slot);
         let partition = self.geometry.slot_partition(slot);
-        if let Err(due) = self.resting.insert(partition, due, is_waited_for) {
+        if let Err(due) = self.resting.insert(partition, due) {
             self.counts.given_up += 1;
             if let Some(page) = self.pages.get_mut(&due.page) {
                 page.replicas.retain(|replica| replica.slot != slot);
@@ -239,12 +234,13 @@ impl Replicas {
 
     /// Writes a replica.
     fn write_slot(&mut self, due: Due, now: Nanos, actions: &mut Actions) {
-        let Due { page, replica: Replica { slot, version, .. }, data } = due;
+        let Due { page, replica: Replica { slot, version, .. }, data, is_of_read } = due;
         let waiting = self.pages.get_mut(&page).map_or(&mut [][..], |page| &mut page.waiting);
         for part in waiting.iter_mut().filter(|part| part.version == version) {
             part.places += 1;
         }
         self.counts.extra_writes += 1;
+        self.counts.read_replicas += u64::from(is_of_read);
         self.in_slots.accessed(u64::from(slot));
         let (offset, length) = (self.geometry.page_start(page), self.geometry.page_bytes);
         let command = Command { data, ..Command::new(0, IoOp::Write, offset, length) };

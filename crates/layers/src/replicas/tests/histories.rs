@@ -259,6 +259,8 @@ fn run(manners: Manners, (first, count): (u64, u64)) -> [u64; 4] {
         for (sum, name) in seen.iter_mut().zip(names) {
             *sum += history.world.count(name);
         }
+        let [by_reads, all] = ["read_replicas", "extra_writes"].map(|one| history.world.count(one));
+        assert!(by_reads <= all, "{by_reads} of {all} replicas that were written, seed {seed}");
         history.judge_reads(seed);
         history.judge_recovery(seed);
     }

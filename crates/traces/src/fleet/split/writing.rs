@@ -154,9 +154,7 @@ impl<'a> Writers<'a> {
                         let written = self.place.write(&task);
                         (task.blocks, written)
                     }
-                    None => {
-                        threads.done.recv().map_err(|_| TraceError::Cancelled(Cancelled))?
-                    }
+                    None => threads.done.recv().map_err(|_| TraceError::Cancelled(Cancelled))?,
                 },
             };
             let (blocks, written) = next;

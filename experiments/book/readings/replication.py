@@ -504,6 +504,8 @@ def combined(rates: Mapping[str, float], setting: str) -> Outcome:
 INFERIOR, COMBINED = map(_arrays, (inferior, combined))
 
 
+MOSTLY = 0.5
+"""Share of the pages below which they are not most of them."""
 STABLE = 0.05
 """Spread of a response that is stable: our bar."""
 
@@ -563,14 +565,14 @@ def often_blocked(plays: Sequence[Play]) -> list[Outcome]:
                 "4.2.1",
                 "mostly smaller than 5 %",
                 f"{often / pages:.1%} of {pages:,}",
-                agrees=often / pages < 0.5,
+                agrees=often / pages < MOSTLY,
             )
         )
     return rows
 
 
 OFTEN_BLOCKED = _layered("replication-7-layer", often_blocked)
-LITTLE_MIB = 20
+LITTLE_MB = 20
 """REPLICATION 5.3: memory of the manager, "less than 20 MB"."""
 
 
@@ -587,9 +589,9 @@ def memory(plays: Sequence[Play]) -> list[Outcome]:
                 f"{drive}, {benchmark}: memory at {replicated.DATABASE_GB[benchmark]:g} GB, and "
                 "of the buffer",
                 "5.3",
-                f"less than {LITTLE_MIB} MB, 2 to 3 %",
+                f"less than {LITTLE_MB} MB, 2 to 3 %",
                 f"{whole / 1e6:.0f} MB, {held / pool:.1%}",
-                agrees=whole < LITTLE_MIB * 1e6,
+                agrees=whole < LITTLE_MB * 1e6,
             )
         )
     return rows

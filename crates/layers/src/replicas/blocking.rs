@@ -7,9 +7,9 @@ use crate::memory::hash_map_bytes;
 /// Number of places whose counters are allocated together.
 const CHUNK: u64 = 512;
 
-/// Accesses of a place from which on it is told whether it is blocked often, and how many accesses
-/// one blocked is too many of: 5 % (REPLICATION 4.2.1).
+/// Accesses of a place from which on it is told whether it is blocked often.
 const KNOWN: u16 = 20;
+/// More than one blocked access in so many is often: 5 % (REPLICATION 4.2.1).
 const OFTEN: u32 = 20;
 
 type Counters = Box<[(u16, u16)]>;

@@ -22,7 +22,7 @@ counters! {
     sum failed_replicas: "replicas that could not be written or read";
     sum failed_homes: "pages that could not be written at home";
     sum held_writes: "writes that waited for a trim";
-    sum interference_ns: "time in which requests waited for replicas that were written";
+    sum interference_ns: "time in which replicas were written and others waited: from the first request that came";
     level waiting_replicas: "replicas that wait until their partition has rested";
     level replicas: "replicas that are kept or being written";
     level replicated_pages: "pages that have any";

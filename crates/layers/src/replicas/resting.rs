@@ -65,7 +65,8 @@ struct Partition {
 ///
 /// REPLICATION 4.2.2: each partition has a queue, and a vector of thresholds that is computed at
 /// the end of each epoch from the histogram of its idle periods. The unit of time is the mean time
-/// of a read in the epoch before. Other than in the paper, reads of replicas are sent at once: a
+/// of a read in the epoch before, so that there are thresholds from the third epoch on. Before, a
+/// replica waits for what is under way alone. Other than in the paper, reads of replicas are sent at once: a
 /// request that is blocked waits for them.
 #[derive(Debug)]
 pub struct Resting {
@@ -139,14 +140,14 @@ impl Resting {
             one.begun += 1;
             return;
         }
-        if one.requested == 0 {
-            if let Some(length) = now.saturating_sub(one.rests_since).checked_div(unit) {
-                one.lengths.resize(LENGTHS, 0);
-                one.lengths[(length as usize).min(LENGTHS - 1)] += 1;
-            }
-            if one.replicas > 0 {
-                one.kept_since.get_or_insert(now);
-            }
+        if one.requested == 0
+            && let Some(length) = now.saturating_sub(one.rests_since).checked_div(unit)
+        {
+            one.lengths.resize(LENGTHS, 0);
+            one.lengths[(length as usize).min(LENGTHS - 1)] += 1;
+        }
+        if one.replicas > 0 {
+            one.kept_since.get_or_insert(now);
         }
         one.requested += 1;
     }
@@ -156,7 +157,9 @@ impl Resting {
         let one = &mut self.partitions[partition as usize];
         if is_replica {
             one.replicas -= 1;
-            self.interference += one.kept_since.take().map_or(0, |since| now - since);
+            if one.replicas == 0 {
+                self.interference += one.kept_since.take().map_or(0, |since| now - since);
+            }
         } else {
             one.requested -= 1;
             if one.requested == 0 {
@@ -223,9 +226,9 @@ impl Resting {
     fn look_at_epoch(&mut self, now: Nanos) {
         let Some(epoch) = self.epoch.filter(|_| now >= self.end) else { return };
         let [read, write] = self.times.map(|times| times.mean(0));
-        let (unit, is_first) = (self.unit, self.end == 0);
+        let unit = self.unit;
         for one in &mut self.partitions {
-            if unit > 0 && !is_first {
+            if unit > 0 {
                 let work = write.max(unit).div_ceil(unit) as u32;
                 let waited_for = one.waited_for as f64 / one.wanted.max(1) as f64;
                 one.thresholds = Thresholds::of_lengths(&one.lengths, work, one.wanted, waited_for);

@@ -57,16 +57,6 @@ def _inputs(asked: Mapping[str, Any]) -> list[str]:
     return [str(found)] if found.exists() else []
 
 
-def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """See `Kind`."""
-    return dict(asked)
-
-
-def inputs(settings: Mapping[str, Any]) -> list[str]:
-    """See `Kind`."""
-    return _inputs(settings["asked"])
-
-
 def do(settings: Mapping[str, Any], progress: Progress) -> Found:
     """See `Kind`."""
     job = settings["job"]

@@ -212,7 +212,7 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
     folder = values["out"] / FOLDER
     where = replace(engine.where(), store=str(folder / TRIALS))
     proving = Proving(trial, changes, values["repeats"], values["on"], where, cell.name)
-    of_this = trial.key("recording")[:12]
+    of_this = trial.recording_key[:12]
     recording = TrialRecording(
         trial, folder / "recordings" / f"{cell.name}-{of_this}", values["on"]
     )

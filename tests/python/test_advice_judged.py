@@ -354,7 +354,7 @@ def test_a_trial_is_named_by_what_decides_on_it_and_not_by_where_it_is_run() -> 
     assert trial_job.task(replace(TRIAL, seconds=1.0), "baseline", Path("on")).key == named
     others = [replace(TRIAL, seed=2), replace(TRIAL, settings={"page_size": "8192"})]
     assert named not in [trial_job.task(one, "baseline", Path("on")).key for one in others]
-    assert TRIAL.key("recording") != replace(TRIAL, seed=2).key("recording")
+    assert TRIAL.recording_key != replace(TRIAL, seed=2).recording_key
 
 
 def test_a_trial_is_sent_as_json_whatever_it_runs(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def _rows(
 ) -> list[ProvenRow]:
     said: dict[str, dict[str, float]] = {}
     if not isinstance(plan.workload, OwnCommand):
-        place = kept / "recordings" / trial.key("recording")[:12]
+        place = kept / "recordings" / trial.recording_key[:12]
         recording = TrialRecording(trial, place, plan.on)
         if not recording.is_there:
             label = "Recording a run, to predict the others: "

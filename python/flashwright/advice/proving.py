@@ -248,7 +248,7 @@ class Proving:
             self._refused[name] = outcome.error or outcome.ended
         # Runs are paired by their repeat.
         elif len(runs) == repeat:
-            runs.append(trial_job.measured(outcome.figures))
+            runs.append(Measured.of_document(outcome.figures))
 
     def _possible(self) -> dict[str, Trial]:
         """Give the trials of changes that can be, and note why others cannot."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright import __version__
 from flashwright._core import Cancelled
 from flashwright.advice import trials
-from flashwright.advice.trials import Measured, Trial
+from flashwright.advice.trials import Trial
 from flashwright.engine.task import Found, Task, task_of
 
 if TYPE_CHECKING:
@@ -31,17 +31,9 @@ _LOOK_SECONDS = 0.05
 
 def task(trial: Trial, name: str, on: Path) -> Task:
     """Give the task of a trial; `on` is the folder where the drives' bytes lie meanwhile."""
-    return task_of(__name__, settings({**trial.document(), "name": name, "on": str(on)}), ())
-
-
-def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """See `Kind`."""
-    return {**Trial.of_document(asked).document(), "name": asked["name"], "on": asked["on"]}
-
-
-def inputs(_settings: Mapping[str, Any]) -> list[str]:
-    """See `Kind`: data of one's own is named by sizes and times of its files, and not sent."""
-    return []
+    # There and back: 1 and 1.0 are the same time.
+    settings = Trial.of_document(trial.document()).document()
+    return task_of(__name__, {**settings, "name": name, "on": str(on)}, ())
 
 
 def do(settings: Mapping[str, Any], progress: Progress) -> Found:
@@ -53,11 +45,6 @@ def do(settings: Mapping[str, Any], progress: Progress) -> Found:
     with _stopping(progress) as stop:
         found = trials.run(Trial.of_document(settings), Path(settings["on"]), say, stop)
     return Found(found.document())
-
-
-def measured(figures: Mapping[str, Any]) -> Measured:
-    """Give what was measured, of the figures of a job."""
-    return Measured.of_document(figures)
 
 
 @contextmanager

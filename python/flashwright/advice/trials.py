@@ -163,9 +163,10 @@ class Trial:
         names = {one.name for one in fields(Trial)}
         return msgspec.convert({key: document[key] for key in document if key in names}, Trial)
 
-    def key(self, kind: str) -> str:
-        """Name what was measured of it, of any build of a version."""
-        said = [__version__, kind, self.document()]
+    @property
+    def recording_key(self) -> str:
+        """Name of a recording of it, by any build of a version."""
+        said = [__version__, "recording", self.document()]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """See `Kind`."""
+    """See `SweptKind`."""
     try:
         found = msgspec.convert(dict(asked), Settings)
     except msgspec.ValidationError as error:
@@ -132,7 +132,7 @@ def _bytes(given: int | str) -> int:
 
 
 def inputs(settings: Mapping[str, Any]) -> list[str]:
-    """See `Kind`."""
+    """See `SweptKind`."""
     source, policy_file = settings["source"], settings["policy_file"]
     found = [] if source.startswith(SYNTHETIC) else [str(sources.on_disk(Path(source)))]
     return found if policy_file is None else [*found, policy_file]

@@ -37,20 +37,11 @@ class Found:
 
 
 class Kind(Protocol):
-    """A kind of job: a module that has these.
+    """A kind of job: a module that has this.
 
     It may also have VERSION, which names the code in place of all of ours, for what is measured and
     stays true; and ASIDE, names of settings that no figure depends on.
     """
-
-    def settings(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Give settings with all defaults, as JSON holds them: equal work is equal.
-
-        Raises InputError with the `option` that is wrong.
-        """
-
-    def inputs(self, settings: Mapping[str, Any]) -> list[str]:
-        """Give the paths of files and folders among the settings, as they stand there."""
 
     def do(self, settings: Mapping[str, Any], progress: Progress) -> Found:
         """Do the job. Raises InputError, RunError, Cancelled."""
@@ -193,7 +184,7 @@ def task_of(
 ) -> Task:
     """Name a job by its settings, with contents in place of paths, and by the code.
 
-    `settings` are canonical: what `Kind.settings` gives.
+    `settings` are canonical: equal work has equal ones, in JSON.
     """
     found = tuple(input_of(path) for path in dict.fromkeys(inputs))
     module = importlib.import_module(kind)

@@ -36,16 +36,6 @@ _OF_A_ROW = (
 )
 
 
-def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """See `Kind`."""
-    return dict(asked)
-
-
-def inputs(settings: Mapping[str, Any]) -> list[str]:
-    """See `Kind`."""
-    return [settings["source"]]
-
-
 def erase_block_pages(most: int, pages: int) -> int:
     """Give the pages of an erase block: a power of two below `most` for a small volume."""
     fitting = max(_LEAST_PAGES, 1 << int(math.log2(max(1, pages // LEAST_ERASE_BLOCKS))))

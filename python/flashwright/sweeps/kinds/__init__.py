@@ -1,4 +1,4 @@
-"""Kinds of jobs that a sweep may be of, each a module as `engine.task.Kind` says.
+"""Kinds of jobs that a sweep may be of, each a module as `SweptKind` says.
 
 A module may also have `keyed`, which sets a key within an option, `levels`, which says what `all`
 of an option are, and `GOAL`, the figure that most look for and what of it is better.
@@ -8,11 +8,27 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import ModuleType
+from typing import Any, Protocol
 
 from flashwright import _core
 from flashwright._core import InputError
+from flashwright.engine.task import Kind
+
+
+class SweptKind(Kind, Protocol):
+    """A kind of job whose options are written in a file: a module that has these, too."""
+
+    def settings(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Give settings with all defaults, as JSON holds them: equal work is equal.
+
+        Raises InputError with the `option` that is wrong.
+        """
+
+    def inputs(self, settings: Mapping[str, Any]) -> list[str]:
+        """Give the paths of files and folders among the settings, as they stand there."""
+
 
 _OURS = {
     "play": f"{__name__}.play",

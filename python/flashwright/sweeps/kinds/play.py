@@ -38,7 +38,7 @@ _sources: list[Any] = []
 
 
 def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """See `Kind`."""
+    """See `SweptKind`."""
     lists = {one.name for one in declared("play") if "array" in one.kinds}
     given = {
         name: [value] if name in lists and not isinstance(value, list | tuple) else value
@@ -68,7 +68,7 @@ def _whole(source: str) -> str:
 
 
 def inputs(settings: Mapping[str, Any]) -> list[str]:
-    """See `Kind`."""
+    """See `SweptKind`."""
     given = [settings["source"]["of"], *(flow["source"]["of"] for flow in settings["flow"])]
     given += [settings[name] for name in ("facts", "checkpoints") if settings[name]]
     return drives.files(given, settings["on"][0])

@@ -21,7 +21,7 @@ OF_THE_MACHINE = ("wall_seconds", "peak_rss_bytes")
 
 
 def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """See `Kind`."""
+    """See `SweptKind`."""
     name = asked[JOB]
     job: Job[dict[str, Any]] = Job(name, dict)
     found = job.settings({key: value for key, value in asked.items() if key != JOB})
@@ -32,7 +32,7 @@ def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inputs(settings: Mapping[str, Any]) -> list[str]:
-    """See `Kind`: each text that is the path of a file is one."""
+    """See `SweptKind`: each text that is the path of a file is one."""
     rest = {key: value for key, value in settings.items() if key != JOB}
     return [text for text in _texts(rest) if text and Path(text).exists()]
 

@@ -25,7 +25,7 @@ _SETTINGS = ("database_name", "source_sha256", "about_name", "about_model", "end
 
 
 def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """See `Kind`."""
+    """See `SweptKind`."""
     found = run.JOB.settings({name: value for name, value in asked.items() if value is not None})
     drives.check(found["on"])
     if found["stack"] != DIRECT:
@@ -34,7 +34,7 @@ def settings(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inputs(settings: Mapping[str, Any]) -> list[str]:
-    """See `Kind`."""
+    """See `SweptKind`."""
     return drives.files([settings["source"], settings["facts"]], settings["on"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,7 +59,9 @@ class Known:
     asked: list[Mapping[str, str]] = field(default_factory=list)
     prepared: list[Mapping[str, str]] = field(default_factory=list)
 
-    def load(self, settings: Mapping[str, str]) -> Load:
+    HAS_CLOCK: ClassVar[bool] = False
+
+    def load(self, settings: Mapping[str, str], pace: float = 1.0) -> Load:
         self.asked.append(settings)
         return self.as_recorded
 

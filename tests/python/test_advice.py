@@ -40,8 +40,7 @@ from flashwright.advice.gain import gain_of
 from flashwright.advice.load import FLUSH, LOG, READ, TRIM, WRITE, Load
 from flashwright.advice.loop import Loop
 from flashwright.advice.setup import Commits, Drive, Figures, Interval, Setup
-from flashwright.advice.traces import Requests
-from flashwright.advice.what_ifs import OfLog, OfPostgres
+from flashwright.advice.what_ifs import Made, OfLog, OfPostgres
 from flashwright.recording.files import PURPOSES
 from flashwright.reports import write_report
 from flashwright.runs import Run, provenance
@@ -335,12 +334,12 @@ class TestManyLoads:
             self,
             asked: Mapping[str, Mapping[str, str]],
             progress: Progress | None,
-        ) -> Iterator[tuple[Requests, int]]:
+        ) -> Iterator[Made]:
             self.passes += 1
             if any("no" in one for one in asked.values()):
                 raise InputError("cannot be told")
             for _ in asked:
-                yield traces.load(self._recorded.path), 2
+                yield Made(traces.load(self._recorded.path), 2)
 
     def test_are_found_in_one_pass(self, load: Load, tmp_path: Path) -> None:
         found = self.Counts(tmp_path, tmp_path, load)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from flashwright._core import InputError, Progress
 from flashwright.advice.action import Lost
@@ -19,6 +19,9 @@ GOALS = ("life", "latency", "throughput")
 class WhatIfs(Protocol):
     """Loads that other settings of the database would have made, from its own log."""
 
+    HAS_CLOCK: ClassVar[bool]
+    """Whether what is written for a transaction depends on how many there are a second."""
+
     @property
     def refused(self) -> str | None:
         """Why there are none; None if there are."""
@@ -30,8 +33,11 @@ class WhatIfs(Protocol):
         So what its model gets wrong of both cancels out.
         """
 
-    def load(self, settings: Mapping[str, str]) -> Load:
+    def load(self, settings: Mapping[str, str], pace: float = 1.0) -> Load:
         """Give the load under these settings of the database.
+
+        `pace`: transactions a second over those of the recording, for as long as that took; it has
+        to be 1 where nothing goes by a clock.
 
         Raises:
             InputError: it cannot be told, with the reason.

@@ -7,6 +7,7 @@ system writes for itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -236,17 +237,34 @@ def _moved(told: Requests, begin: Longs, to: Longs, length: Longs) -> Requests:
     return in_order([*done, rest])
 
 
-def beside(recorded: Requests, told: Collection[int], reads: float = 1.0) -> Requests:
+def beside(
+    recorded: Requests, told: Collection[int], reads: float = 1.0, pace: float = 1.0
+) -> Requests:
     """Give what the disk got beside what a log tells: `reads` of all reads, trims, other writes.
 
     Those are of the file system, and of purposes that are not among those `told`: what the log
-    could tell, and has no write of, is not written. Reads can get fewer; more than were recorded
-    are not known.
+    could tell, and has no write of, is not written. Reads can get fewer; more for a transaction
+    than were recorded are not known. They come by `pace` times as fast, and are gone through again
+    until the recording's time is over; the rest is taken to come by the clock.
     """
     of_system = [PURPOSES.index(name) for name in OF_SYSTEM]
     named = [one for one in (*told, _LOG) if one not in of_system]
     is_kept = ((recorded.op == WRITE) & ~np.isin(recorded.stream, named)) | (recorded.op == TRIM)
-    return recorded.taken(is_kept | ((recorded.op == READ) & _some(len(recorded.op), reads)))
+    is_read = (recorded.op == READ) & _some(len(recorded.op), reads / pace)
+    if pace == 1:
+        return recorded.taken(is_kept | is_read)
+    return in_order([recorded.taken(is_kept), _at_pace(recorded, is_read, pace)])
+
+
+def _at_pace(recorded: Requests, is_wanted: Bools, pace: float) -> Requests:
+    begin, end = int(recorded.time_ns[0]), int(recorded.time_ns[-1])
+    wanted, passes = recorded.taken(is_wanted), []
+    for number in range(math.ceil(pace)):
+        at_ns = begin + ((wanted.time_ns - begin + number * (end - begin)) / pace).astype(np.int64)
+        one = wanted.taken(at_ns <= end)
+        one.time_ns = at_ns[at_ns <= end]
+        passes.append(one)
+    return in_order(passes)
 
 
 def _some(rows: int, share: float) -> Bools:

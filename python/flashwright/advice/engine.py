@@ -75,13 +75,16 @@ class Clients:
     flushing: float = 0.0
     """Seconds of each flush that its drive has no part in: system call, file system, the way."""
 
-    def pace(self, requests: int, flushes: int, *, waits: bool = True) -> dict[str, Any]:
+    def pace(
+        self, requests: int, flushes: int, *, waits: bool = True, work: float = 1.0
+    ) -> dict[str, Any]:
         """Give the pace of a load of so many requests, some of them flushes.
 
-        Clients that do not wait for their commits send on until the kernel holds no more for them.
+        `work` is as `Load` has it. Clients that do not wait for their commits send on until the
+        kernel holds no more for them.
         """
         depth = self.outstanding if waits else DEPTH
-        thinks = self.thinks + self.flushing * flushes
+        thinks = self.thinks * work + self.flushing * flushes
         return {"closed": {"depth": depth, "think": 1e6 * thinks * depth / max(requests, 1)}}
 
 
@@ -106,14 +109,14 @@ class Conditions:
         """Whether the load is played once."""
         return not self.capacities_written
 
-    def pace(self, requests: int, flushes: int, *, waits: bool) -> dict[str, Any]:
+    def pace(self, requests: int, flushes: int, *, waits: bool, work: float) -> dict[str, Any]:
         """Give the pace of a load of so many requests, some of them flushes.
 
-        `waits`: clients wait for their commits.
+        `waits`: clients wait for their commits. `work` is as `Load` has it.
         """
         if self.clients is None:
             return PACE
-        return self.clients.pace(requests, flushes, waits=waits)
+        return self.clients.pace(requests, flushes, waits=waits, work=work)
 
     def document(self) -> dict[str, Any]:
         """Give them for the key of a result."""
@@ -193,6 +196,7 @@ class Engine:
             sum(map(_rows, parts.values())),
             _flushes(parts[APART] if APART in parts else parts[HERE]) if parts else 0,
             waits=setup.waits is not None,
+            work=setup.load.work,
         )
 
         def play(times: int) -> Figures:
@@ -200,7 +204,8 @@ class Engine:
                 name: self._play(setup, drives[name], path, pace, progress, times)
                 for name, path in parts.items()
             }
-            return _together(played, time.monotonic() - began, setup.waits, self.conditions.clients)
+            took = time.monotonic() - began
+            return _together(played, took, setup, self.conditions.clients)
 
         found = play(1)
         wanted = self.conditions.seconds / found.seconds_taken if found.seconds_taken else 0.0
@@ -441,17 +446,17 @@ def _commits_of_layers(latency: Mapping[str, Any]) -> Commits | None:
     return Commits(int(flushes["count"]), mean, p50, p99, p999, flushes["mean"] / 1e9)
 
 
-def _seconds(played: Mapping[str, _Played], clients: Clients | None) -> float:
+def _seconds(played: Mapping[str, _Played], clients: Clients | None, work: float) -> float:
     """Give the time of all drives: one after the other, or at the same time if that is known."""
     data, log = (played[one].times if one in played else None for one in (HERE, APART))
     if clients is None or clients.outstanding > 1 or data is None or log is None:
         return sum(one.seconds for one in played.values())
-    thinks = clients.thinks + clients.flushing * log.flushes
+    thinks = clients.thinks * work + clients.flushing * log.flushes
     return two_drives.seconds_of(data, log, clients.commit, thinks)
 
 
 def _together(
-    played: Mapping[str, _Played], seconds: float, waits: float | None, clients: Clients | None
+    played: Mapping[str, _Played], seconds: float, setup: Setup, clients: Clients | None
 ) -> Figures:
     parts = list(played.values())
     if not parts:
@@ -482,8 +487,8 @@ def _together(
             }
             for name, one in played.items()
         },
-        None if of_log is None or of_log.commits is None else of_log.commits.waiting(waits),
-        _seconds(played, clients),
+        None if of_log is None or of_log.commits is None else of_log.commits.waiting(setup.waits),
+        _seconds(played, clients, setup.load.work),
         False if False in states else None if None in states else True,
         "; ".join(dict.fromkeys(one.unsteady for one in parts if one.unsteady)) or None,
         max(one.slices for one in parts),

@@ -66,6 +66,8 @@ class Load:
     """Flushes for which a commit waits, one after the other."""
     begin_ns: int = 0
     """Time of the first request."""
+    work: float = 1.0
+    """Transactions over those of the recording."""
     reading: Mapping[str, Any] = field(default_factory=dict)
     """Remarks of the reader: skipped, left_out, lost_events, warnings."""
 

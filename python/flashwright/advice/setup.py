@@ -57,6 +57,7 @@ class Setup:
         """Give all that decides on its figures, for the key of a result."""
         return {
             "load": self.load.content_hash,
+            "work": self.load.work,
             "drive": _document(self.drive),
             "log_apart": None if self.log_apart is None else _document(self.log_apart),
             "handles": self.handles,

@@ -7,9 +7,10 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.compute as pc
@@ -32,12 +33,26 @@ may be after the recording, and the database's log tells when they are due.
 """
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
+_PACE = "pace"
 Key = tuple[tuple[str, str], ...]
-"""Settings, by name."""
+"""Settings, by name, and the pace where it is another."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """Requests of a load, and what is known of it."""
+
+    requests: Requests
+    flushes: int
+    """That a commit waits for."""
+    work: float = 1.0
+    """Transactions over those of the recording."""
 
 
 class OfLog(ABC):
     """Loads by a job that knows the database's log; each is found once."""
+
+    HAS_CLOCK: ClassVar[bool] = False
 
     def __init__(self, recording: Path, into: Path, recorded: Load) -> None:
         """Take the folder of the recording, and one for the loads."""
@@ -69,14 +84,15 @@ class OfLog(ABC):
         """Give the load that the log tells for the settings as they were."""
         return self.load({})
 
-    def load(self, settings: Mapping[str, str]) -> Load:
+    def load(self, settings: Mapping[str, str], pace: float = 1.0) -> Load:
         """Give the load under these settings, with what the disk gets beside the database's writes.
 
         Raises:
             InputError: it cannot be told, with the reason.
         """
-        self.prepare([settings])
-        found = self._found[_key(settings)]
+        asked = settings if pace == 1 else {**settings, _PACE: f"{pace:.3g}"}
+        self.prepare([asked])
+        found = self._found[_key(asked)]
         if isinstance(found, InputError):
             raise found
         return found
@@ -110,11 +126,12 @@ class OfLog(ABC):
         """Find some; InputError if one of them cannot be told."""
         first = len(self._found)
         asked = {f"c{first + at}": dict(key) for at, key in enumerate(keys)}
-        for key, (requests, flushes) in zip(keys, self._make(asked, progress), strict=True):
+        for key, made in zip(keys, self._make(asked, progress), strict=True):
             path = self._into / f"what-if-{len(self._found)}.parquet"
-            traces.write(requests, path)
+            traces.write(made.requests, path)
             name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
-            self._found[key] = loads.of_file(path, name, self._recorded.disk, flushes)
+            found = loads.of_file(path, name, self._recorded.disk, made.flushes)
+            self._found[key] = replace(found, work=made.work)
 
     def _placed(self, told: Requests, parts: Sequence[FilePart]) -> Requests:
         """Give requests to files as those to the disk."""
@@ -135,11 +152,8 @@ class OfLog(ABC):
     @abstractmethod
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[tuple[Requests, int]]:
-        """Give the requests under each settings, and the flushes that a commit waits for.
-
-        Their names are unlike all others.
-        """
+    ) -> Iterator[Made]:
+        """Give the load under each settings, whose names are unlike all others."""
 
 
 def _key(settings: Mapping[str, str]) -> Key:
@@ -182,13 +196,15 @@ def _bytes(name: str, text: str) -> int:
 class OfPostgres(OfLog):
     """Loads of a PostgreSQL server, by `postgres_what_if`."""
 
+    HAS_CLOCK: ClassVar[bool] = True
     _flush_seconds: float | None = None
     """None until it was found."""
 
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[tuple[Requests, int]]:
+    ) -> Iterator[Made]:
         found = self._told(asked, progress)
+        recorded = found["recorded"]["modelled"]
         for name, figures in zip(asked, found["candidates"], strict=True):
             files = pq.read_table(self._into / f"{name}.files.parquet").to_pylist()
             purposes = {int(one["file"]): PURPOSES.index(one["purpose"]) for one in files}
@@ -197,9 +213,11 @@ class OfPostgres(OfLog):
                 for one in files
             ]
             told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
-            reads = _reads(found["recorded"]["modelled"], figures)
-            others = completed.beside(self._requests, set(purposes.values()), reads)
-            yield in_order([others, told]), 1
+            pace = float(asked[name].get(_PACE, 1.0))
+            reads = _reads(recorded, figures)
+            others = completed.beside(self._requests, set(purposes.values()), reads, pace)
+            work = 1.0 if pace == 1 else figures["commits"] / max(recorded["commits"], 1)
+            yield Made(in_order([others, told]), 1, work)
 
     def _told(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None = None
@@ -239,14 +257,12 @@ class OfSqlite(OfLog):
 
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[tuple[Requests, int]]:
+    ) -> Iterator[Made]:
         found = self._told(asked, progress)
         for name, mode in zip(asked, found["modes"], strict=True):
             yield self._whole(self._trace(name), mode, found["recorded_in"])
 
-    def _whole(
-        self, told: Requests, mode: Mapping[str, Any], recorded_in: str
-    ) -> tuple[Requests, int]:
+    def _whole(self, told: Requests, mode: Mapping[str, Any], recorded_in: str) -> Made:
         before_ns, blocks_before = self._commits_as_recorded
         # Those of a log that grows are left out: it grows but once.
         at_ns, blocks = before_ns[:0], 0
@@ -260,7 +276,7 @@ class OfSqlite(OfLog):
         if len(at_ns) * blocks != len(before_ns) * blocks_before:
             less_bytes = _BLOCK * blocks_before * len(before_ns)
             others = completed.with_journal(others, at_ns, blocks, less_bytes)
-        return in_order([others, self._placed(told, parts)]), _flushes(mode)
+        return Made(in_order([others, self._placed(told, parts)]), _flushes(mode))
 
     def _told(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None = None

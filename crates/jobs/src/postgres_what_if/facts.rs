@@ -165,6 +165,7 @@ impl Server {
             bgwriter_lru_multiplier: all.bgwriter_lru_multiplier,
             background_page_us: 0,
             flush_us: us(known.or(flush_time_s).unwrap_or_default()),
+            pace: 1.0,
         }
     }
 

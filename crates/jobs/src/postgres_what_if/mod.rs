@@ -49,6 +49,10 @@ impl PostgresWhatIf {
             let what = "a flush takes flush_time, or as long as so many flushes say: not both";
             return Err(JobError::at("flushes", what));
         }
+        if self.as_recorded.as_ref().is_some_and(|one| one.pace.is_some()) {
+            let what = "the recording has the pace that it has; right would be one of a candidate";
+            return Err(JobError::at("as_recorded.pace", what));
+        }
         for (number, one) in self.candidates.iter().enumerate() {
             let at = format!("candidates[{number}].name");
             let name = &one.name;
@@ -67,10 +71,18 @@ impl PostgresWhatIf {
                 let what = "max_wal_size is below two segments; write 64Mi or more";
                 return Err(JobError::at(&format!("candidates[{number}].max_wal_size"), what));
             }
+            if one.pace.is_some_and(|pace| pace.0 > MOST_PACE) {
+                let what =
+                    format!("a pace is at most {MOST_PACE}: the log is gone through as often");
+                return Err(JobError::at(&format!("candidates[{number}].pace"), what));
+            }
         }
         Ok(())
     }
 }
+
+/// Most passes through the log for one candidate.
+const MOST_PACE: f64 = 100.0;
 
 fn failed(error: ReplayError) -> JobError {
     match error {
@@ -403,7 +415,9 @@ fn set_total(asked: &PostgresWhatIf, progress: &Progress) {
     let bytes: u64 = files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum();
     // The time of a page of the background writer is looked for, and perhaps that of a flush.
     let fits = (1 + u64::from(asked.flushes.is_some())) * (1 + u64::from(HALVINGS));
-    progress.set_total(bytes * (2 + fits + asked.candidates.len() as u64));
+    let paces = asked.candidates.iter().map(|one| one.pace.map_or(1.0, |pace| pace.0));
+    let passes: u64 = paces.map(|pace| pace.ceil() as u64).sum();
+    progress.set_total(bytes * (2 + fits + passes));
 }
 
 /// The recorded part of a log.

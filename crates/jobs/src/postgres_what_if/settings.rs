@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wal::postgres::images::Method;
 
-use crate::values::{Micros, Seconds, Share, Size};
+use crate::values::{Factor, Micros, Seconds, Share, Size};
 
 /// Says from the log of a PostgreSQL server what other settings would have written: log, images of
 /// pages, data pages, and the writes themselves as traces.
@@ -92,6 +92,10 @@ pub struct Candidate {
     /// Time that a commit waits for others to be flushed with it: `200us`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit_delay: Option<Micros>,
+    /// Commits a second over those of the recording, at most 100: what is due by a clock comes for
+    /// more of them, or for fewer. As much time counts as was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Factor>,
 }
 
 /// Method of `wal_compression`.
@@ -153,6 +157,7 @@ impl Candidate {
         if let Some(delay) = self.commit_delay {
             found.commit_delay_us = delay.0 as i64;
         }
-        found
+        let pace = self.pace.map_or(1.0, |pace| pace.0);
+        found.at_pace(pace)
     }
 }

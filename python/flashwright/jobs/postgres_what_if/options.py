@@ -21,6 +21,10 @@ class Candidate(TypedDict, total=False):
     """Bytes of log that start a checkpoint before that: `4Gi`."""
     name: str
     """Its name, and that of its traces."""
+    pace: float | str | None
+    """Commits a second over those of the recording, at most 100: what is due by a clock comes
+    for more of them, or for fewer. As much time counts as was recorded.
+    """
     shared_buffers: int | str | None
     """Bytes of the server's own buffers: `1Gi`."""
     synchronous_commit: bool | None

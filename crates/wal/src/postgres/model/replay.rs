@@ -6,6 +6,7 @@ use units::Progress;
 
 use super::super::images::Images;
 use super::super::log::{Lsn, Reader, Record};
+use super::clock::Clock;
 use super::failure::ReplayError;
 use super::figures::{Check, Figures};
 use super::layout::{FileRow, Layout, Writes, flush};
@@ -13,6 +14,7 @@ use super::log_file::{Amounts, LogFile, To};
 use super::page_cache::{LOOK_US, PageCache};
 use super::pool::Pool;
 use super::reads::Reads;
+use super::relations::Relations;
 use super::rule::Rule;
 use super::settings::Settings;
 use super::survey::Survey;
@@ -89,11 +91,23 @@ struct Checkpoint {
     began_us: i64,
 }
 
+/// What is kept while a log is gone through.
+struct Through {
+    images: Images,
+    relations: Relations,
+    pages: Vec<(u32, usize)>,
+    /// The redo point of the recording that comes next.
+    next_redo: usize,
+    /// True if the recording's last checkpoint may not have ended.
+    may_be_open: bool,
+}
+
 /// A log that is gone through.
 pub struct Replay<'a> {
     survey: &'a Survey,
     settings: &'a Settings,
     window: Window,
+    clock: Clock,
     redos: Redos,
     layout: Layout,
     writes: &'a mut dyn Writes,
@@ -141,6 +155,7 @@ impl<'a> Replay<'a> {
             survey,
             settings,
             window,
+            clock: Clock::new(window, settings.pace),
             redos,
             layout,
             writes,
@@ -172,51 +187,81 @@ impl<'a> Replay<'a> {
         folder: &Path,
         progress: &Progress,
     ) -> Result<(Figures, Check, Vec<FileRow>), ReplayError> {
+        let mut through = Through {
+            images: Images::new().map_err(|error| ReplayError::Other(error.to_string()))?,
+            // Each replay has its own numbers: those of the survey are looked up here.
+            relations: self.survey.relations.clone(),
+            pages: Vec::with_capacity(64),
+            next_redo: self.survey.redos.partition_point(|redo| *redo <= self.window.from),
+            may_be_open: self.redos == Redos::Own && self.survey.version < REDO_VERSION,
+        };
+        let mut first = self.window.from;
+        while self.pass(first, folder, &mut through, progress)? && self.clock.again() {
+            first = self.window.begin;
+        }
+        self.advance(self.clock.end_us());
+        Ok(self.finish())
+    }
+
+    /// Goes through the log once, from a record on; false if the time was over before its end.
+    fn pass(
+        &mut self,
+        first: Lsn,
+        folder: &Path,
+        through: &mut Through,
+        progress: &Progress,
+    ) -> Result<bool, ReplayError> {
         let window = self.window;
         let mut reader = Reader::open(folder, Some(window.from), Some(window.end))?;
-        let mut images = Images::new().map_err(|error| ReplayError::Other(error.to_string()))?;
-        // Each replay has its own numbers: those of the survey are looked up here.
-        let mut relations = self.survey.relations.clone();
-        let mut pages = Vec::with_capacity(64);
-        let redos: Vec<_> = self.survey.redos.iter().filter(|redo| **redo > window.from).collect();
-        let mut next = redos.into_iter().copied().peekable();
         let (mut records, mut reported) = (0_u64, window.from);
-        let mut may_be_open = self.redos == Redos::Own && self.survey.version < REDO_VERSION;
         while let Some(record) = reader.next()? {
             records += 1;
             if records.is_multiple_of(REPORT_RECORDS) {
                 progress.advance(record.lsn.0.saturating_sub(reported.0))?;
                 reported = record.lsn;
             }
-            if record.lsn < window.from {
+            if record.lsn < first {
                 continue;
             }
             if record.lsn >= window.begin && !self.is_counted {
                 self.begin();
             }
-            if let Some(time_us) = record.time_us() {
+            if let Some(recorded_us) = record.time_us() {
+                let time_us = self.clock.at(recorded_us);
+                if self.clock.is_behind_end(time_us) {
+                    return Ok(false);
+                }
                 self.advance(time_us);
             }
-            while self.redos == Redos::Own && next.next_if(|redo| *redo <= record.lsn).is_some() {
-                self.redo();
-            }
-            pages.clear();
-            pages.extend(record.blocks.iter().map(|block| relations.page(block)));
-            self.record(&record, &pages, &mut images);
-            if may_be_open && next.peek().is_none() && self.rule.is_unexplained {
-                // The last checkpoint has not ended, so that no record tells its redo point.
-                may_be_open = false;
-                self.rule.check.right += 1;
-                self.redo();
-            }
+            self.take(&record, through);
         }
-        self.advance(window.end_us);
-        Ok(self.finish())
+        Ok(true)
+    }
+
+    /// Takes a record of the log.
+    fn take(&mut self, record: &Record<'_>, through: &mut Through) {
+        let redos = &self.survey.redos;
+        while self.redos == Redos::Own
+            && redos.get(through.next_redo).is_some_and(|redo| *redo <= record.lsn)
+        {
+            through.next_redo += 1;
+            self.redo();
+        }
+        through.pages.clear();
+        through.pages.extend(record.blocks.iter().map(|block| through.relations.page(block)));
+        self.record(record, &through.pages, &mut through.images);
+        let is_last = through.next_redo >= redos.len();
+        if through.may_be_open && is_last && self.rule.is_unexplained {
+            // The last checkpoint has not ended, so that no record tells its redo point.
+            through.may_be_open = false;
+            self.rule.check.right += 1;
+            self.redo();
+        }
     }
 
     /// From now on it counts.
     fn begin(&mut self) {
-        self.advance(self.window.begin_us);
+        self.advance(self.clock.begin_us());
         self.is_counted = true;
         self.rule.check = Check::default();
         self.figures = Figures::default();
@@ -353,7 +398,7 @@ impl<'a> Replay<'a> {
     }
 
     fn time_ns(&self) -> u64 {
-        ((self.now_us - self.window.begin_us).max(0) as u64) * 1000
+        ((self.now_us - self.clock.begin_us()).max(0) as u64) * 1000
     }
 
     fn log_to(&mut self, what: impl FnOnce(&mut LogFile, &Settings, &mut To<'_>)) {

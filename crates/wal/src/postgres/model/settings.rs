@@ -38,6 +38,8 @@ pub struct Settings {
     pub background_page_us: i64,
     /// Time that a flush of the log takes, in microseconds: commits meanwhile wait for the next.
     pub flush_us: i64,
+    /// Commits a second over those of the recording, above 0.
+    pub pace: f64,
 }
 
 impl Default for Settings {
@@ -60,11 +62,19 @@ impl Default for Settings {
             bgwriter_lru_multiplier: 2.0,
             background_page_us: 0,
             flush_us: 0,
+            pace: 1.0,
         }
     }
 }
 
 impl Settings {
+    /// The same under a load that comes by `pace` times as fast, above 0. As many commits as before
+    /// share a flush: clients that wait for it are faster as flushes are.
+    #[must_use]
+    pub fn at_pace(self, pace: f64) -> Self {
+        Self { pace, flush_us: (self.flush_us as f64 / pace) as i64, ..self }
+    }
+
     /// Segments after which a checkpoint begins (`CalculateCheckpointSegments`).
     #[must_use]
     pub fn checkpoint_segments(&self, segment_bytes: u64) -> u64 {

@@ -285,3 +285,33 @@ fn a_background_writer_that_waits_for_its_disk_writes_less_and_backends_the_rest
     assert!(held_up < ready / 4, "{held_up} of {ready}");
     assert!(many > few && (many + held_up).abs_diff(few + ready) < 10, "{few} {many}");
 }
+
+#[test]
+fn at_another_pace_what_is_due_by_a_clock_comes_for_more_commits_or_for_fewer() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = write(&round(30), MAGIC_17, folder.path());
+    let at_pace = |pace| {
+        let all = Settings { shared_buffers: Some(100), ..settings(30) }.at_pace(pace);
+        let mut kept = Kept::default();
+        let found = play(folder.path(), from, &all, Redos::Scheduled, &mut kept).0;
+        assert!(kept.0.is_sorted_by_key(|(_, request)| request.time_ns));
+        let last = kept.0.last().unwrap().1.time_ns;
+        assert!(last as f64 <= found.seconds * 1e9, "as much time counts as was recorded");
+        found
+    };
+    let as_recorded = at_pace(1.0);
+    for pace in [0.25, 0.5, 2.0, 3.7, 8.0] {
+        let found = at_pace(pace);
+        let commits = as_recorded.commits as f64 * pace;
+        assert!((found.commits as f64 - commits).abs() <= 1.0 + pace, "{pace}: {found:?}");
+        assert_eq!(found.seconds, as_recorded.seconds);
+        // Each checkpoint finds ten pages, as thirty commits and more come between two of them.
+        let pages = |one: &Figures| one.data_pages.unwrap()[0] as f64;
+        let is_often = pace >= 1.0;
+        let beside = pages(&found) / pages(&as_recorded);
+        assert!(!is_often || (beside - 1.0).abs() < 0.11, "{pace}: {beside}");
+        let each = |one: &Figures| one.image_bytes / one.commits as f64;
+        let ratio = each(&found) / each(&as_recorded) * pace;
+        assert!(!is_often || (0.8..1.2).contains(&ratio), "{pace}: {ratio}");
+    }
+}

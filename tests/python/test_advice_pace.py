@@ -1,0 +1,118 @@
+"""A run at another pace: what is written by a clock is shared by more transactions, or by fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from advice_cases import Known
+from flashwright.advice import completed, traces
+from flashwright.advice import load as loads
+from flashwright.advice.case import Case
+from flashwright.advice.engine import Clients, Conditions, Engine
+from flashwright.advice.load import FLUSH, READ, WRITE, Load
+from flashwright.advice.proving import Bench
+from flashwright.advice.setup import Drive, Setup
+from flashwright.advice.trial_setups import MOST_PACE, predicted
+from flashwright.recording.files import PURPOSES
+
+HEAP, LOG = PURPOSES.index("heap"), PURPOSES.index("wal")
+MIB, SECOND = 1 << 20, 1_000_000_000
+COMMITS, PAGES = 1000, 3000
+DRIVE = Drive("emmc-51", (), 1 << 30, 1.0)
+
+
+def database(path: Path, work: float) -> Load:
+    """Make commits, `work` times as many, beside pages that a clock writes."""
+    rng = np.random.default_rng(5)
+    commits = round(COMMITS * work)
+    at = np.arange(commits, dtype=np.int64) * (60 * SECOND) // commits
+    kinds = [
+        (at, WRITE, 800 * MIB + np.arange(commits) % 2048 * 8192, 8192, LOG),
+        (at + 1, FLUSH, np.zeros(commits, np.int64), 0, LOG),
+        (
+            np.sort(rng.integers(0, 60 * SECOND, PAGES)),
+            WRITE,
+            rng.integers(0, 80_000, PAGES) * 8192,
+            8192,
+            HEAP,
+        ),
+    ]
+    parts = [
+        traces.Requests(
+            time_ns,
+            np.full(len(time_ns), op),
+            offset,
+            np.full(len(time_ns), length),
+            np.full(len(time_ns), stream),
+        )
+        for time_ns, op, offset, length, stream in kinds
+    ]
+    traces.write(traces.in_order(parts), path)
+    return replace(loads.of_file(path, path.stem, None), work=work)
+
+
+@dataclass
+class ByClock(Known):
+    """What-ifs of such a database."""
+
+    folder: Path = Path()
+    paces: list[float] = field(default_factory=list)
+    HAS_CLOCK: ClassVar[bool] = True
+
+    def load(self, settings: Mapping[str, str], pace: float = 1.0) -> Load:
+        self.paces.append(pace)
+        return database(self.folder / f"{pace:g}.parquet", pace)
+
+
+def predict(folder: Path, what_ifs: Known, *overrides: str) -> dict[str, float]:
+    """Predict the drive with keys of its profile changed."""
+    engine = Engine(None, conditions=Conditions("aged", 0.0, Clients(1, 0.5, 4)))
+    base = Setup(database(folder / "load.parquet", 1.0), DRIVE)
+    case = Case(base.load, base, engine.figures(base), what_ifs=what_ifs)
+    before = Bench("tpcb(scale=1)").trial("emmc-51")
+    after = replace(before, drive=replace(before.drive, overrides=overrides))
+    try:
+        return predicted(case, engine, after, before)
+    finally:
+        engine.close()
+
+
+def test_a_faster_run_writes_less_by_the_clock_for_each_transaction(tmp_path: Path) -> None:
+    spare = "ftl.over_provisioning=0.3"
+    plain = Known(database(tmp_path / "known.parquet", 1.0))
+    as_recorded = predict(tmp_path, plain, spare)
+    what_ifs = ByClock(plain.as_recorded, folder=tmp_path)
+    found = predict(tmp_path, what_ifs, spare)
+    assert as_recorded["throughput"] > 1.1, "the drive was the limit"
+    assert found["throughput"] > 1.05 * as_recorded["throughput"]
+    assert found["flash_bytes"] < 0.95 * as_recorded["flash_bytes"]
+    assert max(what_ifs.paces) <= MOST_PACE
+    # The pace that was simulated is the one that comes of it.
+    assert what_ifs.paces[-1] == pytest.approx(min(found["throughput"], MOST_PACE), rel=0.1)
+
+
+def test_a_change_that_changes_no_pace_asks_for_no_other(tmp_path: Path) -> None:
+    what_ifs = ByClock(database(tmp_path / "known.parquet", 1.0), folder=tmp_path)
+    found = predict(tmp_path, what_ifs)
+    assert found["throughput"] == pytest.approx(1.0)
+    assert not what_ifs.paces
+
+
+def test_reads_come_at_the_pace_and_journals_by_the_clock() -> None:
+    time_ns = np.arange(101, dtype=np.int64) * SECOND
+    ops = np.where(np.arange(101) % 2 == 0, READ, WRITE)
+    stream = np.full(101, PURPOSES.index("journal"))
+    recorded = traces.Requests(time_ns, ops, time_ns // 1000, np.full(101, 4096), stream)
+    for pace in (0.5, 1.0, 2.5):
+        found = completed.beside(recorded, [HEAP], reads=pace, pace=pace)
+        reads, writes = (found.taken(found.op == one) for one in (READ, WRITE))
+        assert len(reads.op) == pytest.approx(51 * pace, abs=1)
+        assert len(writes.op) == 50
+        assert reads.time_ns.max() == pytest.approx(100 * SECOND, rel=0.05)
+        assert (np.diff(found.time_ns) >= 0).all()

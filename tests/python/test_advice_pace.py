@@ -18,7 +18,7 @@ from flashwright.advice.engine import Clients, Conditions, Engine
 from flashwright.advice.load import FLUSH, READ, WRITE, Load
 from flashwright.advice.proving import Bench
 from flashwright.advice.setup import Drive, Setup
-from flashwright.advice.trial_setups import MOST_PACE, predicted
+from flashwright.advice.trial_setups import MOST_PACE, _where_it_stays, predicted
 from flashwright.recording.files import PURPOSES
 
 HEAP, LOG = PURPOSES.index("heap"), PURPOSES.index("wal")
@@ -102,6 +102,26 @@ def test_a_change_that_changes_no_pace_asks_for_no_other(tmp_path: Path) -> None
     found = predict(tmp_path, what_ifs)
     assert found["throughput"] == pytest.approx(1.0)
     assert not what_ifs.paces
+
+
+@pytest.mark.parametrize(("own", "wanted"), [(12.0, 1.25), (5.0, 3.0), (20.0, 0.75)])
+def test_the_pace_is_where_a_load_runs_as_fast_as_it_is_taken_to(own: float, wanted: float) -> None:
+    """30 of 45 s are what a clock writes, and 15 s the clients' own before a change."""
+    asked: list[float] = []
+
+    def at(pace: float) -> dict[str, float]:
+        asked.append(pace)
+        return {"throughput": 45 / (own + 30 / pace)}
+
+    found = _where_it_stays(at(1.0), at)
+    assert found["throughput"] == pytest.approx(wanted, rel=0.1)
+    assert asked[-1] == pytest.approx(wanted, rel=0.15)
+    assert len(asked) <= 6
+
+
+def test_a_pace_without_end_is_taken_to_be_the_most_that_is_told_apart() -> None:
+    found = _where_it_stays({"throughput": 3.0}, lambda pace: {"throughput": 3 * pace})
+    assert found["throughput"] == pytest.approx(3 * MOST_PACE)
 
 
 def test_reads_come_at_the_pace_and_journals_by_the_clock() -> None:

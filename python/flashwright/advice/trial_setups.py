@@ -7,7 +7,7 @@ what was measured, and advice is proven by a run.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from flashwright.advice import trials
@@ -23,7 +23,7 @@ MOST_PACE = 8.0
 """Most transactions a second over those of the recording that are told apart."""
 _NEAR = 0.05
 """How near a pace has to be to the one that comes of it, as a share."""
-_TRIES = 6
+_TRIES = 5
 _ASYNCHRONOUS_SECONDS = 0.2
 """A log that is not waited for is written each `wal_writer_delay`, which is 200 ms."""
 _NOT_WAITING = {"synchronous_commit": ("off",), "synchronous": ("normal", "off")}
@@ -171,15 +171,37 @@ def _at_its_pace(
     """
     settings = dict(setup.settings)
     told: Figures | None = None
-    at, reached = 1.0, dict(found)
-    for _ in range(_TRIES):
-        wanted = min(MOST_PACE, max(1 / MOST_PACE, reached.get("throughput", 1.0)))
-        if abs(wanted / at - 1) <= _NEAR:
-            break
-        at = wanted if at == 1 else math.sqrt(at * wanted)
+
+    def reached(pace: float) -> dict[str, float]:
+        nonlocal told
         if told is None:
             told = engine.figures(setup.changed(load=what_ifs.load(settings)))
-        load = what_ifs.load(settings, at)
+        load = what_ifs.load(settings, pace)
         more = _ratios(told, engine.figures(setup.changed(load=load)), load.work)
-        reached = {name: value * more.get(name, 1.0) for name, value in found.items()}
-    return reached
+        return {name: value * more.get(name, 1.0) for name, value in found.items()}
+
+    return _where_it_stays(found, reached)
+
+
+def _where_it_stays(
+    found: dict[str, float], reached: Callable[[float], dict[str, float]]
+) -> dict[str, float]:
+    """Find the pace at which a load runs at the pace that it was taken to have.
+
+    By the secant method, on logarithms. `found`: the ratios at a pace of 1.
+    """
+    most = math.log(MOST_PACE)
+    before, at, now = (0.0, 0.0), 0.0, found
+    for _ in range(_TRIES):
+        off = math.log(now.get("throughput") or 1.0) - at
+        if abs(off) <= _NEAR:
+            break
+        slope = (off - before[1]) / (at - before[0]) if at != before[0] else -1.0
+        # Where it would run away the next pace is the one that came of the last.
+        step = off if slope >= 0 else min(max(-off / slope, -most), most)
+        following = min(max(at + step, -most), most)
+        if following == at:
+            break
+        before, at = (at, off), following
+        now = reached(math.exp(at))
+    return now

@@ -61,7 +61,7 @@ class Known:
 
     HAS_CLOCK: ClassVar[bool] = False
 
-    def load(self, settings: Mapping[str, str], pace: float = 1.0) -> Load:
+    def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
         self.asked.append(settings)
         return self.as_recorded
 

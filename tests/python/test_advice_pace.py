@@ -65,7 +65,7 @@ class ByClock(Known):
     paces: list[float] = field(default_factory=list)
     HAS_CLOCK: ClassVar[bool] = True
 
-    def load(self, settings: Mapping[str, str], pace: float = 1.0) -> Load:
+    def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
         self.paces.append(pace)
         return database(self.folder / f"{pace:g}.parquet", pace)
 

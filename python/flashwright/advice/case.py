@@ -33,10 +33,11 @@ class WhatIfs(Protocol):
         So what its model gets wrong of both cancels out.
         """
 
-    def load(self, settings: Mapping[str, str], pace: float = 1.0) -> Load:
+    def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
         """Give the load under these settings of the database.
 
-        `pace`: transactions a second over those of the recording, for as long as that took; it has
+        `pace`: transactions a second over those of the recording, for as long as that took.
+        `disk_time`: time that the disk takes for a data page over that of the recording. Both have
         to be 1 where nothing goes by a clock.
 
         Raises:

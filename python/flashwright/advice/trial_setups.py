@@ -146,7 +146,10 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
     what_ifs = case.what_ifs
     if what_ifs is None or not what_ifs.HAS_CLOCK or what_ifs.refused is not None:
         return found
-    return _at_its_pace(found, what_ifs, engine, setup)
+    disk_time = 1.0
+    if after.data_write_seconds and now.data_write_seconds:
+        disk_time = after.data_write_seconds / now.data_write_seconds
+    return _at_its_pace(found, what_ifs, engine, setup, disk_time)
 
 
 def _ratios(now: Figures, after: Figures, work: float = 1.0) -> dict[str, float]:
@@ -161,7 +164,7 @@ def _ratios(now: Figures, after: Figures, work: float = 1.0) -> dict[str, float]
 
 
 def _at_its_pace(
-    found: dict[str, float], what_ifs: WhatIfs, engine: Engine, setup: Setup
+    found: dict[str, float], what_ifs: WhatIfs, engine: Engine, setup: Setup, disk_time: float
 ) -> dict[str, float]:
     """Give ratios at the pace that comes of them.
 
@@ -176,7 +179,7 @@ def _at_its_pace(
         nonlocal told
         if told is None:
             told = engine.figures(setup.changed(load=what_ifs.load(settings)))
-        load = what_ifs.load(settings, pace)
+        load = what_ifs.load(settings, pace, disk_time)
         more = _ratios(told, engine.figures(setup.changed(load=load)), load.work)
         return {name: value * more.get(name, 1.0) for name, value in found.items()}
 

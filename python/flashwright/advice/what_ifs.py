@@ -33,7 +33,7 @@ may be after the recording, and the database's log tells when they are due.
 """
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
-_PACE = "pace"
+_PACE, _DISK_TIME = "pace", "disk_time"
 Key = tuple[tuple[str, str], ...]
 """Settings, by name, and the pace where it is another."""
 
@@ -84,13 +84,14 @@ class OfLog(ABC):
         """Give the load that the log tells for the settings as they were."""
         return self.load({})
 
-    def load(self, settings: Mapping[str, str], pace: float = 1.0) -> Load:
+    def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
         """Give the load under these settings, with what the disk gets beside the database's writes.
 
         Raises:
             InputError: it cannot be told, with the reason.
         """
-        asked = settings if pace == 1 else {**settings, _PACE: f"{pace:.3g}"}
+        others = {_PACE: pace, _DISK_TIME: disk_time}
+        asked = dict(settings) | {name: f"{one:.3g}" for name, one in others.items() if one != 1}
         self.prepare([asked])
         found = self._found[_key(asked)]
         if isinstance(found, InputError):

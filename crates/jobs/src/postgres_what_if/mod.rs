@@ -49,9 +49,11 @@ impl PostgresWhatIf {
             let what = "a flush takes flush_time, or as long as so many flushes say: not both";
             return Err(JobError::at("flushes", what));
         }
-        if self.as_recorded.as_ref().is_some_and(|one| one.pace.is_some()) {
-            let what = "the recording has the pace that it has; right would be one of a candidate";
-            return Err(JobError::at("as_recorded.pace", what));
+        let recorded = self.as_recorded.as_ref();
+        if recorded.is_some_and(|one| one.pace.or(one.disk_time).is_some()) {
+            let what = "pace and disk_time are over those of the recording; right would be those \
+                        of a candidate";
+            return Err(JobError::at("as_recorded", what));
         }
         for (number, one) in self.candidates.iter().enumerate() {
             let at = format!("candidates[{number}].name");

@@ -96,6 +96,10 @@ pub struct Candidate {
     /// more of them, or for fewer. As much time counts as was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Factor>,
+    /// Time that the disk takes for a data page over that in the recording: one that is faster
+    /// holds up the background writer for less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_time: Option<Factor>,
 }
 
 /// Method of `wal_compression`.
@@ -157,7 +161,10 @@ impl Candidate {
         if let Some(delay) = self.commit_delay {
             found.commit_delay_us = delay.0 as i64;
         }
-        let pace = self.pace.map_or(1.0, |pace| pace.0);
-        found.at_pace(pace)
+        found.at_pace(factor(self.pace)).on_disk(factor(self.disk_time))
     }
+}
+
+fn factor(given: Option<Factor>) -> f64 {
+    given.map_or(1.0, |factor| factor.0)
 }

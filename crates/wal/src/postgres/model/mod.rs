@@ -14,6 +14,7 @@ mod figures;
 mod layout;
 mod log_file;
 mod page_cache;
+mod passes;
 mod pool;
 mod reads;
 mod relations;

@@ -12,6 +12,7 @@ use super::figures::{Check, Figures};
 use super::layout::{FileRow, Layout, Writes, flush};
 use super::log_file::{Amounts, LogFile, To};
 use super::page_cache::{LOOK_US, PageCache};
+use super::passes::Passes;
 use super::pool::Pool;
 use super::reads::Reads;
 use super::relations::Relations;
@@ -96,6 +97,7 @@ struct Through {
     images: Images,
     relations: Relations,
     pages: Vec<(u32, usize)>,
+    passes: Passes,
     /// The redo point of the recording that comes next.
     next_redo: usize,
     /// True if the recording's last checkpoint may not have ended.
@@ -187,17 +189,20 @@ impl<'a> Replay<'a> {
         folder: &Path,
         progress: &Progress,
     ) -> Result<(Figures, Check, Vec<FileRow>), ReplayError> {
+        let all = self.survey.relations.pages();
         let mut through = Through {
             images: Images::new().map_err(|error| ReplayError::Other(error.to_string()))?,
             // Each replay has its own numbers: those of the survey are looked up here.
             relations: self.survey.relations.clone(),
             pages: Vec::with_capacity(64),
+            passes: Passes::new(if self.settings.pace > 1.0 { all } else { 0 }),
             next_redo: self.survey.redos.partition_point(|redo| *redo <= self.window.from),
             may_be_open: self.redos == Redos::Own && self.survey.version < REDO_VERSION,
         };
         let mut first = self.window.from;
         while self.pass(first, folder, &mut through, progress)? && self.clock.again() {
             first = self.window.begin;
+            through.passes.again();
         }
         self.advance(self.clock.end_us());
         Ok(self.finish())
@@ -248,7 +253,14 @@ impl<'a> Replay<'a> {
             self.redo();
         }
         through.pages.clear();
-        through.pages.extend(record.blocks.iter().map(|block| through.relations.page(block)));
+        for block in record.blocks {
+            let (page, fork) = through.relations.page(block);
+            let of = &through.relations.forks()[fork];
+            through.pages.push((through.passes.page(page, of, block.will_init()), fork));
+        }
+        if record.is_commit() {
+            through.passes.commit();
+        }
         self.record(record, &through.pages, &mut through.images);
         let is_last = through.next_redo >= redos.len();
         if through.may_be_open && is_last && self.rule.is_unexplained {

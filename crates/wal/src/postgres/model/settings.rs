@@ -75,6 +75,13 @@ impl Settings {
         Self { pace, flush_us: (self.flush_us as f64 / pace) as i64, ..self }
     }
 
+    /// The same on a disk that holds up the background writer `times` as long, above 0.
+    #[must_use]
+    pub fn on_disk(self, times: f64) -> Self {
+        let background_page_us = (self.background_page_us as f64 * times) as i64;
+        Self { background_page_us, ..self }
+    }
+
     /// Segments after which a checkpoint begins (`CalculateCheckpointSegments`).
     #[must_use]
     pub fn checkpoint_segments(&self, segment_bytes: u64) -> u64 {

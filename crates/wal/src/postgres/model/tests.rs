@@ -315,3 +315,22 @@ fn at_another_pace_what_is_due_by_a_clock_comes_for_more_commits_or_for_fewer() 
         assert!(!is_often || (0.8..1.2).contains(&ratio), "{pace}: {ratio}");
     }
 }
+
+#[test]
+fn a_load_that_goes_on_changes_other_pages_of_those_that_are_changed_seldom() {
+    let folder = tempfile::tempdir().unwrap();
+    // Half of the changes are of one page, half of pages that are changed once; then the relation
+    // is known to have four times as many.
+    let seldom = |number| [Step::Change(0), Step::Change(number), Step::Commit];
+    let mut steps: Vec<_> = (1..250).flat_map(seldom).collect();
+    steps.extend([Step::Make(1000), Step::Commit]);
+    let from = write(&steps, MAGIC_17, folder.path());
+    let images = |pace| {
+        let all = Settings { shared_buffers: Some(2000), ..settings(1000) }.at_pace(pace);
+        play(folder.path(), from, &all, Redos::Scheduled, &mut ()).0.images
+    };
+    assert_eq!(images(1.0), 250);
+    // Of 1,000 pages four draws of 249 leave a share of (1 - 1/1000)^(4 * 249), or 37 %.
+    let four = images(4.0);
+    assert!((580..680).contains(&four), "{four}");
+}

@@ -1,0 +1,112 @@
+//! Pages that a load changes when it goes on for longer than it was recorded.
+
+use super::relations::Fork;
+
+/// Tries to find a page that takes another's place.
+const TRIES: u64 = 8;
+
+/// Tells which pages another pass through the log changes.
+///
+/// A page that several commits have changed is changed as often from then on. One that a single
+/// commit has changed stands for the many that are changed seldom: each pass changes others of that
+/// kind in its place. So the share of changes that go to new pages is that of pages changed once
+/// (Good, "The population frequencies of species", Biometrika 40, 1953).
+#[derive(Default)]
+pub(super) struct Passes {
+    number: u64,
+    commit: u32,
+    /// By page: the commit that changed it last, from 1 on; 0 before the first.
+    last: Vec<u32>,
+    is_often: Vec<bool>,
+}
+
+impl Passes {
+    /// For so many pages; none if there is one pass alone.
+    pub fn new(pages: u32) -> Self {
+        let pages = pages as usize;
+        Self { number: 0, commit: 1, last: vec![0; pages], is_often: vec![false; pages] }
+    }
+
+    /// A transaction has committed.
+    pub fn commit(&mut self) {
+        self.commit += 1;
+    }
+
+    /// Begins another pass.
+    pub fn again(&mut self) {
+        self.number += 1;
+    }
+
+    /// The page that is changed where the log has `page`; one that is made anew is that.
+    pub fn page(&mut self, page: u32, fork: &Fork, is_made: bool) -> u32 {
+        let at = page as usize;
+        let Some(last) = self.last.get_mut(at) else { return page };
+        if self.number == 0 {
+            self.is_often[at] |= *last != 0 && *last != self.commit;
+            *last = self.commit;
+            return page;
+        }
+        if self.is_often[at] || is_made {
+            return page;
+        }
+        let mut others = (0..TRIES).map(|nth| {
+            let drawn = mixed(u64::from(page) << 32 | self.number * TRIES + nth);
+            fork.base + (drawn % u64::from(fork.pages.max(1))) as u32
+        });
+        others.find(|other| !self.is_often[*other as usize]).unwrap_or(page)
+    }
+}
+
+/// The last step of SplitMix64 (Steele, Lea, Flood; OOPSLA 2014).
+fn mixed(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::log::Relation;
+    use super::*;
+
+    const FORK: Fork = Fork {
+        relation: Relation { space: 1, database: 1, node: 1 },
+        fork: 0,
+        pages: 1000,
+        base: 100,
+        touches: 0,
+    };
+
+    #[test]
+    fn pages_that_are_changed_often_stay_and_the_others_change_places() {
+        let mut passes = Passes::new(1100);
+        for page in [[100, 200], [100, 300], [100, 400]].concat() {
+            assert_eq!(passes.page(page, &FORK, false), page);
+            passes.commit();
+        }
+        let mut found = Vec::new();
+        for _ in 0..3 {
+            passes.again();
+            assert_eq!(passes.page(100, &FORK, false), 100);
+            assert_eq!(passes.page(200, &FORK, true), 200, "it is made anew");
+            let other = passes.page(200, &FORK, false);
+            assert_eq!(passes.page(200, &FORK, false), other, "the same all through a pass");
+            assert!((101..1100).contains(&other));
+            found.push(other);
+        }
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
+    fn changes_of_one_commit_are_no_sign_that_a_page_is_changed_often() {
+        let mut passes = Passes::new(1100);
+        passes.page(500, &FORK, false);
+        passes.page(500, &FORK, false);
+        passes.commit();
+        passes.again();
+        assert_ne!(passes.page(500, &FORK, false), 500);
+    }
+}

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flashwright import drive_runs, slices, steady
 from flashwright._core import InputError, Progress
 from flashwright.advice import emulated, traces, two_drives
-from flashwright.advice.commits import Bools, commits_of
+from flashwright.advice.commits import commits_of
 from flashwright.advice.setup import APART, HERE, Commits, Drive, Figures, Interval, Setup
 from flashwright.advice.two_drives import Times
 from flashwright.devices import DriveProfile
@@ -267,13 +266,11 @@ class Engine:
             )
             clients = self.conditions.clients
             turn = 0 if clients is None else clients.commit
-            sent = _Requests.of(table, Path(sized.source))
-            commits = sent.commits(turn, setup.load.flushes_of_commit)
+            commits = _commits(table, Path(sized.source), turn, setup.load.flushes_of_commit)
             took = None
             if setup.log_apart is not None:
                 took = two_drives.times_of(table, max(outcome["requests"] / requests, 1e-9))
-        made = _played(sized, outcome, requests, commits, state)
-        return replace(made, times=took, data_write=sent.data_write)
+        return replace(_played(sized, outcome, requests, commits, state), times=took)
 
     def _sized(self, setup: Setup, drive: Drive, path: Path) -> Sized:
         """Give a slice of the drive at the size and fill of the disk, with its part of the load."""
@@ -327,8 +324,6 @@ class _Played:
     slices: int
     times: Times | None = None
     """None unless the log is on a drive of its own."""
-    data_write: float = 0.0
-    """Mean seconds of a write that is not of the log; 0 where it is not known."""
 
 
 def _flushes(path: Path) -> int:
@@ -363,50 +358,27 @@ def _halves(requests: int, plays: int) -> tuple[int, int]:
     return requests * max(1, plays - measured), requests * measured
 
 
-@dataclass(frozen=True)
-class _Requests:
-    """Requests of a run: when each was sent, how long it took, and what it was."""
-
-    begin_ns: npt.NDArray[Any]
-    latency_ns: npt.NDArray[Any]
-    is_log: Bools
-    """Writes to stripes that hold the log; all writes if none is known to."""
-    is_data: Bools
-    """Other writes."""
-    is_flush: Bools
-
-    @staticmethod
-    def of(table: Path, source: Path) -> _Requests:
-        """Read those of a run that played a source."""
-        logs = traces.load(source)
-        known = logs.is_log
-        stripes = np.unique(logs.offset[known] // STRIPE_BYTES)
-        columns = ["submitted_ns", "latency_ns", "op", "offset"]
-        found = pq.read_table(table, columns=columns)
-        op = found["op"].cast("string")
-        is_write, is_flush = (
-            pc.equal(op, name).to_numpy(zero_copy_only=False) for name in ("write", "flush")
-        )
-        offset = found["offset"].to_numpy().astype(np.int64)
-        is_log = is_write & np.isin(offset // STRIPE_BYTES, stripes) if known.any() else is_write
-        return _Requests(
-            found["submitted_ns"].to_numpy(),
-            found["latency_ns"].to_numpy(),
-            is_log,
-            is_write & ~is_log,
-            is_flush,
-        )
-
-    def commits(self, clients: int, flushes: int) -> Commits | None:
-        """Give the commits among them, as `commits_of` has it."""
-        return commits_of(
-            self.begin_ns, self.latency_ns, self.is_log, self.is_flush, clients, flushes
-        )
-
-    @property
-    def data_write(self) -> float:
-        """Mean seconds of a write that is not of the log; 0 without any."""
-        return float(self.latency_ns[self.is_data].mean()) / 1e9 if self.is_data.any() else 0.0
+def _commits(table: Path, source: Path, clients: int, flushes: int) -> Commits | None:
+    """Give the commits of a run: writes to stripes that hold the log, and flushes."""
+    logs = traces.load(source)
+    known = logs.is_log
+    stripes = np.unique(logs.offset[known] // STRIPE_BYTES)
+    columns = ["submitted_ns", "latency_ns", "op", "offset"]
+    found = pq.read_table(table, columns=columns)
+    op = found["op"].cast("string")
+    is_write, is_flush = (
+        pc.equal(op, name).to_numpy(zero_copy_only=False) for name in ("write", "flush")
+    )
+    offset = found["offset"].to_numpy().astype(np.int64)
+    is_log = is_write & np.isin(offset // STRIPE_BYTES, stripes) if known.any() else is_write
+    return commits_of(
+        found["submitted_ns"].to_numpy(),
+        found["latency_ns"].to_numpy(),
+        is_log,
+        is_flush,
+        clients,
+        flushes,
+    )
 
 
 def _played(
@@ -521,7 +493,6 @@ def _together(
         "; ".join(dict.fromkeys(one.unsteady for one in parts if one.unsteady)) or None,
         max(one.slices for one in parts),
         seconds,
-        played[HERE].data_write if HERE in played else 0.0,
     )
 
 

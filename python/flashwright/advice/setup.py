@@ -176,8 +176,6 @@ class Figures:
     slices: int = 1
     """The drive that was simulated is one of so many slices."""
     seconds_simulated: float = 0.0
-    data_write_seconds: float = 0.0
-    """Mean time of a write that is not of the log; 0 where it is not known."""
 
     @property
     def write_amplification(self) -> float:
@@ -210,7 +208,6 @@ class Figures:
             "unsteady": self.unsteady,
             "slices": self.slices,
             "seconds_simulated": self.seconds_simulated,
-            "data_write_seconds": self.data_write_seconds,
         }
 
     @staticmethod

@@ -14,6 +14,7 @@ from flashwright.advice import trials
 from flashwright.advice.action import Candidate
 from flashwright.advice.case import Case, WhatIfs
 from flashwright.advice.engine import Engine
+from flashwright.advice.load import Load
 from flashwright.advice.proving import Change
 from flashwright.advice.setup import Drive, Figures, Setup
 from flashwright.advice.trials import OPTIONS, Trial
@@ -146,10 +147,7 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
     what_ifs = case.what_ifs
     if what_ifs is None or not what_ifs.HAS_CLOCK or what_ifs.refused is not None:
         return found
-    disk_time = 1.0
-    if after.data_write_seconds and now.data_write_seconds:
-        disk_time = after.data_write_seconds / now.data_write_seconds
-    return _at_its_pace(found, what_ifs, engine, setup, disk_time)
+    return _at_its_pace(found, what_ifs, engine, setup)
 
 
 def _ratios(now: Figures, after: Figures, work: float = 1.0) -> dict[str, float]:
@@ -164,7 +162,7 @@ def _ratios(now: Figures, after: Figures, work: float = 1.0) -> dict[str, float]
 
 
 def _at_its_pace(
-    found: dict[str, float], what_ifs: WhatIfs, engine: Engine, setup: Setup, disk_time: float
+    found: dict[str, float], what_ifs: WhatIfs, engine: Engine, setup: Setup
 ) -> dict[str, float]:
     """Give ratios at the pace that comes of them.
 
@@ -173,17 +171,29 @@ def _at_its_pace(
     What a load at another pace does differently is the log's model beside itself.
     """
     settings = dict(setup.settings)
-    told: Figures | None = None
+    told: list[tuple[Load, Figures]] = []
+
+    def take(pace: float, disk_time: float) -> Figures:
+        load = what_ifs.load(settings, pace, disk_time)
+        told.append((load, engine.figures(setup.changed(load=load))))
+        return told[-1][1]
 
     def reached(pace: float) -> dict[str, float]:
-        nonlocal told
-        if told is None:
-            told = engine.figures(setup.changed(load=what_ifs.load(settings)))
-        load = what_ifs.load(settings, pace, disk_time)
-        more = _ratios(told, engine.figures(setup.changed(load=load)), load.work)
+        # A disk that gets through its data sooner holds up the background writer for less.
+        disk_time = 1 / found["throughput"]
+        if told:
+            disk_time *= _time_of_data(*told[-1]) / _time_of_data(*told[0])
+        else:
+            take(1.0, 1.0)
+        more = _ratios(told[0][1], take(pace, disk_time), told[-1][0].work)
         return {name: value * more.get(name, 1.0) for name, value in found.items()}
 
     return _where_it_stays(found, reached)
+
+
+def _time_of_data(load: Load, figures: Figures) -> float:
+    """Give the seconds in which a byte of the data gets onto the disk, beside all else."""
+    return figures.seconds_taken / max(load.written_bytes - load.written_by.get("wal", 0), 1)
 
 
 def _where_it_stays(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from advice_cases import Known
+from flashwright._core import InputError
 from flashwright.advice import completed, traces
 from flashwright.advice import load as loads
 from flashwright.advice.case import Case
@@ -122,6 +123,17 @@ def test_the_pace_is_where_a_load_runs_as_fast_as_it_is_taken_to(own: float, wan
 def test_a_pace_without_end_is_taken_to_be_the_most_that_is_told_apart() -> None:
     found = _where_it_stays({"throughput": 3.0}, lambda pace: {"throughput": 3 * pace})
     assert found["throughput"] == pytest.approx(3 * MOST_PACE)
+
+
+def test_where_no_load_can_be_told_at_a_pace_the_nearest_that_could_be_stands() -> None:
+    def refuses(pace: float) -> dict[str, float]:
+        if pace > 3:
+            raise InputError("the log does not fit the drive")
+        return {"throughput": 1.5 * pace}
+
+    assert _where_it_stays({"throughput": 2.5}, refuses)["throughput"] == pytest.approx(3.75)
+    assert _where_it_stays({"throughput": 4.0}, refuses) == {"throughput": 4.0}
+    assert _where_it_stays({"flash_bytes": 0.5}, refuses) == {"flash_bytes": 0.5}
 
 
 def test_reads_come_at_the_pace_and_journals_by_the_clock() -> None:

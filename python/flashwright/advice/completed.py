@@ -244,7 +244,7 @@ def beside(
 
     Those are of the file system, and of purposes that are not among those `told`: what the log
     could tell, and has no write of, is not written. Reads can get fewer; more for a transaction
-    than were recorded are not known. They come by `pace` times as fast, and are gone through again
+    than were recorded are not known. They come `pace` times as fast, and are gone through again
     until the recording's time is over; the rest is taken to come by the clock.
     """
     of_system = [PURPOSES.index(name) for name in OF_SYSTEM]

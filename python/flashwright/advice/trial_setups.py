@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from flashwright._core import InputError
 from flashwright.advice import trials
 from flashwright.advice.action import Candidate
 from flashwright.advice.case import Case, WhatIfs
@@ -24,7 +25,7 @@ MOST_PACE = 50.0
 """Most transactions a second over those of the recording that are told apart."""
 _NEAR = 0.05
 """How near a pace has to be to the one that comes of it, as a share."""
-_TRIES = 5
+_TRIES = 6
 _OF_PACE = ("flash_bytes", "throughput")
 _ASYNCHRONOUS_SECONDS = 0.2
 """A log that is not waited for is written each `wal_writer_delay`, which is 200 ms."""
@@ -138,9 +139,10 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
         InputError: it cannot be told, with the reason.
     """
     setup = setup_of(trial, before, case)
-    now = engine.figures(case.base)
+    base = case.base
     if setup.settings and case.what_ifs is not None:
-        now = engine.figures(case.base.changed(load=case.what_ifs.as_recorded))
+        base = base.changed(load=case.what_ifs.as_recorded)
+    now = engine.figures(base)
     after = engine.figures(setup)
     found = _ratios(now, after)
     if engine.conditions.clients is None:
@@ -148,7 +150,8 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
     what_ifs = case.what_ifs
     if what_ifs is None or not what_ifs.HAS_CLOCK or what_ifs.refused is not None:
         return found
-    return _at_its_pace(found, what_ifs, engine, setup)
+    disk_time = _time_of_data(setup.load, after) / _time_of_data(base.load, now)
+    return _at_its_pace(found, what_ifs, engine, setup, disk_time)
 
 
 def _ratios(now: Figures, after: Figures, work: float = 1.0) -> dict[str, float]:
@@ -163,7 +166,7 @@ def _ratios(now: Figures, after: Figures, work: float = 1.0) -> dict[str, float]
 
 
 def _at_its_pace(
-    found: dict[str, float], what_ifs: WhatIfs, engine: Engine, setup: Setup
+    found: dict[str, float], what_ifs: WhatIfs, engine: Engine, setup: Setup, disk_time: float
 ) -> dict[str, float]:
     """Give ratios at the pace that comes of them.
 
@@ -171,23 +174,25 @@ def _at_its_pace(
     before it is written. So each transaction writes less of it, which makes them faster still.
     What a load at another pace does differently is the log's model beside itself. The 99th
     percentile of commits stays: a few merges make it, and each further load has others.
+    `disk_time` is that of `found`, as the what-ifs have it.
     """
     settings = dict(setup.settings)
     told: list[tuple[Load, Figures]] = []
 
-    def take(pace: float, disk_time: float) -> Figures:
+    def take(pace: float, disk_time: float) -> None:
         load = what_ifs.load(settings, pace, disk_time)
+        if not load.work:
+            raise InputError(f"no transaction commits in the recording's first {pace:.3g}")
         told.append((load, engine.figures(setup.changed(load=load))))
-        return told[-1][1]
 
     def reached(pace: float) -> dict[str, float]:
-        # A disk that gets through its data sooner holds up the background writer for less.
-        disk_time = 1 / found["throughput"]
-        if told:
-            disk_time *= _time_of_data(*told[-1]) / _time_of_data(*told[0])
-        else:
+        if not told:
             take(1.0, 1.0)
-        more = _ratios(told[0][1], take(pace, disk_time), told[-1][0].work)
+        # A disk that gets through its data sooner holds up the background writer for less.
+        sooner = _time_of_data(*told[-1]) / _time_of_data(*told[0])
+        take(pace, disk_time * sooner)
+        load, after = told[-1]
+        more = _ratios(told[0][1], after, load.work)
         return found | {name: found[name] * more[name] for name in _OF_PACE}
 
     return _where_it_stays(found, reached)
@@ -207,9 +212,11 @@ def _where_it_stays(
     """
     most = math.log(MOST_PACE)
     before, at, now = (0.0, 0.0), 0.0, found
-    for _ in range(_TRIES):
+    tried: list[tuple[float, dict[str, float]]] = []
+    while True:
         off = math.log(now.get("throughput") or 1.0) - at
-        if abs(off) <= _NEAR:
+        tried.append((abs(off), now))
+        if abs(off) <= _NEAR or len(tried) == _TRIES:
             break
         slope = (off - before[1]) / (at - before[0]) if at != before[0] else -1.0
         # Where it would run away the next pace is the one that came of the last.
@@ -218,5 +225,9 @@ def _where_it_stays(
         if following == at:
             break
         before, at = (at, off), following
-        now = reached(math.exp(at))
-    return now
+        try:
+            now = reached(math.exp(at))
+        except InputError:
+            # No load can be told, or held by the drive, at that pace.
+            break
+    return min(reversed(tried), key=lambda one: one[0])[1]

@@ -35,7 +35,7 @@ _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
 _PACE, _DISK_TIME = "pace", "disk_time"
 Key = tuple[tuple[str, str], ...]
-"""Settings, by name, and the pace where it is another."""
+"""Settings, by name, with the pace and the disk's time where they are not those recorded."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class OfPostgres(OfLog):
             ]
             told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
             pace = float(asked[name].get(_PACE, 1.0))
-            reads = _reads(recorded, figures)
+            reads = _reads(recorded, figures, pace)
             others = completed.beside(self._requests, set(purposes.values()), reads, pace)
             work = 1.0 if pace == 1 else figures["commits"] / max(recorded["commits"], 1)
             yield Made(in_order([others, told]), 1, work)
@@ -246,10 +246,13 @@ class OfPostgres(OfLog):
         return found
 
 
-def _reads(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
-    """Give the pages that are read as a share of those that the model reads as recorded."""
+def _reads(before: Mapping[str, Any], after: Mapping[str, Any], pace: float) -> float:
+    """Give the pages that are read as a share of those that the model reads as recorded.
+
+    Where it reads none, each transaction reads as many as was recorded.
+    """
     if after["page_reads"] is None or not before["page_reads"]:
-        return 1.0
+        return pace
     return float(after["page_reads"]) / float(before["page_reads"])
 
 

@@ -51,8 +51,8 @@ impl PostgresWhatIf {
         }
         let recorded = self.as_recorded.as_ref();
         if recorded.is_some_and(|one| one.pace.or(one.disk_time).is_some()) {
-            let what = "pace and disk_time are over those of the recording; right would be those \
-                        of a candidate";
+            let what = "pace and disk_time are ratios to the recording, so it has none; give them \
+                        to a candidate";
             return Err(JobError::at("as_recorded", what));
         }
         for (number, one) in self.candidates.iter().enumerate() {
@@ -73,9 +73,8 @@ impl PostgresWhatIf {
                 let what = "max_wal_size is below two segments; write 64Mi or more";
                 return Err(JobError::at(&format!("candidates[{number}].max_wal_size"), what));
             }
-            if one.pace.is_some_and(|pace| pace.0 > MOST_PACE) {
-                let what =
-                    format!("a pace is at most {MOST_PACE}: the log is gone through as often");
+            if one.pace.is_some_and(|pace| !PACES.contains(&pace.0)) {
+                let what = "a pace is from 0.01 to 100: the log is gone through as often";
                 return Err(JobError::at(&format!("candidates[{number}].pace"), what));
             }
         }
@@ -83,8 +82,8 @@ impl PostgresWhatIf {
     }
 }
 
-/// Most passes through the log for one candidate.
-const MOST_PACE: f64 = 100.0;
+/// Passes through the log for one candidate.
+const PACES: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
 fn failed(error: ReplayError) -> JobError {
     match error {

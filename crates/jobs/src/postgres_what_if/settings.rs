@@ -92,8 +92,8 @@ pub struct Candidate {
     /// Time that a commit waits for others to be flushed with it: `200us`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit_delay: Option<Micros>,
-    /// Commits a second over those of the recording, at most 100: what is due by a clock comes for
-    /// more of them, or for fewer. As much time counts as was recorded.
+    /// Commits a second over those of the recording, from 0.01 to 100: what is due by a clock comes
+    /// for more of them, or for fewer. As much time counts as was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Factor>,
     /// Time that the disk takes for a data page over that in the recording: one that is faster

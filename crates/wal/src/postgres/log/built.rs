@@ -32,6 +32,7 @@ pub struct Built {
     /// Beginnings and ends of records.
     records: Vec<(u64, u64)>,
     before: Lsn,
+    transaction: u32,
 }
 
 impl Built {
@@ -39,7 +40,15 @@ impl Built {
     pub fn new(segment: u64, magic: u16) -> Self {
         let positions = Positions { segment_bytes: SEGMENT };
         let first = Lsn(segment * SEGMENT);
-        Self { magic, positions, first, bytes: Vec::new(), records: Vec::new(), before: Lsn(0) }
+        Self {
+            magic,
+            positions,
+            first,
+            bytes: Vec::new(),
+            records: Vec::new(),
+            before: Lsn(0),
+            transaction: 700,
+        }
     }
 
     fn start(&self) -> u64 {
@@ -81,7 +90,7 @@ impl Built {
     fn add_raw(&mut self, rmgr: u8, info: u8, rest: &[u8]) -> Lsn {
         let lsn = self.lsn();
         let mut record = ((24 + rest.len()) as u32).to_le_bytes().to_vec();
-        record.extend([0; 4]);
+        record.extend(self.transaction.to_le_bytes());
         record.extend(self.before.0.to_le_bytes());
         record.extend([info, rmgr, 0, 0]);
         let crc = !crc32c(crc32c(!0, rest), &record);
@@ -97,7 +106,9 @@ impl Built {
 
     /// Adds the commit of a transaction.
     pub fn commit(&mut self, time_us: i64) -> Lsn {
-        self.add(rmgr::XACT, xact::COMMIT, &[], &time_us.to_le_bytes())
+        let lsn = self.add(rmgr::XACT, xact::COMMIT, &[], &time_us.to_le_bytes());
+        self.transaction += 1;
+        lsn
     }
 
     /// Adds the redo point of a checkpoint, as from version 17 on.

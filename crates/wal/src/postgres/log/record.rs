@@ -177,6 +177,15 @@ impl Record<'_> {
         self.main().get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight))
     }
 
+    /// The transaction; 0 of none.
+    #[must_use]
+    pub fn transaction(&self) -> u32 {
+        self.bytes
+            .get(4..)
+            .and_then(<[u8]>::first_chunk)
+            .map_or(0, |four| u32::from_le_bytes(*four))
+    }
+
     /// What it is, without bits of others.
     #[must_use]
     pub const fn kind(&self) -> u8 {

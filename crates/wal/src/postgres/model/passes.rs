@@ -7,15 +7,15 @@ const TRIES: u64 = 8;
 
 /// Tells which pages another pass through the log changes.
 ///
-/// A page that several commits have changed is changed as often from then on. One that a single
-/// commit has changed stands for the many that are changed seldom: each pass changes others of that
-/// kind in its place. So the share of changes that go to new pages is that of pages changed once
-/// (Good, "The population frequencies of species", Biometrika 40, 1953).
+/// A page that several transactions have changed is changed as often from then on. One that a
+/// single transaction has changed stands for the many that are changed seldom: each further pass
+/// changes another page of the relation in its place that is not changed often. So changes of pages
+/// not seen before have the share that changes of pages seen once had (Good, "The population
+/// frequencies of species", Biometrika 40, 1953), as long as the relation has such.
 #[derive(Default)]
 pub(super) struct Passes {
     number: u64,
-    commit: u32,
-    /// By page: the commit that changed it last, from 1 on; 0 before the first.
+    /// By page: the transaction that changed it last; 0 before the first.
     last: Vec<u32>,
     is_often: Vec<bool>,
 }
@@ -24,12 +24,7 @@ impl Passes {
     /// For so many pages; none if there is one pass alone.
     pub fn new(pages: u32) -> Self {
         let pages = pages as usize;
-        Self { number: 0, commit: 1, last: vec![0; pages], is_often: vec![false; pages] }
-    }
-
-    /// A transaction has committed.
-    pub fn commit(&mut self) {
-        self.commit += 1;
+        Self { number: 0, last: vec![0; pages], is_often: vec![false; pages] }
     }
 
     /// Begins another pass.
@@ -37,16 +32,18 @@ impl Passes {
         self.number += 1;
     }
 
-    /// The page that is changed where the log has `page`; one that is made anew is that.
-    pub fn page(&mut self, page: u32, fork: &Fork, is_made: bool) -> u32 {
+    /// The page that a transaction changes where the log has `page`. One that is made anew stays.
+    pub fn page(&mut self, page: u32, fork: &Fork, transaction: u32, is_made: bool) -> u32 {
         let at = page as usize;
         let Some(last) = self.last.get_mut(at) else { return page };
         if self.number == 0 {
-            self.is_often[at] |= *last != 0 && *last != self.commit;
-            *last = self.commit;
+            // What belongs to no transaction counts as one of its own.
+            let now = if transaction == 0 { u32::MAX } else { transaction };
+            self.is_often[at] |= is_made || (*last != 0 && *last != now);
+            *last = now;
             return page;
         }
-        if self.is_often[at] || is_made {
+        if self.is_often[at] {
             return page;
         }
         let mut others = (0..TRIES).map(|nth| {
@@ -81,17 +78,17 @@ mod tests {
     #[test]
     fn pages_that_are_changed_often_stay_and_the_others_change_places() {
         let mut passes = Passes::new(1100);
-        for page in [[100, 200], [100, 300], [100, 400]].concat() {
-            assert_eq!(passes.page(page, &FORK, false), page);
-            passes.commit();
+        for (number, page) in [100, 200, 100, 300, 100, 400].into_iter().enumerate() {
+            assert_eq!(passes.page(page, &FORK, number as u32 + 7, page == 400), page);
         }
         let mut found = Vec::new();
         for _ in 0..3 {
             passes.again();
-            assert_eq!(passes.page(100, &FORK, false), 100);
-            assert_eq!(passes.page(200, &FORK, true), 200, "it is made anew");
-            let other = passes.page(200, &FORK, false);
-            assert_eq!(passes.page(200, &FORK, false), other, "the same all through a pass");
+            assert_eq!(passes.page(100, &FORK, 9, false), 100);
+            assert_eq!(passes.page(400, &FORK, 9, true), 400, "it is made anew");
+            assert_eq!(passes.page(400, &FORK, 9, false), 400, "and filled");
+            let other = passes.page(200, &FORK, 9, false);
+            assert_eq!(passes.page(200, &FORK, 9, false), other, "the same all through a pass");
             assert!((101..1100).contains(&other));
             found.push(other);
         }
@@ -101,12 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_one_commit_are_no_sign_that_a_page_is_changed_often() {
+    fn changes_of_one_transaction_are_no_sign_that_a_page_is_changed_often() {
         let mut passes = Passes::new(1100);
-        passes.page(500, &FORK, false);
-        passes.page(500, &FORK, false);
-        passes.commit();
+        for (page, transaction) in [(500, 7), (501, 8), (500, 7), (502, 0), (502, 9)] {
+            passes.page(page, &FORK, transaction, false);
+        }
         passes.again();
-        assert_ne!(passes.page(500, &FORK, false), 500);
+        assert_ne!(passes.page(500, &FORK, 7, false), 500);
+        assert_eq!(passes.page(502, &FORK, 9, false), 502);
     }
 }

@@ -204,7 +204,7 @@ impl<'a> Replay<'a> {
             first = self.window.begin;
             through.passes.again();
         }
-        self.advance(self.clock.end_us());
+        self.advance(self.window.end_us);
         Ok(self.finish())
     }
 
@@ -217,8 +217,8 @@ impl<'a> Replay<'a> {
         progress: &Progress,
     ) -> Result<bool, ReplayError> {
         let window = self.window;
-        let mut reader = Reader::open(folder, Some(window.from), Some(window.end))?;
-        let (mut records, mut reported) = (0_u64, window.from);
+        let mut reader = Reader::open(folder, Some(first), Some(window.end))?;
+        let (mut records, mut reported) = (0_u64, first);
         while let Some(record) = reader.next()? {
             records += 1;
             if records.is_multiple_of(REPORT_RECORDS) {
@@ -256,10 +256,8 @@ impl<'a> Replay<'a> {
         for block in record.blocks {
             let (page, fork) = through.relations.page(block);
             let of = &through.relations.forks()[fork];
-            through.pages.push((through.passes.page(page, of, block.will_init()), fork));
-        }
-        if record.is_commit() {
-            through.passes.commit();
+            let page = through.passes.page(page, of, record.transaction(), block.will_init());
+            through.pages.push((page, fork));
         }
         self.record(record, &through.pages, &mut through.images);
         let is_last = through.next_redo >= redos.len();
@@ -273,7 +271,7 @@ impl<'a> Replay<'a> {
 
     /// From now on it counts.
     fn begin(&mut self) {
-        self.advance(self.clock.begin_us());
+        self.advance(self.window.begin_us);
         self.is_counted = true;
         self.rule.check = Check::default();
         self.figures = Figures::default();
@@ -410,7 +408,7 @@ impl<'a> Replay<'a> {
     }
 
     fn time_ns(&self) -> u64 {
-        ((self.now_us - self.clock.begin_us()).max(0) as u64) * 1000
+        ((self.now_us - self.window.begin_us).max(0) as u64) * 1000
     }
 
     fn log_to(&mut self, what: impl FnOnce(&mut LogFile, &Settings, &mut To<'_>)) {

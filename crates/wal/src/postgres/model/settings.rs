@@ -68,7 +68,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The same under a load that comes by `pace` times as fast, above 0. As many commits as before
+    /// The same under a load that comes `pace` times as fast, above 0. As many commits as before
     /// share a flush: clients that wait for it are faster as flushes are.
     #[must_use]
     pub fn at_pace(self, pace: f64) -> Self {

@@ -23,8 +23,8 @@ from flashwright.advice.trials import OPTIONS, Trial
 LEAST_LOG_FILL = 0.02
 MOST_PACE = 50.0
 """Most transactions a second over those of the recording that are told apart."""
-_NEAR = 0.05
-"""How near a pace has to be to the one that comes of it, as a share."""
+_NEAR = 0.03
+"""How near a pace has to be to the one at which a load stays, as a share."""
 _TRIES = 6
 _OF_PACE = ("flash_bytes", "throughput")
 _ASYNCHRONOUS_SECONDS = 0.2
@@ -216,13 +216,11 @@ def _where_it_stays(
     while True:
         off = math.log(now.get("throughput") or 1.0) - at
         tried.append((abs(off), now))
-        if abs(off) <= _NEAR or len(tried) == _TRIES:
-            break
         slope = (off - before[1]) / (at - before[0]) if at != before[0] else -1.0
         # Where it would run away the next pace is the one that came of the last.
         step = off if slope >= 0 else min(max(-off / slope, -most), most)
         following = min(max(at + step, -most), most)
-        if following == at:
+        if abs(following - at) <= _NEAR or len(tried) == _TRIES:
             break
         before, at = (at, off), following
         try:

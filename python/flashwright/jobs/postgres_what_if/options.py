@@ -15,6 +15,10 @@ class Candidate(TypedDict, total=False):
     """Time between the redo points of two checkpoints."""
     commit_delay: float | str | None
     """Time that a commit waits for others to be flushed with it: `200us`."""
+    disk_time: float | str | None
+    """Time that the disk takes for a data page over that in the recording: one that is faster
+    holds up the background writer for less.
+    """
     full_page_writes: bool | None
     """Images of pages at their first change after a redo point."""
     max_wal_size: int | str | None
@@ -22,8 +26,8 @@ class Candidate(TypedDict, total=False):
     name: str
     """Its name, and that of its traces."""
     pace: float | str | None
-    """Commits a second over those of the recording, at most 100: what is due by a clock comes
-    for more of them, or for fewer. As much time counts as was recorded.
+    """Commits a second over those of the recording, from 0.01 to 100: what is due by a clock
+    comes for more of them, or for fewer. As much time counts as was recorded.
     """
     shared_buffers: int | str | None
     """Bytes of the server's own buffers: `1Gi`."""

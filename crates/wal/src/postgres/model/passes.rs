@@ -47,7 +47,7 @@ impl Passes {
             return page;
         }
         let mut others = (0..TRIES).map(|nth| {
-            let drawn = mixed(u64::from(page) << 32 | self.number * TRIES + nth);
+            let drawn = mixed((u64::from(page) << 32) | (self.number * TRIES + nth));
             fork.base + (drawn % u64::from(fork.pages.max(1))) as u32
         });
         others.find(|other| !self.is_often[*other as usize]).unwrap_or(page)
@@ -57,9 +57,9 @@ impl Passes {
 /// The last step of SplitMix64 (Steele, Lea, Flood; OOPSLA 2014).
 fn mixed(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
 }
 
 #[cfg(test)]

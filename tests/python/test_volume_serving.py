@@ -8,8 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from flashwright._core import InputError, RunError
 from flashwright.volumes import mounting, places, serving
 from flashwright.volumes.mounting import MountPlan
 from flashwright.volumes.places import Mounted, Place
+from flashwright.volumes.stopping import Stopping
 from processes import until
 from recordings import require
 
@@ -187,3 +190,55 @@ def test_why_a_server_has_ended_is_said_as_it_was(
         mounting._serve(
             MountPlan("/dev/some", tmp_path), Mounted("one", "/dev/some", str(tmp_path), "", 0, 0)
         )
+
+
+class TestStopping:
+    """A server was asked to stop while it took a lock to wait, and never closed its volume."""
+
+    @pytest.fixture
+    def stopping(self) -> Iterator[Stopping]:
+        before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+        yield Stopping()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    @pytest.mark.parametrize("nth", range(4))
+    def test_a_signal_is_heard_at_each_line_of_waiting(self, stopping: Stopping, nth: int) -> None:
+        assert self.ends(stopping.wait, stopping.ask, nth)
+        assert stopping.is_asked == (nth < 3), "it has three lines"
+
+    def test_the_check_finds_a_handler_that_waits_for_a_lock(self) -> None:
+        event = threading.Event()
+        ends = [self.ends(event.wait, event.set, nth, 0.5) for nth in range(4)]
+        assert not all(ends)
+
+    def test_waiting_ends_as_soon_as_somebody_asks(self, stopping: Stopping) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stopping.wait(1e6)
+
+    @staticmethod
+    def ends(
+        wait: Callable[[float], bool], ask: Callable[[], None], nth: int, most: float = 10.0
+    ) -> bool:
+        """Tell whether waiting ends if the nth line of it is interrupted by a signal."""
+        lines = 0
+
+        def trace(_frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal lines
+            if event == "line":
+                lines += 1
+                if lines == nth + 1:
+                    sys.settrace(None)
+                    ask()
+            return trace
+
+        def traced() -> None:
+            sys.settrace(trace)
+            wait(0.01)
+            sys.settrace(None)
+
+        thread = threading.Thread(target=traced, daemon=True)
+        thread.start()
+        thread.join(most)
+        return not thread.is_alive()

@@ -14,12 +14,10 @@ import shutil
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 from urllib.parse import quote
 
@@ -29,6 +27,7 @@ from flashwright._paths import check_trusted
 
 from . import blocks, mounts, places
 from .places import Served, process_began, whole
+from .stopping import Stopping
 
 PLUGIN = Path(__file__).parent.parent / "_native" / "libflashwright_nbdkit.so"
 _LOOK_SECONDS = 1.0
@@ -192,13 +191,7 @@ def _serve(
     used_by: Callable[[], list[str]],
 ) -> None:
     """Open the volume, show it, and close it when we are asked to stop and nobody uses it."""
-    stop = threading.Event()
-
-    def stopped(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, stopped)
-    signal.signal(signal.SIGINT, stopped)
+    stop = Stopping()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # The kernel must not wait for this process to write, while this process waits for memory that
     # the kernel makes free by writing. Threads that begin later inherit it. Only root may.
@@ -236,7 +229,7 @@ def _serve(
         _notify("READY=1")
         is_said = False
         while not stop.wait(_LOOK_SECONDS) or (users := used_by()):
-            if stop.is_set():
+            if stop.is_asked:
                 if not is_said:
                     say("in use", device=serving.device, by=users)
                 is_said = True

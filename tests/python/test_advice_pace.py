@@ -64,10 +64,12 @@ class ByClock(Known):
 
     folder: Path = Path()
     paces: list[float] = field(default_factory=list)
+    disk_times: list[float] = field(default_factory=list)
     HAS_CLOCK: ClassVar[bool] = True
 
     def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
         self.paces.append(pace)
+        self.disk_times.append(disk_time)
         return database(self.folder / f"{pace:g}.parquet", pace)
 
 
@@ -94,6 +96,9 @@ def test_a_faster_run_writes_less_by_the_clock_for_each_transaction(tmp_path: Pa
     assert found["throughput"] > 1.05 * as_recorded["throughput"]
     assert found["flash_bytes"] < 0.95 * as_recorded["flash_bytes"]
     assert max(what_ifs.paces) <= MOST_PACE
+    # The first load is told as the disk was, the next as one that takes its data sooner.
+    assert what_ifs.disk_times[0] == 1
+    assert what_ifs.disk_times[1] < 0.9
     # The pace that was simulated is the one that comes of it.
     assert what_ifs.paces[-1] == pytest.approx(min(found["throughput"], MOST_PACE), rel=0.1)
 

@@ -146,6 +146,18 @@ def test_fewer_checkpoints_have_fewer_images(kept: Kept) -> None:
     assert "torn" in off["lost"] or "tears" in off["lost"]
 
 
+def test_a_real_server_at_another_pace_has_as_many_more_commits(kept: Kept) -> None:
+    paces = {"half": 0.5, "same": 1, "thrice": 3}
+    found = what_if(
+        kept.log, candidates=[{"name": name, "pace": pace} for name, pace in paces.items()]
+    )
+    half, same, thrice = found["candidates"]
+    assert same == {**what_if(kept.log, candidates=[{"name": "same"}])["candidates"][0]}
+    assert thrice["commits"] == pytest.approx(3 * same["commits"], rel=0.1)
+    assert 0 < half["commits"] < same["commits"]
+    assert {one["seconds"] for one in found["candidates"]} == {same["seconds"]}
+
+
 def test_the_writes_are_a_trace_that_a_drive_can_play(kept: Kept, tmp_path: Path) -> None:
     small = {"name": "small", "shared_buffers": "1Mi", "checkpoint_timeout": "1s"}
     asked = {"candidates": [small], "traces": str(tmp_path)}
@@ -231,9 +243,14 @@ def test_what_is_wrong_is_said_with_its_key(kept: Kept, tmp_path: Path) -> None:
         ({"name": "a", "max_wal_size": "1Mi"}, "below two segments"),
         ({"name": "a", "wal_compression": "gzip"}, "wal_compression.*gzip"),
         ({"name": "a", "shared_bufers": "1Gi"}, "shared_bufers"),
+        ({"name": "a", "pace": 101}, r"candidates\[0\].pace: right would be a pace from 0.01"),
+        ({"name": "a", "pace": 0.001}, r"candidates\[0\].pace: right would be"),
     ]:
         with pytest.raises(InputError, match=said):
             what_if(kept.log, candidates=[candidate])
+    for ratio in ("pace", "disk_time"):
+        with pytest.raises(InputError, match=r"as_recorded: .*give them to a candidate"):
+            what_if(kept.log, as_recorded={ratio: 2})
     mine = kept.copy(tmp_path)
     facts = json.loads((mine.folder / SERVER).read_text())
     facts["gap"] = "the server used segment X again before it was copied"

@@ -26,6 +26,7 @@ MOST_PACE = 50.0
 _NEAR = 0.03
 """How near a pace has to be to the one at which a load stays, as a share."""
 _TRIES = 6
+"""Paces that are looked at, the recorded one among them."""
 _OF_PACE = ("flash_bytes", "throughput")
 _ASYNCHRONOUS_SECONDS = 0.2
 """A log that is not waited for is written each `wal_writer_delay`, which is 200 ms."""
@@ -199,7 +200,11 @@ def _at_its_pace(
 
 
 def _time_of_data(load: Load, figures: Figures) -> float:
-    """Give the seconds in which a byte of the data gets onto the disk, beside all else."""
+    """Give the seconds in which a byte of the data gets onto the disk, beside all else.
+
+    It stands for how long a busy disk holds up the background writer. Of a disk that mostly waits
+    for its clients it is their time, and too long.
+    """
     return figures.seconds_taken / max(load.written_bytes - load.written_by.get("wal", 0), 1)
 
 

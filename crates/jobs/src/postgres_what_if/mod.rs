@@ -74,7 +74,8 @@ impl PostgresWhatIf {
                 return Err(JobError::at(&format!("candidates[{number}].max_wal_size"), what));
             }
             if one.pace.is_some_and(|pace| !PACES.contains(&pace.0)) {
-                let what = "a pace is from 0.01 to 100: the log is gone through as often";
+                let what =
+                    "right would be a pace from 0.01 to 100: the log is gone through as often";
                 return Err(JobError::at(&format!("candidates[{number}].pace"), what));
             }
         }

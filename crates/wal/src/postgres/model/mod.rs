@@ -5,7 +5,8 @@
 //! images which page is written when. What the log does not show is not known here: reads (but for
 //! their number, where a server told it), pages of which only hints changed, temporary files, the
 //! ring buffers of VACUUM and COPY, commit status and the like. The load stays as it was: commits
-//! come at their recorded times, whatever the settings, or all of them faster or slower by one factor.
+//! come at their recorded times, whatever the settings, or all of them faster or slower by one
+//! factor.
 
 mod calibrate;
 mod clock;

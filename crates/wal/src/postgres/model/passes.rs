@@ -1,9 +1,12 @@
 //! Pages that a load changes when it goes on for longer than it was recorded.
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
 use super::relations::Fork;
 
 /// Tries to find a page that takes another's place.
-const TRIES: u64 = 8;
+const TRIES: u32 = 8;
 
 /// Tells which pages another pass through the log changes.
 ///
@@ -12,11 +15,12 @@ const TRIES: u64 = 8;
 /// changes another page of the relation in its place that is not changed often. So changes of pages
 /// not seen before have the share that changes of pages seen once had (Good, "The population
 /// frequencies of species", Biometrika 40, 1953), as long as the relation has such.
-#[derive(Default)]
 pub(super) struct Passes {
+    /// Of the pass, from 0 on.
     number: u64,
     /// By page: the transaction that changed it last; 0 before the first.
     last: Vec<u32>,
+    /// By page: several transactions have changed it, or it was made anew.
     is_often: Vec<bool>,
 }
 
@@ -46,20 +50,11 @@ impl Passes {
         if self.is_often[at] {
             return page;
         }
-        let mut others = (0..TRIES).map(|nth| {
-            let drawn = mixed((u64::from(page) << 32) | (self.number * TRIES + nth));
-            fork.base + (drawn % u64::from(fork.pages.max(1))) as u32
-        });
+        // The same page has the same in its place all through a pass.
+        let mut dice = Pcg64Mcg::seed_from_u64((u64::from(page) << 32) | self.number);
+        let mut others = (0..TRIES).map(|_| fork.base + dice.random_range(0..fork.pages.max(1)));
         others.find(|other| !self.is_often[*other as usize]).unwrap_or(page)
     }
-}
-
-/// The last step of SplitMix64 (Steele, Lea, Flood; OOPSLA 2014).
-fn mixed(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

@@ -282,6 +282,8 @@ fn a_background_writer_that_waits_for_its_disk_writes_less_and_backends_the_rest
     let [_, ready, few] = pages(0);
     // A second for each commit, and ten for each page that it writes.
     let [_, held_up, many] = pages(10 * SECOND_US);
+    let on_disk = Settings { background_page_us: 10 * SECOND_US, ..settings(100_000) }.on_disk(0.5);
+    assert_eq!(on_disk.background_page_us, 5 * SECOND_US, "a disk that is twice as fast");
     assert!(held_up < ready / 4, "{held_up} of {ready}");
     assert!(many > few && (many + held_up).abs_diff(few + ready) < 10, "{few} {many}");
 }

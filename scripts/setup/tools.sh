@@ -11,6 +11,9 @@ at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; 
 if ! command -v cargo > /dev/null; then
     echo "make: cargo is missing: install Rust $RUST_LEAST or newer from https://rustup.rs, then run make again" >&2
     missing=1
+elif ! rustc --version > /dev/null 2>&1; then
+    echo "make: cargo is there, and rustc does not start: run \`rustup default stable\` to get Rust $RUST_LEAST or newer" >&2
+    missing=1
 elif ! at_least "$RUST_LEAST" "$(rustc --version | cut -d ' ' -f 2)"; then
     echo "make: $(rustc --version) is too old: run \`rustup update\` to get $RUST_LEAST or newer" >&2
     missing=1

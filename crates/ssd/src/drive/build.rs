@@ -67,7 +67,7 @@ const OTHER_BLOCKS: usize = 6;
 /// own.
 const OTHER_BLOCKS_WITH_OWN: usize = 8;
 
-/// Code that runs with a drive of any scheme. It is compiled once for each scheme and placement.
+/// Code that runs with a drive of any scheme. A release compiles it for each scheme and placement.
 pub trait DriveVisitor {
     /// The result.
     type Output;
@@ -164,6 +164,9 @@ impl<V: DriveVisitor> Builder<'_, V> {
 
     fn drive<S: Scheme + 'static>(self, scheme: S) -> V::Output {
         let Self { profile, seed, .. } = self;
+        // A build for tests compiles drive and visitors once, which saves minutes.
+        #[cfg(debug_assertions)]
+        let scheme: Box<dyn Scheme> = Box::new(scheme);
         self.visitor.visit(Drive::new(
             profile,
             scheme,

@@ -203,7 +203,7 @@ impl DriveVisitor for Runner<'_, '_> {
 
     fn visit<S: Scheme>(mut self, mut drive: Drive<S>) -> Self::Output {
         let settings = self.settings;
-        if S::is_zoned() && matches!(settings.state, State::Aged { .. }) {
+        if drive.scheme().is_zoned() && matches!(settings.state, State::Aged { .. }) {
             return Err(RunError::Refused(ZoneError::NotAged));
         }
         let bad_blocks = drive.scheme().counters().retired_blocks;

@@ -395,7 +395,7 @@ impl<S: Scheme> Drive<S> {
     /// Begins the transfer of data for a request, after the controller has processed the command.
     #[inline(always)]
     fn dispatch(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
-        if S::is_zoned() && !self.enters_zone(slot, completed) {
+        if self.scheme.is_zoned() && !self.enters_zone(slot, completed) {
             return;
         }
         let submission = self.requests[slot as usize].submission;

@@ -126,10 +126,10 @@ impl<S: Scheme> Drive<S> {
                 self.follow_admission(lpn, &request.submission, part, admission, was_cached);
             }
             self.overwritten(lpn);
-            if S::is_zoned() {
+            if self.scheme.is_zoned() {
                 self.scheme.has_arrived(lpn);
             }
-            if S::has_handles() {
+            if self.scheme.has_handles() {
                 self.buffer.set_handle(lpn, request.submission.placement);
             }
             if (!is_whole && !was_cached) || self.partial.known.contains_key(&lpn.0) {
@@ -153,7 +153,7 @@ impl<S: Scheme> Drive<S> {
 
     /// Completes a write that is in the buffer, unless it has to be durable.
     fn accepted(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
-        if S::is_zoned() {
+        if self.scheme.is_zoned() {
             self.host.retry(self.media.now());
         }
         let request = self.requests[slot as usize];
@@ -226,7 +226,7 @@ impl<S: Scheme> Drive<S> {
         }
         // Since the write was accepted, reads may have fetched the old version.
         self.overwritten(op.lpn);
-        if S::has_handles() {
+        if self.scheme.has_handles() {
             let handle = match op.kind {
                 OpKind::Write => self.requests[op.request as usize].submission.placement,
                 _ => self.buffer.handle_in_flight(op.lpn),

@@ -30,6 +30,7 @@ mod wear;
 mod windows;
 pub mod zoned;
 
+use auto_impl::auto_impl;
 use registry::Info;
 use units::{Lpn, PageOp};
 
@@ -218,6 +219,7 @@ pub enum SchemeError {
 /// It maps pages when it is called, and gives commands; time passes in the [`Media`]. Commands to
 /// one die are carried out in the order given, except that reads for the host may overtake others
 /// if the profile says so.
+#[auto_impl(Box)]
 pub trait Scheme: Send {
     /// Number of pages that the host can address.
     fn logical_pages(&self) -> u32;
@@ -227,10 +229,7 @@ pub trait Scheme: Send {
     fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath;
 
     /// Returns true if the host gives a placement handle with each write ([`Scheme::set_handle`]).
-    fn has_handles() -> bool
-    where
-        Self: Sized,
-    {
+    fn has_handles(&self) -> bool {
         false
     }
 
@@ -243,10 +242,7 @@ pub trait Scheme: Send {
     }
 
     /// Returns true if the drive has zones: then the scheme is called before each write and trim.
-    fn is_zoned() -> bool
-    where
-        Self: Sized,
-    {
+    fn is_zoned(&self) -> bool {
         false
     }
 

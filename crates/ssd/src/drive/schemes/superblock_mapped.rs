@@ -420,7 +420,7 @@ impl<P: Placement> SuperblockMapped<P> {
 }
 
 impl<P: Placement> Scheme for SuperblockMapped<P> {
-    fn has_handles() -> bool {
+    fn has_handles(&self) -> bool {
         P::HAS_HANDLES
     }
 

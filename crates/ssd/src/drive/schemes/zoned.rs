@@ -266,7 +266,7 @@ impl Zoned {
 }
 
 impl Scheme for Zoned {
-    fn is_zoned() -> bool {
+    fn is_zoned(&self) -> bool {
         true
     }
 

@@ -292,12 +292,13 @@ class TestFigures:
 def test_commits_share_as_many_flushes_as_the_disk_got(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bytes of a log of images hardly tell. The time that is found stays for other settings."""
-    asked, times = [], iter([0.003, 0.003, 0.0, 0.0, 0.0, 0.0])
+    """Bytes of a log of images hardly tell. What is found by trying stays for other settings."""
+    asked, times = [], iter([3000, 3000, 0, 0])
 
     def run_job(_name: str, job: bytes, _progress: None) -> tuple[bytes, dict[str, Any], None]:
         asked.append(json.loads(job))
-        return json.dumps({"flush_time": next(times)}).encode(), {}, None
+        fitted = {"flush_time": next(times), "background_page_time": 70, "reads": None}
+        return json.dumps({"fitted": fitted}).encode(), {}, None
 
     monkeypatch.setattr(_core, "run_job", run_job)
     server = tmp_path / "server.json"
@@ -306,22 +307,19 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     one._told({"a": {}})
     one._told({"b": {}, "c": {"full_page_writes": "off"}})
     assert asked[0]["flushes"] == load.requests["flush"]
-    assert "flush_time" not in asked[0]
-    assert asked[1]["flush_time"] == 0.003
+    assert "fitted" not in asked[0]
+    found = {"flush_time": 3000, "background_page_time": 70, "reads": None}
+    assert asked[1]["fitted"] == found
+    assert "flushes" not in asked[1]
     assert asked[1]["candidates"] == [{"name": "b"}, {"name": "c", "full_page_writes": False}]
-    # A flush for each commit: 0 is no time that the job takes.
-    each = OfPostgres(tmp_path, tmp_path, load)
-    each._told({"a": {}})
-    each._told({"b": {}})
-    assert [("flush_time" in one, "flushes" in one) for one in asked[2:]] == 2 * [(False, True)]
     without = OfPostgres(tmp_path, tmp_path, replace(load, requests={**load.requests, "flush": 0}))
     without._told({"d": {}})
-    assert not {"flushes", "flush_time"} & set(asked[4])
+    assert not {"flushes", "fitted"} & set(asked[2])
     # Where commits did not wait, flushes tell nothing of how long one takes.
     server.write_text('{"settings": {"synchronous_commit": "off"}}')
     OfPostgres(tmp_path, tmp_path, load)._told({"e": {"commit_siblings": "1"}})
-    assert not {"flushes", "flush_time"} & set(asked[5])
-    assert asked[5]["candidates"] == [{"name": "e"}]
+    assert not {"flushes", "fitted"} & set(asked[3])
+    assert asked[3]["candidates"] == [{"name": "e"}]
 
 
 class TestManyLoads:

@@ -276,6 +276,21 @@ def test_it_is_a_function_of_python_and_no_command(kept: Kept, cli: Cli) -> None
     assert "No such command" in cli("postgres_what_if", code=2).stderr
 
 
+def test_what_was_found_by_trying_is_taken_and_not_found_again(kept: Kept) -> None:
+    asked = [{"name": "a"}, {"name": "b", "shared_buffers": "1Mi"}]
+    first = what_if(kept.log, flushes=3, candidates=asked)
+    again = what_if(kept.log, fitted=first["fitted"], candidates=asked)
+    assert again["fitted"] == first["fitted"]
+    assert again["candidates"] == first["candidates"]
+    slower = {**first["fitted"], "flush_time": "10s"}
+    found = what_if(kept.log, fitted=slower, candidates=asked)
+    assert found["candidates"][0]["log_flushes"] < first["candidates"][0]["log_flushes"]
+    with pytest.raises(InputError, match=r"fitted: .*give neither flushes nor flush_time"):
+        what_if(kept.log, fitted=slower, flushes=3)
+    with pytest.raises(InputError, match=r"fitted.flush_time: .*-1. is not a duration"):
+        what_if(kept.log, fitted={**slower, "flush_time": -1})
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as place:

@@ -198,8 +198,8 @@ class OfPostgres(OfLog):
     """Loads of a PostgreSQL server, by `postgres_what_if`."""
 
     HAS_CLOCK: ClassVar[bool] = True
-    _flush_seconds: float | None = None
-    """None until it was found."""
+    _fitted: Mapping[str, Any] | None = None
+    """What the job found by trying; None before the first."""
 
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
@@ -223,13 +223,14 @@ class OfPostgres(OfLog):
     def _told(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None = None
     ) -> dict[str, Any]:
-        """Do the job, and keep the time of a flush that it finds."""
-        flushes, known = self._recorded.requests.get("flush", 0), self._flush_seconds
+        """Do the job, and keep what it finds by trying."""
+        flushes = self._recorded.requests.get("flush", 0)
         fit: dict[str, Any] = {}
         noted = json.loads((self._recording / _SERVER).read_text(encoding="utf-8"))
-        if flushes and str(noted["settings"].get("synchronous_commit")).lower() not in _OFF:
-            # With a flush for each commit the time is 0, which is found at the first try.
-            fit = {"flush_time": known} if known else {"flushes": flushes}
+        if self._fitted is not None:
+            fit = {"fitted": self._fitted}
+        elif flushes and str(noted["settings"].get("synchronous_commit")).lower() not in _OFF:
+            fit = {"flushes": flushes}
         job = {
             "log": str(self._recording / _LOG_FOLDER),
             "facts": str(self._recording / _SERVER),
@@ -242,7 +243,7 @@ class OfPostgres(OfLog):
         }
         outcome, _, _ = _core.run_job("postgres_what_if", json.dumps(job).encode(), progress)
         found: dict[str, Any] = json.loads(outcome)
-        self._flush_seconds = found["flush_time"]
+        self._fitted = found["fitted"]
         return found
 
 

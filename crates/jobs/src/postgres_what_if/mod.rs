@@ -18,12 +18,13 @@ use wal::postgres::model::{
 
 use crate::JobError;
 use crate::job::{Found, Job};
+use crate::values::{Factor, Micros};
 use facts::{RelationFacts, Server};
 use outcome::{Amounts, CandidateFigures, Recorded, SelfCheck};
 use traces::Tracing;
 
 pub use outcome::WhatIf;
-pub use settings::{Candidate, Compression, PostgresWhatIf};
+pub use settings::{Candidate, Compression, Fitted, PostgresWhatIf};
 
 /// Name of the traces of the settings as they were recorded.
 const RECORDED: &str = "recorded";
@@ -48,6 +49,10 @@ impl PostgresWhatIf {
         if self.flushes.is_some() && self.flush_time.is_some() {
             let what = "a flush takes flush_time, or as long as so many flushes say: not both";
             return Err(JobError::at("flushes", what));
+        }
+        if self.fitted.is_some() && (self.flushes.is_some() || self.flush_time.is_some()) {
+            let what = "it has the time of a flush: give neither flushes nor flush_time";
+            return Err(JobError::at("fitted", what));
         }
         let recorded = self.as_recorded.as_ref();
         if recorded.is_some_and(|one| one.pace.or(one.disk_time).is_some()) {
@@ -168,6 +173,9 @@ impl Prepared {
         if let Some(given) = &asked.as_recorded {
             recorded = given.over(&recorded);
         }
+        if let Some(fitted) = &asked.fitted {
+            recorded.flush_us = fitted.flush_time.0 as i64;
+        }
         let window = match &found {
             Some((path, server)) => window_of(path, server, &survey)?,
             None => window_of_all(asked, &survey)?,
@@ -222,8 +230,8 @@ impl Prepared {
         let is_small = self.recorded.shared_buffers.is_some_and(|buffers| buffers < pages);
         let is_fresh = self.server.as_ref().is_some_and(Server::is_fresh);
         let folder = Path::new(&asked.log);
-        let mut factor = None;
-        if !self.known.is_empty() && (is_small || is_fresh) {
+        let mut factor = asked.fitted.as_ref().and_then(|fitted| fitted.reads.map(|reads| reads.0));
+        if factor.is_none() && !self.known.is_empty() && (is_small || is_fresh) {
             let found = calibrate(&self.replayed(), &self.known, commits, folder, progress);
             factor = found.map_err(failed)?;
         }
@@ -317,7 +325,11 @@ impl Prepared {
         let found = self.found(&figures, &check);
         Ok(WhatIf {
             self_check,
-            flush_time: self.recorded.flush_us as f64 / 1e6,
+            fitted: Fitted {
+                flush_time: Micros(self.recorded.flush_us as f64),
+                background_page_time: Micros(self.recorded.background_page_us as f64),
+                reads: factor.map(Factor),
+            },
             recorded: Recorded { found, modelled: Amounts::from(&figures), traces },
             candidates,
             log_end: self.log_end(),
@@ -352,6 +364,13 @@ impl Prepared {
     ) -> Result<(), JobError> {
         let counted = self.server.as_ref().and_then(|server| server.counted.background_pages);
         let Some(pages) = counted.filter(|pages| *pages > 0) else { return Ok(()) };
+        // Reads decide which pages are in the buffers, and so how many are to be written.
+        if let Some(fitted) =
+            asked.fitted.as_ref().filter(|fitted| fitted.reads.map(|reads| reads.0) == factor)
+        {
+            self.recorded.background_page_us = fitted.background_page_time.0 as i64;
+            return Ok(());
+        }
         let alone = PostgresWhatIf { traces: None, ..asked.clone() };
         self.recorded.background_page_us = fitted(PAGES_US, pages, |background_page_us| {
             let tried = Settings { background_page_us, ..self.recorded.clone() };
@@ -416,7 +435,10 @@ fn set_total(asked: &PostgresWhatIf, progress: &Progress) {
     let files = std::fs::read_dir(&asked.log).into_iter().flatten().flatten();
     let bytes: u64 = files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum();
     // The time of a page of the background writer is looked for, and perhaps that of a flush.
-    let fits = (1 + u64::from(asked.flushes.is_some())) * (1 + u64::from(HALVINGS));
+    let fits = match &asked.fitted {
+        Some(_) => 0,
+        None => (1 + u64::from(asked.flushes.is_some())) * (1 + u64::from(HALVINGS)),
+    };
     let paces = asked.candidates.iter().map(|one| one.pace.map_or(1.0, |pace| pace.0));
     let passes: u64 = paces.map(|pace| pace.ceil() as u64).sum();
     progress.set_total(bytes * (2 + fits + passes));

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wal::postgres::model;
 
+use super::settings::Fitted;
+
 /// What other settings would have written.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WhatIf {
@@ -11,8 +13,8 @@ pub struct WhatIf {
     pub self_check: SelfCheck,
     /// The recording.
     pub recorded: Recorded,
-    /// Seconds that a flush of the log takes: as given, as the server counted it, or found.
-    pub flush_time: f64,
+    /// What was found by trying.
+    pub fitted: Fitted,
     /// Candidates, in their order.
     pub candidates: Vec<CandidateFigures>,
     /// The end of the log, in words.

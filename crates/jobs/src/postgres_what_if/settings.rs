@@ -31,6 +31,10 @@ pub struct PostgresWhatIf {
     /// Find that time, so that N flushes of the log follow for the settings as recorded.
     #[schemars(extend("group" = "Recording", "metavar" = "N"))]
     pub flushes: Option<u64>,
+    /// What an earlier call found for this recording by trying, as `fitted` of its outcome: it is
+    /// taken, and not found again.
+    #[schemars(extend("group" = "Recording"))]
+    pub fitted: Option<Fitted>,
     /// Settings that might be: each has a name, and what is not given is as it was recorded.
     #[schemars(extend("group" = "Candidates"))]
     pub candidates: Vec<Candidate>,
@@ -54,12 +58,27 @@ impl Default for PostgresWhatIf {
             as_recorded: None,
             flush_time: None,
             flushes: None,
+            fitted: None,
             candidates: Vec::new(),
             traces: None,
             log_apart: false,
             most_wrong: Share(0.01),
         }
     }
+}
+
+/// What was found by trying, so that the settings as recorded write what the server counted. Other
+/// settings have the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fitted {
+    /// Microseconds that a flush of the log takes: as given, as the server counted it, or found.
+    pub flush_time: Micros,
+    /// Microseconds that the background writer takes for a page.
+    pub background_page_time: Micros,
+    /// Reads beside the changes in the log over those that the server counted; null where all pages
+    /// fit into the buffers, or nothing tells it.
+    pub reads: Option<Factor>,
 }
 
 /// Settings of a server, by their names in `postgresql.conf`.

@@ -26,7 +26,7 @@ QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 # Of `python -m experiments list`.
-SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording mqsim-loads mqsim-speed figures-models figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes figures-queries volume-speed advice validate-sqlite-what-if wal-what-if
+SETS := validate-placement compare-placement placement-drives validate-drive validate-drives beside-mqsim validate-replay validate-recording mqsim-loads mqsim-speed figures-models figures-prober figures-layers figures-transactions figures-replicas figures-read-tails figures-arrays figures-volumes figures-queries figures-tpcc volume-speed advice validate-sqlite-what-if wal-what-if
 
 .PHONY: help demo wheel test test-rust test-python test-all thorough-rust thorough-python build-tested bench book $(SETS) kills interrupts mount-interrupts power-cuts bad-sectors volume-lives volume-fsx sqlite-lives hostile fio-rows neighbours soak check format build packages readme jobs clean
 
@@ -100,6 +100,7 @@ figures-transactions: ## Draw REPLICATION's figures 4 to 6, and what copies of p
 figures-replicas: ## Draw REPLICATION's figure 7 and tables 3 to 5, with the layer over simulated drives (minutes; docs/results/replicas.md has the last numbers)
 figures-read-tails: ## Compare techniques against the tail of reads under cleaning (half an hour; docs/results/read-tails.md has the last numbers)
 figures-arrays: ## Differential RAID beside RAID 5, replication and none, on arrays of simulated drives (minutes; docs/results/arrays.md has the last numbers)
+figures-tpcc: ## Draw SCHEDULER's figures 5.5 to 5.12: TPC-C on a server over emulated drives (root; half an hour on an idle machine; docs/results/tpcc.md has the last numbers)
 figures-volumes: ## TPC-C on mounted volumes over emulated drives, each stack (root; more than an hour on an idle machine; docs/results/volumes.md has the last numbers)
 $(SETS): build
 	@$(BIN)/python -m experiments $@ $(ARGS)

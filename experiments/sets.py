@@ -21,6 +21,7 @@ from experiments.figures import (
 from experiments.mqsim import loads, speed
 from experiments.registry import Set
 from experiments.ssb import figures as queries
+from experiments.tpcc import study as tpcc
 from experiments.validations import (
     beside_mqsim,
     drive,
@@ -53,6 +54,7 @@ SETS: Sequence[Set[Any]] = (
     arrays.SET,
     volumes.SET,
     queries.SET,
+    tpcc.SET,
     replay.SET,
     recording.SET,
     sqlite_what_if.SET,

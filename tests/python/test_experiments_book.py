@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+import test_experiments_tpcc
 from browsing import check_report
 from experiments.book import kept as keeping
 from experiments.book import revisions, running
@@ -36,6 +37,7 @@ from experiments.registry import Outcome, Part, Set
 from experiments.sets import SETS
 from experiments.ssb import figures as queries
 from experiments.ssb.queries import STREAMS
+from experiments.tpcc.judged import AGAINST_SEQUENTIAL
 from support import ROOT
 
 TO_BE_MADE_AGAIN = {
@@ -128,6 +130,8 @@ class TestInventory:
             drawn = queries._drawings(part, lambda *_: 1.0, drives, STREAMS)
             known |= {("figures-queries", row.what) for one in drawn for row in one.published}
             known |= {("figures-queries", row.what) for one in drawn for row in one.shapes}
+        known |= {("figures-tpcc", row.what) for row in test_experiments_tpcc.rows()}
+        known |= {("figures-tpcc", AGAINST_SEQUENTIAL)}
         for name, _, claim in claims():
             for judge in (*claim.judges, *claim.beside):
                 if isinstance(judge, Rows) and judge.set.startswith("figures-"):

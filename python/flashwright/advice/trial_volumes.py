@@ -26,8 +26,9 @@ CLEANINGS = "layer_cleanings_total"
 _MOST_FILLINGS = 1000
 _CLOSING_SECONDS = 1800.0
 """A slow drive takes long to be given all that a buffer holds."""
-_OWN_OPTIONS = "noinit_itable"
-"""Without it, a file system that was just made writes its inode tables while it is measured."""
+_OWN_OPTIONS = {"ext4": ("noinit_itable",)}
+"""By file system: without this one, an ext4 that was just made writes its inode tables while it is
+measured."""
 _TAKE_AWAY = (
     "import sys; from pathlib import Path; from flashwright.advice.trial_volumes import take_away; "
     "take_away(Path(sys.argv[1]))"
@@ -53,6 +54,7 @@ class Volume:
     mount_options: str
     seed: int
     supervisor: Supervisor
+    file_system: str = "ext4"
 
     def make(self) -> None:
         """Make the volume, and the directory to mount it on.
@@ -69,8 +71,10 @@ class Volume:
         words = (sys.executable, "-c", _TAKE_AWAY, self.directory)
         number = self.supervisor.undo(*words)
         device = self.device if on_drive else str(self.data)
-        options = f"{self.mount_options},{_OWN_OPTIONS}"
-        mounted = mounting.mount(mounting.MountPlan(device, self.directory, "ext4", options))
+        own = _OWN_OPTIONS.get(self.file_system, ())
+        options = ",".join((self.mount_options, *own))
+        plan = mounting.MountPlan(device, self.directory, self.file_system, options)
+        mounted = mounting.mount(plan)
         try:
             yield mounted
         except BaseException:

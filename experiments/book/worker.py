@@ -25,18 +25,21 @@ from flashwright._text import one_line
 from flashwright.runs import provenance
 
 
-def run(folder: Path, one: Set[Any], part: Part) -> Path:
-    """Run a part with the set's defaults, keep what came of it, and give the file."""
+def run(folder: Path, one: Set[Any], part: Part, reports: Path) -> Path:
+    """Run a part with the set's defaults, keep what came of it, and give the file.
+
+    Reports are written into a folder that nobody keeps; a set finds there what it has measured for
+    another part.
+    """
     values = values_of(one)
     words = ["python", "-m", "experiments", part.name]
     # As the sources are now: an editor may save another one before the part has ended.
     name = identity(one, part, values)
     made_by = provenance(words, one.inputs(), SEED)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="flashwright-book-") as reports:
-        if "out" in values:
-            values["out"] = Path(reports)
-        made = one.make(Request([part], values, " ".join(words), made_by))
+    if "out" in values:
+        values["out"] = reports
+    made = one.make(Request([part], values, " ".join(words), made_by))
     about = {
         "identity": name,
         "seconds": round(time.monotonic() - began, 1),
@@ -61,14 +64,15 @@ def main() -> None:
     # Others tell on standard output what they do: only names of parts may stand there.
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    for name in names:
-        error = ""
-        try:
-            run(Path(folder), one, parts[name])
-        except (FlashwrightError, OSError) as failed:
-            error = one_line(str(failed))
-        told.write(json.dumps({"part": name, "error": error}) + "\n")
-        told.flush()
+    with tempfile.TemporaryDirectory(prefix="flashwright-book-") as reports:
+        for name in names:
+            error = ""
+            try:
+                run(Path(folder), one, parts[name], Path(reports))
+            except (FlashwrightError, OSError) as failed:
+                error = one_line(str(failed))
+            told.write(json.dumps({"part": name, "error": error}) + "\n")
+            told.flush()
 
 
 if __name__ == "__main__":

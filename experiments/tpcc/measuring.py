@@ -27,7 +27,7 @@ from flashwright.workloads.supervisor import Supervisor
 SEED = 1
 SIZE_BYTES = 2 << 30
 """Drives are cut to it. The log has half of it as room, and never comes round in a run."""
-STATE = "aged"
+STATE = "filled"
 FILE_SYSTEM = "ext2"
 _OPTIONS = "noatime"
 

@@ -85,7 +85,72 @@ pub trait DriveVisitor {
 pub fn visit_drive<V: DriveVisitor>(
     profile: &Profile,
     seed: u64,
-    page_weights: Option<&dyn Fn() -> Vec<f64>>,
+    page_weights: Weights<'_>,
+    visitor: V,
+) -> Result<V::Output, DriveError> {
+    let in_drive = InDrive { profile, seed, visitor };
+    #[cfg(not(debug_assertions))]
+    let found = visit_scheme(profile, seed, page_weights, in_drive);
+    // A build for tests compiles schemes and drive once, not for each visitor of each crate. That
+    // saves minutes.
+    #[cfg(debug_assertions)]
+    let found = boxed::scheme(profile, seed, page_weights).map(|scheme| in_drive.visit(scheme));
+    found
+}
+
+type Weights<'a> = Option<&'a dyn Fn() -> Vec<f64>>;
+
+/// Code that runs with a scheme.
+trait SchemeVisitor {
+    type Output;
+
+    fn visit<S: Scheme + 'static>(self, scheme: S) -> Self::Output;
+}
+
+/// Makes the drive for its visitor.
+struct InDrive<'a, V> {
+    profile: &'a Profile,
+    seed: u64,
+    visitor: V,
+}
+
+impl<V: DriveVisitor> SchemeVisitor for InDrive<'_, V> {
+    type Output = V::Output;
+
+    fn visit<S: Scheme + 'static>(self, scheme: S) -> V::Output {
+        let Self { profile, seed, visitor } = self;
+        let media = Media::new(&profile.media).with_slc(profile).with_seed(seed);
+        visitor.visit(Drive::new(profile, scheme, media))
+    }
+}
+
+#[cfg(debug_assertions)]
+mod boxed {
+    use super::{DriveError, Profile, Scheme, SchemeVisitor, Weights, visit_scheme};
+
+    struct Boxed;
+
+    impl SchemeVisitor for Boxed {
+        type Output = Box<dyn Scheme>;
+
+        fn visit<S: Scheme + 'static>(self, scheme: S) -> Self::Output {
+            Box::new(scheme)
+        }
+    }
+
+    pub(super) fn scheme(
+        profile: &Profile,
+        seed: u64,
+        page_weights: Weights<'_>,
+    ) -> Result<Box<dyn Scheme>, DriveError> {
+        visit_scheme(profile, seed, page_weights, Boxed)
+    }
+}
+
+fn visit_scheme<V: SchemeVisitor>(
+    profile: &Profile,
+    seed: u64,
+    page_weights: Weights<'_>,
     visitor: V,
 ) -> Result<V::Output, DriveError> {
     let of_policy = |error: BuildError| DriveError::Policy { profile: profile.name.clone(), error };
@@ -101,14 +166,14 @@ pub fn visit_drive<V: DriveVisitor>(
 struct Builder<'a, V> {
     profile: &'a Profile,
     seed: u64,
-    page_weights: Option<&'a dyn Fn() -> Vec<f64>>,
+    page_weights: Weights<'a>,
     layout: Layout,
     info: &'static Info,
     args: Args,
     visitor: V,
 }
 
-impl<V: DriveVisitor> Builder<'_, V> {
+impl<V: SchemeVisitor> Builder<'_, V> {
     fn of_policy(&self, error: BuildError) -> DriveError {
         DriveError::Policy { profile: self.profile.name.clone(), error }
     }
@@ -162,18 +227,6 @@ impl<V: DriveVisitor> Builder<'_, V> {
         }
     }
 
-    fn drive<S: Scheme + 'static>(self, scheme: S) -> V::Output {
-        let Self { profile, seed, .. } = self;
-        // A build for tests compiles drive and visitors once, which saves minutes.
-        #[cfg(debug_assertions)]
-        let scheme: Box<dyn Scheme> = Box::new(scheme);
-        self.visitor.visit(Drive::new(
-            profile,
-            scheme,
-            Media::new(&profile.media).with_slc(profile).with_seed(seed),
-        ))
-    }
-
     fn with_log_blocks<S: Scheme + 'static>(
         self,
         build: impl FnOnce(&Args, &Layout, u32, bool) -> Result<S, SchemeError>,
@@ -182,7 +235,7 @@ impl<V: DriveVisitor> Builder<'_, V> {
         let scheme =
             build(&self.args, &self.layout, profile.logical_pages(), profile.media.copy_back)
                 .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
-        Ok(self.drive(scheme))
+        Ok(self.visitor.visit(scheme))
     }
 
     fn zoned(self) -> Result<V::Output, DriveError> {
@@ -192,7 +245,7 @@ impl<V: DriveVisitor> Builder<'_, V> {
                     profile: self.profile.name.clone(),
                     error,
                 })?;
-        Ok(self.drive(scheme))
+        Ok(self.visitor.visit(scheme))
     }
 
     fn page_mapped(self) -> Result<V::Output, DriveError> {
@@ -245,7 +298,7 @@ struct PageMappedBuilder<'a, 'c, V> {
     victim: Spec,
 }
 
-impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
+impl<V: SchemeVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
     type Output = Result<V::Output, DriveError>;
 
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
@@ -259,7 +312,7 @@ impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
     }
 }
 
-impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
+impl<V: SchemeVisitor> PageMappedBuilder<'_, '_, V> {
     fn page_mapped<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
         if self.builder.profile.has_replicas() {
             return self.replicated(policy);
@@ -276,7 +329,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
                 error => self.builder.of_policy(error),
             },
         )?;
-        Ok(self.builder.drive(scheme))
+        Ok(self.builder.visitor.visit(scheme))
     }
 
     fn replicated<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
@@ -307,7 +360,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
             }
             error => self.builder.of_policy(error),
         })?;
-        Ok(self.builder.drive(scheme))
+        Ok(self.builder.visitor.visit(scheme))
     }
 
     fn superblock_mapped<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
@@ -320,7 +373,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         let scheme = SuperblockMapped::new(&settings, slc, stripes, name, policy, victims)
             .map_err(|error| self.builder.of_policy(error))?;
         let scheme = scheme.using_parity(self.builder.profile);
-        Ok(self.builder.drive(scheme))
+        Ok(self.builder.visitor.visit(scheme))
     }
 
     fn dftl<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
@@ -337,7 +390,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
             victims,
         )
         .map_err(|error| self.builder.of_policy(error))?;
-        Ok(self.builder.drive(scheme))
+        Ok(self.builder.visitor.visit(scheme))
     }
 
     fn victims(&self, domains: usize) -> Result<AnyVictim, DriveError> {

@@ -37,6 +37,23 @@ class Candidate(TypedDict, total=False):
     """Compression of images."""
 
 
+class Fitted(TypedDict, total=False):
+    """What was found by trying, so that the settings as recorded write what the server counted.
+    Other settings have the same.
+    """
+
+    background_page_time: float | str
+    """Microseconds that the background writer takes for a page."""
+    flush_time: float | str
+    """Microseconds that a flush of the log takes: as given, as the server counted it, or
+    found.
+    """
+    reads: float | str | None
+    """Reads beside the changes in the log over those that the server counted; null where all
+    pages fit into the buffers, or nothing tells it.
+    """
+
+
 class PostgresWhatIf(TypedDict, total=False):
     """Says from the log of a PostgreSQL server what other settings would have written: log,
     images of pages, data pages, and the writes themselves as traces.
@@ -56,6 +73,10 @@ class PostgresWhatIf(TypedDict, total=False):
     """
     flushes: int | None
     """Find that time, so that N flushes of the log follow for the settings as recorded."""
+    fitted: Fitted | None
+    """What an earlier call found for this recording by trying, as `fitted` of its outcome: it
+    is taken, and not found again.
+    """
     candidates: str | Sequence[Candidate]
     """Settings that might be: each has a name, and what is not given is as it was recorded."""
     traces: str | None

@@ -84,6 +84,24 @@ class CandidateFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What was found by trying, so that the settings as recorded write what the server counted.
+    Other settings have the same.
+    """
+
+    background_page_time: float | str
+    """Microseconds that the background writer takes for a page."""
+    flush_time: float | str
+    """Microseconds that a flush of the log takes: as given, as the server counted it, or
+    found.
+    """
+    reads: float | str | None
+    """Reads beside the changes in the log over those that the server counted; null where all
+    pages fit into the buffers, or nothing tells it.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recorded:
     """The recorded run."""
 
@@ -159,8 +177,8 @@ class WhatIf:
 
     candidates: tuple[CandidateFigures, ...]
     """Candidates, in their order."""
-    flush_time: float
-    """Seconds that a flush of the log takes: as given, as the server counted it, or found."""
+    fitted: Fitted
+    """What was found by trying."""
     log_end: str
     """The end of the log, in words."""
     recorded: Recorded

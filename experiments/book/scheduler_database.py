@@ -28,7 +28,7 @@ def _drawn(*numbers: str) -> tuple[tuple[str, str], ...]:
 
 
 def _tpcc(number: str, what: str) -> Rows:
-    return Rows(TPCC, f"scheduler-{number}", what)
+    return Rows(TPCC, f"scheduler-{number}-server", what)
 
 
 def _run(place: str, number: str, title: str, *claims: tuple[str, str, str | NotTested]) -> Topic:
@@ -46,7 +46,7 @@ def _run(place: str, number: str, title: str, *claims: tuple[str, str, str | Not
             )
             for letter, says, by in claims
         ),
-        ((TPCC, f"scheduler-{number}"),),
+        ((TPCC, f"scheduler-{number}-server"),),
     )
 
 

@@ -54,7 +54,7 @@ def _said(values: Mapping[str, float]) -> str:
 
 
 def _row(part: str, what: str, published: str, ours: str, agrees: bool) -> Outcome:
-    number = part.removeprefix("scheduler-")
+    number = part.removeprefix("scheduler-").removesuffix("-server")
     return Outcome(part, what, number.replace("-", " "), published, ours, agrees=agrees)
 
 

@@ -54,7 +54,7 @@ class Figured(Part):
 def _part(
     number: str, title: str, own: Iterator[Cell], judge: Callable[[str, Found], Iterator[Outcome]]
 ) -> Figured:
-    return Figured(f"scheduler-{number}", "SCHEDULER", title, tuple(own), judge)
+    return Figured(f"scheduler-{number}-server", "SCHEDULER", title, tuple(own), judge)
 
 
 PARTS = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.tpcc.cells import Cell, Conditions
+from experiments.tpcc.cells import DISK, INTEL, MTRON, OCZ, Cell, Conditions
 from experiments.tpcc.logical import LogicalIo
 from flashwright._core import Cancelled, InputError
 from flashwright.advice.trial_loads import BenchLoad, Say, Watch, plan_of
@@ -25,8 +25,8 @@ from flashwright.workloads.driver import RunConfig
 from flashwright.workloads.supervisor import Supervisor
 
 SEED = 1
-SIZE_BYTES = 2 << 30
-"""Drives are cut to it. The log has half of it as room, and never comes round in a run."""
+SIZE_BYTES = {DISK: 2 << 30, MTRON: 2 << 30, OCZ: 4 << 30, INTEL: 8 << 30}
+"""Drives are cut to it. The log has half of it as room, more than a run writes."""
 STATE = "filled"
 FILE_SYSTEM = "ext2"
 _OPTIONS = "noatime"
@@ -53,7 +53,7 @@ class Measuring:
         with Supervisor() as supervisor:
             own = supervisor.folder(self.folder, "flashwright-tpcc-")
             data, mount = own / "drive", own / "mount"
-            device = Drive(cell.drive, SIZE_BYTES, STATE).device(data, SEED)
+            device = Drive(cell.drive, SIZE_BYTES[cell.drive], STATE).device(data, SEED)
             volume = Volume(
                 device, data, mount, cell.stack, _OPTIONS, SEED, supervisor, FILE_SYSTEM
             )

@@ -182,14 +182,15 @@ def _amount(value: float | str | None, unit: str) -> str:
 
 
 def _note(conditions: Conditions, repeats: int) -> str:
+    sizes = ", ".join(f"{size(own)} ({SHORT[drive]})" for drive, own in SIZE_BYTES.items())
     settings = ", ".join(f"{name}={value}" for name, value in conditions.settings.items())
     return (
         f"PostgreSQL in place of a commercial database and MySQL, {conditions.scale} warehouses in "
         f"place of 30, clients that never think: {conditions.clients}; memory of server and page "
         f"cache {conditions.memory}; {settings}. {conditions.seconds:g} s after a warm-up of "
-        f"{conditions.warm_up:g} s; runs of each: {repeats}. Drives are emulated, cut to "
-        f"{size(SIZE_BYTES)}, {STATE}; {FILE_SYSTEM} on all. This kernel has no nilfs2: `log` is "
-        f"{FILE_SYSTEM} over `{cells.LOG}`. Logical is what the server's processes ask of the "
+        f"{conditions.warm_up:g} s; runs of each: {repeats}. Drives are emulated, {STATE}, and cut "
+        f"to {sizes}; {FILE_SYSTEM} on all. This kernel has no nilfs2: `log` is {FILE_SYSTEM} over "
+        f"`{cells.LOG}`. Logical is what the server's processes ask of the "
         "kernel, physical what the drive gets."
     )
 

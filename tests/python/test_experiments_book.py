@@ -29,6 +29,8 @@ from experiments.book.claims import Chapter as BookChapter
 from experiments.book.claims import Claim, Kind, NotTested, Rows, Topic
 from experiments.book.command import make
 from experiments.book.kept import Kept
+from experiments.book.readings import multilog as of_multilog
+from experiments.book.readings import replication as of_replication
 from experiments.book.running import COSTS, QUICK, Runs, Shelf, Wanted
 from experiments.book.verdicts import Library, Verdict, all_wanted, judged, row_verdict
 from experiments.drives import parallelism as points
@@ -167,6 +169,35 @@ def rows_of(paper: Any) -> list[Any]:
 
 def matches(judge: Rows, what: str) -> bool:
     return fnmatchcase(what, judge.what)
+
+
+class TestReadings:
+    """Of what studies give today: the whole book ended with an error that a part of it hid."""
+
+    def test_rows_without_over_provisioning_are_no_costs(self) -> None:
+        row = {"load": "TATP", "reference": 2.0, "reference_name": "greedy", "measured": 1.0}
+        rows = [
+            {**row, "what": "multi_log: cleaning_cost", "over_provisioning": 0.1},
+            {**row, "what": "share of the hottest tenth", "over_provisioning": None},
+        ]
+        found = of_multilog.costs_on(rows, "TATP")
+        assert found == {0.1: {"multi_log": 1.0, "greedy": 2.0}}
+
+    def test_copies_are_counted_where_the_job_has_them(self) -> None:
+        copies = {
+            "counts": {"replica_page_writes": 10},
+            "predicted_copies": 11,
+            "groups_by_size": [3, 1],
+            "interference": [0.01, 0.02],
+        }
+        plays = [{"benchmark": "TPC-C", "state": "pblru", "replication": copies}]
+        [estimated] = of_replication.estimate(plays)
+        assert (estimated.ours, estimated.agrees) == ("+10%", True)
+        [groups] = of_replication.groups_of_two(plays)
+        assert groups.ours == 75.0
+
+    def test_a_play_without_a_layer_has_none(self) -> None:
+        assert of_replication._counted({"layer": {}})["layers"] == []
 
 
 class TestVerdicts:

@@ -161,11 +161,15 @@ def placement(part: str, read: Callable[[Found], Sequence[Outcome]]) -> Reading:
 
 
 def costs_on(rows: Found, load: str) -> dict[float, dict[str, float]]:
-    """Give the cleaning cost of every policy on a load, by over-provisioning."""
+    """Give the cleaning cost of every policy on a load, by over-provisioning.
+
+    Rows of the load itself have none.
+    """
     costs: dict[float, dict[str, float]] = {}
     for row in rows:
-        if row["load"] == load and row["reference"] is not None:
-            at = costs.setdefault(float(row["over_provisioning"]), {})
+        over_provisioning = row["over_provisioning"]
+        if row["load"] == load and None not in (row["reference"], over_provisioning):
+            at = costs.setdefault(float(over_provisioning), {})
             at[row["what"].partition(":")[0]] = row["measured"]
             at[row["reference_name"]] = row["reference"]
     return costs

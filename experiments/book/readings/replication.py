@@ -99,7 +99,7 @@ def _copied(plays: Iterable[Play]) -> list[tuple[str, Mapping[str, Any]]]:
     return [
         (one["benchmark"], one["replication"])
         for one in plays
-        if one["state"] == "pblru" and one["replication"]["replica_page_writes"]
+        if one["state"] == "pblru" and one["replication"]["counts"]["replica_page_writes"]
     ]
 
 
@@ -141,8 +141,8 @@ def estimate(plays: Iterable[Play]) -> list[Outcome]:
             f"{name}: estimated copies over written ones",
             "5.3",
             "within 10 to 20 %",
-            f"{one['predicted_copies'] / one['replica_page_writes'] - 1:+.0%}",
-            agrees=abs(one["predicted_copies"] / one["replica_page_writes"] - 1) <= FAR,
+            f"{one['predicted_copies'] / one['counts']['replica_page_writes'] - 1:+.0%}",
+            agrees=abs(one["predicted_copies"] / one["counts"]["replica_page_writes"] - 1) <= FAR,
         )
         for name, one in _copied(plays)
     ]
@@ -172,7 +172,7 @@ def _pairs(plays: Sequence[Play]) -> list[tuple[str, str, Play, Play]]:
 
 def _counted(play: Play) -> Play:
     """Give a play in the form that the counts of tables 3 to 5 read."""
-    return {**play, "layers": [{"counters": play["layer"]}]} if play["layer"] else play
+    return {**play, "layers": [{"counters": play["layer"]}] if play["layer"] else []}
 
 
 def response_rows(

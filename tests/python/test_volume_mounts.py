@@ -87,9 +87,9 @@ def test_what_is_passed_on_by_way_of_another_goes_along() -> None:
 def test_devices_that_are_built_on_another_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of LVM, which not each kernel has."""
-    number = os.makedev(7, 0)
-    about = tmp_path / "dev" / "block" / "7:0"
+    """As of LVM, which not each kernel has. No other test has that loop device open."""
+    number = os.makedev(7, 9999)
+    about = tmp_path / "dev" / "block" / "7:9999"
     for name in ("holders/dm-0", "loop0p1"):
         (about / name).mkdir(parents=True)
     (about / "loop0p1" / "partition").write_text("1\n")

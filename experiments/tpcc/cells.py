@@ -9,14 +9,14 @@ DISK, MTRON, INTEL, OCZ = "hard_disk", "mtron-pro-7500", "intel-x25e", "ocz-vert
 SSDS = (MTRON, INTEL, OCZ)
 IN_PLACE = "direct"
 LOG = "log_volume(over_provisioning=1)"
-"""A log that does not clean: a run writes less than it has room for. So was nilfs2 (5.3)."""
+"""A log with room for what a run writes: it cleans next to nothing. nilfs2 did not clean (5.3)."""
 FORMS = (IN_PLACE, LOG)
 CLEANING = (
     LOG,
     "log_volume(over_provisioning=0.28,filled=yes)",
     "log_volume(over_provisioning=0.1,filled=yes)",
 )
-"""Logs that clean never, seldom and often."""
+"""A log that never cleans, and two that do: the less spare space, the more often."""
 BUFFERS = ("8Mi", "32Mi", "80Mi")
 """Buffers of the database: that of table 5.2, and up to that of 7.2."""
 MIXES = ("read_intensive", "normal", "write_intensive")

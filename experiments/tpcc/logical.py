@@ -105,7 +105,9 @@ class LogicalIo(Unobserved):
 
     def _processes(self) -> list[int]:
         children = Path(f"/proc/{self._postmaster}/task/{self._postmaster}/children")
-        return [self._postmaster, *map(int, children.read_text(encoding="ascii").split())]
+        with contextlib.suppress(OSError):
+            return [self._postmaster, *map(int, children.read_text(encoding="ascii").split())]
+        return []
 
 
 def _io(pid: int) -> dict[str, int]:

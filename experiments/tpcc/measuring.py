@@ -26,7 +26,7 @@ from flashwright.workloads.supervisor import Supervisor
 
 SEED = 1
 SIZE_BYTES = {DISK: 2 << 30, MTRON: 2 << 30, OCZ: 4 << 30, INTEL: 8 << 30}
-"""Drives are cut to it. The log has half of it as room, more than a run writes."""
+"""Drives are cut to it. Half of it is spare space of the log, which no run writes twice."""
 STATE = "filled"
 FILE_SYSTEM = "ext2"
 _OPTIONS = "noatime"

@@ -205,7 +205,8 @@ def _make(request: Request[Figured]) -> Made:
     given = ", ".join(f"{name}={value}" for name, value in asdict(conditions).items())
 
     def name(cell: Cell, repeat: int) -> str:
-        return f"{cell.name}; {given}; {repeat}"
+        on = f"{SIZE_BYTES[cell.drive]} bytes, {STATE}, {FILE_SYSTEM}"
+        return f"{cell.name}; {on}; {given}; {repeat}"
 
     kept = Kept(out / "cells.json")
     said = ["", "starting"]

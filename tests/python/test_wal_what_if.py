@@ -282,13 +282,14 @@ def test_what_was_found_by_trying_is_taken_and_not_found_again(kept: Kept) -> No
     again = what_if(kept.log, fitted=first["fitted"], candidates=asked)
     assert again["fitted"] == first["fitted"]
     assert again["candidates"] == first["candidates"]
-    at_once = {**first["fitted"], "flush_time": 0}
+    assert again["recorded"] == first["recorded"]
+    at_once = {**first["fitted"], "flush_us": 0}
     found = what_if(kept.log, fitted=at_once, candidates=asked)
     assert found["candidates"][0]["log_flushes"] > first["candidates"][0]["log_flushes"]
     with pytest.raises(InputError, match=r"fitted: .*give neither flushes nor flush_time"):
         what_if(kept.log, fitted=at_once, flushes=3)
-    with pytest.raises(InputError, match=r"fitted.flush_time: .*-1. is not a duration"):
-        what_if(kept.log, fitted={**at_once, "flush_time": -1})
+    with pytest.raises(InputError, match=r"fitted.flush_us: .*-1. is not a duration"):
+        what_if(kept.log, fitted={**at_once, "flush_us": -1})
 
 
 @pytest.fixture

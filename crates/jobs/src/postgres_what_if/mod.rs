@@ -174,7 +174,7 @@ impl Prepared {
             recorded = given.over(&recorded);
         }
         if let Some(fitted) = &asked.fitted {
-            recorded.flush_us = fitted.flush_time.0 as i64;
+            recorded.flush_us = fitted.flush_us.0.round() as i64;
         }
         let window = match &found {
             Some((path, server)) => window_of(path, server, &survey)?,
@@ -293,9 +293,9 @@ impl Prepared {
             self.fit_flush(asked, flushes, progress)?;
         }
         self.fit_background(asked, (factor, commits), progress)?;
-        let recorded = self.recorded.clone();
         let mut traces = None;
-        if factor.is_some() || asked.flushes.is_some() || asked.traces.is_some() {
+        if factor.is_some() || asked.traces.is_some() || self.recorded != recorded {
+            let recorded = self.recorded.clone();
             let own = (Redos::Own, factor, commits);
             (figures, _, traces) = self.replay(asked, RECORDED, &recorded, own, progress)?;
         }
@@ -326,8 +326,8 @@ impl Prepared {
         Ok(WhatIf {
             self_check,
             fitted: Fitted {
-                flush_time: Micros(self.recorded.flush_us as f64),
-                background_page_time: Micros(self.recorded.background_page_us as f64),
+                flush_us: Micros(self.recorded.flush_us as f64),
+                background_page_us: Micros(self.recorded.background_page_us as f64),
                 reads: factor.map(Factor),
             },
             recorded: Recorded { found, modelled: Amounts::from(&figures), traces },
@@ -368,7 +368,7 @@ impl Prepared {
         if let Some(fitted) =
             asked.fitted.as_ref().filter(|fitted| fitted.reads.map(|reads| reads.0) == factor)
         {
-            self.recorded.background_page_us = fitted.background_page_time.0 as i64;
+            self.recorded.background_page_us = fitted.background_page_us.0.round() as i64;
             return Ok(());
         }
         let alone = PostgresWhatIf { traces: None, ..asked.clone() };

@@ -73,9 +73,9 @@ impl Default for PostgresWhatIf {
 #[serde(deny_unknown_fields)]
 pub struct Fitted {
     /// Microseconds that a flush of the log takes: as given, as the server counted it, or found.
-    pub flush_time: Micros,
+    pub flush_us: Micros,
     /// Microseconds that the background writer takes for a page.
-    pub background_page_time: Micros,
+    pub background_page_us: Micros,
     /// Reads beside the changes in the log over those that the server counted; null where all pages
     /// fit into the buffers, or nothing tells it.
     pub reads: Option<Factor>,

@@ -42,9 +42,9 @@ class Fitted(TypedDict, total=False):
     Other settings have the same.
     """
 
-    background_page_time: float | str
+    background_page_us: float | str
     """Microseconds that the background writer takes for a page."""
-    flush_time: float | str
+    flush_us: float | str
     """Microseconds that a flush of the log takes: as given, as the server counted it, or
     found.
     """

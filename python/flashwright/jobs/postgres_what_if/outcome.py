@@ -89,9 +89,9 @@ class Fitted:
     Other settings have the same.
     """
 
-    background_page_time: float | str
+    background_page_us: float | str
     """Microseconds that the background writer takes for a page."""
-    flush_time: float | str
+    flush_us: float | str
     """Microseconds that a flush of the log takes: as given, as the server counted it, or
     found.
     """

@@ -114,7 +114,7 @@ while True:
 
 def test_calls_of_processes_are_counted_until_one_ends(tmp_path: Path) -> None:
     count = LogicalIo()
-    shell = ["sh", "-c", '"$0" -c "$1" "$2" & wait', sys.executable, WRITER, tmp_path / "out"]
+    shell = ["sh", "-c", '"$0" -c "$1" "$2" & wait', sys.executable, WRITER, str(tmp_path / "out")]
     with subprocess.Popen(shell, start_new_session=True) as server:
         try:
             wait_for((tmp_path / "out").exists)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from flashwright.workloads import registry
 from flashwright.workloads.databases.cluster import Postgres
 from flashwright.workloads.databases.embedded import Sqlite
 from flashwright.workloads.driver import RunConfig
+from flashwright.workloads.measure import RunResult
 from flashwright.workloads.session import BenchPlan, Folder, Session
 from flashwright.workloads.supervisor import Supervisor
 from recordings import require
@@ -314,12 +315,17 @@ def test_what_a_run_told_is_on_the_clock_of_the_recording(tmp_path: Path) -> Non
     (tmp_path / RAW).mkdir()
     recorder = RunRecorder(tmp_path, [], 1)
     recorder._begun_ns = 7 * S
+    told: dict[str, Any] = {}
+    recorder.recorder = cast("Recorder", SimpleNamespace(add=told.update))
     transactions = {"start_ns": [5], "end_ns": [9], "kind": ["order"]}
-    recorder.tell(transactions, [{"start_s": 1.5, "end_s": 2, "cause": "time"}, {"start_s": 3}])
+    result = RunResult(1.0, {}, transactions_log=transactions, processor_seconds=0.25)
+    recorder.tell(result, [{"start_s": 1.5, "end_s": 2, "cause": "time"}, {"start_s": 3}])
     assert pq.read_table(tmp_path / RAW / MARKS_OF_RUN).to_pylist() == [
         {"time_ns": 8 * S + S // 2, "end_ns": 9 * S, "kind": "checkpoint", "name": "time"},
         {"time_ns": 7 * S + 5, "end_ns": 7 * S + 9, "kind": "transaction", "name": "order"},
     ]
+    assert told["processors"]["clients_seconds"] == 0.25
+    assert told["processors"]["server_seconds"] is None
 
 
 def test_a_device_that_issues_nothing_is_not_called_idle() -> None:

@@ -488,5 +488,5 @@ def run(
 
 
 def _keep(recorder: RunRecorder, folder: Path, ran: Ran) -> None:
-    recorder.tell(ran.result.transactions_log, ran.checkpoints)
+    recorder.tell(ran.result, ran.checkpoints)
     keep(tables_of(folder), folder, keep_raw=False)

@@ -164,7 +164,7 @@ class BenchesSession:
             outcome.finding = finding
         outcome.is_stopped = not finding.result.is_complete
         if watch.recorder is not None and folder is not None:
-            watch.recorder.tell(finding.result.transactions_log, finding.checkpoints)
+            watch.recorder.tell(finding.result, finding.checkpoints)
             row |= self._of_recording(folder, row, outcome)
         outcome.rows.append(row)
         outcome.place = finding.place

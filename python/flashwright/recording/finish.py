@@ -18,7 +18,16 @@ from flashwright.runs import Run, provenance
 
 from .block_pages import HEADER, make_stream, pages_in
 from .path import NAMES, finish_path
-from .recorder import BLOCK_STREAM, DRIVE_COUNTERS, MARKS, MARKS_OF_RUN, OWN_COUNTS, OWN_LOG, RAW
+from .recorder import (
+    BLOCK_STREAM,
+    DRIVE_COUNTERS,
+    MARKS,
+    MARKS_OF_RUN,
+    OWN_COUNTS,
+    OWN_LOG,
+    PROCESSORS,
+    RAW,
+)
 
 REQUESTS, QUEUED = "requests", "queued"
 _MARK_COLUMNS = {
@@ -84,7 +93,7 @@ def finish(folder: Path) -> Run:
     run.tables["marks"] = _marks(raw, about["start_monotonic_ns"])
     result["processes"] = _processes(files[REQUESTS], about.pop("commands", {}))
     # Of a recording that was killed there are none.
-    for name in (DRIVE_COUNTERS, OWN_COUNTS, OWN_LOG):
+    for name in (DRIVE_COUNTERS, OWN_COUNTS, OWN_LOG, PROCESSORS):
         if about.get(name) is not None:
             result[name] = about.pop(name)
     result["provenance"] = provenance(about["command_line"], [], None)

@@ -12,12 +12,14 @@ import pyarrow.parquet as pq
 from flashwright.workloads.databases.embedded import Embedded
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.driver import Unobserved
-from flashwright.workloads.measure import Windows
+from flashwright.workloads.measure import RunResult, Windows
 from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
+from . import processor_time
 from .path import Names, PathRecorder, processes_of
-from .recorder import MARKS_OF_RUN, OWN_LOG, RAW, Mark, Recorder
+from .processor_time import ProcessorTime
+from .recorder import MARKS_OF_RUN, OWN_LOG, PROCESSORS, RAW, Mark, Recorder
 from .server_facts import AsksServer
 from .server_log import ServerLog
 
@@ -54,6 +56,8 @@ class RunRecorder(Unobserved):
         self._with_path = with_path
         self._keeps_log = keeps_log
         self._log: ServerLog | None = None
+        self._processors: ProcessorTime | None = None
+        self._server_seconds: float | None = None
         self._may_replace = may_replace
         self._patience_s = patience_s
         self._command = command
@@ -83,9 +87,12 @@ class RunRecorder(Unobserved):
         if self._with_path:
             self._path = PathRecorder(supervisor, self.folder / RAW, Names.of(place))
             self._path.prepare(kind, device, point)
-        if self._keeps_log and not isinstance(place, Embedded):
-            # The other one is a Cluster, an optional part.
-            server = place.server  # type: ignore[attr-defined]
+        if isinstance(place, Embedded):
+            return
+        # The other one is a Cluster, an optional part.
+        server = place.server  # type: ignore[attr-defined]
+        self._processors = ProcessorTime([server.pid])
+        if self._keeps_log:
             self._log = ServerLog(AsksServer(server), server.data.resolve(), self.folder)
 
     def warming_up(self, windows: Windows) -> None:  # noqa: ARG002  (an observer's)
@@ -97,6 +104,8 @@ class RunRecorder(Unobserved):
         """See `Observer`."""
         self._begun_ns = at_ns
         self._there.start()
+        if self._processors is not None:
+            self._processors.begin()
         if self._log is not None:
             self._log.begin()
 
@@ -109,6 +118,8 @@ class RunRecorder(Unobserved):
     def measurement_ends(self, at_ns: int) -> None:
         """See `Observer`."""
         self._there.mark(Mark("measurement", self._begun_ns, at_ns))
+        if self._processors is not None:
+            self._server_seconds = self._processors.end()
         self._there.stop()
         if self._log is not None:
             self._there.add(**{OWN_LOG: self._log.end()})
@@ -120,12 +131,16 @@ class RunRecorder(Unobserved):
         """See `Observer`."""
         self._there.mark(Mark("checkpoint", begin_ns, end_ns, "asked for"))
 
-    def tell(self, transactions: dict[str, Any], checkpoints: list[dict[str, Any]]) -> None:
+    def tell(self, result: RunResult, checkpoints: list[dict[str, Any]]) -> None:
         """Note what a run told when it was over.
 
-        Its log of transactions, and the database's checkpoints where it says them. Times count
-        from the measurement's begin: of transactions in nanoseconds, of checkpoints in seconds.
+        Its log of transactions, what its clients took of the processors, and the database's
+        checkpoints where it says them. Times count from the measurement's begin: of transactions
+        in nanoseconds, of checkpoints in seconds.
         """
+        seconds = processor_time.about(self._server_seconds, result.processor_seconds)
+        self._there.add(**{PROCESSORS: seconds})
+        transactions = result.transactions_log
         parts = [_marks("checkpoint", *_columns_of(checkpoints))]
         if transactions:
             parts.append(

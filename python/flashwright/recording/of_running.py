@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from flashwright._core import InputError, RunError
 
 from . import device as devices
+from . import processor_time
 from .own_counts import OwnCounts
 from .path import PathRecorder
-from .recorder import OWN_COUNTS, OWN_LOG, RAW, Recorder
+from .processor_time import ProcessorTime
+from .recorder import OWN_COUNTS, OWN_LOG, PROCESSORS, RAW, Recorder
 from .server_facts import AsksRunning
 from .server_log import ServerLog
 
@@ -45,8 +47,10 @@ class RunningRecorder:
         self._supervisor, self._recorder, self._running = supervisor, recorder, running
         self._names = running.names()
         self._path = PathRecorder(supervisor, recorder.folder / RAW, self._names)
-        self._own = OwnCounts(running) if running.kind == "postgres" else None
-        self._keeps_log = keeps_log and running.kind == "postgres"
+        is_server = running.kind == "postgres"
+        self._own = OwnCounts(running) if is_server else None
+        self._processors = ProcessorTime(running.pids) if is_server else None
+        self._keeps_log = keeps_log and is_server
         self._log: ServerLog | None = None
         self._known: set[int] = set()
         self._has_ended = threading.Event()
@@ -108,6 +112,8 @@ class RunningRecorder:
             self._log.begin()
         if self._own is not None:
             self._own.begin()
+        if self._processors is not None:
+            self._processors.begin()
         if self._running.kind != "postgres":
             self._looking = threading.Thread(target=self._look, name="processes", daemon=True)
             self._looking.start()
@@ -145,6 +151,9 @@ class RunningRecorder:
                 f"calls of processes before they had a file open for {LOOK_S} s, unless they were "
                 "started by the recording or named by --pid"
             )
+        if self._processors is not None:
+            seconds = processor_time.about(self._processors.end(), None)
+            self._recorder.add(**{PROCESSORS: seconds})
         if self._own is not None:
             self._recorder.add(**{OWN_COUNTS: self._own.end()})
             if self._own.why is not None:

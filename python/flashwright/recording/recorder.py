@@ -31,6 +31,7 @@ RAW = "raw"
 BLOCK_STREAM = "block.blktrace"
 MARKS = "marks.jsonl"
 DRIVE_COUNTERS, OWN_COUNTS, OWN_LOG = "drive_counters", "own_counts", "own_log"
+PROCESSORS = "processors"
 MARKS_OF_RUN = "marks_of_run.parquet"
 
 

@@ -62,6 +62,15 @@ class Counted:
     tries: array[int] = field(default_factory=lambda: array("H"))
 
 
+@dataclass(frozen=True)
+class Spent:
+    """Time of a client from the end of its warm-up on."""
+
+    seconds: float
+    processor_seconds: float | None
+    """That it was at work itself, and SQLite within it; None if that is not known."""
+
+
 @dataclass
 class Batch:
     """Results of a client in one window."""
@@ -111,8 +120,8 @@ class _Tally:
 
 def run_client(
     start: ClientStart, start_ns: int, send: Callable[[Batch], None], is_stopped: Callable[[], bool]
-) -> float:
-    """Run one client from `start_ns` on, and give the seconds that it was measured."""
+) -> Spent:
+    """Run one client from `start_ns` on."""
     client = start.load.client(
         seed=start.seed, stream=start.stream, client=start.client, clients=start.clients
     )
@@ -124,6 +133,7 @@ def run_client(
     now = time.monotonic_ns()
     if now < start_ns:
         time.sleep((start_ns - now) / 1e9)
+    worked_before = time.thread_time()
     try:
         now = time.monotonic_ns()
         while tally.done < limit and now < end_ns and not is_stopped():
@@ -133,13 +143,16 @@ def run_client(
             now = time.monotonic_ns()
             if now >= begins_ns:
                 tally.count(kind, begun, now, outcome, tries)
+            else:
+                worked_before = time.thread_time()
             if start.think_seconds > 0:
                 _think(client.think_seconds(start.think_seconds), end_ns, is_stopped)
                 now = time.monotonic_ns()
     finally:
         backend.close()
     tally.flush()
-    return max(time.monotonic_ns() - begins_ns, 1) / 1e9
+    seconds = max(time.monotonic_ns() - begins_ns, 1) / 1e9
+    return Spent(seconds, time.thread_time() - worked_before)
 
 
 def _try(client: Client, backend: Backend, request: Any) -> tuple[TransactionOutcome, int]:
@@ -184,7 +197,7 @@ class _Ears:
 def client_main(start: ClientStart, connection: Connection) -> None:
     """Run one client in a process of its own.
 
-    Says `ready`, waits for `go`, sends batches, and its seconds at the end.
+    Says `ready`, waits for `go`, sends batches, and what it spent at the end.
     """
     # Ctrl-C goes to all processes of a terminal: ours is stopped by the one that started it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -197,10 +210,10 @@ def client_main(start: ClientStart, connection: Connection) -> None:
         except (EOFError, OSError):
             return
         ears = _Ears(connection)
-        seconds = run_client(
+        spent = run_client(
             start, start_ns, lambda batch: connection.send(("batch", batch)), lambda: ears.stopped
         )
-        connection.send(("done", seconds))
+        connection.send(("done", spent))
     except BrokenPipeError:
         return
     except Exception as error:

@@ -19,7 +19,7 @@ import numpy as np
 from flashwright._core import RunError
 
 from .base import DatabaseLoad
-from .client import Batch, ClientStart, client_main, run_client
+from .client import Batch, ClientStart, Spent, client_main, run_client
 from .databases.base import BackendConfig
 from .databases.place import Place
 from .measure import LOG_COLUMNS, ClientPart, RunResult, Windows
@@ -142,7 +142,7 @@ class Gathering:
     def __init__(self, load: DatabaseLoad, config: RunConfig) -> None:
         self.kinds = list(load.mix.weights)
         self.windows = Windows(self.kinds, config.window_seconds)
-        self.seconds = 0.0
+        self.spent: list[Spent] = []
         self.transactions = 0
         self._keep = config.keep_transactions
         self._log: list[dict[str, Any]] = []
@@ -171,7 +171,8 @@ class Gathering:
 
     def result(self, *, is_complete: bool) -> RunResult:
         """Give all that was gathered."""
-        seconds = max(self.seconds, 1e-9)
+        seconds = max((one.seconds for one in self.spent), default=1e-9)
+        worked = [one.processor_seconds for one in self.spent if one.processor_seconds is not None]
         log: dict[str, Any] = {}
         if self._log:
             log = {name: np.concatenate([part[name] for part in self._log]) for name in LOG_COLUMNS}
@@ -185,6 +186,7 @@ class Gathering:
             self.windows.response_map(seconds),
             log,
             is_complete,
+            sum(worked) if worked else None,
         )
 
 
@@ -242,12 +244,13 @@ def _run_here(
     else:
         observer.measurement_begins(begins_ns)
     try:
-        gathering.seconds = run_client(
+        spent = run_client(
             _start(database, load, config, 0),
             start_ns,
             gathering.take,
             lambda: bool(failed) or stop.is_set() or observer.has_failed(),
         )
+        gathering.spent.append(spent)
     finally:
         begun.cancel()
         if begun.ident is not None:
@@ -290,7 +293,6 @@ class _Processes:
         self._config = config
         self._connections: dict[Connection, int] = {}
         self._processes = []
-        self._seconds: list[float] = []
         for client in range(config.clients):
             ours, theirs = made_in.Pipe()
             process = made_in.Process(
@@ -315,7 +317,6 @@ class _Processes:
             )
         finally:
             self._end()
-        gathering.seconds = max(self._seconds, default=0.0)
 
     def _wait_until_ready(self, stop: threading.Event) -> None:
         waiting = set(self._connections)
@@ -342,7 +343,7 @@ class _Processes:
                 if isinstance(message, Batch):
                     gathering.take(message)
                 else:
-                    self._seconds.append(message)
+                    gathering.spent.append(message)
                     running.discard(connection)
         ended_ns = time.monotonic_ns()
         if not told_begin:

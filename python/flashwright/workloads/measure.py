@@ -276,6 +276,8 @@ class RunResult:
     response_map: dict[str, list[Any]] = field(default_factory=dict)
     transactions_log: dict[str, Any] = field(default_factory=dict)
     is_complete: bool = True
+    processor_seconds: float | None = None
+    """That the clients themselves were at work, SQLite within them; None if that is not known."""
 
     @property
     def transactions(self) -> int:
@@ -305,6 +307,7 @@ class RunResult:
             "transactions": self.transactions,
             "transactions_per_second": self.transactions_per_second,
             "tpm": self.transactions_per_second * 60,
+            "clients_processor_seconds": self.processor_seconds,
         }
         if "new_order" in self.kinds:
             # New-Orders a minute, rolled-back ones included (TPC-C clause 5.4.2). No official tpmC

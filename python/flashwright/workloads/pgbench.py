@@ -16,7 +16,7 @@ from flashwright._core import InputError, RunError
 from flashwright._paths import give_folder, open_plain
 
 from .base import DatabaseLoad, Scripts
-from .client import MAX_ATTEMPTS, Batch, Counted
+from .client import MAX_ATTEMPTS, Batch, Counted, Spent
 from .databases.server import Server, run_as
 from .driver import Gathering, Observer, RunConfig, Unobserved, processors
 from .measure import RunResult
@@ -169,7 +169,7 @@ class PgbenchRun:
             observer.measurement_begins(min(begins_ns, ended_ns))
         observer.measurement_ends(ended_ns)
         last_ns = reader.last_ns if reader.last_ns is not None else ended_ns
-        self._gathering.seconds = max(last_ns - begins_ns, 1) / 1e9
+        self._gathering.spent.append(Spent(max(last_ns - begins_ns, 1) / 1e9, None))
         return self._gathering.result(is_complete=not stop.is_set())
 
 

@@ -39,6 +39,7 @@ from flashwright.advice.engine import Engine, years
 from flashwright.advice.gain import gain_of
 from flashwright.advice.load import FLUSH, LOG, READ, TRIM, WRITE, Load
 from flashwright.advice.loop import Loop
+from flashwright.advice.processors import Processors
 from flashwright.advice.setup import Commits, Drive, Figures, Interval, Setup
 from flashwright.advice.what_ifs import Made, OfLog, OfPostgres
 from flashwright.recording.files import PURPOSES
@@ -372,6 +373,28 @@ class TestLoop:
         # Of commits that do not wait the way to the drive is gone, too.
         assert loop.gain(None) == pytest.approx(0.010 / 0.005)
         assert loop.gain(2.0) < 1
+
+    def test_processors_allow_only_so_much(self) -> None:
+        """Two of them are at work half of 100 s: twice as much is the most, however fast a drive.
+
+        A recording in which they were at work all the time, by other counts, allows no less than
+        was done.
+        """
+        told: dict[str, Any] = {
+            "processors": {"count": 2, "server_seconds": 60.0, "clients_seconds": 40.0}
+        }
+        found = Processors.of(told)
+        assert found is not None
+        assert found.most(100.0) == pytest.approx(2.0)
+        loop = Loop(4, 1000.0, wait=0.004, of_drive=0.004, most=found.most(100.0))
+        assert loop.gain(0.8) == pytest.approx(1.25)
+        assert loop.gain(0.01) == pytest.approx(2.0)
+        assert loop.gain(None) == pytest.approx(2.0)
+        assert found.most(10.0) == 1.0
+        told["processors"] |= {"clients_seconds": None}
+        assert Processors.of(told) == Processors(2, 60.0)
+        assert Processors.of({"processors": {"count": 2}}) is None
+        assert Processors.of({}) is None
 
 
 class TestClients:

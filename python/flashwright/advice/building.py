@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from flashwright.advice.case import GOALS, Case
 from flashwright.advice.engine import Engine, loads_a_day
 from flashwright.advice.load import Load
 from flashwright.advice.loop import Loop
+from flashwright.advice.processors import Processors
 from flashwright.advice.setup import Drive, Setup
 from flashwright.advice.what_ifs import of_recording
 from flashwright.lifetime import LEAST_SECONDS
@@ -99,6 +101,7 @@ def case_of(
     per_day, rate_said = _rate(question, load, recorded)
     home = Path(check_source(question.source)).parent if recorded else None
     settings = _settings(home)
+    processors = Processors.of(recorded)
     return Case(
         load,
         base,
@@ -114,9 +117,10 @@ def case_of(
         said,
         per_day,
         rate_said,
-        _loop(home, load),
+        _loop(home, load, processors),
         None if home is None else of_recording(home, folder, load, _database(recorded)),
         recorded.get("drive_counters") or {},
+        processors,
     )
 
 
@@ -199,7 +203,7 @@ def _rate(question: Question, load: Load, recorded: Mapping[str, Any]) -> tuple[
     return rate, f"at the rate of these {span(load.seconds)}"
 
 
-def _loop(home: Path | None, load: Load) -> Loop | None:
+def _loop(home: Path | None, load: Load, processors: Processors | None) -> Loop | None:
     """Give how clients wait for commits: by their sync calls, where those were recorded."""
     if home is None or load.commits is None or not load.seconds:
         return None
@@ -226,7 +230,9 @@ def _loop(home: Path | None, load: Load) -> Loop | None:
         return None
     took = syncs["duration_ns"].to_numpy().astype(np.float64) / 1e9
     clients = clients_of(syncs["pid"].to_numpy(), syncs["time_ns"].to_numpy(), load.seconds)
-    return Loop(clients, len(syncs) / load.seconds, float(took.mean()), load.commits.mean)
+    most = math.inf if processors is None else processors.most(load.seconds)
+    rate = len(syncs) / load.seconds
+    return Loop(clients, rate, float(took.mean()), load.commits.mean, most)
 
 
 def clients_of(pid: npt.NDArray[Any], time_ns: npt.NDArray[Any], seconds: float) -> float:

@@ -11,6 +11,7 @@ from flashwright._core import InputError, Progress
 from flashwright.advice.action import Lost
 from flashwright.advice.load import Load
 from flashwright.advice.loop import Loop
+from flashwright.advice.processors import Processors
 from flashwright.advice.setup import Figures, Setup
 
 GOALS = ("life", "latency", "throughput")
@@ -82,6 +83,8 @@ class Case:
     """None if the recording has no log of the database."""
     counters: Mapping[str, Any] = field(default_factory=dict)
     """`drive_counters` of the recording."""
+    processors: Processors | None = None
+    """None if the recording does not tell what the load took of them."""
 
     @property
     def file_system(self) -> Mapping[str, Any]:

@@ -4,10 +4,12 @@ A client thinks for Z (and computes, and reads), then waits L for its commit: N 
 N / (Z + L) commits a second (the closed-loop law; Little). N and L are recorded, and Z is what is
 left, so a drive that answers in L' makes N / (Z + L'). Where the recorded wait is longer than what
 the drive is known to have taken, the rest is the file system's and the processor's, and stays.
+However fast the drive is, processors allow only so much (`processors`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 LEAST_BUSY = 0.05
@@ -25,6 +27,8 @@ class Loop:
     wait: float
     """Mean seconds that a commit waits for its sync, of which the drive's part is `of_drive`."""
     of_drive: float
+    most: float = math.inf
+    """Greatest throughput, as a multiple of today's, that the processors allow."""
 
     @property
     def thinks(self) -> float:
@@ -48,4 +52,4 @@ class Loop:
         drive = min(self.of_drive, self.wait)
         after = 0.0 if ratio is None else self.wait - drive + drive * ratio
         # Clients that did nothing but wait find something else to wait for.
-        return whole / max(self.thinks + after, LEAST_BUSY * whole)
+        return min(self.most, whole / max(self.thinks + after, LEAST_BUSY * whole))

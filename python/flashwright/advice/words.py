@@ -210,6 +210,13 @@ def rests_on(answer: Answer) -> list[str]:
             "the file system writes for itself, are as recorded, but for its part of commits that "
             "make or delete a file."
         )
+    if case.processors is not None and case.load.seconds:
+        lines.append(
+            f"Recorded: {span(case.processors.seconds)} of processor time, so that "
+            f"{case.processors.count} processors can do "
+            f"{significant(case.processors.most(case.load.seconds), 2)} times as much at most, "
+            "however fast the drive."
+        )
     if case.drive_known == NEAREST:
         lines.append(
             "Assumed: the drive. `flashwright probe DISK --write` on an empty disk of the same "

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use numpy::{IntoPyArray as _, PyArray1, PyArrayLike1, PyArrayMethods as _};
-use placement::{BuildError, Death, Device, Placement, Previous, Pull, Survivors, victims};
+use placement::{
+    BuildError, Death, Device, Features, Placement, Previous, Pull, Survivors, victims,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ssd::counting::{CountingSettings, Outcome, RunError, simulate_policy};
@@ -155,7 +157,8 @@ struct Deaths {
 
 /// A policy whose answers a Python object gives. After its first error nothing more is asked, and
 /// everything goes to stream 0 until the run has stopped.
-pub struct PythonPolicy<const PER_STREAM: bool> {
+pub struct PythonPolicy {
+    per_stream: bool,
     policy: Py<PyAny>,
     flash: Py<FlashState>,
     answers: Answers,
@@ -190,7 +193,7 @@ pub fn name_of(policy: &Bound<'_, PyAny>) -> PyResult<String> {
     policy.getattr("name")?.extract()
 }
 
-impl<const PER_STREAM: bool> PythonPolicy<PER_STREAM> {
+impl PythonPolicy {
     /// Begins the policy on this device.
     ///
     /// # Errors
@@ -216,7 +219,9 @@ impl<const PER_STREAM: bool> PythonPolicy<PER_STREAM> {
                 false => Ok(format!("stream {stream}")),
             })
             .collect::<PyResult<_>>()?;
+        let per_stream = policy.getattr("per_stream")?.extract()?;
         Ok(Self {
+            per_stream,
             answers,
             streams,
             targets: number(policy, "relocation_targets", streams)?,
@@ -224,7 +229,7 @@ impl<const PER_STREAM: bool> PythonPolicy<PER_STREAM> {
             labels,
             ahead: Vec::new().into_iter(),
             deaths: Deaths::default(),
-            candidates: vec![Vec::new(); if PER_STREAM { streams } else { 1 }],
+            candidates: vec![Vec::new(); if per_stream { streams } else { 1 }],
             closing: (0, Vec::new()),
             has_failed: false,
             failure,
@@ -320,14 +325,19 @@ impl<const PER_STREAM: bool> PythonPolicy<PER_STREAM> {
     }
 }
 
-impl<const PER_STREAM: bool> Placement for PythonPolicy<PER_STREAM> {
-    const PER_STREAM: bool = PER_STREAM;
-    const USES_PREVIOUS: bool = false;
-    const WATCHES_DEATHS: bool = true;
-    const CHOOSES_VICTIMS: bool = true;
-    const CLOSES_EARLY: bool = true;
-    const PULLS: bool = true;
-    const LOOKS_AHEAD: bool = true;
+impl Placement for PythonPolicy {
+    #[inline]
+    fn features(&self) -> Features {
+        Features {
+            per_stream: self.per_stream,
+            watches_deaths: true,
+            chooses_victims: true,
+            closes_early: true,
+            pulls: true,
+            looks_ahead: true,
+            ..Features::NONE
+        }
+    }
 
     fn streams(&self) -> usize {
         self.streams
@@ -528,13 +538,8 @@ pub fn simulate(
     otherwise: impl FnOnce(RunError) -> PyErr,
 ) -> PyResult<Outcome> {
     let failure = Failure::new(Arc::clone(progress));
-    let outcome = if policy.getattr("per_stream")?.extract()? {
-        let begun = PythonPolicy::<true>::begin(policy, settings, Arc::clone(&failure))?;
-        policy.py().detach(|| simulate_policy(settings, begun, source, progress))
-    } else {
-        let begun = PythonPolicy::<false>::begin(policy, settings, Arc::clone(&failure))?;
-        policy.py().detach(|| simulate_policy(settings, begun, source, progress))
-    };
+    let begun = PythonPolicy::begin(policy, settings, Arc::clone(&failure))?;
+    let outcome = policy.py().detach(|| simulate_policy(settings, begun, source, progress));
     match failure.take() {
         Some(raised) => Err(raised),
         None => outcome.map_err(otherwise),

@@ -16,7 +16,7 @@ pub struct Block {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamSpace {
     /// Number of valid pages in its erase blocks. Kept only for policies with
-    /// [`crate::Placement::PER_STREAM`].
+    /// [`crate::Features::per_stream`].
     pub valid_pages: u32,
     /// Number of its erase blocks, including the open one.
     pub erase_blocks: u32,

@@ -15,5 +15,7 @@ pub mod victims;
 pub use device::{Block, Device, StreamSpace};
 pub use future::Future;
 pub use policies::{PLACEMENTS, PlacementEntry, PlacementVisitor, find_placement, visit_placement};
-pub use policy::{BuildError, Context, Death, Place, Placement, Previous, Pull, Survivors, Victim};
+pub use policy::{
+    BuildError, Context, Death, Features, Place, Placement, Previous, Pull, Survivors, Victim,
+};
 pub use victims::{AnyVictim, VICTIMS, build_victim};

@@ -1,6 +1,7 @@
 //! The interface between an FTL and its policies: the FTL's questions, and the events that it
 //! reports.
 
+use auto_impl::auto_impl;
 use registry::SpecError;
 use thiserror::Error;
 use units::{EraseBlockId, Geometry, Lpn, PageOp, SourceError, StreamId};
@@ -73,46 +74,63 @@ pub struct Pull {
     pub to: StreamId,
 }
 
+/// Ways of a placement policy. An FTL saves what a policy does not use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a way of its own")]
+pub struct Features {
+    /// True if each stream is cleaned by itself. Then [`Device::streams`] counts valid pages, and
+    /// the victim policy chooses within the domain that [`Placement::donor`] names; otherwise it
+    /// chooses among all closed erase blocks.
+    pub per_stream: bool,
+    /// True if the policy uses [`Previous`].
+    pub uses_previous: bool,
+    /// True if the policy is told of every page that dies ([`Placement::page_died`]).
+    pub watches_deaths: bool,
+    /// True if the policy is told where every page was put ([`Placement::page_placed`]).
+    pub watches_places: bool,
+    /// True if the policy can choose victims itself, so that placement and victim choice share its
+    /// state. It does so only if the victim policy is [`own`](crate::victims::own).
+    pub chooses_victims: bool,
+    /// True if it has open erase blocks closed early ([`Placement::stream_to_close`]).
+    pub closes_early: bool,
+    /// True if its cleanings take pages along from other streams ([`Placement::pulls`]).
+    pub pulls: bool,
+    /// True if it is shown coming writes of the host ([`Placement::look_ahead`]).
+    pub looks_ahead: bool,
+    /// True if the host gives a placement handle with each write ([`Placement::set_handle`]).
+    pub has_handles: bool,
+}
+
+impl Features {
+    /// The least: a policy that chooses a stream by the page alone.
+    pub const NONE: Self = Self {
+        per_stream: false,
+        uses_previous: false,
+        watches_deaths: false,
+        watches_places: false,
+        chooses_victims: false,
+        closes_early: false,
+        pulls: false,
+        looks_ahead: false,
+        has_handles: false,
+    };
+}
+
 /// Placement: chooses the stream to which a page is written, and the stream that gives up an erase
 /// block.
 ///
 /// Streams are numbered from 0; their greatest number is fixed when the policy is made.
+#[auto_impl(Box)]
 pub trait Placement: Send {
-    /// True if each stream is cleaned by itself. Then [`Device::streams`] counts valid pages, and
-    /// the victim policy chooses within the domain that [`Placement::donor`] names; otherwise it
-    /// chooses among all closed erase blocks.
-    const PER_STREAM: bool;
-
-    /// True if the policy uses [`Previous`]. An FTL saves the look-up for those that do not.
-    const USES_PREVIOUS: bool;
-
-    /// True if the policy is told of every page that dies ([`Placement::page_died`]).
-    const WATCHES_DEATHS: bool = false;
-
-    /// True if the policy is told where every page was put ([`Placement::page_placed`]).
-    const WATCHES_PLACES: bool = false;
-
-    /// True if the policy can choose victims itself, so that placement and victim choice share its
-    /// state. It does so only if the victim policy is [`own`](crate::victims::own).
-    const CHOOSES_VICTIMS: bool = false;
-
-    /// True if it has open erase blocks closed early ([`Placement::stream_to_close`]).
-    const CLOSES_EARLY: bool = false;
-
-    /// True if its cleanings take pages along from other streams ([`Placement::pulls`]).
-    const PULLS: bool = false;
-
-    /// True if it is shown coming writes of the host ([`Placement::look_ahead`]).
-    const LOOKS_AHEAD: bool = false;
-
-    /// True if the host gives a placement handle with each write ([`Placement::set_handle`]).
-    const HAS_HANDLES: bool = false;
+    /// Ways of the policy. They are always the same, so that a compiler leaves out what it does not
+    /// use.
+    fn features(&self) -> Features;
 
     /// Greatest number of streams.
     fn streams(&self) -> usize;
 
     /// Sets the placement handle of the pages for which [`Placement::host_stream`] is called from
-    /// now on. Called only for policies with [`Placement::HAS_HANDLES`].
+    /// now on. Called only for policies with [`Features::has_handles`].
     #[inline]
     fn set_handle(&mut self, handle: u8) {
         let _ = handle;
@@ -135,7 +153,7 @@ pub trait Placement: Send {
     fn host_stream(&mut self, lpn: Lpn, previous: Option<Previous>, device: &Device) -> StreamId;
 
     /// Most operations of the host that are shown ahead, 1 or more. For policies with
-    /// [`Placement::LOOKS_AHEAD`], as the next function.
+    /// [`Features::looks_ahead`], as the next function.
     fn most_ahead(&self) -> usize {
         1
     }
@@ -166,21 +184,21 @@ pub trait Placement: Send {
         to: &mut [StreamId],
     );
 
-    /// For policies with [`Placement::PULLS`]: chooses further pages to move with these survivors.
+    /// For policies with [`Features::pulls`]: chooses further pages to move with these survivors.
     /// Called after [`Placement::relocation_streams`].
     fn pulls(&mut self, survivors: Survivors<'_>, device: &Device, pulls: &mut Vec<Pull>) {
         let _ = (survivors, device, pulls);
     }
 
     /// Chooses the domain that gives up an erase block, so that `needy` can have one. Called only
-    /// for policies with [`Placement::PER_STREAM`].
+    /// for policies with [`Features::per_stream`].
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         let _ = device;
         needy.index()
     }
 
     /// Reports that a page has died. [`Device`] shows its erase block's count after that. Called
-    /// only for policies with [`Placement::WATCHES_DEATHS`].
+    /// only for policies with [`Features::watches_deaths`].
     #[inline]
     fn page_died(&mut self, death: Death, device: &Device) {
         let _ = (death, device);
@@ -189,7 +207,7 @@ pub trait Placement: Send {
     /// Reports that a page was put in an erase block, which is not closed yet:
     /// [`Placement::block_closed`] comes later. If the host wrote the page, the death of its last
     /// version was reported before. [`Device`] shows the erase block's count including the page.
-    /// Called only for policies with [`Placement::WATCHES_PLACES`].
+    /// Called only for policies with [`Features::watches_places`].
     ///
     /// Pages that an FTL restores after it was stopped are not reported: a page may die or be
     /// relocated that the policy has not seen placed.
@@ -198,7 +216,7 @@ pub trait Placement: Send {
         let _ = (place, device);
     }
 
-    /// For policies with [`Placement::CLOSES_EARLY`]: gives a stream whose open erase block is to
+    /// For policies with [`Features::closes_early`]: gives a stream whose open erase block is to
     /// be closed though it is not full, as nothing more shall be written there. Called before a
     /// cleaning until it gives `None`, but only once between two writes of the host. Each plane
     /// closes its own erase block before the next cleaning there.
@@ -207,7 +225,7 @@ pub trait Placement: Send {
         None
     }
 
-    /// As [`Victim::closed`], for policies with [`Placement::CHOOSES_VICTIMS`]. The same holds for
+    /// As [`Victim::closed`], for policies with [`Features::chooses_victims`]. The same holds for
     /// the next two functions.
     fn block_closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
         let _ = (block, domain, device);
@@ -227,19 +245,13 @@ pub trait Placement: Send {
     /// The domain of a stream: the group of erase blocks among which its victims are chosen.
     #[inline]
     #[must_use]
-    fn domain_of(stream: u32) -> usize
-    where
-        Self: Sized,
-    {
-        if Self::PER_STREAM { stream as usize } else { 0 }
+    fn domain_of(&self, stream: u32) -> usize {
+        if self.features().per_stream { stream as usize } else { 0 }
     }
 
     /// Greatest number of domains: each stream is one, or all streams together.
-    fn domains(&self) -> usize
-    where
-        Self: Sized,
-    {
-        if Self::PER_STREAM { self.streams() } else { 1 }
+    fn domains(&self) -> usize {
+        if self.features().per_stream { self.streams() } else { 1 }
     }
 
     /// Name of a stream in reports.
@@ -266,7 +278,7 @@ pub trait Victim: Send {
     fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device);
 
     /// Returns true if it leaves the choice to the placement policy
-    /// ([`Placement::CHOOSES_VICTIMS`]).
+    /// ([`Features::chooses_victims`]).
     #[inline]
     fn is_own(&self) -> bool {
         false

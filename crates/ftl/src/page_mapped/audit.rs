@@ -143,7 +143,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         }
         for (number, (&counted, stream)) in (0u32..).zip(of_stream.iter().zip(&self.device.streams))
         {
-            if P::PER_STREAM && counted != stream.valid_pages {
+            if self.placement.features().per_stream && counted != stream.valid_pages {
                 return Err(AuditError::ValidPages {
                     what: "stream",
                     number,

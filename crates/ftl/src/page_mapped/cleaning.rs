@@ -96,7 +96,7 @@ impl Cleaning {
         if survivors > 0 {
             ftl.placement.relocation_streams(seen, &ftl.device, &mut self.to);
         }
-        if P::PULLS {
+        if ftl.placement.features().pulls {
             self.pulls.clear();
             ftl.placement.pulls(seen, &ftl.device, &mut self.pulls);
             self.pulled.clear();

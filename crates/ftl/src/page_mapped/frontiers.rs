@@ -13,7 +13,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// the gain of each cleaning. Its wishes are carried out in each lane before the next cleaning
     /// there, as a cleaning under way may need the room.
     pub fn stream_to_close(&mut self, lane: u32) -> Option<StreamId> {
-        if !P::CLOSES_EARLY {
+        if !self.placement.features().closes_early {
             return None;
         }
         if self.asked_at != Some(self.device.clock) {
@@ -43,13 +43,13 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             self.counters.unused_pages += u64::from(end - next);
             self.frontiers[place] = Frontier::CLOSED;
             let block = EraseBlockId(self.divider.quotient(next));
-            self.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane));
+            self.closed(block, self.lanes.domain_in(self.placement.domain_of(stream.0), lane));
         }
     }
 
     /// Clears the mark of a frontier that was to be closed early.
     fn close_no_more(&mut self, place: usize) {
-        if P::CLOSES_EARLY
+        if self.placement.features().closes_early
             && let Some(to_close) = self.to_close.get_mut(place)
         {
             *to_close = false;

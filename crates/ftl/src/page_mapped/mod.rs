@@ -151,7 +151,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         placement: P,
         victims: V,
     ) -> Result<Self, BuildError> {
-        if victims.is_own() && !P::CHOOSES_VICTIMS {
+        if victims.is_own() && !placement.features().chooses_victims {
             return Err(BuildError::NoOwnVictims(name.to_owned()));
         }
         let streams = placement.streams();
@@ -273,10 +273,14 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// # Panics
     /// If an operation names a page that the device does not have.
     pub fn apply(&mut self, operations: &[PageOp]) {
-        let most = if P::LOOKS_AHEAD { self.placement.most_ahead().max(1) } else { BATCH };
+        let most = if self.placement.features().looks_ahead {
+            self.placement.most_ahead().max(1)
+        } else {
+            BATCH
+        };
         for batch in operations.chunks(most) {
             self.fetch(batch);
-            if P::LOOKS_AHEAD {
+            if self.placement.features().looks_ahead {
                 self.show_ahead(batch);
             }
             for &operation in batch {
@@ -344,7 +348,8 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// Gives the stream that a page would go to if the host wrote it now.
     #[inline]
     pub fn host_stream(&mut self, lpn: Lpn) -> StreamId {
-        let previous = if P::USES_PREVIOUS { self.previous(lpn) } else { None };
+        let previous =
+            if self.placement.features().uses_previous { self.previous(lpn) } else { None };
         self.placement.host_stream(lpn, previous, &self.device)
     }
 
@@ -387,7 +392,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// Tells the placement policy that a version of a page became invalid, if it wants to know.
     #[inline]
     fn died(&mut self, lpn: Lpn, ppn: u32, is_trimmed: bool) {
-        if P::WATCHES_DEATHS {
+        if self.placement.features().watches_deaths {
             let (block, offset) = self.divider.split(ppn);
             let stream = StreamId(u32::from(self.device.blocks[block as usize].stream));
             let death = Death { lpn, block: EraseBlockId(block), offset, stream, is_trimmed };
@@ -407,10 +412,10 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         entry.valid -= 1;
         let stream = usize::from(entry.stream);
         self.valid[block as usize * self.words + (offset / 64) as usize] &= !(1 << (offset % 64));
-        if P::PER_STREAM {
+        if self.placement.features().per_stream {
             self.device.streams[stream].valid_pages -= 1;
         }
-        let domain = self.lanes.domain(P::domain_of(stream as u32), block);
+        let domain = self.lanes.domain(self.placement.domain_of(stream as u32), block);
         self.lanes.lost_page(block);
         self.victims.invalidated(EraseBlockId(block), domain, &self.device);
     }
@@ -428,16 +433,19 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         let (block, offset) = self.divider.split(ppn);
         self.valid[block as usize * self.words + (offset / 64) as usize] |= 1 << (offset % 64);
         self.device.blocks[block as usize].valid += 1;
-        if P::PER_STREAM {
+        if self.placement.features().per_stream {
             self.device.streams[stream.index()].valid_pages += 1;
         }
         self.lanes.gained_page(lane);
-        if P::WATCHES_PLACES {
+        if self.placement.features().watches_places {
             let place = Place { lpn: Lpn(lpn), block: EraseBlockId(block), stream, from };
             self.placement.page_placed(place, &self.device);
         }
         if full {
-            self.closed(EraseBlockId(block), self.lanes.domain_in(P::domain_of(stream.0), lane));
+            self.closed(
+                EraseBlockId(block),
+                self.lanes.domain_in(self.placement.domain_of(stream.0), lane),
+            );
         }
         ppn
     }
@@ -445,7 +453,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// Returns true if the placement policy chooses the victims.
     #[inline]
     fn is_own_choice(&self) -> bool {
-        P::CHOOSES_VICTIMS && self.victims.is_own()
+        self.placement.features().chooses_victims && self.victims.is_own()
     }
 
     /// Records that an erase block is no longer a frontier.

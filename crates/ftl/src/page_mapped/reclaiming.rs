@@ -14,8 +14,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             return cache.left(block);
         }
         self.is_victim(block);
-        let domain =
-            self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
+        let domain = self
+            .lanes
+            .domain(self.placement.domain_of(u32::from(self.device.block(block).stream)), block.0);
         if self.is_own_choice() {
             self.placement.victim_removed(block, domain, &self.device);
         } else {
@@ -44,7 +45,11 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         }
         let pages = self.device.geometry.pages_per_erase_block;
         let most = self.lanes.blocks_of(lane).len() as u32;
-        let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
+        let domain = if self.placement.features().per_stream {
+            self.placement.donor(needy, &self.device)
+        } else {
+            0
+        };
         let domain = self.lanes.domain_in(domain, lane);
         let chosen = if self.without_gain[lane as usize] >= most {
             None
@@ -107,7 +112,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         block.valid = 0;
         let stream = usize::from(block.stream);
         self.valid[victim.index() * self.words..(victim.index() + 1) * self.words].fill(0);
-        if P::PER_STREAM {
+        if self.placement.features().per_stream {
             self.device.streams[stream].valid_pages -= survivors;
         }
         self.lanes.lost_pages(lane, survivors);

@@ -122,7 +122,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             self.device.opened_at[block as usize] = opened_at;
             let space = &mut self.device.streams[usize::from(stream)];
             space.erase_blocks += 1;
-            if P::PER_STREAM {
+            if self.placement.features().per_stream {
                 space.valid_pages += valid;
             }
             is_in_use[block as usize] = true;
@@ -139,7 +139,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
                 self.frontiers[usize::from(stream)] =
                     Frontier { next: block * pages + filled, end: (block + 1) * pages };
             } else {
-                let domain = self.lanes.domain_in(P::domain_of(u32::from(stream)), 0);
+                let domain = self.lanes.domain_in(self.placement.domain_of(u32::from(stream)), 0);
                 self.closed(EraseBlockId(block), domain);
             }
         }

@@ -91,7 +91,8 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         let to = self.stream_with_room(to, lane);
         self.counters.relocated_pages += 1;
         // The erase block takes a division, so it is computed only for policies that watch places.
-        let from = P::WATCHES_PLACES.then(|| EraseBlockId(self.split(from.0).0));
+        let from =
+            self.placement.features().watches_places.then(|| EraseBlockId(self.split(from.0).0));
         Ppn(self.place(to, lane, lpn.0, from))
     }
 
@@ -130,7 +131,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         self.owner.set(ppn as usize, UNMAPPED);
         if self.frontiers[place].next == frontier.end {
             let block = EraseBlockId(self.split(ppn).0);
-            self.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane));
+            self.closed(block, self.lanes.domain_in(self.placement.domain_of(stream.0), lane));
         }
         Ppn(ppn)
     }

@@ -149,7 +149,7 @@ impl<P: Placement> LogVolume<P> {
         }
         let turn = self.commit.count_write();
         let command = Command {
-            lifetime: lifetime_of::<P>(stream),
+            lifetime: lifetime_of(self.ftl.placement(), stream),
             data,
             ..Command::new(0, IoOp::Write, offset, length)
         };

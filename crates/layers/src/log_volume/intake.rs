@@ -198,7 +198,7 @@ impl<P: Placement> LogVolume<P> {
         let stream = match self.host.chosen {
             Some((chosen, stream)) if chosen == lpn => stream,
             _ => {
-                if P::HAS_HANDLES {
+                if self.ftl.placement().features().has_handles {
                     self.ftl.set_handle(self.host.writes[write].lifetime.handle());
                 }
                 self.ftl.host_stream(lpn)

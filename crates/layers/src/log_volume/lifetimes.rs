@@ -1,6 +1,6 @@
 //! Logs by lifetime, where the host gives hints of it (`hints=yes`).
 
-use placement::{Device, Placement, Previous, Survivors};
+use placement::{Device, Features, Placement, Previous, Survivors};
 use units::{Lifetime, Lpn, StreamId};
 
 /// The placement policy of a volume that takes hints: a page goes to the log of the lifetime that
@@ -14,9 +14,10 @@ pub(super) struct ByLifetime {
 }
 
 impl Placement for ByLifetime {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
-    const HAS_HANDLES: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { has_handles: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         Lifetime::ALL.len()
@@ -37,12 +38,12 @@ impl Placement for ByLifetime {
     }
 
     fn stream_label(&self, stream: StreamId) -> String {
-        lifetime_of::<Self>(stream).name().to_owned()
+        lifetime_of(self, stream).name().to_owned()
     }
 }
 
 /// Gives the expected lifetime of the pages in a log.
-pub(super) fn lifetime_of<P: Placement>(stream: StreamId) -> Lifetime {
-    let lifetime = P::HAS_HANDLES.then(|| Lifetime::of_handle(stream.0 as u8));
+pub(super) fn lifetime_of(policy: &impl Placement, stream: StreamId) -> Lifetime {
+    let lifetime = policy.features().has_handles.then(|| Lifetime::of_handle(stream.0 as u8));
     lifetime.flatten().unwrap_or_default()
 }

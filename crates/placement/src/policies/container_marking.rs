@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, StreamId};
 
-use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -64,8 +64,10 @@ impl ContainerMarking {
 }
 
 impl Placement for ContainerMarking {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { uses_previous: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         self.markers as usize

@@ -4,7 +4,7 @@
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, StreamId};
 
-use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -88,8 +88,10 @@ impl Dac {
 }
 
 impl Placement for Dac {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { uses_previous: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         self.young_below.len()

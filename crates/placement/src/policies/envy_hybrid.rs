@@ -3,7 +3,7 @@
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, StreamId};
 
-use crate::{BuildError, Context, Device, Placement, Previous, Pull, Survivors};
+use crate::{BuildError, Context, Device, Features, Placement, Previous, Pull, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -152,9 +152,10 @@ impl EnvyHybrid {
 }
 
 impl Placement for EnvyHybrid {
-    const PER_STREAM: bool = true;
-    const USES_PREVIOUS: bool = true;
-    const PULLS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { per_stream: true, uses_previous: true, pulls: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         self.partitions as usize

@@ -4,7 +4,7 @@
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, PageOp, StreamId};
 
-use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Death, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -73,9 +73,10 @@ impl Fadac {
 }
 
 impl Placement for Fadac {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
-    const WATCHES_DEATHS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { watches_deaths: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         self.classes

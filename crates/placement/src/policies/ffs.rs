@@ -4,7 +4,7 @@ use registry::{Args, Info};
 use units::{Lpn, StreamId};
 
 use super::separate::{self, Separate};
-use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -38,8 +38,10 @@ impl Ffs {
 }
 
 impl Placement for Ffs {
-    const PER_STREAM: bool = Separate::PER_STREAM;
-    const USES_PREVIOUS: bool = Separate::USES_PREVIOUS;
+    #[inline]
+    fn features(&self) -> Features {
+        self.0.features()
+    }
 
     fn streams(&self) -> usize {
         self.0.streams()

@@ -3,7 +3,7 @@
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, StreamId};
 
-use crate::{BuildError, Context, Device, Future, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Device, Features, Future, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -132,8 +132,10 @@ fn grown(epochs: u64, finest: u64, all: u64) -> Vec<u64> {
 }
 
 impl Placement for FutureKnowledge {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
+    #[inline]
+    fn features(&self) -> Features {
+        Features::NONE
+    }
 
     fn streams(&self) -> usize {
         self.spans.len() * self.epochs as usize + 1

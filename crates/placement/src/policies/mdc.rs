@@ -5,7 +5,7 @@ use registry::{Args, Info, Param, ParamKind};
 use units::{EraseBlockId, Lpn, StreamId};
 
 use crate::tournament::{Tournament, Worth};
-use crate::{BuildError, Context, Death, Device, Place, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Death, Device, Features, Place, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -167,11 +167,16 @@ impl Mdc {
 }
 
 impl Placement for Mdc {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = true;
-    const WATCHES_DEATHS: bool = true;
-    const WATCHES_PLACES: bool = true;
-    const CHOOSES_VICTIMS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features {
+            uses_previous: true,
+            watches_deaths: true,
+            watches_places: true,
+            chooses_victims: true,
+            ..Features::NONE
+        }
+    }
 
     fn streams(&self) -> usize {
         2 * self.groups as usize

@@ -16,8 +16,8 @@ pub struct PlacementEntry {
     pub bytes_per_page: u32,
 }
 
-/// Code that works with any placement policy, compiled for each: a simulator is chosen without a
-/// `dyn` call per page.
+/// Code that works with any placement policy. A release compiles it for each: a simulator is chosen
+/// without a `dyn` call per page.
 pub trait PlacementVisitor {
     /// The result.
     type Output;
@@ -32,6 +32,18 @@ pub trait PlacementVisitor {
 /// [`SpecError`] for an unknown name.
 pub fn find_placement(spec: &Spec) -> Result<&'static PlacementEntry, SpecError> {
     registry::find("placement policy", PLACEMENTS, |entry| &entry.info, spec)
+}
+
+#[cfg(not(debug_assertions))]
+fn as_built<P>(policy: P) -> P {
+    policy
+}
+
+/// A build for tests compiles what works with a policy once, not for each policy. That saves
+/// minutes.
+#[cfg(debug_assertions)]
+fn as_built<P: Placement + 'static>(policy: P) -> Box<dyn Placement> {
+    Box::new(policy)
 }
 
 macro_rules! placements {
@@ -60,7 +72,7 @@ macro_rules! placements {
             let info = &find_placement(spec)?.info;
             let args = info.accept(spec)?;
             $(if info.name == $module::INFO.name {
-                return Ok(visitor.visit($module::$Type::build(&args, context)?));
+                return Ok(visitor.visit(as_built($module::$Type::build(&args, context)?)));
             })+
             unreachable!("every registered placement policy is built above")
         }

@@ -3,7 +3,7 @@
 use registry::{Args, Info};
 use units::{Lpn, StreamId};
 
-use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -35,8 +35,10 @@ impl NoPlacement {
 }
 
 impl Placement for NoPlacement {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
+    #[inline]
+    fn features(&self) -> Features {
+        Features::NONE
+    }
 
     fn streams(&self) -> usize {
         1

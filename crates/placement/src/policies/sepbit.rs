@@ -3,7 +3,7 @@
 use registry::{Args, Info};
 use units::{Lpn, StreamId};
 
-use crate::{BuildError, Context, Device, Placement, Previous, Pull, Survivors};
+use crate::{BuildError, Context, Device, Features, Placement, Previous, Pull, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -83,10 +83,11 @@ impl SepBit {
 }
 
 impl Placement for SepBit {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = true;
-    /// It pulls nothing: this only makes the FTL report victims without survivors.
-    const PULLS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        // It pulls nothing: this only makes the FTL report victims without survivors.
+        Features { uses_previous: true, pulls: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         self.classes

@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, PageOp, StreamId};
 
-use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Death, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -136,9 +136,10 @@ impl Timestamps {
 }
 
 impl Placement for Timestamps {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
-    const WATCHES_DEATHS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { watches_deaths: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         2 * self.groups

@@ -4,7 +4,7 @@
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, PageOp, StreamId};
 
-use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Death, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -155,9 +155,10 @@ impl Warcip {
 }
 
 impl Placement for Warcip {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = true;
-    const WATCHES_DEATHS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { uses_previous: true, watches_deaths: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         self.streams

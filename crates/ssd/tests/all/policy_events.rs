@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use ftl::PageMapped;
 use placement::{
-    Block, BuildError, Death, Device, Place, Placement, Previous, Survivors, build_victim,
+    Block, BuildError, Death, Device, Features, Place, Placement, Previous, Survivors, build_victim,
 };
 use registry::Spec;
 use ssd::drive::device::{Drive, Submission};
@@ -56,12 +56,16 @@ impl Watcher {
 }
 
 impl Placement for Watcher {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
-    const WATCHES_DEATHS: bool = true;
-    const WATCHES_PLACES: bool = true;
-    const CLOSES_EARLY: bool = true;
-    const CHOOSES_VICTIMS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features {
+            watches_deaths: true,
+            watches_places: true,
+            closes_early: true,
+            chooses_victims: true,
+            ..Features::NONE
+        }
+    }
 
     fn streams(&self) -> usize {
         2
@@ -341,9 +345,10 @@ impl Closer {
 }
 
 impl Placement for Closer {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
-    const CLOSES_EARLY: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { closes_early: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         2

@@ -18,7 +18,7 @@ use self::pages::{CELLS, FIRST, Page, TICKS};
 use self::plan::{Group, Plan, Space};
 use self::shifts::Shifts;
 use self::victims::{Judged, Victims};
-use crate::{BuildError, Context, Death, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Death, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -286,11 +286,15 @@ fn fetch(pages: &[Page], lpns: impl Iterator<Item = u32>) {
 }
 
 impl Placement for Hazard {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
-    const WATCHES_DEATHS: bool = true;
-    const CHOOSES_VICTIMS: bool = true;
-    const CLOSES_EARLY: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features {
+            watches_deaths: true,
+            chooses_victims: true,
+            closes_early: true,
+            ..Features::NONE
+        }
+    }
 
     fn streams(&self) -> usize {
         self.hazards.len()

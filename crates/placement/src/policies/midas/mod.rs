@@ -12,7 +12,7 @@ use units::{EraseBlockId, Lpn, StreamId};
 use self::hot::HotFilter;
 use self::model::{Configuration, Intervals, Model};
 use crate::tournament::{Tournament, Worth};
-use crate::{BuildError, Context, Death, Device, Placement, Previous, Pull, Survivors};
+use crate::{BuildError, Context, Death, Device, Features, Placement, Previous, Pull, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -307,13 +307,18 @@ impl Midas {
 }
 
 impl Placement for Midas {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = true;
-    const WATCHES_DEATHS: bool = true;
-    const CHOOSES_VICTIMS: bool = true;
-    const CLOSES_EARLY: bool = true;
-    /// It pulls nothing: this only makes the FTL report victims without survivors.
-    const PULLS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        // It pulls nothing: this only makes the FTL report victims without survivors.
+        Features {
+            uses_previous: true,
+            watches_deaths: true,
+            chooses_victims: true,
+            closes_early: true,
+            pulls: true,
+            ..Features::NONE
+        }
+    }
 
     fn streams(&self) -> usize {
         self.streams

@@ -12,7 +12,7 @@ use units::{Geometry, Lpn, StreamId};
 
 use self::estimator::{Estimator, Oracle};
 use self::frequency::Frequencies;
-use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Device, Features, Placement, Previous, Survivors};
 
 /// Entry in the registry: name, parameters, source.
 pub const INFO: Info = Info {
@@ -245,8 +245,10 @@ fn weights_of(context: &Context<'_>) -> Result<Vec<f64>, BuildError> {
 }
 
 impl Placement for MultiLog {
-    const PER_STREAM: bool = true;
-    const USES_PREVIOUS: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { per_stream: true, uses_previous: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         self.most_logs

@@ -1,6 +1,6 @@
 //! A placement policy behind an SLC cache: it places what leaves the cache.
 
-use placement::{Death, Device, Placement, Previous, Pull, Survivors};
+use placement::{Death, Device, Features, Place, Placement, Previous, Pull, Survivors};
 use units::{EraseBlockId, Lpn, StreamId};
 
 /// A placement policy, with one more stream for the pages of the cache if there is one.
@@ -27,14 +27,10 @@ impl<P: Placement> BehindCache<P> {
 }
 
 impl<P: Placement> Placement for BehindCache<P> {
-    const PER_STREAM: bool = P::PER_STREAM;
-    const USES_PREVIOUS: bool = P::USES_PREVIOUS;
-    const WATCHES_DEATHS: bool = P::WATCHES_DEATHS;
-    const CHOOSES_VICTIMS: bool = P::CHOOSES_VICTIMS;
-    const CLOSES_EARLY: bool = P::CLOSES_EARLY;
-    const PULLS: bool = P::PULLS;
-    const LOOKS_AHEAD: bool = P::LOOKS_AHEAD;
-    const HAS_HANDLES: bool = P::HAS_HANDLES;
+    #[inline]
+    fn features(&self) -> Features {
+        self.policy.features()
+    }
 
     fn streams(&self) -> usize {
         self.policy.streams() + usize::from(self.own.is_some())
@@ -98,6 +94,16 @@ impl<P: Placement> Placement for BehindCache<P> {
         }
     }
 
+    #[inline]
+    fn page_placed(&mut self, place: Place, device: &Device) {
+        if Some(place.stream) == self.own {
+            return;
+        }
+        let stream_of = |block| StreamId(u32::from(device.block(block).stream));
+        let from = place.from.filter(|&from| Some(stream_of(from)) != self.own);
+        self.policy.page_placed(Place { from, ..place }, device);
+    }
+
     fn stream_to_close(&mut self, device: &Device) -> Option<StreamId> {
         self.policy.stream_to_close(device)
     }
@@ -114,14 +120,9 @@ impl<P: Placement> Placement for BehindCache<P> {
         self.policy.victim_removed(block, domain, device);
     }
 
-    #[inline]
-    fn domain_of(stream: u32) -> usize {
-        P::domain_of(stream)
-    }
-
     fn domains(&self) -> usize {
         // Its erase blocks are never in the index, but told of there.
-        self.policy.domains() + usize::from(self.own.is_some() && P::PER_STREAM)
+        self.policy.domains() + usize::from(self.own.is_some() && self.features().per_stream)
     }
 
     fn stream_label(&self, stream: StreamId) -> String {

@@ -28,6 +28,8 @@ pub mod superblock_mapped;
 mod watch;
 mod wear;
 mod windows;
+#[cfg(test)]
+mod wrapped_tests;
 pub mod zoned;
 
 use auto_impl::auto_impl;

@@ -1,7 +1,7 @@
 //! A stream of its own for translation pages, or copies, whatever the placement policy does with
 //! the host's pages.
 
-use placement::{Death, Device, Placement, Previous, Pull, Survivors};
+use placement::{Death, Device, Features, Place, Placement, Previous, Pull, Survivors};
 use units::{Lpn, StreamId};
 
 /// A placement policy, with one more stream for the logical pages from `first` on, which are the
@@ -77,11 +77,15 @@ impl<P: Placement> WithOwnStream<P> {
 }
 
 impl<P: Placement> Placement for WithOwnStream<P> {
-    const PER_STREAM: bool = P::PER_STREAM;
-    const USES_PREVIOUS: bool = P::USES_PREVIOUS;
-    const WATCHES_DEATHS: bool = P::WATCHES_DEATHS;
-    const CLOSES_EARLY: bool = P::CLOSES_EARLY;
-    const PULLS: bool = P::PULLS;
+    #[inline]
+    fn features(&self) -> Features {
+        Features {
+            chooses_victims: false,
+            looks_ahead: false,
+            has_handles: false,
+            ..self.policy.features()
+        }
+    }
 
     fn streams_left_out(&self) -> usize {
         self.policy.streams_left_out()
@@ -128,6 +132,12 @@ impl<P: Placement> Placement for WithOwnStream<P> {
     fn page_died(&mut self, death: Death, device: &Device) {
         if death.lpn.0 < self.first {
             self.policy.page_died(Death { stream: self.seen(death.stream), ..death }, device);
+        }
+    }
+
+    fn page_placed(&mut self, place: Place, device: &Device) {
+        if place.lpn.0 < self.first {
+            self.policy.page_placed(Place { stream: self.seen(place.stream), ..place }, device);
         }
     }
 

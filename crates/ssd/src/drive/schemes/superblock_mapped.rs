@@ -213,7 +213,11 @@ impl<P: Placement> SuperblockMapped<P> {
             parity_pages: 0,
             erased: vec![0; layout.erase_blocks() as usize],
             worn_out: None,
-            handles: P::HAS_HANDLES.then(|| Box::new(Record::new(settings.fdp))),
+            handles: ftl
+                .placement()
+                .features()
+                .has_handles
+                .then(|| Box::new(Record::new(settings.fdp))),
             bad_blocks: settings.endurance.iter().filter(|&&cycles| cycles == 0).count() as u64,
             turns: None,
             rebuild: None,
@@ -358,7 +362,7 @@ impl<P: Placement> SuperblockMapped<P> {
             }
             self.padded_pages += 1;
             next += 1;
-            if P::HAS_HANDLES
+            if self.ftl.placement().features().has_handles
                 && let Some(handles) = &mut self.handles
             {
                 handles.padded(u32::from(stream), superblock);
@@ -385,7 +389,7 @@ impl<P: Placement> SuperblockMapped<P> {
     /// Counts a page that the host wrote, by its handle.
     #[inline]
     fn record(&mut self, stream: StreamId, page: Ppn) {
-        if P::HAS_HANDLES
+        if self.ftl.placement().features().has_handles
             && let Some(handles) = &mut self.handles
         {
             handles.wrote(stream, self.stripes.split(page).0);
@@ -398,7 +402,7 @@ impl<P: Placement> SuperblockMapped<P> {
             if self.pace.is_behind() {
                 return;
             }
-            if P::HAS_HANDLES {
+            if self.ftl.placement().features().has_handles {
                 self.ftl.set_handle(handle);
             }
             let (stream, has_room) = self.room_for_host(lpn);
@@ -421,11 +425,11 @@ impl<P: Placement> SuperblockMapped<P> {
 
 impl<P: Placement> Scheme for SuperblockMapped<P> {
     fn has_handles(&self) -> bool {
-        P::HAS_HANDLES
+        self.ftl.placement().features().has_handles
     }
 
     fn set_handle(&mut self, handle: u8) {
-        if P::HAS_HANDLES
+        if self.ftl.placement().features().has_handles
             && let Some(handles) = &mut self.handles
         {
             handles.set_handle(handle);
@@ -465,7 +469,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         if self.does_wait(lpn) {
             self.kill_waiting(lpn);
         }
-        if P::HAS_HANDLES
+        if self.ftl.placement().features().has_handles
             && let Some(handles) = &mut self.handles
         {
             handles.came();

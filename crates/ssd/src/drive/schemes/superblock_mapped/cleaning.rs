@@ -209,7 +209,7 @@ impl<P: Placement> SuperblockMapped<P> {
             return;
         }
         self.ftl.close_early(0);
-        if P::CLOSES_EARLY {
+        if self.ftl.placement().features().closes_early {
             self.program_closed(media);
         }
         let needy = match self.waiting.front() {
@@ -228,7 +228,7 @@ impl<P: Placement> SuperblockMapped<P> {
         let cause = Some(cause);
         self.ending[place] = Ending { victim: Some(victim), cause, ..Ending::default() };
         self.job.cleaning.begin(victim, 0, &mut self.ftl);
-        if P::HAS_HANDLES
+        if self.ftl.placement().features().has_handles
             && let Some(handles) = &mut self.handles
         {
             handles.cleans(self.job.cleaning.survivors());
@@ -353,7 +353,7 @@ impl<P: Placement> SuperblockMapped<P> {
             }
             self.unprogrammed += 1;
             self.ending[place].unprogrammed += 1;
-            if P::HAS_HANDLES
+            if self.ftl.placement().features().has_handles
                 && let Some(handles) = &mut self.handles
             {
                 let victim = self.ending[place].victim.expect("a victim is cleaned");

@@ -1,6 +1,6 @@
 //! Placement by the host: a reclaim unit handle for each placement handle (NVMe FDP).
 
-use placement::{Device, Placement, Previous, Survivors};
+use placement::{Device, Features, Placement, Previous, Survivors};
 use units::{EraseBlockId, Lpn, StreamId};
 
 use crate::drive::profile::{FdpConfig, Isolation};
@@ -38,9 +38,10 @@ impl ByHandle {
 }
 
 impl Placement for ByHandle {
-    const PER_STREAM: bool = false;
-    const USES_PREVIOUS: bool = false;
-    const HAS_HANDLES: bool = true;
+    #[inline]
+    fn features(&self) -> Features {
+        Features { has_handles: true, ..Features::NONE }
+    }
 
     fn streams(&self) -> usize {
         usize::from(self.handles) * if self.is_persistent { 2 } else { 1 }

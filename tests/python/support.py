@@ -143,3 +143,11 @@ def wait_until_used(process: subprocess.Popen[Any], cpu_seconds: float) -> None:
             return
         time.sleep(0.05)
     pytest.fail(f"no {cpu_seconds} s of work in two minutes")
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so; a minute is too long."""
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -165,7 +165,8 @@ def test_what_a_sync_takes_beside_the_drive_goes_with_the_flushes(
     assert found.thinks + found.flushing * flushes == pytest.approx(plain.thinks)
     requests = sum(load.requests.values())
     with_them, without = (
-        found.pace(requests, number)["closed"]["think"] for number in (flushes, 0)
+        found.pace(requests, found.thinking(number, waits=True, work=1.0))["closed"]["think"]
+        for number in (flushes, 0)
     )
     assert without == pytest.approx(1e6 * found.thinks / requests)
     assert with_them > without

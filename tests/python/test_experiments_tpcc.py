@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from experiments.tpcc.logical import LogicalIo
 from experiments.tpcc.measuring import Measuring
 from flashwright._core import RunError
 from servers import find_server
+from support import wait_for
 
 
 def result(cell: Cell) -> dict[str, Any]:
@@ -137,13 +136,6 @@ def test_calls_of_processes_are_counted_until_one_ends(tmp_path: Path) -> None:
 def counted_writes(count: LogicalIo) -> float:
     """Give the writes a second so far; 0 before there are two samples."""
     return 0.0 if count._last is None else count.rates(0.0)["writes"]
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a volume")

@@ -22,7 +22,7 @@ from flashwright.recording.server_log import SERVER, WAL, ServerLog
 from flashwright.workloads.databases.server import Server, server_account
 from flashwright.workloads.supervisor import Supervisor
 from servers import find_server
-from support import Cli
+from support import Cli, wait_for
 
 SETTINGS = {
     "fsync": "off",
@@ -75,6 +75,12 @@ def load(server: Server, rounds: int) -> None:
         server.query(change)
         server.query("CHECKPOINT")
     server.query(change)
+    # A session tells what it did as it ends, which may be after its program has.
+    ends = """
+        SELECT pid FROM pg_stat_activity
+        WHERE query LIKE '%COMMIT%' AND query NOT LIKE '%pg_stat_activity%'
+    """
+    wait_for(lambda: not server.query(ends))
 
 
 def keep(server: Server, folder: Path, rounds: int = 2, most_bytes: int = 1 << 30) -> ServerLog:

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from flashwright import drive_runs, slices, steady
 from flashwright._core import InputError, Progress
 from flashwright.advice import emulated, traces, two_drives
 from flashwright.advice.commits import commits_of
+from flashwright.advice.processors import AtWork
 from flashwright.advice.setup import APART, HERE, Commits, Drive, Figures, Interval, Setup
 from flashwright.advice.two_drives import Times
 from flashwright.devices import DriveProfile
@@ -46,6 +47,8 @@ MOST_LAYERED = 100_000
 """Most requests that are played through layers, of which the second half is measured."""
 LEAST_REQUESTS = 500
 """Fewest requests of a slice."""
+_OTHERWISE = 0.1
+"""Share of a load's time by which its pauses differ, from which it is played with those."""
 ROOM_BELOW_LAYERS = 1.35
 """Space below layers for each byte above them: logs, slots and tables need their own."""
 _PARTS = (
@@ -74,18 +77,31 @@ class Clients:
     """Clients that commit in turn."""
     flushing: float = 0.0
     """Seconds of each flush that its drive has no part in: system call, file system, the way."""
+    at_work: AtWork | None = None
+    """None if the recording does not tell what they took of the processors."""
 
-    def pace(
-        self, requests: int, flushes: int, *, waits: bool = True, work: float = 1.0
-    ) -> dict[str, Any]:
-        """Give the pace of a load of so many requests, some of them flushes.
+    @property
+    def is_serial(self) -> bool:
+        """Whether one request is outstanding at a time, and time to think is beside the drive's."""
+        return self.outstanding == 1
 
-        `work` is as `Load` has it. Clients that do not wait for their commits send on until the
-        kernel holds no more for them.
+    def thinking(self, flushes: int, *, waits: bool, work: float) -> float:
+        """Give the seconds that a load of so many flushes takes beside its drive.
+
+        `work` is as `Load` has it. Clients that do not wait for their commits do not wait for each
+        other's, either.
+        """
+        if not waits and self.at_work is not None:
+            return self.at_work.seconds(0.0, work)
+        return self.thinks * work + self.flushing * flushes
+
+    def pace(self, requests: int, thinking: float, *, waits: bool = True) -> dict[str, Any]:
+        """Give the pace of a load of so many requests, which thinks for so many seconds.
+
+        Clients that do not wait for their commits send on until the kernel holds no more for them.
         """
         depth = self.outstanding if waits else DEPTH
-        thinks = self.thinks * work + self.flushing * flushes
-        return {"closed": {"depth": depth, "think": 1e6 * thinks * depth / max(requests, 1)}}
+        return {"closed": {"depth": depth, "think": 1e6 * thinking * depth / max(requests, 1)}}
 
 
 @dataclass(frozen=True)
@@ -109,18 +125,18 @@ class Conditions:
         """Whether the load is played once."""
         return not self.capacities_written
 
-    def pace(self, requests: int, flushes: int, *, waits: bool, work: float) -> dict[str, Any]:
-        """Give the pace of a load of so many requests, some of them flushes.
+    def pace(self, requests: int, thinking: float, *, waits: bool) -> dict[str, Any]:
+        """Give the pace of a load of so many requests.
 
-        `waits`: clients wait for their commits. `work` is as `Load` has it.
+        `thinking`: seconds that it takes beside its drive. `waits`: clients wait for their commits.
         """
         if self.clients is None:
             return PACE
-        return self.clients.pace(requests, flushes, waits=waits, work=work)
+        return self.clients.pace(requests, thinking, waits=waits)
 
     def document(self) -> dict[str, Any]:
         """Give them for the key of a result."""
-        clients = None if self.clients is None else vars(self.clients)
+        clients = None if self.clients is None else asdict(self.clients)
         return {**vars(self), "clients": clients, "drive": "emulated" if self.is_once else "slice"}
 
 
@@ -192,26 +208,35 @@ class Engine:
         if setup.log_apart is not None:
             drives[APART] = setup.log_apart
         # Who waits for two drives thinks between all of their requests.
-        pace = self.conditions.pace(
-            sum(map(_rows, parts.values())),
-            _flushes(parts[APART] if APART in parts else parts[HERE]) if parts else 0,
-            waits=setup.waits is not None,
-            work=setup.load.work,
-        )
+        requests = sum(map(_rows, parts.values()))
+        flushes = _flushes(parts[APART] if APART in parts else parts[HERE]) if parts else 0
+        waits, clients = setup.waits is not None, self.conditions.clients
+        work = setup.load.work
+        thinking = 0.0 if clients is None else clients.thinking(flushes, waits=waits, work=work)
 
-        def play(times: int) -> Figures:
+        def play(times: int, thinking: float) -> Figures:
+            pace = self.conditions.pace(requests, thinking, waits=waits)
             played = {
                 name: self._play(setup, drives[name], path, pace, progress, times)
                 for name, path in parts.items()
             }
             took = time.monotonic() - began
-            return _together(played, took, setup, self.conditions.clients)
+            seconds, busy = _seconds(played, clients, thinking, waits=waits, work=work)
+            return _together(played, took, setup, seconds, busy)
 
-        found = play(1)
+        found = play(1, thinking)
+        if waits and clients is not None and clients.is_serial and clients.at_work is not None:
+            # Beside another drive clients overlap otherwise, and the load has other pauses.
+            rest = max(0.0, found.seconds_taken - found.busy_seconds)
+            if abs(rest - thinking) > _OTHERWISE * found.seconds_taken:
+                thinking = rest
+                found = play(1, thinking)
         wanted = self.conditions.seconds / found.seconds_taken if found.seconds_taken else 0.0
         most = MOST_TIMED // max(map(_rows, parts.values()))
         times = min(round(wanted), most)
-        return found if times < 2 or setup.stack is not None else play(times)
+        if times < 2 or setup.stack is not None:
+            return found
+        return play(times, thinking)
 
     def _parts(self, setup: Setup) -> dict[str, Path]:
         """Give the trace of each drive, made once for all setups that send the same."""
@@ -446,17 +471,33 @@ def _commits_of_layers(latency: Mapping[str, Any]) -> Commits | None:
     return Commits(int(flushes["count"]), mean, p50, p99, p999, flushes["mean"] / 1e9)
 
 
-def _seconds(played: Mapping[str, _Played], clients: Clients | None, work: float) -> float:
-    """Give the time of all drives: one after the other, or at the same time if that is known."""
+def _seconds(
+    played: Mapping[str, _Played],
+    clients: Clients | None,
+    thinking: float,
+    *,
+    waits: bool,
+    work: float,
+) -> tuple[float, float]:
+    """Give the time of a load, and that in which its drives are busy.
+
+    `thinking`: seconds beside the drives, of which they were played. The drives go one after the
+    other, or at the same time if that is known.
+    """
     data, log = (played[one].times if one in played else None for one in (HERE, APART))
-    if clients is None or clients.outstanding > 1 or data is None or log is None:
-        return sum(one.seconds for one in played.values())
-    thinks = clients.thinks * work + clients.flushing * log.flushes
-    return two_drives.seconds_of(data, log, clients.commit, thinks)
+    total = sum(one.seconds for one in played.values())
+    busy = max(0.0, total - thinking)
+    at_work = None if clients is None else clients.at_work
+    if clients is not None and clients.is_serial and data is not None and log is not None:
+        beside = thinking if at_work is None else at_work.seconds(0.0, work)
+        return two_drives.seconds_of(data, log, clients.commit, beside), busy
+    if at_work is None or not waits:
+        return total, busy
+    return at_work.seconds(busy, work), busy
 
 
 def _together(
-    played: Mapping[str, _Played], seconds: float, setup: Setup, clients: Clients | None
+    played: Mapping[str, _Played], took: float, setup: Setup, seconds: float, busy: float
 ) -> Figures:
     parts = list(played.values())
     if not parts:
@@ -488,11 +529,12 @@ def _together(
             for name, one in played.items()
         },
         None if of_log is None or of_log.commits is None else of_log.commits.waiting(setup.waits),
-        _seconds(played, clients, setup.load.work),
+        seconds,
+        busy,
         False if False in states else None if None in states else True,
         "; ".join(dict.fromkeys(one.unsteady for one in parts if one.unsteady)) or None,
         max(one.slices for one in parts),
-        seconds,
+        took,
     )
 
 

@@ -1,10 +1,10 @@
-"""How much more work the machine's processors allow, however fast its drive.
+"""How much work the machine's processors allow, however fast its drive.
 
 A recording has the processor time of a PostgreSQL server, and of clients of `flashwright bench`.
-More work takes as much more of it, so that `count` processors are all at work at some rate (the
-bottleneck law; Denning and Buzen, "The Operational Analysis of Queueing Network Models", ACM
-Computing Surveys 10, 1978). That is a bound from above: other clients of this machine, and what the
-kernel does in threads of its own, come on top.
+More work takes as much more of it, so that all processors are at work at some rate (the bottleneck
+law; Denning and Buzen, "The Operational Analysis of Queueing Network Models", ACM Computing Surveys
+10, 1978). That is a bound from above: other clients of this machine, and what the kernel does in
+threads of its own, come on top.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+_ROUNDS = 200
+_NEAR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,85 @@ class Processors:
     count: int
     seconds: float
     """Processor time of the load, above 0."""
+    is_whole: bool = False
+    """Whether it holds that of the clients."""
 
     @staticmethod
     def of(recorded: Mapping[str, Any]) -> Processors | None:
         """Read what the `result.json` of a recording tells; None if it does not."""
         told = recorded.get("processors") or {}
-        known = [told.get(name) or 0.0 for name in ("server_seconds", "clients_seconds")]
-        return Processors(int(told["count"]), sum(known)) if sum(known) > 0 else None
+        clients = told.get("clients_seconds")
+        known = (told.get("server_seconds") or 0.0) + (clients or 0.0)
+        return Processors(int(told["count"]), known, clients is not None) if known > 0 else None
 
     def most(self, seconds: float) -> float:
         """Give the greatest multiple of a load that took so many seconds; 1 at least."""
         return max(1.0, self.count * seconds / self.seconds)
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """Clients who compute, and wait for the drive: the time of a load on another drive.
+
+    Beside the drive a load takes what the processors take of it, and a rest: waits for locks that
+    are held meanwhile, and what the simulated drive is too fast by. The first stays on another
+    drive, the second grows with the drive's time.
+    """
+
+    clients: float
+    """On average, 1 at least."""
+    processor: float
+    """Processor time of the load, in seconds, on any of `count` processors."""
+    count: int
+    busy: float
+    """Seconds in which the recorded drive is busy with the load, by its simulation."""
+    beside: float
+    """Seconds that the recorded load took beside that; 0 if several requests were outstanding."""
+
+    def seconds(self, drive: float, work: float = 1.0) -> float:
+        """Give the time of a load for which the drive is busy for so many seconds.
+
+        `work` is as `Load` has it. It is at least that of a closed network of drive and processors.
+        """
+        own = work * self._own()
+        rest = max(0.0, work * self.beside - own)
+        others = rest * drive / (work * self.busy) if self.busy > 0 else rest
+        least = min(own, work * self.beside)
+        return max(drive + least + others, self._network(drive, work * self.processor))
+
+    def _own(self) -> float:
+        """Give what the processors take of the recorded load, beside its drive.
+
+        A client alone waits for the kernel and for its own way to the drive, too. Those are taken
+        to be the same share of its time on any drive.
+        """
+        if self.clients > 1:
+            return self.processor / min(self.clients, self.count)
+        known = self.busy + self.processor
+        return self.processor * max(1.0, (self.busy + self.beside) / known) if known else 0.0
+
+    def _network(self, drive: float, processor: float) -> float:
+        """Give the time of a closed network, all of whose clients could go on at once.
+
+        Mean value analysis, approximate as clients need not be whole (Schweitzer, "Approximate
+        Analysis of Multiclass Closed Networks of Queues", 1979). Processors are one that is as fast
+        as all of them, and a delay (Seidmann, Schweitzer and Shalev-Oren, "Computerized Closed
+        Queueing Network Models of Flexible Manufacturing Systems", Large Scale Systems 12, 1987).
+        """
+        if self.clients <= 1:
+            return drive + processor
+        demands = (drive, processor / self.count)
+        delay = processor - processor / self.count
+        waiting = [self.clients / 2] * 2
+        found = drive + processor
+        others = (self.clients - 1) / self.clients
+        for _ in range(_ROUNDS):
+            each = [
+                demand * (1 + others * there)
+                for demand, there in zip(demands, waiting, strict=True)
+            ]
+            before, found = found, (delay + sum(each)) / self.clients
+            if abs(found - before) <= _NEAR * found:
+                break
+            waiting = [one / found for one in each]
+        return found

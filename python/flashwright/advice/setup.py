@@ -170,6 +170,8 @@ class Figures:
     """None if nothing says what a commit is."""
     seconds_taken: float = 0.0
     """Time in which the drives took the load once, by their own clock."""
+    busy_seconds: float = 0.0
+    """That without what clients pause beside the drives."""
     steady: bool | None = None
     """Whether write amplification has found its level; None if the run is too short to say."""
     unsteady: str | None = None
@@ -204,6 +206,7 @@ class Figures:
             "by_drive": {name: dict(one) for name, one in self.by_drive.items()},
             "commits": None if self.commits is None else self.commits.document(),
             "seconds_taken": self.seconds_taken,
+            "busy_seconds": self.busy_seconds,
             "steady": self.steady,
             "unsteady": self.unsteady,
             "slices": self.slices,

@@ -13,6 +13,7 @@ from flashwright.advice import trials
 from flashwright.advice.building import Question, case_of
 from flashwright.advice.case import Case
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
+from flashwright.advice.processors import AtWork
 from flashwright.advice.proving import Change
 from flashwright.advice.setup import Figures
 from flashwright.advice.trial_setups import predicted
@@ -130,7 +131,7 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
         outstanding *= 2
         alone = seconds(outstanding, 0.0)
     if alone >= wanted * (1 - _NEAR):
-        return Clients(outstanding, 0.0, commit)
+        return Clients(outstanding, 0.0, commit, at_work=_at_work(case, alone, 0.0))
     before, found = (0.0, alone), wanted - alone
     for _ in range(_TRIES):
         there = seconds(outstanding, found)
@@ -138,6 +139,9 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
             break
         slope = (there - before[1]) / (found - before[0]) or 1.0
         before, found = (found, there), max(0.0, found + (wanted - there) / slope)
+    at_work = _at_work(case, seconds(outstanding, found) - found, found)
+    if at_work is not None:
+        return Clients(outstanding, found, commit, at_work=at_work)
     flushes = case.load.requests.get("flush", 0)
     there_commits = figures(outstanding, found).commits
     if case.loop is None or there_commits is None or not flushes:
@@ -145,3 +149,14 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
     beside = max(0.0, case.loop.wait - there_commits.mean)
     flushing = min(beside, found / flushes)
     return Clients(outstanding, found - flushing * flushes, commit, flushing)
+
+
+def _at_work(case: Case, busy: float, beside: float) -> AtWork | None:
+    """Give the clients at work; None if the recording does not tell what they took.
+
+    `busy` and `beside` are as `AtWork` has them.
+    """
+    known = case.processors
+    if known is None or not known.is_whole or case.loop is None:
+        return None
+    return AtWork(max(case.loop.clients, 1.0), known.seconds, known.count, busy, beside)

@@ -151,8 +151,7 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
     what_ifs = case.what_ifs
     if what_ifs is None or not what_ifs.HAS_CLOCK or what_ifs.refused is not None:
         return found
-    disk_time = _time_of_data(setup.load, after) / _time_of_data(base.load, now)
-    return _at_its_pace(found, what_ifs, engine, setup, disk_time)
+    return _at_its_pace(found, what_ifs, engine, setup, _disk_time(engine, setup, base))
 
 
 def _ratios(now: Figures, after: Figures, work: float = 1.0) -> dict[str, float]:
@@ -175,7 +174,7 @@ def _at_its_pace(
     before it is written. So each transaction writes less of it, which makes them faster still.
     What a load at another pace does differently is the log's model beside itself. The 99th
     percentile of commits stays: a few merges make it, and each further load has others.
-    `disk_time` is that of `found`, as the what-ifs have it.
+    `disk_time` is as the what-ifs have it.
     """
     settings = dict(setup.settings)
     told: list[tuple[Load, Figures]] = []
@@ -189,9 +188,7 @@ def _at_its_pace(
     def reached(pace: float) -> dict[str, float]:
         if not told:
             take(1.0, 1.0)
-        # A disk that gets through its data sooner holds up the background writer for less.
-        sooner = _time_of_data(*told[-1]) / _time_of_data(*told[0])
-        take(pace, disk_time * sooner)
+        take(pace, disk_time)
         load, after = told[-1]
         more = _ratios(told[0][1], after, load.work)
         return found | {name: found[name] * more[name] for name in _OF_PACE}
@@ -199,13 +196,22 @@ def _at_its_pace(
     return _where_it_stays(found, reached)
 
 
-def _time_of_data(load: Load, figures: Figures) -> float:
-    """Give the seconds in which a byte of the data gets onto the disk, beside all else.
+def _disk_time(engine: Engine, setup: Setup, base: Setup) -> float:
+    """Give the time that the disk of a setup takes for the base's load, over that of the base's.
 
-    It stands for how long a busy disk holds up the background writer. Of a disk that mostly waits
-    for its clients it is their time, and too long.
+    It stands for how long a busy disk holds up the background writer. Other settings send other
+    loads, but a page of data takes their disk as long as before.
     """
-    return figures.seconds_taken / max(load.written_bytes - load.written_by.get("wal", 0), 1)
+    there = setup.changed(
+        load=base.load,
+        settings=base.settings,
+        waits=base.waits,
+        merge_seconds=base.merge_seconds,
+    )
+    if there.identity() == base.identity():
+        return 1.0
+    before, after = (engine.figures(one).busy_seconds for one in (base, there))
+    return after / before if before > 0 else 1.0
 
 
 def _where_it_stays(

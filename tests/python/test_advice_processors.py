@@ -1,0 +1,117 @@
+"""Clients of a database, between the machine's processors and its drive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from flashwright.advice.case import Case
+from flashwright.advice.engine import Clients, Engine
+from flashwright.advice.load import Load
+from flashwright.advice.loop import Loop
+from flashwright.advice.processors import AtWork, Processors
+from flashwright.advice.setup import Drive, Setup
+from flashwright.advice.trial_recording import clients_of
+from test_advice_loops import DRIVE, ONCE, case, engine, load
+
+__all__ = ["engine", "load"]
+
+
+def exact(clients: int, demands: tuple[float, ...]) -> float:
+    """Give the time of a load by the exact recursion of mean value analysis."""
+    waiting, rate = [0.0] * len(demands), 0.0
+    for number in range(1, clients + 1):
+        each = [one * (1 + there) for one, there in zip(demands, waiting, strict=True)]
+        rate = number / sum(each)
+        waiting = [rate * one for one in each]
+    return 1 / rate
+
+
+@pytest.mark.parametrize("clients", [1, 2, 4, 16])
+@pytest.mark.parametrize("demands", [(5.0, 0.1), (1.0, 1.0), (0.2, 3.0)])
+def test_the_network_is_near_the_exact_one(clients: int, demands: tuple[float, float]) -> None:
+    found = AtWork(float(clients), demands[1], 1, busy=5.0, beside=0.0).seconds(demands[0])
+    assert found == pytest.approx(exact(clients, demands), rel=0.08)
+
+
+@pytest.mark.parametrize("clients", [1.0, 4.0])
+@pytest.mark.parametrize(("busy", "beside"), [(30.0, 10.0), (5.0, 30.0), (40.0, 4.0)])
+def test_the_recorded_drive_takes_as_long_as_it_did(
+    clients: float, busy: float, beside: float
+) -> None:
+    found = AtWork(clients, 4.0, 2, busy, beside)
+    assert found.seconds(busy) == pytest.approx(busy + beside)
+    assert found.seconds(2 * busy, work=2.0) == pytest.approx(2 * (busy + beside))
+
+
+def test_a_drive_that_takes_no_time_leaves_the_processors() -> None:
+    """Two of them, for four clients: never in less than half the processor time."""
+    found = AtWork(4.0, 10.0, 2, busy=30.0, beside=12.0).seconds(0.0)
+    assert 5.0 <= found < 7.0
+    assert AtWork(64.0, 10.0, 2, 30.0, 0.0).seconds(0.0) == pytest.approx(5.0, rel=0.05)
+
+
+def test_one_client_computes_on_one_processor() -> None:
+    assert AtWork(1.0, 10.0, 8, busy=20.0, beside=10.0).seconds(0.0) == pytest.approx(10.0)
+    # What it waited beside both goes with both: 30 s for 20 s of them.
+    assert AtWork(1.0, 10.0, 8, busy=10.0, beside=20.0).seconds(0.0) == pytest.approx(15.0)
+
+
+def test_a_slow_drive_hides_what_is_computed() -> None:
+    assert AtWork(4.0, 1.0, 2, busy=50.0, beside=0.0).seconds(100.0) == pytest.approx(100.0, 0.01)
+
+
+def test_what_is_beside_drive_and_processors_grows_with_the_drive() -> None:
+    """Of 20 s beside the drive the processors take 4: half the drive's time is half the rest."""
+    found = AtWork(4.0, 8.0, 2, busy=40.0, beside=20.0)
+    assert found.seconds(20.0) == pytest.approx(20.0 + 4.0 + 8.0)
+
+
+def recorded(load: Load, engine: Engine, seconds: float, processor: float) -> Case:
+    known = case(load, engine, seconds)
+    loop = Loop(4.0, 10.0, wait=0.02, of_drive=0.001)
+    return replace(known, loop=loop, processors=Processors(2, processor, is_whole=True))
+
+
+def test_clients_that_were_recorded_at_work(load: Load, engine: Engine) -> None:
+    wanted = 60.0
+    found = clients_of(recorded(load, engine, wanted, 30.0), engine)
+    assert found is not None
+    assert found.at_work is not None
+    assert found.at_work.clients == 4.0
+    assert found.at_work.processor == 30.0
+    assert found.at_work.busy + found.at_work.beside == pytest.approx(wanted, rel=0.05)
+    # The same load on the same drive takes as long as it did.
+    engine.conditions = replace(ONCE, clients=found)
+    base = Setup(replace(load, seconds=wanted), DRIVE)
+    assert engine.figures(base).seconds_taken == pytest.approx(wanted, rel=0.05)
+
+
+def test_a_fast_drive_is_as_fast_as_the_processors(load: Load, engine: Engine) -> None:
+    """What was time to think stayed, or was none: 25 times as fast was half or twice what came."""
+    wanted = 60.0
+    taken = {}
+    for processor in (10.0, 30.0):
+        found = clients_of(recorded(load, engine, wanted, processor), engine)
+        assert found is not None
+        engine.conditions = replace(ONCE, clients=found)
+        fast = Setup(
+            replace(load, seconds=wanted),
+            Drive("micron-7450-pro", (), DRIVE.capacity_bytes, 1.0),
+        )
+        taken[processor] = engine.figures(fast).seconds_taken
+        assert taken[processor] >= processor / 2
+        # Commits that do not wait for the drive do not get past the processors, either.
+        assert engine.figures(fast.changed(waits=None)).seconds_taken >= 0.95 * processor / 2
+    assert taken[30.0] > 2 * taken[10.0]
+    assert taken[30.0] < wanted
+
+
+def test_without_the_clients_own_time_nobody_is_known_to_be_at_work(
+    load: Load, engine: Engine
+) -> None:
+    known = recorded(load, engine, 60.0, 30.0)
+    found = clients_of(replace(known, processors=Processors(2, 30.0)), engine)
+    assert isinstance(found, Clients)
+    assert found.at_work is None

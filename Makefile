@@ -202,6 +202,6 @@ $(STAMPS)/release: $(RUST_SOURCES) $(STAMPS)/python
 	@touch $@
 
 $(STAMPS)/tested: $(RUST_SOURCES) $(STAMPS)/python
-	@echo "Building the Rust core with its tests: about a quarter of an hour the first time on two processors"
+	@echo "Building the Rust core with its tests: about ten minutes the first time on two processors"
 	@cargo build $(QUIET) $(TESTED)
 	@touch $@

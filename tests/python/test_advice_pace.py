@@ -28,7 +28,7 @@ COMMITS, PAGES = 1000, 3000
 DRIVE = Drive("emmc-51", (), 1 << 30, 1.0)
 
 
-def database(path: Path, work: float) -> Load:
+def database(path: Path, work: float, pages: int = PAGES) -> Load:
     """Make commits, `work` times as many, beside pages that a clock writes."""
     rng = np.random.default_rng(5)
     commits = round(COMMITS * work)
@@ -37,9 +37,9 @@ def database(path: Path, work: float) -> Load:
         (at, WRITE, 800 * MIB + np.arange(commits) % 2048 * 8192, 8192, LOG),
         (at + 1, FLUSH, np.zeros(commits, np.int64), 0, LOG),
         (
-            np.sort(rng.integers(0, 60 * SECOND, PAGES)),
+            np.sort(rng.integers(0, 60 * SECOND, pages)),
             WRITE,
-            rng.integers(0, 80_000, PAGES) * 8192,
+            rng.integers(0, 80_000, pages) * 8192,
             8192,
             HEAP,
         ),
@@ -70,7 +70,8 @@ class ByClock(Known):
     def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
         self.paces.append(pace)
         self.disk_times.append(disk_time)
-        return database(self.folder / f"{pace:g}.parquet", pace)
+        pages = PAGES // 4 if settings else PAGES
+        return database(self.folder / f"{pace:g}-{pages}.parquet", pace, pages)
 
 
 def predict(folder: Path, what_ifs: Known, *overrides: str) -> dict[str, float]:
@@ -108,6 +109,22 @@ def test_a_change_that_changes_no_pace_asks_for_no_other(tmp_path: Path) -> None
     found = predict(tmp_path, what_ifs)
     assert found["throughput"] == pytest.approx(1.0)
     assert not what_ifs.paces
+
+
+def test_other_settings_do_not_change_how_long_the_disk_takes_for_a_page(tmp_path: Path) -> None:
+    """One that wrote less was taken to slow the disk down, as its time was by the bytes."""
+    what_ifs = ByClock(database(tmp_path / "known.parquet", 1.0), folder=tmp_path)
+    engine = Engine(None, conditions=Conditions("aged", 0.0, Clients(1, 0.5, 4)))
+    base = Setup(what_ifs.as_recorded, DRIVE)
+    case = Case(base.load, base, engine.figures(base), what_ifs=what_ifs)
+    before = Bench("tpcb(scale=1)").trial("emmc-51")
+    after = replace(before, settings={"full_page_writes": "off"})
+    try:
+        predicted(case, engine, after, before)
+    finally:
+        engine.close()
+    assert len(what_ifs.paces) > 1, "it is told at another pace"
+    assert set(what_ifs.disk_times) == {1}
 
 
 @pytest.mark.parametrize(("own", "wanted"), [(12.0, 1.25), (5.0, 3.0), (20.0, 0.75)])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from flashwright.advice.case import Case
+from flashwright.advice.closed_network import rate_of
 from flashwright.advice.engine import Clients, Engine
 from flashwright.advice.load import Load
 from flashwright.advice.loop import Loop
@@ -18,21 +20,22 @@ from test_advice_loops import DRIVE, ONCE, case, engine, load
 __all__ = ["engine", "load"]
 
 
-def exact(clients: int, demands: tuple[float, ...]) -> float:
-    """Give the time of a load by the exact recursion of mean value analysis."""
-    waiting, rate = [0.0] * len(demands), 0.0
-    for number in range(1, clients + 1):
-        each = [one * (1 + there) for one, there in zip(demands, waiting, strict=True)]
-        rate = number / sum(each)
-        waiting = [rate * one for one in each]
-    return 1 / rate
+@pytest.mark.parametrize("clients", [1, 2, 4, 16])
+@pytest.mark.parametrize("stations", [1, 2, 3])
+def test_stations_that_take_as_long_as_each_other(clients: int, stations: int) -> None:
+    """Balanced: each turn takes as long as one client and those queued before it (N + K - 1)."""
+    turn = 0.5 * (clients + stations - 1)
+    assert rate_of(clients, [0.5] * stations, 0.0) == pytest.approx(clients / turn)
 
 
 @pytest.mark.parametrize("clients", [1, 2, 4, 16])
-@pytest.mark.parametrize("demands", [(5.0, 0.1), (1.0, 1.0), (0.2, 3.0)])
-def test_the_network_is_near_the_exact_one(clients: int, demands: tuple[float, float]) -> None:
-    found = AtWork(float(clients), demands[1], 1, busy=5.0, beside=0.0).seconds(demands[0])
-    assert found == pytest.approx(exact(clients, demands), rel=0.08)
+@pytest.mark.parametrize("away", [0.1, 1.0, 20.0])
+def test_clients_that_are_away_are_the_repairman_s_machines(clients: int, away: float) -> None:
+    """The station idles with the chance of M/M/1//N (Erlang)."""
+    served = 0.5
+    ways = [math.perm(clients, number) * (served / away) ** number for number in range(clients + 1)]
+    busy = 1 - 1 / sum(ways)
+    assert rate_of(clients, [served], away) == pytest.approx(busy / served)
 
 
 @pytest.mark.parametrize("clients", [1.0, 4.0])

@@ -272,6 +272,9 @@ def test_a_trial_that_is_recorded_gives_a_recording_of_its_drive(folder: Path) -
     marks = pq.read_table(recording / "marks.parquet", columns=["kind"])["kind"].to_pylist()
     assert marks.count("transaction") == found.transactions
     assert (recording / "calls.parquet").exists()
+    # SQLite is within its clients.
+    assert about["processors"]["server_seconds"] is None
+    assert about["processors"]["clients_seconds"] > 0
     with pytest.raises(InputError, match="holds a recording"):
         trials.run(SQLITE, folder, record_to=recording)
     with pytest.raises(InputError, match="one device is recorded"):

@@ -232,6 +232,8 @@ def test_a_server_of_ones_own(
     result = json.loads((tmp_path / "rec" / "result.json").read_text())
     about = result["path"]
     assert [one["drive"] for one in result["drive_counters"]["drives"]]
+    assert result["processors"]["server_seconds"] > 0
+    assert result["processors"]["clients_seconds"] is None
     if may_ask:
         assert result["own_counts"]["wal_bytes"] > 0
         assert 0 < result["own_counts"]["seconds"] < 60

@@ -74,9 +74,9 @@ pub struct Pull {
     pub to: StreamId,
 }
 
-/// Ways of a placement policy. An FTL saves what a policy does not use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a way of its own")]
+/// Parts of the interface that a placement policy uses. An FTL leaves the others out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is independent of the others")]
 pub struct Features {
     /// True if each stream is cleaned by itself. Then [`Device::streams`] counts valid pages, and
     /// the victim policy chooses within the domain that [`Placement::donor`] names; otherwise it
@@ -122,8 +122,8 @@ impl Features {
 /// Streams are numbered from 0; their greatest number is fixed when the policy is made.
 #[auto_impl(Box)]
 pub trait Placement: Send {
-    /// Ways of the policy. They are always the same, so that a compiler leaves out what it does not
-    /// use.
+    /// Parts of the interface that it uses: the same at each call, so that a compiler leaves out
+    /// what it does not use.
     fn features(&self) -> Features;
 
     /// Greatest number of streams.

@@ -82,7 +82,7 @@ class Clients:
 
     @property
     def is_serial(self) -> bool:
-        """Whether one request is outstanding at a time, and time to think is beside the drive's."""
+        """True if one request is outstanding at a time: time to think is beside the drive's."""
         return self.outstanding == 1
 
     def thinking(self, flushes: int, *, waits: bool, work: float) -> float:

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_ROUNDS = 200
-_NEAR = 1e-6
+from flashwright.advice.closed_network import rate_of
 
 
 @dataclass(frozen=True)
@@ -84,25 +83,9 @@ class AtWork:
     def _network(self, drive: float, processor: float) -> float:
         """Give the time of a closed network, all of whose clients could go on at once.
 
-        Mean value analysis, approximate as clients need not be whole (Schweitzer, "Approximate
-        Analysis of Multiclass Closed Networks of Queues", 1979). Processors are one that is as fast
-        as all of them, and a delay (Seidmann, Schweitzer and Shalev-Oren, "Computerized Closed
-        Queueing Network Models of Flexible Manufacturing Systems", Large Scale Systems 12, 1987).
+        Processors are one that is as fast as all of them, and a delay (Seidmann, Schweitzer and
+        Shalev-Oren, "Computerized Closed Queueing Network Models of Flexible Manufacturing
+        Systems", Large Scale Systems 12, 1987). A client alone never queues.
         """
-        if self.clients <= 1:
-            return drive + processor
-        demands = (drive, processor / self.count)
-        delay = processor - processor / self.count
-        waiting = [self.clients / 2] * 2
-        found = drive + processor
-        others = (self.clients - 1) / self.clients
-        for _ in range(_ROUNDS):
-            each = [
-                demand * (1 + others * there)
-                for demand, there in zip(demands, waiting, strict=True)
-            ]
-            before, found = found, (delay + sum(each)) / self.clients
-            if abs(found - before) <= _NEAR * found:
-                break
-            waiting = [one / found for one in each]
-        return found
+        queued = processor / self.count
+        return 1 / rate_of(round(self.clients), [drive, queued], processor - queued)

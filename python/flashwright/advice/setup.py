@@ -171,7 +171,7 @@ class Figures:
     seconds_taken: float = 0.0
     """Time in which the drives took the load once, by their own clock."""
     busy_seconds: float = 0.0
-    """That without what clients pause beside the drives."""
+    """The same without the pauses of clients."""
     steady: bool | None = None
     """Whether write amplification has found its level; None if the run is too short to say."""
     unsteady: str | None = None

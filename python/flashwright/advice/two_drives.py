@@ -1,8 +1,7 @@
 """How long clients take whose log is on a drive of its own.
 
-Each drive is played by itself. Together they are a closed network (mean value analysis; Reiser and
-Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks", JACM 27, 1980): clients
-queue at the log's drive, one flush at a time; between two commits they think, and read from the
+Each drive is played by itself. Together they are a closed network (`closed_network`): clients queue
+at the log's drive, one flush at a time; between two commits they think, and read from the
 other one. What the database writes there goes on behind their backs: a read that finds such a write
 under way waits for the rest of it.
 """
@@ -15,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from flashwright.advice.closed_network import rate_of
 
 _ROUNDS = 50
 _NEAR = 1e-4
@@ -70,18 +71,8 @@ def seconds_of(data: Times, log: Times, clients: int, thinks: float) -> float:
         under_way = min(1.0, data.others / taken) if taken else 0.0
         reading = (data.reading + data.reads * under_way * data.rest) / commits
         away = clients * thinks / commits + reading
-        found = max(least, commits / _rate(clients, log.busy / commits, away))
+        found = max(least, commits / rate_of(clients, [log.busy / commits], away))
         if abs(found - taken) <= _NEAR * taken:
             break
         taken = (taken + found) / 2
     return taken
-
-
-def _rate(clients: int, served: float, away: float) -> float:
-    """Give commits a second of clients that queue for `served` seconds, and are away in between."""
-    waiting, rate = 0.0, 0.0
-    for number in range(1, clients + 1):
-        response = served * (1 + waiting)
-        rate = number / max(response + away, 1e-12)
-        waiting = rate * response
-    return rate

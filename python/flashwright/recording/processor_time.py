@@ -64,7 +64,7 @@ def _ticks(pid: int) -> int | None:
 def about(server_seconds: float | None, clients_seconds: float | None) -> dict[str, Any]:
     """Give what a recording notes: None of what is not known."""
     return {
-        "count": len(os.sched_getaffinity(0)),
+        "count": os.cpu_count() or 1,
         "server_seconds": server_seconds,
         "clients_seconds": clients_seconds,
     }

@@ -60,14 +60,14 @@ test-rust: build-tested packages
 
 thorough-rust: build-tested packages
 	@nice cargo test $(TESTED) --quiet -- $(THOROUGH)
-	env -u MAKEFLAGS nice cargo test --workspace --doc --quiet
+	env -u MAKEFLAGS -u MFLAGS nice cargo test --workspace --doc --quiet
 
 # What tests build is not of this run of make.
 test-python: build-tested packages
-	env -u MAKEFLAGS $(BIN)/pytest --numprocesses=$(WORKERS) -m 'not thorough'
+	env -u MAKEFLAGS -u MFLAGS $(BIN)/pytest --numprocesses=$(WORKERS) -m 'not thorough'
 
 thorough-python: build-tested packages
-	env -u MAKEFLAGS $(BIN)/pytest --numprocesses=$(WORKERS) -m thorough
+	env -u MAKEFLAGS -u MFLAGS $(BIN)/pytest --numprocesses=$(WORKERS) -m thorough
 
 wheel: build ## Build the wheel into dist/, with the recorded traces in it, and its revision
 	@FLASHWRIGHT_REVISION="$$(git describe --always --dirty --abbrev=12 2>/dev/null || true)" \

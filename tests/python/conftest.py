@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -265,6 +266,14 @@ def can_mount_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     _needs_mounts()
     with _locked(_of_run(tmp_path_factory), fcntl.LOCK_EX):
         yield
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Give an empty folder that an unprivileged server can enter, unlike pytest's tmp_path."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        Path(made).chmod(0o711)
+        yield Path(made)
 
 
 @pytest.fixture(scope="session")

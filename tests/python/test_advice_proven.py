@@ -11,10 +11,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,14 +49,6 @@ SMALL = {
     "tatp": "tatp(scale=100)",
     "ycsb": "ycsb(scale=100)",
 }
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """Not pytest's tmp_path: an unprivileged server cannot enter it."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
-        Path(made).chmod(0o711)
-        yield Path(made)
 
 
 def left_in(folder: Path) -> list[str]:

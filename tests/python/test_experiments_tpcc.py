@@ -140,9 +140,9 @@ def counted_writes(count: LogicalIo) -> float:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a volume")
 @pytest.mark.timeout(600)
-def test_a_run_is_measured_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_run_is_measured_and_leaves_nothing(folder: Path) -> None:
     conditions = Conditions(scale=1, clients=2, seconds=4, warm_up=2, memory="96Mi")
-    measuring = Measuring(tmp_path, conditions, lambda _: None, threading.Event())
+    measuring = Measuring(folder, conditions, lambda _: None, threading.Event())
     find_server()
     found = measuring.run(Cell(MTRON, LOG, scheduler="bfq"))
     assert found["transactions_per_second"] > 0
@@ -150,4 +150,4 @@ def test_a_run_is_measured_and_leaves_nothing(tmp_path: Path) -> None:
     assert found["logical"]["write_bytes"] > 0
     assert found["physical"]["write_bytes"] > 0
     assert "pg_amcheck" in found["checks"]
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []

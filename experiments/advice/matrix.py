@@ -57,6 +57,8 @@ STATE = "aged"
 """Of all drives: they clean from the beginning."""
 SPARE = 0.25
 """Over-provisioning that is added."""
+_BASELINES = 3
+"""Fewest runs as things stand: each change is compared with all of them."""
 _LONGEST_CHECKPOINT = 120
 _CHECKPOINTS = 2
 """A run has so many of the longest intervals between checkpoints, or the change is left out."""
@@ -211,7 +213,15 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
     changes = _chosen(changes_of(cell, trial.seconds), values["changes"])
     folder = values["out"] / FOLDER
     where = replace(engine.where(), store=str(folder / TRIALS))
-    proving = Proving(trial, changes, values["repeats"], values["on"], where, cell.name)
+    proving = Proving(
+        trial,
+        changes,
+        values["repeats"],
+        values["on"],
+        where,
+        cell.name,
+        _BASELINES,
+    )
     of_this = trial.recording_key[:12]
     recording = TrialRecording(
         trial, folder / "recordings" / f"{cell.name}-{of_this}", values["on"]

@@ -119,6 +119,10 @@ def _standing(runs: Sequence[Measured]) -> str:
     return "; ".join(parts)
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def _section(row: Row) -> str:
     trial, proof = row.trial, row.proof
     settings = "".join(f", {name}={value}" for name, value in trial.settings.items())
@@ -128,8 +132,9 @@ def _section(row: Row) -> str:
         (
             f"## {row.name}: {row.title}",
             f"`{trial.workload}` on `{trial.database}`{settings}, clients: {trial.clients}; "
-            f"{trial.seconds:g} s after a warm-up of {trial.warm_up:g} s, "
-            f"{len(proof.baseline.runs)} times in turn with the changes. A drive of "
+            f"{trial.seconds:g} s after a warm-up of {trial.warm_up:g} s; "
+            f"{_times(len(proof.baseline.runs))} as things stand, and each change "
+            f"{_times(max((len(one.runs) for one in proof.changes), default=0))}. A drive of "
             f"{size(trial.drive.size_bytes)}, {trial.drive.state}. As things stand: "
             f"{_standing(proof.baseline.runs)}; processors busy {_busy(proof.baseline.runs)}. "
             f"Found whole afterwards by {checks}.",

@@ -180,6 +180,22 @@ def test_trials_are_run_in_turn_and_compared_within_their_repeat(proving: MakePr
     assert set(proof.ratios(pages)) == {"flash_bytes", "throughput", "p99"}
 
 
+def test_one_run_of_a_change_is_compared_with_all_of_the_baseline(proving: MakeProving) -> None:
+    once = proving(runner := Runner(), repeats=1)
+    once.baselines = 3
+    proof = once.run()
+    bases = [trial.seed for trial in runner.runs if not trial.settings]
+    assert (bases, runner.runs[-1].seed) == ([1, 2, 3], 3), "the others lie between them"
+    # Of 1000, 2000 and 4000 bytes the middle is 2000.
+    ratio = proof.ratio(proof.changes[0], FLASH)
+    assert ratio is not None
+    assert list(ratio.document().values()) == [pytest.approx(0.25), None, None]
+    again = proving(rerun := Runner(), repeats=1)
+    again.baselines = 3
+    assert len(again.run().baseline.runs) == 3
+    assert all(trial.settings for trial in rerun.runs), "the baseline was kept"
+
+
 def test_a_proof_that_was_stopped_goes_on(proving: MakeProving) -> None:
     stopped = proving(Runner(most=2))
     with pytest.raises(StoppedError, match="stopped after 1 of 2"):

@@ -140,15 +140,20 @@ class Proof:
     def ratio(self, change: Proven, figure: Figure) -> Ratio | None:
         """Give a figure of a change over that of the baseline; None if one is not known.
 
-        Each run is compared with the baseline of its own repeat, which had the same seed.
+        Each run is compared with the baseline of its own repeat, which had the same seed. The only
+        run of a change is compared with all of the baseline, by their geometric mean: an error of
+        one would be in the ratios of all changes.
         """
-        pairs = []
-        for changed, base in zip(change.runs, self.baseline.runs, strict=False):
-            both = figure.of(changed), figure.of(base)
-            if both[0] is None or both[1] is None:
-                return None
-            pairs.append((both[0], both[1]))
-        return Ratio.of(pairs)
+        changed = [figure.of(one) for one in change.runs]
+        base = [figure.of(one) for one in self.baseline.runs]
+        if len(changed) == 1 and base:
+            base = [_middle(base)]
+        pairs = [
+            (one, beside)
+            for one, beside in zip(changed, base, strict=False)
+            if one is not None and beside is not None
+        ]
+        return Ratio.of(pairs) if len(pairs) == len(changed) else None
 
     def ratios(self, change: Proven) -> dict[str, Ratio]:
         """Give the ratios of all figures that are known."""
@@ -170,6 +175,14 @@ class Proof:
         }
 
 
+def _middle(values: Sequence[float | None]) -> float | None:
+    """Give the geometric mean; None if one is not known, 0 if one is not above 0."""
+    known = [one for one in values if one is not None]
+    if len(known) < len(values):
+        return None
+    return statistics.geometric_mean(known) if all(one > 0 for one in known) else 0.0
+
+
 @dataclass
 class Proving:
     """Proves changes."""
@@ -182,6 +195,9 @@ class Proving:
     where: Where
     """Who runs trials, one on a machine at a time, and where they are kept."""
     label: str = "Proving"
+    baselines: int = 1
+    """Fewest runs of the baseline. Those beyond the repeats come last, so that the runs of changes
+    stand between them."""
     _refused: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> Proof:
@@ -223,6 +239,7 @@ class Proving:
             (0, [BASELINE]),
             (0, list(wanted)[1:]),
             *((repeat, list(wanted)) for repeat in range(1, self.repeats)),
+            *((repeat, [BASELINE]) for repeat in range(self.repeats, self.baselines)),
         ]:
             tasks = {
                 name: self._task(wanted[name], name, repeat)
@@ -236,7 +253,8 @@ class Proving:
         return Proof(proven[0], tuple(proven[1:]))
 
     def _task(self, trial: Trial, name: str, repeat: int) -> Task:
-        said = f"{name}, {repeat + 1} of {self.repeats}"
+        most = self.repeats if name != BASELINE else max(self.repeats, self.baselines)
+        said = f"{name}, {repeat + 1} of {most}"
         return trial_job.task(replace(trial, seed=trial.seed + repeat), said, self.on)
 
     def _take(self, runs: list[Measured], name: str, repeat: int, outcome: Outcome | None) -> None:

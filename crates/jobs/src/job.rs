@@ -1,6 +1,6 @@
 //! Defines what a job is.
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use garde::Validate;
 use schemars::JsonSchema;
 use serde::Serialize;

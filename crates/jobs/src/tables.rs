@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::{
     Array, ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
-use arrow::compute::concat_batches;
+use arrow_select::concat::concat_batches;
 
 use crate::JobError;
 

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch, UInt32Array, UInt64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, RecordBatch, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type, UInt64Type};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use traces::TraceError;
 use traces::fleet::study::{Distinct, Exact, Sketch, Sketches, VolumeFigures};
 use traces::store::read_columns_by;

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use traces::store::TableWriter;

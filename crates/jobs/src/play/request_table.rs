@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{
+use arrow_array::{
     ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt8Array, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use ssd::drive::measure::{Delay, MeasuredRequest, RequestSink};
 use traces::TraceError;
 use traces::store::TableWriter;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use rustc_hash::FxHashMap;
 use traces::store::{StoreWriter, TableWriter};
 use traces::{Facts, Origin, Output, TraceError, TraceWriter};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ::transactions::{IoFigures, Measured, Wait};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use hdrhistogram::Histogram;
 use hdrhistogram::iterators::IterationValue;
 use schemars::JsonSchema;

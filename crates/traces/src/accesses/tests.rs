@@ -197,7 +197,7 @@ mod files {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
+    use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 
     use super::*;
     use crate::store::TableWriter;

@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{Schema, SchemaRef};
 
 use crate::error::{Place, TraceError};
 use crate::store::{not_parquet, parquet_file};

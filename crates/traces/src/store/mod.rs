@@ -28,7 +28,7 @@ mod write;
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 pub use batch::to_batch;
 pub use columns::{read_columns, read_columns_by};

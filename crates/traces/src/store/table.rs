@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -89,7 +89,7 @@ mod tests {
     use std::fs::File;
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, UInt64Array};
+    use arrow_array::{ArrayRef, UInt64Array};
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     use super::*;

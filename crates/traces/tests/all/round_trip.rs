@@ -300,7 +300,7 @@ fn endings_and_names_that_cannot_be_written_say_what_can() {
 /// one too many, some missing.
 #[test]
 fn tables_of_other_tools_are_read() {
-    use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
     use std::sync::Arc;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("other.parquet");
@@ -345,7 +345,7 @@ fn tables_of_other_tools_are_read() {
 /// Handles of a table that another tool wrote: null is none, and there are 128 of them.
 #[test]
 fn placement_handles_of_tables_are_read_and_checked() {
-    use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
     use std::sync::Arc;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("handles.parquet");

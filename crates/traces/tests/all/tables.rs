@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMillisecondArray, Float64Array,
     Int64Array, LargeStringArray, RecordBatch, StringArray, StringViewArray,
     Time64MicrosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, TimestampSecondArray,
 };
-use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow_cast::cast;
+use arrow_schema::DataType;
 
 use crate::common::read_all;
 use traces::{OpenOptions, open};

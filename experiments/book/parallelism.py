@@ -94,8 +94,16 @@ INSIDE = (
                 basis=BUILT_IN,
                 differs=SET_UP,
             ),
+            Claim(
+                "b",
+                "Reads between the writes do not change the layout.",
+                Kind.SHAPE,
+                _found("4-mixed"),
+                basis=BUILT_IN,
+                differs=SET_UP,
+            ),
         ),
-        _charts("4-i", "4-ii"),
+        _charts("4-i", "4-ii", "4-mixed"),
     ),
     Topic(
         "4.1",
@@ -435,7 +443,24 @@ DATABASE = (
                 Kind.SHAPE,
                 charts.no_harm([f"parallelism-5-{letter}" for letter in "bcef"], "4 KiB"),
             ),
+            Claim(
+                "b",
+                "Writers chosen at random, and not in turn, avoid a layout within one domain.",
+                Kind.SHAPE,
+                _found("7-writers", "reads of one of ten writers"),
+                basis=BUILT_IN,
+                differs=SET_UP,
+            ),
+            Claim(
+                "c",
+                "A set of data within one domain has a bandwidth that is capped.",
+                Kind.SHAPE,
+                _found("7-writers", "data within one domain"),
+                basis=BUILT_IN,
+                differs=SET_UP,
+            ),
         ),
+        _charts("7-writers"),
     ),
 )
 

@@ -8,20 +8,12 @@ written after each it is within one.
 
 from __future__ import annotations
 
-import tempfile
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from experiments import engine
-from experiments.drives.experiment import SEED, drive
 from experiments.figures.drawing import Drawing, Shape
+from experiments.figures.written_order import DOMAINS, PROFILE, Request, bandwidth_after
 
-PROFILE = "intel-x25e"
-PAGE_BYTES, DOMAINS = 4096, 10
 PAGES = 2560
 """Pages that are read."""
 STREAMS = (1, 2, 4)
@@ -29,48 +21,26 @@ STREAMS = (1, 2, 4)
 LAYOUTS = {"ten domains": False, "one domain": True}
 
 
-def _write(path: Path, streams: int, *, is_ill: bool) -> int:
-    """Write a trace that lays pages out and reads them, and give the number of its writes."""
-    written = []
+def _order(streams: int, *, is_ill: bool) -> tuple[list[Request], list[Request]]:
+    """Give the writes that lay pages out, and the reads of them."""
+    written: list[Request] = []
     for page in range(PAGES):
-        written.append(page)
+        written.append(("write", page, 0))
         if is_ill:
             others = 2 * PAGES + page * (DOMAINS - 1)
-            written += range(others, others + DOMAINS - 1)
+            written += [("write", other, 0) for other in range(others, others + DOMAINS - 1)]
     each = PAGES // streams
-    read = [(stream * each + page, stream) for page in range(each) for stream in range(streams)]
-    count, reads = len(written), len(read)
-    table = pa.table(
-        {
-            "time_ns": pa.array(range(count + reads), pa.uint64()),
-            "op": ["write"] * count + ["read"] * reads,
-            "offset": pa.array(
-                [PAGE_BYTES * page for page in (*written, *(page for page, _ in read))],
-                pa.uint64(),
-            ),
-            "length": pa.array([PAGE_BYTES] * (count + reads), pa.uint32()),
-            "stream": pa.array([0] * count + [stream for _, stream in read], pa.uint32()),
-        }
-    )
-    pq.write_table(table, path)
-    return count
+    read = [
+        ("read", stream * each + page, stream) for page in range(each) for stream in range(streams)
+    ]
+    return written, read
 
 
 @cache
 def megabytes_per_second(streams: int, *, is_ill: bool) -> float:
     """Give the bandwidth of readers that read in order, in 10^6 bytes a second."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "requests.parquet"
-        written = _write(path, streams, is_ill=is_ill)
-        found = engine.play(
-            drive(PROFILE).profile,
-            {"of": str(path), "format": "parquet"},
-            pace=f"closed({streams})",
-            seed=SEED,
-            untimed=written,
-            requests=PAGES,
-        )
-    return float(found["bytes_per_second"]) / 1e6
+    written, read = _order(streams, is_ill=is_ill)
+    return bandwidth_after(written, read, streams)
 
 
 def _chart() -> dict[str, Any]:

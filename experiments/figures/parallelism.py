@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from experiments.figures import ill_mapped
+from experiments.figures import ill_mapped, written_order
 from experiments.figures.drawing import (
     GIB,
     Drawing,
@@ -497,8 +497,9 @@ def _figure_7() -> Drawing:
 
 def drawings() -> list[Drawing]:
     """Give all figures in the order of their numbers."""
-    inner = [*_inside_drawings(), _other_drive()]
-    layouts = [_figure_7(), ill_mapped.drawing()]
+    mixed, writers = written_order.drawings()
+    inner = [*_inside_drawings(), mixed, _other_drive()]
+    layouts = [_figure_7(), ill_mapped.drawing(), writers]
     return [*inner, *_figure_5(), _table_2(), _figure_6(), *layouts]
 
 

@@ -12,18 +12,18 @@ import pytest
 from advice_cases import Known
 from flashwright import _core
 from flashwright._core import Cancelled, Progress
-from flashwright.advice import emulated
+from flashwright.advice import emulated, traces
 from flashwright.advice import load as loads
 from flashwright.advice.answer import Advising
 from flashwright.advice.case import Case
-from flashwright.advice.commits import commits_of
+from flashwright.advice.commits import commits_of, thought_elsewhere
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
-from flashwright.advice.load import Load
+from flashwright.advice.load import FLUSH, WRITE, Load
 from flashwright.advice.loop import Loop
 from flashwright.advice.proving import Bench, Change
-from flashwright.advice.setup import Commits, Drive, Setup
+from flashwright.advice.setup import Commits, Drive, Figures, Setup
 from flashwright.advice.trial_recording import LEAST_COMMITS, Predicting, clients_of
-from test_advice import database_like
+from test_advice import HEAP, LOG, database_like, requests
 
 GIB = 1 << 30
 ONCE = Conditions("aged", capacities_written=0.0)
@@ -144,6 +144,39 @@ def test_a_commit_of_several_flushes_waits_for_all_of_them() -> None:
     assert found.count == 100
     assert found.mean == pytest.approx(0.008)
     assert found.turn_p99 == pytest.approx(0.04, abs=1e-6)
+
+
+def test_nobody_thinks_after_what_a_server_writes_behind_their_backs() -> None:
+    # Each takes 1 and is followed by 10; the two in the middle are of the server.
+    begin = np.array([0, 11, 22, 33], dtype=np.int64)
+    behind = np.array([False, True, True, False])
+    assert list(thought_elsewhere(begin, behind, 10)) == [0, 21, 22, 23]
+    late = np.array([3, 0, 1, 2])
+    assert list(thought_elsewhere(begin[late], behind[late], 10)) == [23, 0, 21, 22]
+    assert list(thought_elsewhere(begin, np.ones(4, bool), 10)) == [0, 11, 22, 33]
+
+
+def test_a_burst_of_a_server_holds_a_commit_up_by_the_drive_alone(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """The pauses of clients were after each page of a checkpoint, too: p99 was far too long."""
+    made = []
+    for number in range(1000):
+        made += [(number, WRITE, 100_000 + number % 2048, 1, LOG), (number, FLUSH, 0, 0, LOG)]
+        if number % 50 == 0:
+            made += [(number, WRITE, (17 * number + page) % 20_000, 1, HEAP) for page in range(100)]
+    traces.write(requests(made), tmp_path / "load.parquet")
+    setup = Setup(loads.of_file(tmp_path / "load.parquet", "load", None), DRIVE)
+
+    def figures(*, served: bool) -> Figures:
+        engine.conditions = replace(ONCE, clients=Clients(1, 60.0, 1, served=served))
+        return engine.figures(setup)
+
+    server, alone = figures(served=True), figures(served=False)
+    assert server.seconds_taken == alone.seconds_taken
+    assert server.commits is not None
+    assert alone.commits is not None
+    assert server.commits.turn_p99 < 0.5 * alone.commits.turn_p99
 
 
 def test_what_a_sync_takes_beside_the_drive_goes_with_the_flushes(

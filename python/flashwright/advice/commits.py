@@ -59,6 +59,25 @@ def commits_of(
     return replace(summary, turn_p99=float(np.quantile(turns, 0.99)))
 
 
+def thought_elsewhere(
+    begin_ns: npt.NDArray[Any], is_behind: Bools, thinks_ns: float
+) -> npt.NDArray[Any]:
+    """Give when requests begin, sent one by one, if nobody thinks after some of them.
+
+    Now there is a time to think after each. All of it stays: the others have so much more. All
+    requests are left as they are if there are no others.
+    """
+    order = np.argsort(begin_ns, kind="stable")
+    behind = is_behind[order]
+    others = int((~behind).sum())
+    if not others:
+        return begin_ns
+    each = np.where(behind, -thinks_ns, thinks_ns * (len(behind) - others) / others)
+    moved = np.empty(len(begin_ns))
+    moved[order] = begin_ns[order] + np.cumsum(each) - each
+    return moved
+
+
 def _longest_before(took: Floats, logs: Bools, where: npt.NDArray[np.int64]) -> Floats:
     """Give for each flush the longest log write since the flush before it.
 

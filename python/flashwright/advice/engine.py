@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 from flashwright import drive_runs, slices, steady
 from flashwright._core import InputError, Progress
 from flashwright.advice import emulated, traces, two_drives
-from flashwright.advice.commits import commits_of
+from flashwright.advice.commits import commits_of, thought_elsewhere
+from flashwright.advice.load import Load
 from flashwright.advice.processors import AtWork
 from flashwright.advice.setup import APART, HERE, Commits, Drive, Figures, Interval, Setup
 from flashwright.advice.two_drives import Times
@@ -79,6 +80,8 @@ class Clients:
     """Seconds of each flush that its drive has no part in: system call, file system, the way."""
     at_work: AtWork | None = None
     """None if the recording does not tell what they took of the processors."""
+    served: bool = False
+    """Whether a server writes data behind their backs: they do not think at those writes."""
 
     @property
     def is_serial(self) -> bool:
@@ -289,13 +292,20 @@ class Engine:
                 per_request=True,
                 requests_to=str(table),
             )
-            clients = self.conditions.clients
-            turn = 0 if clients is None else clients.commit
-            commits = _commits(table, Path(sized.source), turn, setup.load.flushes_of_commit)
+            commits = self._commits(table, Path(sized.source), setup.load, pace)
             took = None
             if setup.log_apart is not None:
                 took = two_drives.times_of(table, max(outcome["requests"] / requests, 1e-9))
         return replace(_played(sized, outcome, requests, commits, state), times=took)
+
+    def _commits(self, table: Path, source: Path, load: Load, pace: Any) -> Commits | None:
+        """Give the commits of a run, whose requests are in `table`."""
+        clients = self.conditions.clients
+        if clients is None:
+            return _commits(table, source, 0, load.flushes_of_commit)
+        loop = pace["closed"]
+        thinks = loop["think"] / 1e6 if clients.served and loop["depth"] == 1 else 0.0
+        return _commits(table, source, clients.commit, load.flushes_of_commit, thinks)
 
     def _sized(self, setup: Setup, drive: Drive, path: Path) -> Sized:
         """Give a slice of the drive at the size and fill of the disk, with its part of the load."""
@@ -383,8 +393,14 @@ def _halves(requests: int, plays: int) -> tuple[int, int]:
     return requests * max(1, plays - measured), requests * measured
 
 
-def _commits(table: Path, source: Path, clients: int, flushes: int) -> Commits | None:
-    """Give the commits of a run: writes to stripes that hold the log, and flushes."""
+def _commits(
+    table: Path, source: Path, clients: int, flushes: int, thinks: float = 0.0
+) -> Commits | None:
+    """Give the commits of a run: writes to stripes that hold the log, and flushes.
+
+    `thinks`: seconds after each request, of which those after writes of data are taken to be after
+    what clients wait for.
+    """
     logs = traces.load(source)
     known = logs.is_log
     stripes = np.unique(logs.offset[known] // STRIPE_BYTES)
@@ -396,8 +412,11 @@ def _commits(table: Path, source: Path, clients: int, flushes: int) -> Commits |
     )
     offset = found["offset"].to_numpy().astype(np.int64)
     is_log = is_write & np.isin(offset // STRIPE_BYTES, stripes) if known.any() else is_write
+    begin_ns = found["submitted_ns"].to_numpy()
+    if thinks and known.any():
+        begin_ns = thought_elsewhere(begin_ns, is_write & ~is_log, 1e9 * thinks)
     return commits_of(
-        found["submitted_ns"].to_numpy(),
+        begin_ns,
         found["latency_ns"].to_numpy(),
         is_log,
         is_flush,

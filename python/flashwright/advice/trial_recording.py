@@ -22,6 +22,8 @@ from flashwright.sources import REQUESTS_FILE
 
 LEAST_COMMITS = 200
 """Fewest commits of a recording from which changes are predicted."""
+_SERVERS = ("postgres", "mysql")
+"""Databases that write data behind their clients' backs."""
 _TRIES = 6
 _NEAR = 0.05
 """How near a closed loop's time has to be to what was recorded, as a share."""
@@ -117,10 +119,16 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
     if not wanted:
         return None
     conditions = engine.conditions
-    commit = 1 if case.loop is None else max(1, round(case.loop.clients))
+    base = Clients(
+        1,
+        0.0,
+        1 if case.loop is None else max(1, round(case.loop.clients)),
+        served=case.database in _SERVERS,
+    )
 
     def figures(outstanding: int, thinks: float) -> Figures:
-        engine.conditions = replace(conditions, clients=Clients(outstanding, thinks, commit))
+        clients = replace(base, outstanding=outstanding, thinks=thinks)
+        engine.conditions = replace(conditions, clients=clients)
         return engine.figures(case.base)
 
     def seconds(outstanding: int, thinks: float) -> float:
@@ -131,7 +139,8 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
         outstanding *= 2
         alone = seconds(outstanding, 0.0)
     if alone >= wanted * (1 - _NEAR):
-        return Clients(outstanding, 0.0, commit, at_work=_at_work(case, alone, 0.0))
+        at_work = _at_work(case, alone, 0.0)
+        return replace(base, outstanding=outstanding, at_work=at_work)
     before, found = (0.0, alone), wanted - alone
     for _ in range(_TRIES):
         there = seconds(outstanding, found)
@@ -140,15 +149,16 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
         slope = (there - before[1]) / (found - before[0]) or 1.0
         before, found = (found, there), max(0.0, found + (wanted - there) / slope)
     at_work = _at_work(case, seconds(outstanding, found) - found, found)
+    base = replace(base, outstanding=outstanding, thinks=found, at_work=at_work)
     if at_work is not None:
-        return Clients(outstanding, found, commit, at_work=at_work)
+        return base
     flushes = case.load.requests.get("flush", 0)
     there_commits = figures(outstanding, found).commits
     if case.loop is None or there_commits is None or not flushes:
-        return Clients(outstanding, found, commit)
+        return base
     beside = max(0.0, case.loop.wait - there_commits.mean)
     flushing = min(beside, found / flushes)
-    return Clients(outstanding, found - flushing * flushes, commit, flushing)
+    return replace(base, thinks=found - flushing * flushes, flushing=flushing)
 
 
 def _at_work(case: Case, busy: float, beside: float) -> AtWork | None:

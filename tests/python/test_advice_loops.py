@@ -18,12 +18,12 @@ from flashwright.advice.answer import Advising
 from flashwright.advice.case import Case
 from flashwright.advice.commits import commits_of, thought_elsewhere
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
-from flashwright.advice.load import FLUSH, WRITE, Load
+from flashwright.advice.load import FLUSH, LOG, WRITE, Load
 from flashwright.advice.loop import Loop
 from flashwright.advice.proving import Bench, Change
 from flashwright.advice.setup import Commits, Drive, Figures, Setup
 from flashwright.advice.trial_recording import LEAST_COMMITS, Predicting, clients_of
-from test_advice import HEAP, LOG, database_like, requests
+from test_advice import HEAP, database_like, requests
 
 GIB = 1 << 30
 ONCE = Conditions("aged", capacities_written=0.0)

@@ -2,7 +2,7 @@
 //! debug and release, and after a change of the code.
 //!
 //! `drive_golden.txt` holds one line for each scheme and set of features. `UPDATE_GOLDEN=1 cargo
-//! test -p flashwright-ssd --test all drive_determinism` writes it again; the difference is then
+//! test --workspace --test all drive_determinism` writes it again; the difference is then
 //! part of the change, to be read and explained.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
@@ -16,11 +16,11 @@ use ssd::drive::run::Outcome;
 use ssd::drive::state::State;
 use units::{IoOp, IoRequest, VecRequests};
 
-const UPDATE: &str = "UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test all drive_determinism";
+const UPDATE: &str = "UPDATE_GOLDEN=1 cargo test --workspace --test all drive_determinism";
 const HEADER: &str = "\
 # Event hash and counters of 8,000 mixed requests at depth 8 on small drives \
 that were filled and overwritten at random; see drive_determinism.rs.
-# Written by UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test all drive_determinism
+# Written by UPDATE_GOLDEN=1 cargo test --workspace --test all drive_determinism
 # scheme features event_hash picoseconds host_pages relocated_pages mapping_pages erases
 ";
 

@@ -3,7 +3,7 @@
 //!
 //! `golden.txt` holds one line for each pair of policies: every placement with the victim policy of
 //! its authors and with greedy, and every victim policy without placement. `UPDATE_GOLDEN=1 cargo
-//! test -p flashwright-ssd --test all golden` rewrites it; the difference is then part of the
+//! test --workspace --test all golden` rewrites it; the difference is then part of the
 //! change, to be read and explained.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
@@ -18,11 +18,11 @@ use units::{Geometry, Lpn, PageOp, Progress, VecSource};
 
 const PAGES: u32 = 4000;
 const OPERATIONS: usize = 20_000;
-const UPDATE: &str = "UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test all golden";
+const UPDATE: &str = "UPDATE_GOLDEN=1 cargo test --workspace --test all golden";
 const HEADER: &str = "\
 # Exact counters of 20,000 operations on 4,000 pages, 8 pages an erase block, \
 over-provisioning 0.4, filled; see golden.rs.
-# Written by UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test all golden
+# Written by UPDATE_GOLDEN=1 cargo test --workspace --test all golden
 # placement victim relocated_pages erases
 ";
 

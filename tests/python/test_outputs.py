@@ -14,10 +14,13 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from flashwright import _core, outputs
 from flashwright._core import InputError
 from flashwright.cli import cli as everything
+from flashwright.cli.groups import CommandsLater
+from flashwright.cli.of_jobs import plain_command
 from flashwright.cli.output import write_json
 from flashwright.cli.outputs import OutFile, OutFolder, OutPlace, Output
 from flashwright.runs import Run
@@ -268,6 +271,19 @@ def test_no_input_of_the_same_command_is_replaced(
         if not has_to_exist or Path(str(first)).exists():
             assert "names, too" in done.stderr, done.stderr
         assert _look(tmp_path) == before
+
+
+def test_a_command_that_a_job_makes_replaces_no_input_either(tmp_path: Path) -> None:
+    """Commands with a module of their own were guarded, and those of plain jobs were not."""
+    own = _ours(tmp_path)["json"]
+    before = own.read_bytes()
+    commands = CommandsLater({})
+    commands["play"] = plain_command("play")
+    given = [str(own), "--on", "profile(emmc-51)", "--json", str(own)]
+    said = CliRunner().invoke(commands["play"], given)
+    assert said.exit_code == 2
+    assert "would be lost: name another file" in said.output
+    assert own.read_bytes() == before
 
 
 def test_two_outputs_are_two_files(cli: Cli, tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ class CommandsLater(MutableMapping[str, click.Command]):
         return found
 
     def __setitem__(self, name: str, command: click.Command) -> None:
-        """Add a command."""
-        self._found[name] = command
+        """Add a command, which may not write over what it reads either."""
+        self._found[name] = guarded(command)
 
     def __delitem__(self, name: str) -> None:
         """Take a command out."""

@@ -58,7 +58,7 @@ STATE = "aged"
 SPARE = 0.25
 """Over-provisioning that is added."""
 _BASELINES = 3
-"""Fewest runs as things stand: each change is compared with all of them."""
+"""Runs as things stand, where each change is run once: it is compared with all of them."""
 _LONGEST_CHECKPOINT = 120
 _CHECKPOINTS = 2
 """A run has so many of the longest intervals between checkpoints, or the change is left out."""
@@ -220,7 +220,7 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
         values["on"],
         where,
         cell.name,
-        _BASELINES,
+        baselines=_BASELINES,
     )
     of_this = trial.recording_key[:12]
     recording = TrialRecording(

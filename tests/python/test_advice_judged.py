@@ -194,6 +194,9 @@ def test_one_run_of_a_change_is_compared_with_all_of_the_baseline(proving: MakeP
     again.baselines = 3
     assert len(again.run().baseline.runs) == 3
     assert all(trial.settings for trial in rerun.runs), "the baseline was kept"
+    twice = proving(Runner(), repeats=2)
+    twice.baselines = 3
+    assert len(twice.run().baseline.runs) == 2, "a third would be compared with nothing"
 
 
 def test_a_proof_that_was_stopped_goes_on(proving: MakeProving) -> None:

@@ -398,8 +398,8 @@ def _commits(
 ) -> Commits | None:
     """Give the commits of a run: writes to stripes that hold the log, and flushes.
 
-    `thinks`: seconds after each request, of which those after writes of data are taken to be after
-    what clients wait for.
+    `thinks`: seconds after each request. A drive is played with the same after all of them; those
+    after writes of data are taken to be after what clients wait for.
     """
     logs = traces.load(source)
     known = logs.is_log

@@ -196,8 +196,8 @@ class Proving:
     """Who runs trials, one on a machine at a time, and where they are kept."""
     label: str = "Proving"
     baselines: int = 1
-    """Fewest runs of the baseline. Those beyond the repeats come last, so that the runs of changes
-    stand between them."""
+    """Runs of the baseline, where each change is run once. All but the first come last, so that the
+    changes stand between them."""
     _refused: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> Proof:
@@ -239,7 +239,7 @@ class Proving:
             (0, [BASELINE]),
             (0, list(wanted)[1:]),
             *((repeat, list(wanted)) for repeat in range(1, self.repeats)),
-            *((repeat, [BASELINE]) for repeat in range(self.repeats, self.baselines)),
+            *((repeat, [BASELINE]) for repeat in range(self.repeats, self._of_baseline)),
         ]:
             tasks = {
                 name: self._task(wanted[name], name, repeat)
@@ -252,8 +252,13 @@ class Proving:
         proven = [Proven(name, tuple(runs[name]), self._refused.get(name)) for name in names]
         return Proof(proven[0], tuple(proven[1:]))
 
+    @property
+    def _of_baseline(self) -> int:
+        """Runs of the baseline: of several repeats each has its own."""
+        return self.baselines if self.repeats == 1 else self.repeats
+
     def _task(self, trial: Trial, name: str, repeat: int) -> Task:
-        most = self.repeats if name != BASELINE else max(self.repeats, self.baselines)
+        most = self._of_baseline if name == BASELINE else self.repeats
         said = f"{name}, {repeat + 1} of {most}"
         return trial_job.task(replace(trial, seed=trial.seed + repeat), said, self.on)
 

@@ -12,7 +12,13 @@ from functools import cache
 from typing import Any
 
 from experiments.figures.drawing import Drawing, Shape
-from experiments.figures.written_order import DOMAINS, PROFILE, Request, bandwidth_after
+from experiments.figures.written_order import (
+    DOMAINS,
+    PROFILE,
+    Request,
+    bandwidth_after,
+    bandwidths,
+)
 
 PAGES = 2560
 """Pages that are read."""
@@ -44,23 +50,11 @@ def megabytes_per_second(streams: int, *, is_ill: bool) -> float:
 
 
 def _chart() -> dict[str, Any]:
-    series = [
-        {
-            "name": name,
-            "points": [
-                {"x": streams, "y": megabytes_per_second(streams, is_ill=is_ill)}
-                for streams in STREAMS
-            ],
-        }
+    series = {
+        name: {streams: megabytes_per_second(streams, is_ill=is_ill) for streams in STREAMS}
         for name, is_ill in LAYOUTS.items()
-    ]
-    return {
-        "name": "ill_mapped_read_ahead",
-        "title": "",
-        "x": {"label": "readers in order", "unit": "", "is_log": False},
-        "y": {"label": "bandwidth", "unit": "MB/s", "is_log": False},
-        "series": series,
     }
+    return bandwidths("ill_mapped_read_ahead", "readers in order", series)
 
 
 def _impaired() -> tuple[str, bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -103,11 +103,12 @@ def of_a_writer(jobs: int, *, is_random: bool) -> float:
     return bandwidth_after(before, [("read", page, 0) for page in pages], jobs)
 
 
-def _drawn(name: str, x_label: str, series: dict[str, dict[int, float]]) -> dict[str, Any]:
+def bandwidths(name: str, x: str, series: Mapping[str, Mapping[int, float]]) -> dict[str, Any]:
+    """Give a chart of bandwidths in MB/s by a whole number, which `x` names."""
     return {
         "name": name,
         "title": "",
-        "x": {"label": x_label, "unit": "", "is_log": False},
+        "x": {"label": x, "unit": "", "is_log": False},
         "y": {"label": "bandwidth", "unit": "MB/s", "is_log": False},
         "series": [
             {"name": which, "points": [{"x": x, "y": y} for x, y in points.items()]}
@@ -121,7 +122,7 @@ def _stride_chart() -> dict[str, Any]:
         name: {stride: by_stride(stride, is_mixed=is_mixed) for stride in _STRIDES}
         for name, is_mixed in (("writes alone", False), ("with reads between", True))
     }
-    return _drawn("stride_after_mixed_writes", "stride in the order of writes, pages", series)
+    return bandwidths("stride_after_mixed_writes", "stride in the order of writes, pages", series)
 
 
 def _writer_chart() -> dict[str, Any]:
@@ -129,7 +130,7 @@ def _writer_chart() -> dict[str, Any]:
         name: {jobs: of_a_writer(jobs, is_random=is_random) for jobs in _JOBS}
         for name, is_random in (("writers in turn", False), ("writers at random", True))
     }
-    return _drawn("reads_of_one_writer", "jobs", series)
+    return bandwidths("reads_of_one_writer", "jobs", series)
 
 
 def _unchanged() -> tuple[str, bool]:

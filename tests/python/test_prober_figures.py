@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.figures import papers, parallelism, prober, scheduler
+from experiments.figures import papers, parallelism, prober, scheduler, written_order
 from experiments.figures.drawing import Drawing
 
 
@@ -38,3 +38,10 @@ def test_a_figure_is_drawn_with_what_was_published_on_it(number: str) -> None:
     assert not [row.what for row in rows if row.falls_short]
     text = papers.document(prober.GROUP, [(paper, [one], rows)], "command")
     assert all(row.what in text for row in rows)
+
+
+def test_the_order_of_writes_decides_which_domain_a_writer_gets() -> None:
+    in_turn, at_random = (written_order.of_a_writer(16, is_random=one) for one in (False, True))
+    assert at_random > 2 * in_turn
+    same, other = (written_order.by_stride(stride, is_mixed=True) for stride in (10, 9))
+    assert same < 0.9 * other

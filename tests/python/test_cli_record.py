@@ -244,12 +244,19 @@ def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path
     # A commit is durable: there are no fewer flushes than there are seconds, and each has its
     # completion.
     assert requests.filter(pl.col("op") == "flush")["latency_ns"].null_count() <= 2
-    _check_waterfall(cli, tmp_path)
+    purposes = _check_waterfall(cli, tmp_path)
+    assert "wal" in purposes
+    # Where the machine has other work, a checkpoint may write before or after this second.
+    is_within = [one["start_s"] >= 0 and one["end_s"] <= 1 for one in run["checkpoints"]]
+    assert "heap" in purposes or not any(is_within)
     assert recording["file_system"]["mount_point"] not in Path("/proc/self/mounts").read_text()
 
 
-def _check_waterfall(cli: Cli, tmp_path: Path) -> None:
-    """Bytes add up by purpose, and come down from the calls to the flash."""
+def _check_waterfall(cli: Cli, tmp_path: Path) -> set[str]:
+    """Bytes add up by purpose, and come down from the calls to the flash.
+
+    Gives the purposes of what was written to the device.
+    """
     done = cli("waterfall", "rec", "--on", "nvme-tlc", "--out", "fall")
     assert "For every byte the database wrote" in done.stdout
     layers = json.loads((tmp_path / "fall" / "result.json").read_text())["waterfall"]["layers"]
@@ -261,11 +268,11 @@ def _check_waterfall(cli: Cli, tmp_path: Path) -> None:
     assert writes["pages"]["bytes"] >= writes["calls"]["bytes"]
     assert writes["flash"]["bytes"] >= writes["device"]["bytes"] * 0.8
     assert writes["queued"]["bytes"] == pytest.approx(writes["device"]["bytes"], rel=0.05)
-    assert {"wal", "heap"} <= set(writes["device"]["by_purpose"])
     report = (tmp_path / "fall" / "report.html").read_bytes()
     cli("report", "fall")
     assert (tmp_path / "fall" / "report.html").read_bytes() == report
     assert "no recording with the calls" in cli("waterfall", "out", code=2).stderr
+    return set(writes["device"]["by_purpose"])
 
 
 @pytest.mark.parametrize(

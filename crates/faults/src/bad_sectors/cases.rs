@@ -29,7 +29,7 @@ pub enum Damage {
 
 impl Damage {
     /// Damages the device.
-    pub(super) fn done_to(&self, device: &Damaged) {
+    pub fn done_to(&self, device: &Damaged) {
         match self {
             Self::Sectors(ranges) => ranges.iter().for_each(|range| device.spoil(range)),
             Self::Flip(byte, bit) => device.flip(*byte, *bit),

@@ -3,9 +3,9 @@
 //! written to.
 
 use super::NAME;
-use super::copies::{write_root, write_superblock, write_tables};
+use super::copies::{clear_behind, write_root, write_superblock, write_tables};
 use super::disk::{Root, Sizes};
-use super::layout::{COPIES, VolumeLayout};
+use super::layout::VolumeLayout;
 use super::recovery::{Recovered, recover};
 use super::settings::VolumeSettings;
 use crate::staging::{Area, Aside};
@@ -63,10 +63,7 @@ fn write(layout: &VolumeLayout, held: &Recovered, store: &mut Store<'_>) -> Resu
     let root = Root { number, epoch, areas, ..held.root.clone() };
     let map = |lpn| (held.place_of(lpn), held.checks.of(lpn));
     write_tables(layout, held.volume, number, &written, &root.areas, map, &held.segments, store)?;
-    for copy in 0..COPIES {
-        // What an earlier life has left there must not be taken for a newer root.
-        store.write(layout.root(number + 1, copy), &vec![0; layout.root_bytes()])?;
-    }
+    clear_behind(layout, &root, store)?;
     write_root(layout, held.volume, &root, store)?;
     write_superblock(layout, held.volume, held.since, store)
 }

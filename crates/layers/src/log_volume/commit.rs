@@ -46,6 +46,8 @@ pub(super) struct Log {
     /// Value of `durable` in the last summary.
     said: u64,
     next_summary: u64,
+    /// Number of a summary whose place can be read, before it is written.
+    clear: u64,
     /// Number of the first summary that is still needed.
     oldest_summary: u64,
     epoch: u64,
@@ -68,6 +70,7 @@ impl Log {
             known_durable: root.durable,
             said: root.durable,
             next_summary: root.replay_from,
+            clear: root.replay_from,
             oldest_summary: root.replay_from,
             epoch: root.epoch,
             per_summary: layout.entries_per_summary(),
@@ -110,6 +113,11 @@ impl Log {
     /// them unseen, so that it never mistakes rot for a write that a power cut took.
     pub fn is_known_of_the_host(&self) -> bool {
         self.of_host <= self.known_durable
+    }
+
+    /// Returns true if recovery can read the place behind the last summary.
+    pub const fn ends_clear(&self) -> bool {
+        self.clear == self.next_summary
     }
 
     /// Returns true if there are so many entries that they are written.
@@ -222,6 +230,8 @@ pub(super) struct Commit {
     /// Number of commits that were begun.
     pub begun: u64,
     waiters: VecDeque<(u64, Waiter)>,
+    /// True while it writes to the place of the next summary, which has to wait.
+    clears: bool,
     /// Turn of new writes: writes that have not ended are counted by turn, so that those that the
     /// commit waits for are told from later ones.
     turn: u8,
@@ -328,7 +338,7 @@ impl<P: Placement> LogVolume<P> {
             if self.log.fills_summary() {
                 self.seal_here(actions);
             }
-        } else if self.log.is_long() {
+        } else if self.log.is_long() && !self.commit.clears {
             self.seal_all(false, actions);
         }
     }
@@ -338,10 +348,11 @@ impl<P: Placement> LogVolume<P> {
     pub fn go_on_with_commit(&mut self, actions: &mut Actions) -> bool {
         match self.commit.phase {
             Phase::Idle => {
-                // Before the volume comes to rest, a last summary tells that all is durable.
+                // Before the volume comes to rest, a last summary tells that all is durable, and
+                // recovery can read that there is none behind it.
                 let is_last_word = self.activity.is_draining()
                     && self.log.holds_nothing_of_the_host()
-                    && !self.log.is_known_of_the_host();
+                    && !(self.log.is_known_of_the_host() && self.is_end_clear());
                 let is_for_space = self.wants_segments() || is_last_word;
                 let is_asked_for = !self.commit.waiters.is_empty()
                     || self.checkpoint.wants_commit()
@@ -387,12 +398,32 @@ impl<P: Placement> LogVolume<P> {
         }
         if !self.layout.form.in_segments {
             self.seal_all(tells_anew, actions);
+            if self.activity.is_draining() && self.log.used() < self.log.ring {
+                self.clear_end(actions);
+            }
         }
         self.commit.covers = self.log.next;
         self.commit.says = self.log.said;
         self.commit.begun += 1;
         self.commit.turn ^= 1;
         self.commit.phase = Phase::Writing;
+    }
+
+    /// Returns true if recovery can read where the summaries end.
+    fn is_end_clear(&self) -> bool {
+        self.layout.form.in_segments || self.log.ends_clear()
+    }
+
+    /// Writes zeros to the place behind the last summary. If neither copy of it could be read,
+    /// recovery would have to take it for a summary that was lost, and refuse the volume.
+    fn clear_end(&mut self, actions: &mut Actions) {
+        for at in self.layout.end_of_ring(self.log.next_summary) {
+            let op = Op::Own { turn: self.commit.count_write(), is_table: false };
+            let page = self.layout.page_bytes;
+            self.below.write(op, at, page, self.zeros(u64::from(page)), actions);
+        }
+        self.log.clear = self.log.next_summary;
+        self.commit.clears = true;
     }
 
     /// Fills a gathered write up to its alignment with empty pages, except where that would take
@@ -412,6 +443,9 @@ impl<P: Placement> LogVolume<P> {
     /// Ends a commit, as its flush came back.
     pub fn commit_ended(&mut self, actions: &mut Actions) {
         self.commit.phase = Phase::Idle;
+        if std::mem::take(&mut self.commit.clears) {
+            self.seal_if_long(actions);
+        }
         self.log.durable = self.commit.covers;
         self.log.known_durable = self.log.known_durable.max(self.commit.says);
         self.checkpoint.committed(self.commit.begun);

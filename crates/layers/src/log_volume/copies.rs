@@ -175,6 +175,22 @@ pub(super) fn write_root(
     Ok(store.flush()?)
 }
 
+/// Writes zeros where the next root and the first summary will lie: recovery must be able to read
+/// these places, and must not take what an earlier life has left there for newer.
+pub(super) fn clear_behind(
+    layout: &VolumeLayout,
+    root: &Root,
+    store: &mut Store<'_>,
+) -> Result<(), LayerError> {
+    for copy in 0..COPIES {
+        store.write(layout.root(root.number + 1, copy), &vec![0; layout.root_bytes()])?;
+    }
+    for at in layout.end_of_ring(root.replay_from) {
+        store.write(at, &vec![0; layout.page_bytes as usize])?;
+    }
+    Ok(())
+}
+
 pub(super) fn newest_root(
     layout: &VolumeLayout,
     volume: u64,

@@ -418,6 +418,14 @@ impl VolumeLayout {
             + (number % u64::from(self.ring_pages)) * u64::from(self.page_bytes)
     }
 
+    /// Gives the first bytes of the copies of the summary of this number, which ends the ring; none
+    /// if there is no ring. Whoever writes a root that names it makes sure that they can be read.
+    pub fn end_of_ring(&self, number: u64) -> impl Iterator<Item = u64> + use<> {
+        let layout = *self;
+        let copies = if layout.form.in_segments { 0 } else { COPIES };
+        (0..copies).map(move |copy| layout.summary(number, copy))
+    }
+
     /// Gives the entries in a summary.
     pub fn entries_per_summary(&self) -> usize {
         per_page(self.page_bytes, SUMMARY_HEADER_BYTES, SUMMARY_ENTRY_BYTES) as usize

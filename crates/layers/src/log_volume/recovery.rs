@@ -7,8 +7,8 @@ use rustc_hash::FxHashSet;
 use super::NAME;
 use super::checks::Checks;
 use super::copies::{
-    BY_SALVAGE, newest_root, read_or_zeros, read_superblock, try_read, write_footers, write_root,
-    write_superblock, write_tables,
+    BY_SALVAGE, clear_behind, newest_root, read_or_zeros, read_superblock, try_read, write_footers,
+    write_root, write_superblock, write_tables,
 };
 use super::disk::{Entry, LOST, NOWHERE, Root, Segment, Superblock, decode_table};
 use super::layout::{COPIES, VolumeLayout};
@@ -126,6 +126,7 @@ pub(super) fn format(
         replay_at: NOWHERE,
         areas,
     };
+    clear_behind(layout, &root, store)?;
     write_root(layout, volume, &root, store)?;
     write_superblock(layout, volume, 0, store)
 }

@@ -366,6 +366,8 @@ impl Resize<'_, '_> {
             bytes: layout.root_bytes() as u64,
         };
         let mut changes: Vec<Change> = (0..COPIES).map(zero).collect();
+        let ends = layout.end_of_ring(root.replay_from);
+        changes.extend(ends.map(|at| Change::Zero { at, bytes: page as u64 }));
         let of_table = |table: u32| {
             let mut bytes = vec![0; page];
             let map = |lpn| (new.place_of(lpn), new.checks.of(lpn));

@@ -62,6 +62,17 @@ def test_every_option_of_a_job_has_a_help_and_a_group(name: str) -> None:
     assert named == []
 
 
+def test_a_function_of_a_job_shows_its_settings_and_refuses_others() -> None:
+    known = inspect.signature(fw.fleet_synth).parameters
+    assert known["out"].default is inspect.Parameter.empty
+    assert known["seed"].default == 1
+    assert known["seed"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert known["progress"].default is True
+    with pytest.raises(TypeError, match="volume"):
+        fw.fleet_synth("out", volume=3)
+    assert set(_core.job_names(commands=True)) < set(dir(fw))
+
+
 ASKED: dict[str, Any] = {
     "source": "part(io:random(reads=0.5), ops=read+write, priority=1)",
     "on": ["profile(intel-x25e, state=aged(overwrites=3), op=28%)", "array(raid5, of=sd-card)"],

@@ -291,10 +291,13 @@ def test_the_device_gets_exactly_what_was_recorded(
             done = cli("play", "rec", *write, *more)
             result = json.loads((tmp_path / "run" / "result.json").read_text())
             (row,) = result["runs"]
-            assert result["recorded"]["same"], done.stdout
-            assert result["recorded"]["trace_requests"] == row["sent"]["sent"] > 400
+            recorded = result["recorded"]
+            # Of 16 at a time a busy kernel may hand one to a worker, and another overtakes it.
+            assert recorded["same"] or pace == "16", done.stdout
+            assert ("The device got exactly the" in done.stdout) == recorded["same"]
+            assert _in_any_order(tmp_path / f"again{number}") == _in_any_order(tmp_path / "rec")
+            assert recorded["trace_requests"] == row["sent"]["sent"] > 400
             assert {"write", "flush", "trim"} <= counts(row).keys()
-            assert "The device got exactly the" in done.stdout
         assert nomerges.read_text() == before
         # The check can fail: another sequence is told, with the first request that differs.
         again = pl.read_parquet(tmp_path / "rec" / "requests.parquet")
@@ -306,9 +309,16 @@ def test_the_device_gets_exactly_what_was_recorded(
         asked = {"source": "other", "on": [str(device)], "write": True}
         monkeypatch.chdir(tmp_path)
         runs = playing.Playing(playing.plan(playing.settings_of(asked)))
-        said = beside.compared(runs, tmp_path / "again1", row)
+        said = beside.compared(runs, tmp_path / "again0", row)
         assert (said["same"], said["first_difference"]["request"]) == (False, 10)
         assert "did not get" in remarks.recorded(said)
+
+
+def _in_any_order(recording: Path) -> list[tuple[Any, ...]]:
+    requests = pl.read_parquet(recording / "requests.parquet")
+    place = pl.when(pl.col("op") == "flush").then(0).otherwise(pl.col("offset"))
+    is_played = (pl.col("op") == "flush") | (pl.col("length") > 0)
+    return sorted(requests.filter(is_played).select(pl.col("op"), place, pl.col("length")).rows())
 
 
 def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Path) -> None:

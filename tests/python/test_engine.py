@@ -293,6 +293,26 @@ def test_two_sweeps_use_one_store_at_a_time(tmp_path: Path) -> None:
     assert not list((tmp_path / "store").rglob("*.part"))
 
 
+def test_a_store_that_several_make_at_once_has_one_name(tmp_path: Path) -> None:
+    """Regression: one sweep took the other's beginning for a folder of something else."""
+    for number in range(40):
+        names: list[str] = []
+        store = str(tmp_path / str(number))
+        begin = threading.Barrier(4)
+
+        def make(store: str = store, begin: threading.Barrier = begin, to: Any = names) -> None:
+            begin.wait()
+            to.append(Store(store).open())
+
+        threads = [threading.Thread(target=make) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(names) == 4
+        assert len(set(names)) == 1
+
+
 def test_what_is_not_a_number_is_kept_as_nothing(tmp_path: Path) -> None:
     found = Outcome("ab" * 20, "done", {"y": float("nan")})
     store = Store(str(tmp_path / "store"))

@@ -67,13 +67,16 @@ class Store:
         mark = f"{root}/{_MARK}"
         try:
             if not system.exists(mark):
-                if system.exists(root) and system.ls(root):
+                names = system.ls(root, detail=False) if system.exists(root) else []
+                others = [name for name in names if not Path(name).name.startswith(_MARK)]
+                # Another sweep may have made it meanwhile: the mark comes before all else.
+                if others and not system.exists(mark):
                     raise InputError(
                         f"{self.url}: the folder is not empty and no store; choose another --store"
                     )
                 system.makedirs(root, exist_ok=True)
-                self._put(mark, json.dumps({"store": secrets.token_hex(16)}).encode())
-            # Two that make it at once go by the one that came last.
+                named = json.dumps({"store": secrets.token_hex(16)}).encode()
+                self._put(mark, named, keeps=True)
             return str(json.loads(system.cat_file(mark))["store"])
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{self.url}: cannot write the store: {error}") from error
@@ -89,7 +92,8 @@ class Store:
     def _path(self, key: str, suffix: str) -> str:
         return f"{self._place[1]}/{key[:2]}/{key}{suffix}"
 
-    def _put(self, path: str, content: bytes) -> None:
+    def _put(self, path: str, content: bytes, *, keeps: bool = False) -> None:
+        """Write a file, whole or not at all; `keeps` leaves one that is there, on a local disk."""
         system, _ = self._place
         if not self.is_local:
             # An object appears when it is whole.
@@ -99,7 +103,8 @@ class Store:
         part.parent.mkdir(parents=True, exist_ok=True)
         try:
             part.write_bytes(content)
-            os.replace(part, path)  # noqa: PTH105  (the target is text)
+            if not (keeps and _linked(part, path)):
+                os.replace(part, path)  # noqa: PTH105  (the target is text)
         finally:
             part.unlink(missing_ok=True)
 
@@ -160,6 +165,17 @@ class Store:
             return pq.read_table(pa.BufferReader(content))
         except (OSError, pa.ArrowException):
             return None
+
+
+def _linked(part: Path, path: str) -> bool:
+    """Give the file its name, if no other has it; False where a file system has no links."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        pass
+    except OSError:
+        return False
+    return True
 
 
 def _outcome(content: bytes) -> Outcome | None:

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use block::Immediate;
+use block::{Immediate, Limits, Serve as _, Store};
 use faults::Subject;
 use faults::bad_sectors::{
     Case, Damage, Damaged, How, Made, Opened, Row, State, Table, Wanted, cases, of_subject,
     subjects,
 };
+use layers::{Change, Facts};
 
 /// Number of cases of which one is tried.
 const OF: usize = 40;
@@ -99,6 +100,53 @@ fn a_volume_is_made_over_places_that_cannot_be_read() {
         subject.format(1, &mut Immediate::new(device.clone())).unwrap();
         of_subject(&subject, 1)(&device).unwrap_or_else(|reason| panic!("{subject}: {reason}"));
     }
+}
+
+const LOG: &str = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)";
+
+/// Gives a device of which a volume takes the first half.
+fn device_with_room() -> (Damaged, Damaged) {
+    let limits = Limits { capacity_bytes: 256 << 10, sector_bytes: 512, most_bytes: 64 << 10 };
+    let device = Damaged::new(limits, vec![0; limits.capacity_bytes as usize]);
+    let half = device.part(0..128 << 10);
+    layers::format(LOG, &Facts::default(), 1, &mut Immediate::new(half.clone())).unwrap();
+    (device, half)
+}
+
+#[test]
+fn a_volume_is_resized_over_places_that_cannot_be_read() {
+    let (device, half) = device_with_room();
+    let (facts, limits) = (Facts::default(), device.limits());
+    let changes =
+        layers::resize(LOG, &facts, 1, &mut Immediate::new(half), limits.capacity_bytes).unwrap();
+    let placed = layers::structures(LOG, &facts, 1, limits).unwrap();
+    placed.iter().filter(|one| !one.region.is_data).for_each(|one| device.spoil(&one.region.bytes));
+    let mut whole = Immediate::new(device);
+    let mut disk = Store::new(&mut whole);
+    for change in changes {
+        match change {
+            Change::Zero { at, bytes } => disk.write(at, &vec![0; bytes as usize]).unwrap(),
+            Change::Put { at, data } => disk.write(at, &data).unwrap(),
+            Change::Copy { from, to, bytes } => {
+                let mut held = vec![0; bytes as usize];
+                disk.read(from, &mut held).unwrap();
+                disk.write(to, &held).unwrap();
+            }
+        }
+    }
+    layers::open(LOG, &facts, 1, &mut whole).map(|_| ()).unwrap();
+}
+
+#[test]
+fn an_area_is_laid_out_over_places_that_cannot_be_read() {
+    let (device, half) = device_with_room();
+    let alone = Facts::default();
+    let both = Facts { staging_offset: Some(128 << 10), ..Facts::default() };
+    let area = layers::area_of(LOG, &alone, 1, &mut Immediate::new(half)).unwrap();
+    device.spoil(&(128 << 10..256 << 10));
+    let mut whole = Immediate::new(device);
+    layers::lay_area(LOG, &both, 1, &mut whole, &area).unwrap();
+    layers::open(LOG, &both, 1, &mut whole).map(|_| ()).unwrap();
 }
 
 /// Gives the stacks of one layer of which no damage hits two structures.

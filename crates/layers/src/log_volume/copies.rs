@@ -1,6 +1,8 @@
 //! Structures that have two copies: superblock, roots, tables. Both copies are written, and either
 //! is read where the other is bad. Beside them the footers, of which one is enough.
 
+use std::ops::Range;
+
 use super::NAME;
 use super::disk::{NoSuperblock, Root, SUPERBLOCK_BYTES, Segment, Superblock, make_table};
 use super::footer::{FooterHead, entries_of_mapped, footer_bytes};
@@ -175,18 +177,23 @@ pub(super) fn write_root(
     Ok(store.flush()?)
 }
 
-/// Writes zeros where the next root and the first summary will lie: recovery must be able to read
-/// these places, and must not take what an earlier life has left there for newer.
+/// Gives the places of the next root and of the first summary. Whoever writes the first root of a
+/// life makes them zeros: recovery must be able to read there, and must not take what an earlier
+/// life has left for newer.
+pub(super) fn behind(layout: &VolumeLayout, root: &Root) -> impl Iterator<Item = Range<u64>> {
+    let roots = (0..COPIES).map(|copy| layout.root(root.number + 1, copy));
+    let roots = roots.map(|at| at..at + layout.root_bytes() as u64);
+    let summaries = layout.end_of_ring(root.replay_from);
+    roots.chain(summaries.map(|at| at..at + u64::from(layout.page_bytes)))
+}
+
 pub(super) fn clear_behind(
     layout: &VolumeLayout,
     root: &Root,
     store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
-    for copy in 0..COPIES {
-        store.write(layout.root(root.number + 1, copy), &vec![0; layout.root_bytes()])?;
-    }
-    for at in layout.end_of_ring(root.replay_from) {
-        store.write(at, &vec![0; layout.page_bytes as usize])?;
+    for place in behind(layout, root) {
+        store.write(place.start, &vec![0; (place.end - place.start) as usize])?;
     }
     Ok(())
 }

@@ -419,7 +419,7 @@ impl VolumeLayout {
     }
 
     /// Gives the first bytes of the copies of the summary of this number, which ends the ring; none
-    /// if there is no ring. Whoever writes a root that names it makes sure that they can be read.
+    /// if there is no ring.
     pub fn end_of_ring(&self, number: u64) -> impl Iterator<Item = u64> + use<> {
         let layout = *self;
         let copies = if layout.form.in_segments { 0 } else { COPIES };

@@ -9,12 +9,13 @@
 mod packing;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use placement::{BuildError, Context, Placement, PlacementVisitor};
 use rustc_hash::FxHashSet;
 
 use super::checks::{Checks, fits};
-use super::copies::write_footers;
+use super::copies::{behind, write_footers};
 use super::disk::{NOWHERE, Root, Segment, Superblock, make_table};
 use super::layout::{COPIES, VolumeLayout};
 use super::recovery::{Recovered, recover};
@@ -360,14 +361,9 @@ impl Resize<'_, '_> {
         let mut heads = vec![(layout.superblock(0), superblock)];
         let at = layout.root(root.number, 0);
         heads.extend((at..).step_by(page).zip(root_bytes.chunks(page).map(<[u8]>::to_vec)));
-        // The rest of another life there must not be taken for a newer root.
-        let zero = |copy| Change::Zero {
-            at: layout.root(root.number + 1, copy),
-            bytes: layout.root_bytes() as u64,
-        };
-        let mut changes: Vec<Change> = (0..COPIES).map(zero).collect();
-        let ends = layout.end_of_ring(root.replay_from);
-        changes.extend(ends.map(|at| Change::Zero { at, bytes: page as u64 }));
+        let zero =
+            |place: Range<u64>| Change::Zero { at: place.start, bytes: place.end - place.start };
+        let mut changes: Vec<Change> = behind(layout, &root).map(zero).collect();
         let of_table = |table: u32| {
             let mut bytes = vec![0; page];
             let map = |lpn| (new.place_of(lpn), new.checks.of(lpn));

@@ -78,7 +78,7 @@ bench: build ## Measure speed: simulator, trace readers, models
 book: build ## The five papers as a book: each claim beside ours, with a verdict (an hour the first time; kept results are taken)
 	@$(BIN)/python -m experiments $@ $(ARGS)
 
-validate-placement: ## Policies against theory and each other (minutes; docs/results/placement.md has the last)
+validate-placement: ## Policies against theory and each other (over twenty minutes; docs/results/placement.md has the last)
 compare-placement: ## Every placement policy side by side (half an hour; docs/results/placement-side-by-side.md has the last)
 placement-drives: ## Placement policies within modern drives, as transactions see them (half an hour; docs/results/placement-drives.md has the last)
 validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/results/drives.md has the last)

@@ -29,7 +29,6 @@ def function(name: str) -> Callable[..., Result]:
         return Result(run(name, given_of(given)))
 
     call.__name__ = call.__qualname__ = name
-    call.__module__ = "flashwright"
     said = "\n".join(f"{one.name}: {one.help}" for one in known)
     call.__doc__ = f"{about(name)}\n\n{said}"
     vars(call)["__signature__"] = signature

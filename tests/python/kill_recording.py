@@ -67,6 +67,9 @@ def settings_at_rest() -> dict[str, str]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         # Of one that was killed they come back a moment after its lock is free.
         until(lambda: settings()["current_tracer"] == "nop")
+        if "expanded" in settings()["buffer_size_kb"]:
+            # Of a kernel that has not traced yet: its buffer grows for good at the first use.
+            (TRACEFS / "current_tracer").write_text("nop")
         return settings()
 
 

@@ -295,6 +295,20 @@ def test_policy_that_cannot_run_is_told_and_costs_no_other(cli: Cli, tmp_path: P
     assert "could not run" in (tmp_path / "run" / "report.html").read_text()
 
 
+def test_policy_that_nobody_named_may_be_too_large_for_a_load(
+    cli: Cli, cli_json: Callable[..., Any]
+) -> None:
+    small = ("compare", "synth:uniform(pages=2500,updates=5000)", "--op", "0.15", "--store", "kept")
+    said = " ".join(cli(*small).stdout.split())
+    assert said.count("envy_hybrid could not run on") == 1
+    rows = cli_json(*small)["results"]
+    [reason] = {row["error"] for row in rows if "error" in row}
+    assert "too few for `envy_hybrid`" in reason
+    assert len([row for row in rows if "error" not in row]) > 20
+    # Where no policy can run, nothing was compared.
+    cli("compare", "synth:uniform(pages=300,updates=5000)", "--op", "0.02", code=1)
+
+
 def test_number_of_jobs_does_not_change_the_numbers(cli_json: Callable[..., Any]) -> None:
     # Each with a store of its own, or the second would take what the first has kept.
     one, four = (

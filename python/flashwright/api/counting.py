@@ -117,7 +117,8 @@ def compare(
 
     The rows of the result are the runs; further tables are bounds, over_time and so on.
 
-    Raises InputError; RunError if a run failed; KeyboardInterrupt after Ctrl-C.
+    Raises InputError; RunError if a run failed, but for a policy that nobody named and that does
+    not fit: its row has an `error`. KeyboardInterrupt after Ctrl-C.
     """
     named = [workloads] if isinstance(workloads, str) else list(workloads)
     wear = Wear(endurance, writes_per_day, capacity, fill)
@@ -130,6 +131,7 @@ def compare(
             settings=GridSettings(pages_per_erase_block, start, seed),
             wear=wear,
             where=Where(engine, address, jobs, store or folder),
+            are_named=placements is not None,
         )
         comparison = run_plan(plan)
     if comparison.failures:

@@ -165,6 +165,7 @@ def compare(
         settings=GridSettings(**vars(flash), seed=seed),
         wear=wear,
         where=workers.where(),
+        are_named=named is not None,
     )
     comparison, stopped = run_plan(plan, output)
     run = comparison.run("compare")
@@ -276,7 +277,7 @@ def print_comparison(comparison: Comparison, run: Run) -> None:
                 for row in best
             ]
             rows += [
-                (alpha(at), row["label"], "failed", "", "", "")
+                (alpha(at), row["label"], "could not run", "", "", "")
                 for row in results.failed
                 if (row["workload"], row["over_provisioning"]) == (name, at)
             ]

@@ -34,6 +34,8 @@ class SweepPlan:
     settings: GridSettings
     wear: Wear
     where: Where
+    are_named: bool = True
+    """Whether somebody named the policies: of all that there are, some may not fit a small load."""
 
     def load(self, load_one: LoadOne) -> list[Workload]:
         """Load every source.
@@ -141,8 +143,18 @@ class Comparison:
 
     @property
     def failures(self) -> list[dict[str, Any]]:
-        """Give the rows whose run failed."""
-        return [row for row in self.rows if "error" in row]
+        """Give the rows whose run failed.
+
+        That a policy was refused is none if nobody named it, and others ran on the same load.
+        """
+        places = [(row["workload"], row["over_provisioning"]) for row in self.rows]
+        ran = {at for at, row in zip(places, self.rows, strict=True) if "error" not in row}
+        return [
+            row
+            for at, row, outcome in zip(places, self.rows, self._outcomes, strict=True)
+            if outcome.result is None
+            and not (outcome.is_refused and not self.plan.are_named and at in ran)
+        ]
 
     def _bound(self, job: GridJob) -> float:
         return self.bounds[job.workload][self.plan.over_provisionings.index(job.over_provisioning)]

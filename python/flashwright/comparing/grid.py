@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flashwright._core import FlashwrightError
+from flashwright._core import FlashwrightError, InputError
 from flashwright.comparing import counting
 from flashwright.comparing.policies import Policy
 from flashwright.engine.doing import Done, do
@@ -49,6 +49,8 @@ class GridOutcome:
     result: dict[str, Any] | None
     """Figures, and `tables` by name."""
     error: str | None = None
+    is_refused: bool = False
+    """Whether it failed as its settings do not go together, such as a policy on too few blocks."""
 
 
 @dataclass
@@ -124,7 +126,9 @@ class Grid:
             if outcome is None:
                 continue
             if outcome.ended != "done":
-                self._outcomes[job] = GridOutcome(job, None, outcome.error)
+                self._outcomes[job] = GridOutcome(
+                    job, None, outcome.error, outcome.ended == "refused"
+                )
                 continue
             found = {name: done.store.table(task.key, name) for name in task.tables}
             self._outcomes[job] = GridOutcome(job, {**outcome.figures, "tables": found})
@@ -144,7 +148,9 @@ class Grid:
             return
         except FlashwrightError as error:
             # One that cannot work shall not cost the others their results.
-            self._outcomes[job] = GridOutcome(job, None, str(error))
+            self._outcomes[job] = GridOutcome(
+                job, None, str(error), isinstance(error, InputError)
+            )
             return
         found["tables"] = {name: table(columns) for name, columns in found["tables"].items()}
         figures = {key: one for key, one in found.items() if key not in counting.OF_THE_MACHINE}

@@ -69,7 +69,7 @@ class Engine:
             one.key: one
             for one in self.store.known(tasks)
             if one.is_final
-            and not (self.again and one.ended == "error")
+            and not (self.again and one.ended in ("refused", "error"))
             and self._is_whole(one, tasks[one.key])
         }
 

@@ -91,8 +91,8 @@ class Outcome:
 
     key: str
     ended: str
-    """`done`, or else how: by an `error` of its own, over its `memory` or `time`, `stopped` as it
-    was told to, or `died` with its worker.
+    """`done`, or else how: `refused` as its settings do not go together, by an `error` of its own,
+    over its `memory` or `time`, `stopped` as it was told to, or `died` with its worker.
     """
     figures: dict[str, Scalar]
     tables: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class Outcome:
     @property
     def is_final(self) -> bool:
         """True if the same would come of it again: what died or was too slow may do better."""
-        return self.ended in ("done", "error")
+        return self.ended in ("done", "refused", "error")
 
     def document(self) -> dict[str, Any]:
         """Give it as JSON holds it."""

@@ -154,7 +154,7 @@ def _done(
         said = str(error)
         for here, there in back.items():
             said = said.replace(here, there)
-        return "error", said, Found({})
+        return "refused" if isinstance(error, InputError) else "error", said, Found({})
     except MemoryError:
         return "memory", "it ran out of memory", Found({})
     except BaseException as error:

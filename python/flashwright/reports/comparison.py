@@ -138,15 +138,23 @@ def _saved(best: dict[str, Any], baseline: dict[str, Any]) -> str:
     return f"{best['policy']} relocates {percent(abs(saved), 2)} {'less' if saved > 0 else 'more'}"
 
 
+def _failed(results: Results) -> dict[tuple[str, float, str], set[str]]:
+    """Give the placement policies that could not run, by load, over-provisioning and reason."""
+    found: dict[tuple[str, float, str], set[str]] = {}
+    for row in results.failed:
+        place = (row["workload"], row["over_provisioning"], row["error"])
+        found.setdefault(place, set()).add(row["placement"])
+    return found
+
+
 def remarks(results: Results) -> list[str]:
     """Say what a reader must know before trusting the figures."""
     found = reading_words.lines(*results.workloads)
     if not results.run.result["complete"]:
         found.append("The run was stopped before its end: simulations are missing.")
     found += [
-        f"{row['policy']} could not run on {row['workload']} at {alpha(row['over_provisioning'])}: "
-        f"{row['error']}"
-        for row in results.failed
+        f"{' and '.join(sorted(placements))} could not run on {workload} at {alpha(op)}: {error}."
+        for (workload, op, error), placements in _failed(results).items()
     ]
     unsteady = [row for row in results.rows if not row["steady"]]
     if unsteady:

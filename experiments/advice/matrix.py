@@ -117,7 +117,6 @@ class Case:
     """Folder of a recording of that, as `flashwright bench --record` makes it."""
 
 
-Predict = Callable[[Case, Change], Mapping[str, float]]
 Of = Callable[[Trial], Trial]
 
 
@@ -194,11 +193,14 @@ def _chosen(changes: Sequence[Change], patterns: str) -> list[Change]:
     return [one for one in changes if any(fnmatchcase(one.name, want) for want in wanted)]
 
 
-def pairs_of(case: Case, changes: Sequence[Change], proof: Proof, predict: Predict) -> list[Pair]:
+def pairs_of(
+    case: Case, changes: Sequence[Change], proof: Proof, predicting: Predicting
+) -> list[Pair]:
     """Give what was predicted beside what was measured, where there are both."""
     found = []
     for change, proven in zip(changes, proof.changes, strict=True):
-        said, ratios = predict(case, change), proof.ratios(proven)
+        said = predicting.predicted(case.recording, case.trial, change)
+        ratios = proof.ratios(proven)
         found += [
             Pair(case.cell.name, change.name, figure, said[figure.name], ratios[figure.name])
             for figure in FIGURES
@@ -207,7 +209,7 @@ def pairs_of(case: Case, changes: Sequence[Change], proof: Proof, predict: Predi
     return found
 
 
-def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row | None:
+def _row(cell: Cell, values: Mapping[str, Any], predicting: Predicting) -> pages.Row | None:
     """Measure a cell, as far as it is not kept; None if only what is kept is wanted, of none."""
     trial = cell.trial(values["trial_seconds"], values["trial_warm_up"], values["trial_clients"])
     changes = _chosen(changes_of(cell, trial.seconds), values["changes"])
@@ -236,18 +238,15 @@ def _row(cell: Cell, values: Mapping[str, Any], predict: Predict) -> pages.Row |
     if proof is None:
         return None
     case = Case(cell, trial, recording.folder)
-    pairs = pairs_of(case, changes, proof, predict) if recording.is_there else []
-    return pages.Row(cell.name, cell.title, cell.database, trial, proof, tuple(pairs))
+    pairs = pairs_of(case, changes, proof, predicting) if recording.is_there else []
+    unknown = {name: why for (at, name), why in predicting.unknown.items() if at == case.recording}
+    return pages.Row(cell.name, cell.title, cell.database, trial, proof, tuple(pairs), unknown)
 
 
 def _make(request: Request[Cell]) -> Made:
     values = request.options
     predicting = Predicting(values["out"] / FOLDER)
-
-    def predict(case: Case, change: Change) -> Mapping[str, float]:
-        return predicting.predicted(case.recording, case.trial, change)
-
-    rows = [_row(cell, values, predict) for cell in request.parts]
+    rows = [_row(cell, values, predicting) for cell in request.parts]
     there = [row for row in rows if row is not None]
     if not there:
         raise InputError("nothing is kept of these parts; leave --only-kept out to run them")

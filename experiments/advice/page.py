@@ -37,6 +37,8 @@ class Row:
     trial: Trial
     proof: Proof
     pairs: tuple[Pair, ...]
+    unknown: Mapping[str, str]
+    """Why nothing was predicted, by change."""
 
     @property
     def is_whole(self) -> bool:
@@ -123,6 +125,14 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
+def _unknown(row: Row) -> list[str]:
+    """Say of which changes nothing was predicted, by reason."""
+    changes: dict[str, list[str]] = {}
+    for change, why in row.unknown.items():
+        changes.setdefault(why, []).append(f"`{change}`")
+    return [f"Nothing is predicted of {', '.join(of)}: {why}." for why, of in changes.items()]
+
+
 def _section(row: Row) -> str:
     trial, proof = row.trial, row.proof
     settings = "".join(f", {name}={value}" for name, value in trial.settings.items())
@@ -139,6 +149,7 @@ def _section(row: Row) -> str:
             f"{_standing(proof.baseline.runs)}; processors busy {_busy(proof.baseline.runs)}. "
             f"Found whole afterwards by {checks}.",
             table,
+            *_unknown(row),
         )
     )
 

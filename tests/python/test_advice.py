@@ -298,7 +298,7 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
 
     def run_job(_name: str, job: bytes, _progress: None) -> tuple[bytes, dict[str, Any], None]:
         asked.append(json.loads(job))
-        fitted = {"flush_us": next(times), "background_page_us": 70, "reads": None}
+        fitted = {"flush_us": next(times), "background_page_us": 70, "background_share": 1, "reads": None}
         return json.dumps({"fitted": fitted}).encode(), {}, None
 
     monkeypatch.setattr(_core, "run_job", run_job)
@@ -309,7 +309,7 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     one._told({"b": {}, "c": {"full_page_writes": "off"}})
     assert asked[0]["flushes"] == load.requests["flush"]
     assert "fitted" not in asked[0]
-    found = {"flush_us": 3000, "background_page_us": 70, "reads": None}
+    found = {"flush_us": 3000, "background_page_us": 70, "background_share": 1, "reads": None}
     assert asked[1]["fitted"] == found
     assert "flushes" not in asked[1]
     assert asked[1]["candidates"] == [{"name": "b"}, {"name": "c", "full_page_writes": False}]

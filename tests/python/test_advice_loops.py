@@ -120,6 +120,9 @@ def test_a_recording_of_a_few_commits_predicts_nothing(
     trial = Bench("tpcb(scale=1)").trial("emmc-51")
     same = Change("same", lambda one: one)
     assert predicting.predicted(tmp_path, trial, same) == {}
+    [(place, why)] = predicting.unknown.items()
+    assert place == (tmp_path, "same")
+    assert f"{LEAST_COMMITS - 1} commits are recorded" in why
 
 
 def test_a_turn_is_as_long_as_each_client_takes_to_commit_once() -> None:

@@ -54,6 +54,9 @@ class ProvenRow:
     predicted: float | None
     measured: Ratio | None
     refused: str | None = None
+    """Why it was not run."""
+    unknown: str | None = None
+    """Why nothing was predicted."""
 
     def document(self) -> dict[str, Any]:
         """Give it for a result."""
@@ -63,6 +66,7 @@ class ProvenRow:
             "predicted": self.predicted,
             "measured": None if self.measured is None else self.measured.document(),
             "refused": self.refused,
+            "unknown": self.unknown,
         }
 
 
@@ -118,6 +122,7 @@ def _rows(
     proof: Proof, trial: Trial, plan: ProofPlan, kept: Path, changes: Sequence[Any]
 ) -> list[ProvenRow]:
     said: dict[str, dict[str, float]] = {}
+    unknown: dict[str, str] = {}
     if not isinstance(plan.workload, OwnCommand):
         place = kept / "recordings" / trial.recording_key[:12]
         recording = TrialRecording(trial, place, plan.on)
@@ -126,6 +131,7 @@ def _rows(
             follow(lambda: label + recording.said, "", recording, recording.make)
         predicting = Predicting(kept)
         said = {one.name: predicting.predicted(place, trial, one) for one in changes}
+        unknown = {name: why for (_, name), why in predicting.unknown.items()}
     rows = []
     for one in proof.changes:
         ratios = proof.ratios(one)
@@ -136,6 +142,7 @@ def _rows(
                 said.get(one.name, {}).get(figure.name),
                 ratios.get(figure.name),
                 one.refused,
+                unknown.get(one.name),
             )
             for figure in FIGURES
         ]

@@ -73,22 +73,27 @@ class Predicting:
 
     kept: Path
     """Folder of figures that were simulated."""
+    unknown: dict[tuple[Path, str], str] = field(default_factory=dict)
+    """Why nothing was predicted, by recording and change."""
     _known: dict[Path, tuple[Case, Engine]] = field(default_factory=dict)
     _folders: list[tempfile.TemporaryDirectory[str]] = field(default_factory=list)
 
     def predicted(self, recording: Path, trial: Trial, change: Change) -> dict[str, float]:
         """Give the ratios that a change of a recorded trial is predicted to have.
 
-        By the names of `proving.FIGURES`; those of which nothing is predicted are left out.
+        By the names of `proving.FIGURES`; those of which nothing is predicted are left out. If it
+        is none at all, `unknown` says why.
         """
         try:
             case, engine = self._case(recording, trial)
-            if case.load.commits is None or case.load.commits.count < LEAST_COMMITS:
-                # What a drive does in a few commits is mostly chance.
-                return {}
-            return predicted(case, engine, change.of(trial), trial)
-        except InputError:
-            return {}
+            count = 0 if case.load.commits is None else case.load.commits.count
+            if count >= LEAST_COMMITS:
+                return predicted(case, engine, change.of(trial), trial)
+            why = f"{count} commits are recorded: of fewer than {LEAST_COMMITS} most is chance"
+        except InputError as error:
+            why = str(error)
+        self.unknown[recording, change.name] = why
+        return {}
 
     def _case(self, recording: Path, trial: Trial) -> tuple[Case, Engine]:
         if recording not in self._known:

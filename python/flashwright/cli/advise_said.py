@@ -71,6 +71,9 @@ def say_proven(rows: Sequence[ProvenRow]) -> None:
         for row in rows
     ]
     print_table(columns, shown, "Proven: multiples of the run without the change")
+    for change, why in {row.change: row.unknown for row in rows}.items():
+        if why is not None:
+            say(f"Nothing is predicted of {change}: {why}.")
 
 
 def _measured(row: ProvenRow) -> str:

@@ -247,18 +247,21 @@ def _pages_of(
         first, last = (_total(one, "relation", names, **which) for one in (before, after))
         return None if first is None or last is None else int(last - first)
 
+    grown = _grown(before, after, "pg_stat_bgwriter")
+    full = {"background_full": grown("maxwritten_clean")}
     if before.get("pg_stat_io"):
         return {
+            **full,
             "data_pages": of(("writes",)),
             "checkpoint_pages": of(("writes",), backend_type="checkpointer"),
             "background_pages": of(("writes",), backend_type="background writer"),
             "page_reads": of(("reads",)),
         }
     # Before version 16 what relations grow by is counted with what others than the two write.
-    grown = _grown(before, after, "pg_stat_bgwriter")
     counts = [grown(f"buffers_{name}") for name in ("checkpoint", "clean", "backend")]
     known = [count for count in counts if count is not None]
     return {
+        **full,
         "data_pages": max(0, sum(known) - grown_pages) if len(known) == len(counts) else None,
         "checkpoint_pages": counts[0],
         "background_pages": counts[1],

@@ -86,6 +86,8 @@ pub(super) struct Counted {
     pub data_pages: Option<u64>,
     pub checkpoint_pages: Option<u64>,
     pub background_pages: Option<u64>,
+    /// Rounds of the background writer that ended at `bgwriter_lru_maxpages`.
+    pub background_full: Option<u64>,
     pub page_reads: Option<u64>,
     pub log_file_bytes: Option<u64>,
     pub log_flushes: Option<u64>,
@@ -164,6 +166,7 @@ impl Server {
             bgwriter_lru_maxpages: all.bgwriter_lru_maxpages,
             bgwriter_lru_multiplier: all.bgwriter_lru_multiplier,
             background_page_us: 0,
+            background_share: 1.0,
             flush_us: us(known.or(flush_time_s).unwrap_or_default()),
             pace: 1.0,
         }

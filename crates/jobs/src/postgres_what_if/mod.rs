@@ -18,7 +18,7 @@ use wal::postgres::model::{
 
 use crate::JobError;
 use crate::job::{Found, Job};
-use crate::values::{Factor, Micros};
+use crate::values::{Factor, Micros, Share};
 use facts::{RelationFacts, Server};
 use outcome::{Amounts, CandidateFigures, Recorded, SelfCheck};
 use traces::Tracing;
@@ -328,6 +328,7 @@ impl Prepared {
             fitted: Fitted {
                 flush_us: Micros(self.recorded.flush_us as f64),
                 background_page_us: Micros(self.recorded.background_page_us as f64),
+                background_share: Share(self.recorded.background_share),
                 reads: factor.map(Factor),
             },
             recorded: Recorded { found, modelled: Amounts::from(&figures), traces },
@@ -354,8 +355,11 @@ impl Prepared {
         Ok(())
     }
 
-    /// Finds the time of a page of the background writer, so that it writes as many as the server
-    /// counted: a disk that is busy holds it up. Other settings have it, too.
+    /// Finds what makes the background writer write as many pages as the server counted. Other
+    /// settings have it, too.
+    ///
+    /// Where most of them came in rounds that ended at the limit, rounds were too few: a disk that is
+    /// busy holds it up, for a time a page. Elsewhere it came to all, and left some.
     fn fit_background(
         &mut self,
         asked: &PostgresWhatIf,
@@ -369,15 +373,23 @@ impl Prepared {
             asked.fitted.as_ref().filter(|fitted| fitted.reads.map(|reads| reads.0) == factor)
         {
             self.recorded.background_page_us = fitted.background_page_us.0.round() as i64;
+            self.recorded.background_share = fitted.background_share.0;
             return Ok(());
         }
         let alone = PostgresWhatIf { traces: None, ..asked.clone() };
-        self.recorded.background_page_us = fitted(PAGES_US, pages, |background_page_us| {
+        let with = |background_page_us| -> Result<u64, JobError> {
             let tried = Settings { background_page_us, ..self.recorded.clone() };
             let own = (Redos::Own, factor, commits);
             let (figures, ..) = self.replay(&alone, RECORDED, &tried, own, progress)?;
             Ok(figures.data_pages.map_or(0, |[_, by_background, _]| by_background))
-        })?;
+        };
+        let full = self.server.as_ref().and_then(|server| server.counted.background_full);
+        if 2 * full.unwrap_or(0) * u64::from(self.recorded.bgwriter_lru_maxpages) > pages {
+            self.recorded.background_page_us = fitted(PAGES_US, pages, with)?;
+        } else {
+            let all = with(0)?;
+            self.recorded.background_share = (pages as f64 / all.max(1) as f64).min(1.0);
+        }
         Ok(())
     }
 

@@ -76,6 +76,8 @@ pub struct Fitted {
     pub flush_us: Micros,
     /// Microseconds that the background writer takes for a page.
     pub background_page_us: Micros,
+    /// Share of the dirty pages that the background writer comes to which it writes.
+    pub background_share: Share,
     /// Reads beside the changes in the log over those that the server counted; null where all pages
     /// fit into the buffers, or nothing tells it.
     pub reads: Option<Factor>,

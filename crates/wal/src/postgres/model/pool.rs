@@ -32,6 +32,9 @@ pub(super) struct Pool {
     maxpages: u32,
     multiplier: f64,
     least_scanned: f64,
+    share: f64,
+    /// What the background writer may write of its share, 0 to 1.
+    owed: f64,
     /// Pages that were not there when they were needed.
     pub misses: u64,
 }
@@ -54,6 +57,8 @@ impl Pool {
             maxpages: settings.bgwriter_lru_maxpages,
             multiplier: settings.bgwriter_lru_multiplier,
             least_scanned: buffers as f64 / (ROUND_US / settings.bgwriter_delay_us as f64),
+            share: settings.background_share,
+            owed: 0.0,
             misses: 0,
         }
     }
@@ -144,6 +149,11 @@ impl Pool {
             }
             found += 1.0;
             if self.state[buffer] & DIRTY != 0 {
+                self.owed += self.share;
+                if self.owed < 1.0 {
+                    continue;
+                }
+                self.owed -= 1.0;
                 self.state[buffer] = 0;
                 out.push(self.page_of[buffer]);
                 written += 1;
@@ -259,6 +269,20 @@ mod tests {
         assert!(!pool.checkpoint(0));
         assert!(pool.checkpoint(1));
         assert!(!pool.checkpoint(1));
+    }
+
+    #[test]
+    fn a_background_writer_leaves_what_is_not_its_share() {
+        let settings = Settings { background_share: 0.75, ..Settings::default() };
+        let mut pool = Pool::new(1000, 3000, &settings);
+        for page in 0..1100 {
+            pool.touch(page, true, false);
+        }
+        let mut out = Vec::new();
+        pool.clean(&mut out);
+        assert_eq!(out.len(), 100, "as many as it may");
+        let left = (1100..1220).filter(|page| pool.touch(*page, true, false).is_some()).count();
+        assert_eq!(left, 30, "one of four leaves dirty");
     }
 
     #[test]

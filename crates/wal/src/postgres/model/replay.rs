@@ -266,6 +266,7 @@ impl<'a> Replay<'a> {
             through.may_be_open = false;
             self.rule.check.right += 1;
             self.redo();
+            self.rule.began_before(&through.pages);
         }
     }
 

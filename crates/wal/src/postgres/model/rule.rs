@@ -33,7 +33,7 @@ pub(super) struct Rule {
     /// By page: bytes of its last image, with its header; 0 if there is none.
     known: Vec<u16>,
     pub check: Check,
-    /// True if the last record has an image that the redo points so far do not explain.
+    /// True if the last record has an image that a redo point alone can explain, and none does.
     pub is_unexplained: bool,
 }
 
@@ -76,6 +76,13 @@ impl Rule {
         self.epoch += 1;
     }
 
+    /// The checkpoint began before the last record, of which these are the pages.
+    pub fn began_before(&mut self, pages: &[(u32, usize)]) {
+        for (page, _) in pages {
+            self.touched[*page as usize] = self.epoch;
+        }
+    }
+
     fn needs_image(&self, record: &Record<'_>, block: &Block, page: u32) -> bool {
         if block.will_init() || (!self.has_hints && is_only_flag(record, block)) {
             return false;
@@ -101,7 +108,8 @@ impl Rule {
             let is_forced = is_forced(record, block);
             is_left_out |= is_hint && !is_first;
             let needs = is_forced || (is_first && self.full_page_writes);
-            is_unexplained |= has && !needs;
+            // Two that set hints of a page at once each write an image of it.
+            is_unexplained |= has && !needs && !is_hint;
             self.count(block, has, needs);
             if self.has_hints || !is_only_flag(record, block) {
                 self.touched[page as usize] = self.epoch;

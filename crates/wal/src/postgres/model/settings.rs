@@ -36,6 +36,9 @@ pub struct Settings {
     /// Time that the background writer needs for a page, in microseconds: it asks its disk for what
     /// it has written, and waits there if the disk is busy.
     pub background_page_us: i64,
+    /// Share of the dirty pages that the background writer comes to which it writes, above 0 and at
+    /// most 1: the log does not tell which of them somebody holds or has just used.
+    pub background_share: f64,
     /// Time that a flush of the log takes, in microseconds: commits meanwhile wait for the next.
     pub flush_us: i64,
     /// Commits a second over those of the recording, above 0.
@@ -61,6 +64,7 @@ impl Default for Settings {
             bgwriter_lru_maxpages: 100,
             bgwriter_lru_multiplier: 2.0,
             background_page_us: 0,
+            background_share: 1.0,
             flush_us: 0,
             pace: 1.0,
         }

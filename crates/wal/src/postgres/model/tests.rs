@@ -8,7 +8,7 @@ use units::{IoOp, IoRequest, Progress};
 
 use super::super::images::Method;
 use super::super::log::built::{Built, Change};
-use super::super::log::{Lsn, PAGE_BYTES};
+use super::super::log::{Lsn, PAGE_BYTES, rmgr, xlog};
 use super::{
     Check, Figures, FileRow, Layout, Reads, Redos, Replay, Replayed, Settings, Survey, Window,
     Writes,
@@ -182,6 +182,37 @@ proptest! {
         }
         prop_assert_eq!(scheduled.images, plain.images);
     }
+}
+
+#[test]
+fn two_images_for_hints_of_one_page_are_no_sign_of_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Built::new(1, MAGIC_15);
+    let from = log.lsn();
+    let change = |number, has_image: bool| {
+        let image = has_image.then(|| (vec![1; image_of(number)], Vec::new()));
+        let data = if has_image { Vec::new() } else { vec![2; 48] };
+        Change { node: 20_000, number, data, image, is_made: false }
+    };
+    let mut second = 0;
+    let mut round = |log: &mut Built, has_image: bool| {
+        for page in 0..10 {
+            log.add(10, 0x20, &[change(page, has_image)], &[3; 14]);
+        }
+        second += 1;
+        log.commit(second * SECOND_US);
+    };
+    round(&mut log, true);
+    for _ in 0..2 {
+        log.add(rmgr::XLOG, xlog::FPI_FOR_HINT, &[change(20, true)], &[]);
+    }
+    round(&mut log, false);
+    // Here a checkpoint begins that does not end within the log, so that nothing says so.
+    round(&mut log, true);
+    round(&mut log, false);
+    log.write(folder.path());
+    let (_, check, _) = play(folder.path(), from, &settings(300), Redos::Own, &mut ());
+    assert_eq!((check.images, check.right, check.extra), (22, 21, 0));
 }
 
 /// A load that changes all of some pages in turn, a commit each.

@@ -298,7 +298,12 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
 
     def run_job(_name: str, job: bytes, _progress: None) -> tuple[bytes, dict[str, Any], None]:
         asked.append(json.loads(job))
-        fitted = {"flush_us": next(times), "background_page_us": 70, "background_share": 1, "reads": None}
+        fitted = {
+            "flush_us": next(times),
+            "background_page_us": 70,
+            "background_share": 1,
+            "reads": None,
+        }
         return json.dumps({"fitted": fitted}).encode(), {}, None
 
     monkeypatch.setattr(_core, "run_job", run_job)

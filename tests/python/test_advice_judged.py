@@ -279,9 +279,7 @@ def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.Monk
 
     seen: list[Path] = []
 
-    def predicted(
-        self: Predicting, recording: Path, _: object, change: Change
-    ) -> dict[str, float]:
+    def predicted(self: Predicting, recording: Path, _: object, change: Change) -> dict[str, float]:
         seen.append(recording)
         if change.name == "page_size=16384":
             return {"flash_bytes": 0.6}

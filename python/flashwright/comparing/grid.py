@@ -148,9 +148,7 @@ class Grid:
             return
         except FlashwrightError as error:
             # One that cannot work shall not cost the others their results.
-            self._outcomes[job] = GridOutcome(
-                job, None, str(error), isinstance(error, InputError)
-            )
+            self._outcomes[job] = GridOutcome(job, None, str(error), isinstance(error, InputError))
             return
         found["tables"] = {name: table(columns) for name, columns in found["tables"].items()}
         figures = {key: one for key, one in found.items() if key not in counting.OF_THE_MACHINE}

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from flashwright import _core
-from flashwright._core import Progress, RunError
+from flashwright._core import InputError, Progress, RunError
 from flashwright.engine import worker
 from flashwright.engine.task import Found
 from flashwright.written import wrong
@@ -23,7 +23,7 @@ GOAL = ("y", "less")
 KNOWN: dict[str, Any] = {
     "x1": 0.0, "x2": 0.0, "x3": 0.0, "how": "sum", "sleep": 0.0, "hold": 0, "seed": 1,
     "kill_once": "", "fail": False, "log": "", "file": "", "deaf": False, "wider": False,
-    "panic": False,
+    "panic": False, "refuse": False,
 }  # fmt: skip
 
 
@@ -43,6 +43,16 @@ def inputs(settings: Mapping[str, Any]) -> list[str]:
     return [settings["file"]] if settings["file"] else []
 
 
+def end_if_told(settings: Mapping[str, Any]) -> None:
+    if settings["fail"]:
+        raise RunError(f"x1 = {settings['x1']} was told to fail")
+    if settings["refuse"]:
+        raise InputError(f"x1 = {settings['x1']} is wrong")
+    if settings["panic"]:
+        # As a panic of the core is: no Exception.
+        raise KeyboardInterrupt("it was told to panic")
+
+
 def do(settings: Mapping[str, Any], progress: Progress) -> Found:
     if settings["log"]:
         with Path(settings["log"]).open("a") as log:
@@ -53,11 +63,7 @@ def do(settings: Mapping[str, Any], progress: Progress) -> Found:
         os.kill(os.getpid(), signal.SIGKILL)
     if settings["deaf"]:
         worker.GRACE_SECONDS = 0.2
-    if settings["fail"]:
-        raise RunError(f"x1 = {settings['x1']} was told to fail")
-    if settings["panic"]:
-        # As a panic of the core is: no Exception.
-        raise KeyboardInterrupt("it was told to panic")
+    end_if_told(settings)
     held = bytearray(settings["hold"])
     # Touched, so that it is really there.
     held[::4096] = b"x" * len(held[::4096])

@@ -20,10 +20,12 @@ from experiments.registry import Request
 from flashwright._core import Cancelled, InputError, RunError
 from flashwright.advice import trial_job, trials
 from flashwright.advice.own_commands import OwnCommand
+from flashwright.advice.prove import ProvenRow
 from flashwright.advice.proving import FIGURES, Bench, Change, Proving, Ratio
 from flashwright.advice.trial_loads import database_of, grow_log
 from flashwright.advice.trial_recording import Predicting, TrialRecording
 from flashwright.advice.trials import Drive, DriveWork, Measured, Trial
+from flashwright.cli.advise_said import say_proven
 from flashwright.comparing import counting
 from flashwright.engine import task
 from flashwright.engine.task import task_of
@@ -270,6 +272,16 @@ def test_every_change_of_the_matrix_can_be(cell: matrix.Cell) -> None:
     assert {name for name in names if name not in few} <= {"checkpoint_timeout=120s"}
 
 
+def test_what_is_not_predicted_is_said_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ProvenRow("off", "flash bytes", None, None, unknown="the log is torn")
+    say_proven([said, ProvenRow("on", "flash bytes", 0.5, Ratio(0.5, None, None))])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "predicted of" in line] == [
+        "Nothing is predicted of off: the log is torn."
+    ]
+    assert said.document()["unknown"] == "the log is torn"
+
+
 def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "run", Runner())
 
@@ -304,6 +316,7 @@ def test_a_part_is_a_page_with_its_bars(tmp_path: Path, monkeypatch: pytest.Monk
     # Flash bytes: half, within an interval of nothing, and 0.6 predicted.
     assert "0.500 (0.500 to 0.500)" in row
     assert "0.600" in row
+    assert "Nothing is predicted of `synchronous=normal`: the log is torn." in lines
     bars = made.figures["bars"]["all"]
     assert bars["median_error"] == pytest.approx(0.2)
     assert bars["false_promises"] == 0

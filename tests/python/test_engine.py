@@ -104,12 +104,17 @@ def test_a_job_that_always_kills_its_worker_ends_and_says_so(tmp_path: Path) -> 
     assert len(logged(log)) == 6
 
 
-def test_a_job_that_fails_is_kept_with_its_error_and_tried_again_if_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("why", "ended", "said"),
+    [("fail", "error", "x1 = 2 was told to fail"), ("refuse", "refused", "x1 = 2 is wrong")],
+)
+def test_a_job_that_fails_is_kept_with_its_error_and_tried_again_if_asked(
+    tmp_path: Path, why: str, ended: str, said: str
+) -> None:
     log = tmp_path / "log"
-    tasks = [task(x1=1, log=str(log)), task(x1=2, fail=True, log=str(log))]
+    tasks = [task(x1=1, log=str(log)), task(x1=2, log=str(log), **{why: True})]
     found = run(tasks, tmp_path / "store")
-    assert found[tasks[1].key].ended == "error"
-    assert found[tasks[1].key].error == "x1 = 2 was told to fail"
+    assert (found[tasks[1].key].ended, found[tasks[1].key].error) == (ended, said)
     assert run(tasks, tmp_path / "store").keys() == found.keys()
     assert len(logged(log)) == 2
     run(tasks, tmp_path / "store", again=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import flashwright as fw
+from flashwright._core import RunError
 from flashwright.data import TPCC_REQUESTS as TRACE
 from support import ROOT, Cli
 
@@ -56,6 +57,16 @@ def test_without_what_is_attainable_the_figures_are_the_same() -> None:
     assert plain["frequency_bound"] is None
     assert "DAC" in repr(plain)
     assert "frequency bound" not in repr(plain)
+
+
+def test_of_policies_that_nobody_named_one_may_not_fit() -> None:
+    small = "synth:uniform(pages=2500,updates=5000)"
+    rows = fw.compare(small, over_provisionings=[0.15]).to_polars()
+    assert set(rows.filter(pl.col("error").is_not_null())["placement"]) >= {"envy_hybrid"}
+    assert rows["write_amplification"].is_not_null().any()
+    for named in ({"placements": ["none", "envy_hybrid"]}, {"victims": ["greedy"]}):
+        with pytest.raises(RunError, match="too few for `envy_hybrid`"):
+            fw.compare(small, over_provisionings=[0.15], **named)
 
 
 def test_compare_is_the_command(cli: Cli) -> None:

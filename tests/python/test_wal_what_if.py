@@ -130,6 +130,7 @@ def test_the_rule_gives_each_image_of_a_real_server(kept: Kept) -> None:
     assert recorded["wal_bytes"] == pytest.approx(kept.counted["wal_bytes"], rel=0.05)
     assert recorded["checkpoints"] == 2
     assert "the log ends at LSN" in found["log_end"]
+    assert kept.counted["background_full"] == 0
 
 
 def test_fewer_checkpoints_have_fewer_images(kept: Kept) -> None:
@@ -150,6 +151,36 @@ def test_fewer_checkpoints_have_fewer_images(kept: Kept) -> None:
     assert [none["lost"], lz4["lost"]] == ["none", "none"]
     assert "600 ms" in late["lost"]
     assert "torn" in off["lost"] or "tears" in off["lost"]
+
+
+def test_a_background_writer_leaves_a_share_or_is_held_up_as_its_rounds_say(
+    kept: Kept, tmp_path: Path
+) -> None:
+    mine = kept.copy(tmp_path)
+    path = mine.folder / SERVER
+    facts = json.loads(path.read_text())
+    facts["settings"] |= {"shared_buffers": 1 << 20, "bgwriter_delay": 0.01}
+
+    def found(pages: int, full: int, **settings: Any) -> tuple[int, dict[str, Any]]:
+        facts["counted"] |= {"background_pages": pages, "background_full": full}
+        path.write_text(json.dumps(facts))
+        found = what_if(mine.log, **settings)
+        return found["recorded"]["modelled"]["background_pages"], found["fitted"]
+
+    every, all_of_them = found(1 << 40, 0)
+    assert every > 20
+    assert (all_of_them["background_share"], all_of_them["background_page_us"]) == (1, 0)
+    counted = every * 6 // 10
+    written, share = found(counted, 0)
+    assert written == pytest.approx(counted, rel=0.1)
+    assert 0 < share["background_share"] < 0.9
+    assert share["background_page_us"] == 0
+    held_up, time = found(counted, counted)
+    assert held_up <= counted
+    assert time["background_page_us"] > 0
+    assert time["background_share"] == 1
+    for known, modelled in ((share, written), (time, held_up)):
+        assert found(counted, 0, fitted=known) == (modelled, known)
 
 
 def test_a_real_server_at_another_pace_has_as_many_more_commits(kept: Kept) -> None:

@@ -131,7 +131,7 @@ def compare(
             settings=GridSettings(pages_per_erase_block, start, seed),
             wear=wear,
             where=Where(engine, address, jobs, store or folder),
-            are_named=placements is not None,
+            are_named=placements is not None or victims is not None,
         )
         comparison = run_plan(plan)
     if comparison.failures:

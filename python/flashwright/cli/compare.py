@@ -165,7 +165,7 @@ def compare(
         settings=GridSettings(**vars(flash), seed=seed),
         wear=wear,
         where=workers.where(),
-        are_named=named is not None,
+        are_named=named is not None or chosen_victims is not None,
     )
     comparison, stopped = run_plan(plan, output)
     run = comparison.run("compare")

@@ -27,7 +27,6 @@ from flashwright.terminal import say
 
 if TYPE_CHECKING:
     from flashwright.comparing.comparison import SweepPlan
-    from flashwright.comparing.policies import Policy
     from flashwright.lifetime import Wear
     from flashwright.runs import Run
 
@@ -89,15 +88,14 @@ def demo(
     become steady it is played twice as often, and once more.
     """
     from flashwright.cli.compare import fail_if_any_failed, run_plan
-    from flashwright.comparing.policies import choose
     from flashwright.trace_statistics import statistics
 
-    policies = choose(split_policies(placements, "--placements"), None)
+    named = split_policies(placements, "--placements")
     asked = wear_of(life)
     wear = replace(asked, capacity=asked.capacity or CAPACITY_BYTES)
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
     scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
-    plan = _plan(chosen, over_provisionings, policies, wear)
+    plan = _plan(chosen, over_provisionings, named, wear)
     for attempt in range(1, MOST_ATTEMPTS + 1):
         comparison, stopped = run_plan(plan, output)
         run = comparison.run("demo")
@@ -138,12 +136,13 @@ class Chosen:
 def _plan(
     chosen: Chosen,
     over_provisionings: tuple[float, ...],
-    policies: list[Policy],
+    named: list[str] | None,
     wear: Wear,
 ) -> SweepPlan:
     """Give all that is played of a trace, each at first as often as it needs."""
     from flashwright import sources
     from flashwright.comparing.comparison import SweepPlan
+    from flashwright.comparing.policies import choose
     from flashwright.progress import work
 
     once = work(
@@ -155,7 +154,7 @@ def _plan(
     needed = -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes)
     return SweepPlan(
         sources=[chosen.source, chosen.data_pages],
-        policies=policies,
+        policies=choose(named, None),
         over_provisionings=list(over_provisionings),
         readings=[sources.Reading(repeat=chosen.times * max(1, needed))] * 2,
         settings=GridSettings(
@@ -163,6 +162,7 @@ def _plan(
         ),
         wear=wear,
         where=Where(),
+        are_named=named is not None,
     )
 
 

@@ -35,7 +35,7 @@ class SweepPlan:
     wear: Wear
     where: Where
     are_named: bool = True
-    """Whether somebody named the policies: of all that there are, some may not fit a small load."""
+    """Whether somebody named policies: of all that there are, some may not fit a small load."""
 
     def load(self, load_one: LoadOne) -> list[Workload]:
         """Load every source.

@@ -50,7 +50,7 @@ class GridOutcome:
     """Figures, and `tables` by name."""
     error: str | None = None
     is_refused: bool = False
-    """Whether it failed as its settings do not go together, such as a policy on too few blocks."""
+    """Whether its settings or inputs were wrong, such as a policy on too few erase blocks."""
 
 
 @dataclass

@@ -91,7 +91,7 @@ class Outcome:
 
     key: str
     ended: str
-    """`done`, or else how: `refused` as its settings do not go together, by an `error` of its own,
+    """`done`, or else how: `refused` as its settings or inputs are wrong, by an `error` of its own,
     over its `memory` or `time`, `stopped` as it was told to, or `died` with its worker.
     """
     figures: dict[str, Scalar]

@@ -138,13 +138,21 @@ def _saved(best: dict[str, Any], baseline: dict[str, Any]) -> str:
     return f"{best['policy']} relocates {percent(abs(saved), 2)} {'less' if saved > 0 else 'more'}"
 
 
-def _failed(results: Results) -> dict[tuple[str, float, str], set[str]]:
-    """Give the placement policies that could not run, by load, over-provisioning and reason."""
-    found: dict[tuple[str, float, str], set[str]] = {}
+def _failed(results: Results) -> list[str]:
+    """Say which policies could not run, by load, over-provisioning and reason.
+
+    A placement policy that ran with none of its victim policies is named alone.
+    """
+    ran = {(row["workload"], row["over_provisioning"], row["placement"]) for row in results.rows}
+    found: dict[tuple[str, float, str], dict[str, None]] = {}
     for row in results.failed:
-        place = (row["workload"], row["over_provisioning"], row["error"])
-        found.setdefault(place, set()).add(row["placement"])
-    return found
+        workload, op, placement = row["workload"], row["over_provisioning"], row["placement"]
+        name = row["label"] if (workload, op, placement) in ran else placement
+        found.setdefault((workload, op, row["error"]), {})[name] = None
+    return [
+        f"{', '.join(names)} could not run on {workload} at {alpha(op)}: {error}."
+        for (workload, op, error), names in found.items()
+    ]
 
 
 def remarks(results: Results) -> list[str]:
@@ -152,10 +160,7 @@ def remarks(results: Results) -> list[str]:
     found = reading_words.lines(*results.workloads)
     if not results.run.result["complete"]:
         found.append("The run was stopped before its end: simulations are missing.")
-    found += [
-        f"{' and '.join(sorted(placements))} could not run on {workload} at {alpha(op)}: {error}."
-        for (workload, op, error), placements in _failed(results).items()
-    ]
+    found += _failed(results)
     unsteady = [row for row in results.rows if not row["steady"]]
     if unsteady:
         repeat = results.run.result["workloads"][0]["repeat"]

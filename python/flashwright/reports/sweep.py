@@ -216,7 +216,7 @@ def _failures(result: Mapping[str, Any]) -> Section | None:
     if not found:
         return None
     rows = [[_point(one["point"]), one["ended"], str(one["error"])] for one in found]
-    columns = (("at", "prose"), ("ended by", "left"), ("why", "prose"))
+    columns = (("at", "prose"), ("ended", "left"), ("why", "prose"))
     more = result["failed"] - len(rows)
     note = f"And {count(more)} more, which the dataset has." if more else ""
     return Section("Failures", [Table("Jobs without a result", columns, rows, note)])

@@ -172,6 +172,14 @@ impl Server {
         }
     }
 
+    /// True if the background writer came to all pages that it should write: most of those that it
+    /// wrote were not in rounds that ended at `bgwriter_lru_maxpages`.
+    pub fn keeps_up_in_background(&self) -> bool {
+        let most = u64::from(self.settings.bgwriter_lru_maxpages);
+        let written = self.counted.background_pages.unwrap_or(0);
+        self.counted.background_full.is_some_and(|full| 2 * full * most <= written)
+    }
+
     /// The redo point before the beginning, and the time of it, where that is known.
     pub fn redo(&self, path: &Path) -> Result<(Lsn, Option<i64>), JobError> {
         // The server tells it in whole seconds.

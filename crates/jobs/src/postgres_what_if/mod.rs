@@ -103,6 +103,9 @@ fn failed(error: ReplayError) -> JobError {
 const FLUSHES_US: (f64, f64) = (10.0, 1e6);
 const PAGES_US: (f64, f64) = (10.0, 1e5);
 const HALVINGS: u32 = 8;
+/// Passes at most in which a share is looked for, and how near to what was counted is near enough.
+const SHARES: u32 = 4;
+const NEAR: f64 = 0.01;
 
 /// Finds a time, by halving its logarithm, with which no more is counted than `target`; 0 if that
 /// needs none.
@@ -157,7 +160,8 @@ impl Prepared {
         let pages: Vec<_> = known.iter().map(|one| (one.relation, one.pages)).collect();
         let methods = asked.candidates.iter().filter_map(|one| one.wal_compression);
         let methods: Vec<_> = methods.map(Method::from).collect();
-        set_total(asked, progress);
+        let server = found.as_ref().map(|(_, server)| server);
+        set_total(asked, server, progress);
         let folder = Path::new(&asked.log);
         let survey = Survey::of(folder, (from, until), &methods, &pages, progress);
         let mut survey = survey.map_err(failed)?;
@@ -358,8 +362,8 @@ impl Prepared {
     /// Finds what makes the background writer write as many pages as the server counted. Other
     /// settings have it, too.
     ///
-    /// Where most of them came in rounds that ended at the limit, rounds were too few: a disk that is
-    /// busy holds it up, for a time a page. Elsewhere it came to all, and left some.
+    /// Where it did not keep up, rounds were too few: a disk that is busy holds it up, for a time a
+    /// page. Elsewhere it came to all pages, and left some.
     fn fit_background(
         &mut self,
         asked: &PostgresWhatIf,
@@ -377,18 +381,25 @@ impl Prepared {
             return Ok(());
         }
         let alone = PostgresWhatIf { traces: None, ..asked.clone() };
-        let with = |background_page_us| -> Result<u64, JobError> {
-            let tried = Settings { background_page_us, ..self.recorded.clone() };
+        let with = |background_page_us, background_share| -> Result<u64, JobError> {
+            let tried = Settings { background_page_us, background_share, ..self.recorded.clone() };
             let own = (Redos::Own, factor, commits);
             let (figures, ..) = self.replay(&alone, RECORDED, &tried, own, progress)?;
             Ok(figures.data_pages.map_or(0, |[_, by_background, _]| by_background))
         };
-        let full = self.server.as_ref().and_then(|server| server.counted.background_full);
-        if 2 * full.unwrap_or(0) * u64::from(self.recorded.bgwriter_lru_maxpages) > pages {
-            self.recorded.background_page_us = fitted(PAGES_US, pages, with)?;
+        if self.server.as_ref().is_some_and(Server::keeps_up_in_background) {
+            let mut share = 1.0;
+            for _ in 0..SHARES {
+                let written = with(0, share)?;
+                let off = pages as f64 / written.max(1) as f64;
+                share = (share * off).min(1.0);
+                if (off - 1.0).abs() < NEAR {
+                    break;
+                }
+            }
+            self.recorded.background_share = share;
         } else {
-            let all = with(0)?;
-            self.recorded.background_share = (pages as f64 / all.max(1) as f64).min(1.0);
+            self.recorded.background_page_us = fitted(PAGES_US, pages, |us| with(us, 1.0))?;
         }
         Ok(())
     }
@@ -443,14 +454,18 @@ impl Prepared {
     }
 }
 
-fn set_total(asked: &PostgresWhatIf, progress: &Progress) {
+fn set_total(asked: &PostgresWhatIf, server: Option<&Server>, progress: &Progress) {
     let files = std::fs::read_dir(&asked.log).into_iter().flatten().flatten();
     let bytes: u64 = files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum();
-    // The time of a page of the background writer is looked for, and perhaps that of a flush.
-    let fits = match &asked.fitted {
-        Some(_) => 0,
-        None => (1 + u64::from(asked.flushes.is_some())) * (1 + u64::from(HALVINGS)),
+    let of_flushes = u64::from(asked.flushes.is_some()) * (1 + u64::from(HALVINGS));
+    let of_background = match server {
+        Some(server) if server.counted.background_pages.is_none_or(|pages| pages == 0) => 0,
+        // Mostly it is found at the second try.
+        Some(server) if server.keeps_up_in_background() => 2,
+        Some(_) => 1 + u64::from(HALVINGS),
+        None => 0,
     };
+    let fits = if asked.fitted.is_some() { 0 } else { of_flushes + of_background };
     let paces = asked.candidates.iter().map(|one| one.pace.map_or(1.0, |pace| pace.0));
     let passes: u64 = paces.map(|pace| pace.ceil() as u64).sum();
     progress.set_total(bytes * (2 + fits + passes));

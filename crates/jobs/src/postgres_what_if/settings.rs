@@ -117,8 +117,8 @@ pub struct Candidate {
     /// for more of them, or for fewer. As much time counts as was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Factor>,
-    /// Time that the disk takes for a data page over that in the recording: one that is faster
-    /// holds up the background writer for less.
+    /// Time that the disk takes for a data page over that in the recording: where the disk held up
+    /// the background writer, one that is faster does so for less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_time: Option<Factor>,
 }

@@ -144,16 +144,12 @@ impl Pool {
             let buffer = ((self.hand as u64 + self.ahead) % buffers) as usize;
             self.ahead += 1;
             looked += 1;
-            if self.usage[buffer] > 0 {
+            let is_dirty = self.state[buffer] & DIRTY != 0;
+            if self.usage[buffer] > 0 || (is_dirty && self.is_passed_over()) {
                 continue;
             }
             found += 1.0;
-            if self.state[buffer] & DIRTY != 0 {
-                self.owed += self.share;
-                if self.owed < 1.0 {
-                    continue;
-                }
-                self.owed -= 1.0;
+            if is_dirty {
                 self.state[buffer] = 0;
                 out.push(self.page_of[buffer]);
                 written += 1;
@@ -166,6 +162,14 @@ impl Pool {
         if looked > 0 && fresh > 0.0 {
             self.density += (looked as f64 / fresh - self.density) / SMOOTHING;
         }
+    }
+
+    /// Whether the next dirty page is none of the background writer's share.
+    fn is_passed_over(&mut self) -> bool {
+        self.owed += self.share;
+        let is_its = self.owed >= 1.0;
+        self.owed -= f64::from(u8::from(is_its));
+        !is_its
     }
 
     /// A checkpoint begins: gives the pages that it has to write, in the order of their files.

@@ -32,6 +32,9 @@ pub(super) struct Rule {
     touched: Vec<u32>,
     /// By page: bytes of its last image, with its header; 0 if there is none.
     known: Vec<u16>,
+    /// By page: true if its last record was an image for hints. Two that set hints of a page at once
+    /// each write one, so that a second one says nothing.
+    hinted: Vec<bool>,
     pub check: Check,
     /// True if the last record has an image that a redo point alone can explain, and none does.
     pub is_unexplained: bool,
@@ -66,6 +69,7 @@ impl Rule {
             epoch: 1,
             touched: vec![0; pages],
             known: vec![0; pages],
+            hinted: vec![false; pages],
             check: Check::default(),
             is_unexplained: false,
         }
@@ -108,8 +112,9 @@ impl Rule {
             let is_forced = is_forced(record, block);
             is_left_out |= is_hint && !is_first;
             let needs = is_forced || (is_first && self.full_page_writes);
-            // Two that set hints of a page at once each write an image of it.
-            is_unexplained |= has && !needs && !is_hint;
+            let is_race = is_hint && self.hinted[page as usize];
+            is_unexplained |= has && !needs && !is_race;
+            self.hinted[page as usize] = is_hint;
             self.count(block, has, needs);
             if self.has_hints || !is_only_flag(record, block) {
                 self.touched[page as usize] = self.epoch;

@@ -39,8 +39,10 @@ def test_a_log_cleans_before_it_is_measured_and_all_is_whole(tmp_path: Path) -> 
     assert found.result.transactions > 0
     assert found.cleanings is not None
     between = found.between
-    # A commit is a flush of the database, and each goes through to the drive.
-    assert between.grown("volume_requests_total", op="flush") >= found.result.transactions
+    # A commit that writes is a flush of the database, and each goes through to the drive. Other
+    # kinds of transactions only read, or may find nothing to deliver.
+    commits = sum(found.result.kinds[name].committed for name in ("new_order", "payment"))
+    assert between.grown("volume_requests_total", op="flush") >= commits > 0
     assert between.grown("volume_devices_total", op="flush") > 0
     assert between.flash_amplification() is not None
     assert found.checks == ("tpcc's conditions", "integrity_check", "volume info --check")

@@ -16,8 +16,8 @@ class Candidate(TypedDict, total=False):
     commit_delay: float | str | None
     """Time that a commit waits for others to be flushed with it: `200us`."""
     disk_time: float | str | None
-    """Time that the disk takes for a data page over that in the recording: one that is faster
-    holds up the background writer for less.
+    """Time that the disk takes for a data page over that in the recording: where the disk held
+    up the background writer, one that is faster does so for less.
     """
     full_page_writes: bool | None
     """Images of pages at their first change after a redo point."""

@@ -112,7 +112,8 @@ def test_a_job_that_fails_is_kept_with_its_error_and_tried_again_if_asked(
     tmp_path: Path, why: str, ended: str, said: str
 ) -> None:
     log = tmp_path / "log"
-    tasks = [task(x1=1, log=str(log)), task(x1=2, log=str(log), **{why: True})]
+    told: dict[str, Any] = {why: True}
+    tasks = [task(x1=1, log=str(log)), task(x1=2, log=str(log), **told)]
     found = run(tasks, tmp_path / "store")
     assert (found[tasks[1].key].ended, found[tasks[1].key].error) == (ended, said)
     assert run(tasks, tmp_path / "store").keys() == found.keys()

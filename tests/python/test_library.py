@@ -64,7 +64,8 @@ def test_of_policies_that_nobody_named_one_may_not_fit() -> None:
     rows = fw.compare(small, over_provisionings=[0.15]).to_polars()
     assert set(rows.filter(pl.col("error").is_not_null())["placement"]) >= {"envy_hybrid"}
     assert rows["write_amplification"].is_not_null().any()
-    for named in ({"placements": ["none", "envy_hybrid"]}, {"victims": ["greedy"]}):
+    both: list[dict[str, Any]] = [{"placements": ["none", "envy_hybrid"]}, {"victims": ["greedy"]}]
+    for named in both:
         with pytest.raises(RunError, match="too few for `envy_hybrid`"):
             fw.compare(small, over_provisionings=[0.15], **named)
 

@@ -42,7 +42,7 @@ demo: build ## What a database's writes do to flash, every policy beside the bou
 build: $(STAMPS)/release ## Build the Rust core into the Python package, in .venv
 	@scripts/setup/install.sh release $(BIN)
 
-build-tested: $(STAMPS)/tested ## Build the core with all checks on into the Python package: what tests run
+build-tested: $(STAMPS)/tested ## Build the core with all checks on: what tests run
 	@scripts/setup/install.sh debug $(BIN)
 
 test: build-tested packages ## What a change should pass: all parts at least once (minutes)

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.advice.judged import CLEAR, FAR, FIRST, NEAR, PROMISED, SURE, Judged, Pair, judge
 from experiments.pages import markdown_table, page
 from flashwright._text import percent, short_time, significant, size
+from flashwright.advice import words
 from flashwright.advice.proving import FIGURES, Figure, Proof, Proven, Ratio
 from flashwright.advice.trials import Measured, Trial
 
@@ -104,11 +105,11 @@ def _headings() -> list[str]:
 
 
 def _said(figure: Figure, value: float) -> str:
-    words: Mapping[str, Callable[[float], str]] = {
+    said: Mapping[str, Callable[[float], str]] = {
         "flash_bytes": size,
         "p99": lambda seconds: short_time(seconds * 1e9),
     }
-    return words.get(figure.name, significant)(value)
+    return said.get(figure.name, significant)(value)
 
 
 def _standing(runs: Sequence[Measured]) -> str:
@@ -123,14 +124,6 @@ def _standing(runs: Sequence[Measured]) -> str:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def _unknown(row: Row) -> list[str]:
-    """Say of which changes nothing was predicted, by reason."""
-    changes: dict[str, list[str]] = {}
-    for change, why in row.unknown.items():
-        changes.setdefault(why, []).append(f"`{change}`")
-    return [f"Nothing is predicted of {', '.join(of)}: {why}." for why, of in changes.items()]
 
 
 def _section(row: Row) -> str:
@@ -149,7 +142,7 @@ def _section(row: Row) -> str:
             f"{_standing(proof.baseline.runs)}; processors busy {_busy(proof.baseline.runs)}. "
             f"Found whole afterwards by {checks}.",
             table,
-            *_unknown(row),
+            *words.unpredicted({f"`{name}`": why for name, why in row.unknown.items()}),
         )
     )
 

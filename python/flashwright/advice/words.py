@@ -245,3 +245,11 @@ def risk_said(level: Lost) -> str:
 def folded(changes: Sequence[Weighed]) -> tuple[Sequence[Weighed], Sequence[Weighed]]:
     """Give what stands above the fold, and what below."""
     return changes[:ABOVE_THE_FOLD], changes[ABOVE_THE_FOLD:]
+
+
+def unpredicted(unknown: Mapping[str, str]) -> list[str]:
+    """Say of which changes nothing is predicted: a line for each reason, by change."""
+    changes: dict[str, list[str]] = {}
+    for change, why in unknown.items():
+        changes.setdefault(why, []).append(change)
+    return [f"Nothing is predicted of {', '.join(of)}: {why}." for why, of in changes.items()]

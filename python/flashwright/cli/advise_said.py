@@ -71,9 +71,8 @@ def say_proven(rows: Sequence[ProvenRow]) -> None:
         for row in rows
     ]
     print_table(columns, shown, "Proven: multiples of the run without the change")
-    for change, why in {row.change: row.unknown for row in rows}.items():
-        if why is not None:
-            say(f"Nothing is predicted of {change}: {why}.")
+    for line in words.unpredicted({row.change: row.unknown for row in rows if row.unknown}):
+        say(line)
 
 
 def _measured(row: ProvenRow) -> str:

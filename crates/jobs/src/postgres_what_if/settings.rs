@@ -76,7 +76,7 @@ pub struct Fitted {
     pub flush_us: Micros,
     /// Microseconds that the background writer takes for a page.
     pub background_page_us: Micros,
-    /// Share of the dirty pages that the background writer comes to which it writes.
+    /// Share that the background writer writes of the dirty pages that it comes to.
     pub background_share: Share,
     /// Reads beside the changes in the log over those that the server counted; null where all pages
     /// fit into the buffers, or nothing tells it.

@@ -187,6 +187,7 @@ pub(super) fn behind(layout: &VolumeLayout, root: &Root) -> impl Iterator<Item =
     roots.chain(summaries.map(|at| at..at + u64::from(layout.page_bytes)))
 }
 
+/// Writes zeros to the places behind a root.
 pub(super) fn clear_behind(
     layout: &VolumeLayout,
     root: &Root,

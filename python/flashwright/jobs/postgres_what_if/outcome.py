@@ -92,7 +92,7 @@ class Fitted:
     background_page_us: float | str
     """Microseconds that the background writer takes for a page."""
     background_share: float | str
-    """Share of the dirty pages that the background writer comes to which it writes."""
+    """Share that the background writer writes of the dirty pages that it comes to."""
     flush_us: float | str
     """Microseconds that a flush of the log takes: as given, as the server counted it, or
     found.

@@ -164,7 +164,7 @@ impl Pool {
         }
     }
 
-    /// Whether the next dirty page is none of the background writer's share.
+    /// Takes the next dirty page; true if it is none of the background writer's share.
     fn is_passed_over(&mut self) -> bool {
         self.owed += self.share;
         let is_its = self.owed >= 1.0;

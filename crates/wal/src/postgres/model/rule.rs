@@ -32,8 +32,8 @@ pub(super) struct Rule {
     touched: Vec<u32>,
     /// By page: bytes of its last image, with its header; 0 if there is none.
     known: Vec<u16>,
-    /// By page: true if its last record was an image for hints. Two that set hints of a page at once
-    /// each write one, so that a second one says nothing.
+    /// By page: true if its last record was an image for hints. Two that set hints of a page at
+    /// once each write one, so that a second one says nothing.
     hinted: Vec<bool>,
     pub check: Check,
     /// True if the last record has an image that a redo point alone can explain, and none does.

@@ -36,7 +36,7 @@ pub struct Settings {
     /// Time that the background writer needs for a page, in microseconds: it asks its disk for what
     /// it has written, and waits there if the disk is busy.
     pub background_page_us: i64,
-    /// Share of the dirty pages that the background writer comes to which it writes, above 0 and at
+    /// Share that the background writer writes of the dirty pages that it comes to, above 0 and at
     /// most 1: the log does not tell which of them somebody holds or has just used.
     pub background_share: f64,
     /// Time that a flush of the log takes, in microseconds: commits meanwhile wait for the next.

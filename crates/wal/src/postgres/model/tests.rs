@@ -184,35 +184,68 @@ proptest! {
     }
 }
 
-#[test]
-fn two_images_for_hints_of_one_page_are_no_sign_of_a_checkpoint() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = Built::new(1, MAGIC_15);
-    let from = log.lsn();
-    let change = |number, has_image: bool| {
+/// A log of version 15 that is made step by step.
+struct Old {
+    log: Built,
+    from: Lsn,
+    second: i64,
+}
+
+impl Old {
+    fn new() -> Self {
+        let log = Built::new(1, MAGIC_15);
+        Self { from: log.lsn(), log, second: 0 }
+    }
+
+    fn change(number: u32, has_image: bool) -> Change {
         let image = has_image.then(|| (vec![1; image_of(number)], Vec::new()));
         let data = if has_image { Vec::new() } else { vec![2; 48] };
         Change { node: 20_000, number, data, image, is_made: false }
-    };
-    let mut second = 0;
-    let mut round = |log: &mut Built, has_image: bool| {
-        for page in 0..10 {
-            log.add(10, 0x20, &[change(page, has_image)], &[3; 14]);
-        }
-        second += 1;
-        log.commit(second * SECOND_US);
-    };
-    round(&mut log, true);
-    for _ in 0..2 {
-        log.add(rmgr::XLOG, xlog::FPI_FOR_HINT, &[change(20, true)], &[]);
     }
-    round(&mut log, false);
+
+    /// Changes ten pages, and commits.
+    fn round(&mut self, has_images: bool) {
+        for page in 0..10 {
+            self.log.add(10, 0x20, &[Self::change(page, has_images)], &[3; 14]);
+        }
+        self.second += 1;
+        self.log.commit(self.second * SECOND_US);
+    }
+
+    fn hint(&mut self, page: u32) {
+        self.log.add(rmgr::XLOG, xlog::FPI_FOR_HINT, &[Self::change(page, true)], &[]);
+    }
+
+    /// Gives the images, those that the rule gives, and those that are not there.
+    fn check(&self) -> (u64, u64, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        self.log.write(folder.path());
+        let (_, check, _) = play(folder.path(), self.from, &settings(300), Redos::Own, &mut ());
+        (check.images, check.right, check.extra)
+    }
+}
+
+#[test]
+fn two_images_for_hints_of_one_page_are_no_sign_of_a_checkpoint() {
+    let mut old = Old::new();
+    old.round(true);
+    old.hint(20);
+    old.hint(20);
+    old.round(false);
     // Here a checkpoint begins that does not end within the log, so that nothing says so.
-    round(&mut log, true);
-    round(&mut log, false);
-    log.write(folder.path());
-    let (_, check, _) = play(folder.path(), from, &settings(300), Redos::Own, &mut ());
-    assert_eq!((check.images, check.right, check.extra), (22, 21, 0));
+    old.round(true);
+    old.round(false);
+    assert_eq!(old.check(), (22, 21, 0));
+}
+
+#[test]
+fn an_image_for_hints_is_a_sign_of_a_checkpoint() {
+    let mut old = Old::new();
+    old.round(true);
+    // As above; here hints come first.
+    (0..10).for_each(|page| old.hint(page));
+    old.round(false);
+    assert_eq!(old.check(), (20, 20, 0));
 }
 
 /// A load that changes all of some pages in turn, a commit each.

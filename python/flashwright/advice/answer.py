@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
+from operator import or_
 
 from flashwright._core import Cancelled, FlashwrightError, Progress
 from flashwright.advice.action import Action, Candidate, Lost, NotKnown, Told, Useless
@@ -65,7 +68,7 @@ class Advising:
     case: Case
     engine: Engine
     actions: Sequence[Action]
-    within: float = 120.0
+    within: float = 60.0
     """Seconds after which no further candidate is begun."""
     threads: int = 2
     _done: int = 0
@@ -98,12 +101,8 @@ class Advising:
         """
         began = time.monotonic()
         candidates, useless, not_known, told = _sorted(self.actions, self.case)
-        self._prepare(candidates)
-        end = time.monotonic() + self.within
         self._total = len(candidates) + 1
-        tasks = [partial(self._weigh, one, end) for one in candidates]
-        self._pool = Pool(tasks, [None] * len(tasks), self.threads)
-        weighed = [one.result for one in self._pool.run() if one.result is not None]
+        weighed = self._weigh_all(candidates)
         if self._stopped.is_set() and not weighed:
             raise Cancelled("stopped")
         changes, others, risky, small = _ranked(self.case, weighed)
@@ -123,25 +122,45 @@ class Advising:
             not self._stopped.is_set(),
         )
 
-    def _prepare(self, candidates: Sequence[Candidate]) -> None:
-        """Look through the database's log once for all settings.
+    def _weigh_all(self, candidates: Sequence[Candidate]) -> list[Weighed]:
+        """Weigh all: those that need the database's log after it was looked through.
+
+        Raises Cancelled if it was stopped before that.
+        """
+        with ThreadPoolExecutor(1) as beside:
+            now = dict(self.case.base.settings)
+            wanted = [{**now, **one.settings} for one in candidates if one.settings]
+            prepared = beside.submit(self._prepare, wanted)
+            order = sorted(range(len(candidates)), key=lambda at: bool(candidates[at].settings))
+            tasks = [partial(self._weigh, candidates[at], prepared) for at in order]
+            self._pool = Pool(tasks, [None] * len(tasks), self.threads)
+            found = {order[one.number]: one.result for one in self._pool.run()}
+            if not found:
+                prepared.result()
+        return [one for _, one in sorted(found.items()) if one is not None]
+
+    def _prepare(self, wanted: Sequence[Mapping[str, str]]) -> float:
+        """Look through the database's log once for all settings; give when no more is begun.
 
         One of which nothing can be told says so when it is weighed.
         """
         what_ifs = self.case.what_ifs
-        if what_ifs is None or what_ifs.refused is not None:
-            return
-        now = dict(self.case.base.settings)
-        wanted = [{**now, **one.settings} for one in candidates if one.settings]
-        try:
-            what_ifs.prepare(wanted, self._preparing)
-        except Cancelled:
-            raise
-        except FlashwrightError:
-            return
+        if what_ifs is not None and what_ifs.refused is None:
+            try:
+                what_ifs.prepare(wanted, self._preparing)
+            except Cancelled:
+                raise
+            except FlashwrightError:
+                pass
+        return time.monotonic() + self.within
 
-    def _weigh(self, candidate: Candidate, end: float, progress: Progress) -> Weighed | None:
+    def _weigh(
+        self, candidate: Candidate, prepared: Future[float], progress: Progress
+    ) -> Weighed | None:
+        end = time.monotonic() + self.within
         try:
+            if candidate.settings or prepared.done():
+                end = prepared.result()
             setup = candidate.changed(self.case.base)
             if time.monotonic() > end and not self.engine.knows(setup):
                 self._out_of_time.append(candidate.name)
@@ -184,6 +203,10 @@ class Advising:
         """
         taken = list(changes[:1])
         best: Weighed | None = None
+        # Mostly each is taken.
+        added = [dict(one.candidate.settings) for one in changes]
+        together = accumulate(added, or_, initial=dict(self.case.base.settings))
+        self._prepare([one for one in list(together)[2:] if one])
         for one in changes[1:]:
             tried = self._as_one([*taken, one])
             if tried is None or costs_too_much(tried.gain, self.case.goal):

@@ -51,7 +51,7 @@ class Asked:
     """A question, and how it is answered."""
 
     question: Question
-    within: float = 120.0
+    within: float = 60.0
     """Seconds after which no further simulation is begun."""
     jobs: int | None = None
     """Simulations at a time; None is one a core."""

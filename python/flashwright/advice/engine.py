@@ -98,12 +98,17 @@ class Clients:
             return self.at_work.seconds(0.0, work)
         return self.thinks * work + self.flushing * flushes
 
-    def pace(self, requests: int, thinking: float, *, waits: bool = True) -> dict[str, Any]:
+    def pace(
+        self, requests: int, thinking: float, *, waits: bool = True, layered: bool = False
+    ) -> dict[str, Any]:
         """Give the pace of a load of so many requests, which thinks for so many seconds.
 
         Clients that do not wait for their commits send on until the kernel holds no more for them.
+        A drive takes writes of data into its cache, where nobody waits for them; layers may write
+        them before they answer, and then as many clients as there are wait at a time.
         """
-        depth = self.outstanding if waits else DEPTH
+        depth = max(self.outstanding, self.commit) if layered else self.outstanding
+        depth = depth if waits else DEPTH
         return {"closed": {"depth": depth, "think": 1e6 * thinking * depth / max(requests, 1)}}
 
 
@@ -128,14 +133,15 @@ class Conditions:
         """Whether the load is played once."""
         return not self.capacities_written
 
-    def pace(self, requests: int, thinking: float, *, waits: bool) -> dict[str, Any]:
+    def pace(self, requests: int, thinking: float, *, waits: bool, layered: bool) -> dict[str, Any]:
         """Give the pace of a load of so many requests.
 
         `thinking`: seconds that it takes beside its drive. `waits`: clients wait for their commits.
+        `layered`: there are layers over the drive.
         """
         if self.clients is None:
             return PACE
-        return self.clients.pace(requests, thinking, waits=waits)
+        return self.clients.pace(requests, thinking, waits=waits, layered=layered)
 
     def document(self) -> dict[str, Any]:
         """Give them for the key of a result."""
@@ -217,8 +223,10 @@ class Engine:
         work = setup.load.work
         thinking = 0.0 if clients is None else clients.thinking(flushes, waits=waits, work=work)
 
+        layered = setup.stack is not None
+
         def play(times: int, thinking: float) -> Figures:
-            pace = self.conditions.pace(requests, thinking, waits=waits)
+            pace = self.conditions.pace(requests, thinking, waits=waits, layered=layered)
             played = {
                 name: self._play(setup, drives[name], path, pace, progress, times)
                 for name, path in parts.items()
@@ -237,7 +245,7 @@ class Engine:
         wanted = self.conditions.seconds / found.seconds_taken if found.seconds_taken else 0.0
         most = MOST_TIMED // max(map(_rows, parts.values()))
         times = min(round(wanted), most)
-        if times < 2 or setup.stack is not None:
+        if times < 2 or layered:
             return found
         return play(times, thinking)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -127,12 +129,17 @@ class OfLog(ABC):
         """Find some; InputError if one of them cannot be told."""
         first = len(self._found)
         asked = {f"c{first + at}": dict(key) for at, key in enumerate(keys)}
-        for key, made in zip(keys, self._make(asked, progress), strict=True):
-            path = self._into / f"what-if-{len(self._found)}.parquet"
-            traces.write(made.requests, path)
-            name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
-            found = loads.of_file(path, name, self._recorded.disk, made.flushes)
-            self._found[key] = replace(found, work=made.work)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = pool.map(self._kept, keys, asked, self._make(asked, progress))
+            self._found |= zip(keys, found, strict=True)
+
+    def _kept(self, key: Key, called: str, make: Callable[[], Made]) -> Load:
+        made = make()
+        path = self._into / f"{called}.load.parquet"
+        traces.write(made.requests, path)
+        name = ", ".join(f"{one}={value}" for one, value in key) or "as recorded"
+        found = loads.of_file(path, name, self._recorded.disk, made.flushes)
+        return replace(found, work=made.work)
 
     def _placed(self, told: Requests, parts: Sequence[FilePart]) -> Requests:
         """Give requests to files as those to the disk."""
@@ -153,12 +160,19 @@ class OfLog(ABC):
     @abstractmethod
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[Made]:
-        """Give the load under each settings, whose names are unlike all others."""
+    ) -> Iterator[Callable[[], Made]]:
+        """Give what makes the load under each settings, whose names are unlike all others.
+
+        Several may be made at a time.
+        """
 
 
 def _key(settings: Mapping[str, str]) -> Key:
-    return tuple(sorted(settings.items()))
+    return tuple(sorted(one for one in settings.items() if one[0] not in _AS_LEAST))
+
+
+_AS_LEAST = ("commit_siblings",)
+"""Settings that are taken to have their least value: with it every commit waits its delay."""
 
 
 _PLAIN_BYTES = {"max_wal_size": 1 << 20, "shared_buffers": 8192}
@@ -173,9 +187,6 @@ def as_job(settings: Mapping[str, str]) -> dict[str, str | bool | int]:
     made: dict[str, str | bool | int] = {}
     for name, value in settings.items():
         text = value.strip()
-        if name == "commit_siblings":
-            # The least number makes every commit wait its delay, as the job has it.
-            continue
         if name in _SWITCHES:
             made[name] = text.lower() not in _OFF
         elif name in _PLAIN_BYTES:
@@ -203,22 +214,26 @@ class OfPostgres(OfLog):
 
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[Made]:
+    ) -> Iterator[Callable[[], Made]]:
         found = self._told(asked, progress)
         recorded = found["recorded"]["modelled"]
         for name, figures in zip(asked, found["candidates"], strict=True):
-            files = pq.read_table(self._into / f"{name}.files.parquet").to_pylist()
-            purposes = {int(one["file"]): PURPOSES.index(one["purpose"]) for one in files}
-            parts = [
-                FilePart(one["path"], one["offset"], one["length"], one["purpose"] == "wal")
-                for one in files
-            ]
-            told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
-            pace = float(asked[name].get(_PACE, 1.0))
-            reads = _reads(recorded, figures, pace)
-            others = completed.beside(self._requests, set(purposes.values()), reads, pace)
-            work = 1.0 if pace == 1 else figures["commits"] / max(recorded["commits"], 1)
-            yield Made(in_order([others, told]), 1, work)
+            yield partial(self._whole, name, recorded, figures, float(asked[name].get(_PACE, 1.0)))
+
+    def _whole(
+        self, name: str, recorded: Mapping[str, Any], figures: Mapping[str, Any], pace: float
+    ) -> Made:
+        files = pq.read_table(self._into / f"{name}.files.parquet").to_pylist()
+        purposes = {int(one["file"]): PURPOSES.index(one["purpose"]) for one in files}
+        parts = [
+            FilePart(one["path"], one["offset"], one["length"], one["purpose"] == "wal")
+            for one in files
+        ]
+        told = self._placed(_taken(self._into / f"{name}.parquet", purposes), parts)
+        reads = _reads(recorded, figures, pace)
+        others = completed.beside(self._requests, set(purposes.values()), reads, pace)
+        work = 1.0 if pace == 1 else figures["commits"] / max(recorded["commits"], 1)
+        return Made(in_order([others, told]), 1, work)
 
     def _told(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None = None
@@ -262,12 +277,13 @@ class OfSqlite(OfLog):
 
     def _make(
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
-    ) -> Iterator[Made]:
+    ) -> Iterator[Callable[[], Made]]:
         found = self._told(asked, progress)
         for name, mode in zip(asked, found["modes"], strict=True):
-            yield self._whole(self._trace(name), mode, found["recorded_in"])
+            yield partial(self._whole, name, mode, found["recorded_in"])
 
-    def _whole(self, told: Requests, mode: Mapping[str, Any], recorded_in: str) -> Made:
+    def _whole(self, name: str, mode: Mapping[str, Any], recorded_in: str) -> Made:
+        told = self._trace(name)
         before_ns, blocks_before = self._commits_as_recorded
         # Those of a log that grows are left out: it grows but once.
         at_ns, blocks = before_ns[:0], 0

@@ -94,8 +94,8 @@ DATABASES = ("postgres", "sqlite")
 @click.option(
     "--within",
     type=Duration(least_open=True),
-    default=120.0,
-    show_default="2m",
+    default=60.0,
+    show_default="1m",
     metavar="S",
     help="Begin no further simulation after this time.",
 )

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
+
+from flashwright.workloads.busy import process_seconds
 
 from .process_io import tree_of
 
-_PROC = Path("/proc")
 _TRIES = 5
-_FIRST = 11
-"""Of the words behind a process's name: its own time in user and system mode, then that of its
-children that have ended (proc(5), fields 14 to 17)."""
 
 
 class ProcessorTime:
@@ -41,24 +38,14 @@ class ProcessorTime:
         return max(0.0, self._seconds() - self._before)
 
     def _seconds(self) -> float:
-        ticks = 0
+        seconds = 0.0
         for _ in range(_TRIES):
             members = tree_of(self._roots)
-            found = [_ticks(pid) for pid in members]
-            ticks = sum(one for one in found if one is not None)
+            found = [process_seconds(pid) for pid in members]
+            seconds = sum(one for one in found if one is not None)
             if None not in found and tree_of(self._roots) == members:
                 break
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _ticks(pid: int) -> int | None:
-    """Give the time of a process and of its children that have ended; None if it is gone."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
-    except OSError:
-        return None
-    # The name stands in brackets and may hold anything.
-    return sum(map(int, text.rpartition(")")[2].split()[_FIRST : _FIRST + 4]))
+        return seconds
 
 
 def about(server_seconds: float | None, clients_seconds: float | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from flashwright._core import InputError, RunError
 from flashwright._paths import give_folder, open_plain
 
 from .base import DatabaseLoad, Scripts
+from .busy import process_seconds
 from .client import MAX_ATTEMPTS, Batch, Counted, Spent
 from .databases.server import Server, run_as
 from .driver import Gathering, Observer, RunConfig, Unobserved, processors
@@ -139,7 +140,10 @@ class PgbenchRun:
         reader = _Reader(self._logs.resolve(), self._kinds, config, offset_ns)
         told_begin = False
         code = None
+        worked: list[float] = []
         while code is None and not stop.is_set() and not observer.has_failed():
+            if told_begin and (seconds := process_seconds(program.pid)) is not None:
+                worked.append(seconds)
             code = program.wait(_POLL_SECONDS)
             for batch in reader.read():
                 self._gathering.take(batch)
@@ -169,7 +173,9 @@ class PgbenchRun:
             observer.measurement_begins(min(begins_ns, ended_ns))
         observer.measurement_ends(ended_ns)
         last_ns = reader.last_ns if reader.last_ns is not None else ended_ns
-        self._gathering.spent.append(Spent(max(last_ns - begins_ns, 1) / 1e9, None))
+        # Of what it did between the last look and its end nothing is known: little.
+        own = worked[-1] - worked[0] if worked else None
+        self._gathering.spent.append(Spent(max(last_ns - begins_ns, 1) / 1e9, own))
         return self._gathering.result(is_complete=not stop.is_set())
 
 

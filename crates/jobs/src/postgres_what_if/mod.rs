@@ -1,11 +1,15 @@
 //! `postgres_what_if`: what other settings of a recorded PostgreSQL would have written.
 
 mod facts;
+mod fitting;
 mod outcome;
 mod settings;
 mod traces;
 
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use rustc_hash::FxHashMap;
 use units::Progress;
@@ -98,34 +102,32 @@ fn failed(error: ReplayError) -> JobError {
     }
 }
 
-/// Shortest and longest flush that is looked for, and page of the background writer; how often such
-/// a range is halved.
-const FLUSHES_US: (f64, f64) = (10.0, 1e6);
-const PAGES_US: (f64, f64) = (10.0, 1e5);
-const HALVINGS: u32 = 8;
-/// Passes at most in which a share is looked for, and how near to what was counted is near enough.
-const SHARES: u32 = 4;
-const NEAR: f64 = 0.01;
+/// A way to go through the log.
+#[derive(Clone)]
+struct Run<'a> {
+    /// Name of its traces.
+    name: &'a str,
+    settings: Settings,
+    redos: Redos,
+    /// Of reads beside changes; none for no reads.
+    factor: Option<f64>,
+    /// Commits of the recorded time.
+    commits: u64,
+    /// Folder of its traces, and whether the log has a disk of its own.
+    traces: Option<(&'a str, bool)>,
+}
 
-/// Finds a time, by halving its logarithm, with which no more is counted than `target`; 0 if that
-/// needs none.
-fn fitted(
-    (mut low, mut high): (f64, f64),
-    target: u64,
-    mut count: impl FnMut(i64) -> Result<u64, JobError>,
-) -> Result<i64, JobError> {
-    if count(0)? <= target {
-        return Ok(0);
+impl Run<'_> {
+    /// The recording itself, without traces.
+    const fn as_recorded(settings: Settings, factor: Option<f64>, commits: u64) -> Self {
+        Self { name: RECORDED, settings, redos: Redos::Own, factor, commits, traces: None }
     }
-    for _ in 0..HALVINGS {
-        let middle = (low * high).sqrt();
-        if count(middle as i64)? > target {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    Ok((low * high).sqrt() as i64)
+}
+
+/// The next run that nobody has taken, with its number.
+fn taken<'a, 'b>(next: &AtomicUsize, runs: &'a [Run<'b>]) -> Option<(usize, &'a Run<'b>)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    runs.get(at).map(|run| (at, run))
 }
 
 /// A log that was looked through, and what is known of its server.
@@ -218,53 +220,53 @@ impl Prepared {
         }
     }
 
-    /// Commits of the recorded time, about: those of the whole log.
+    /// True if some of the settings have fewer buffers than pages.
+    fn has_reads(&self, asked: &PostgresWhatIf) -> bool {
+        let pages = self.survey.relations.pages();
+        let of_candidates = asked.candidates.iter().map(|one| one.over(&self.recorded));
+        let mut buffers = of_candidates.map(|one| one.shared_buffers);
+        let is_small = |buffers: Option<u32>| buffers.is_some_and(|buffers| buffers < pages);
+        is_small(self.recorded.shared_buffers) || buffers.any(is_small)
+    }
+
+    /// Reads beside changes, over those that the server counted; `None` if nothing tells them.
     fn reads(
-        &mut self,
+        &self,
         asked: &PostgresWhatIf,
         commits: u64,
         progress: &Progress,
     ) -> Result<Option<f64>, JobError> {
-        let pages = self.survey.relations.pages();
-        let mut buffers = vec![self.recorded.shared_buffers];
-        buffers.extend(asked.candidates.iter().map(|one| one.over(&self.recorded).shared_buffers));
-        if buffers.iter().flatten().all(|buffers| *buffers >= pages) {
+        if !self.has_reads(asked) {
             return Ok(None);
         }
+        let known = asked.fitted.as_ref().and_then(|fitted| fitted.reads);
+        if let Some(reads) = known {
+            return Ok(Some(reads.0));
+        }
+        let pages = self.survey.relations.pages();
         let is_small = self.recorded.shared_buffers.is_some_and(|buffers| buffers < pages);
         let is_fresh = self.server.as_ref().is_some_and(Server::is_fresh);
+        if self.known.is_empty() || !(is_small || is_fresh) {
+            return Ok(None);
+        }
         let folder = Path::new(&asked.log);
-        let mut factor = asked.fitted.as_ref().and_then(|fitted| fitted.reads.map(|reads| reads.0));
-        if factor.is_none() && !self.known.is_empty() && (is_small || is_fresh) {
-            let found = calibrate(&self.replayed(), &self.known, commits, folder, progress);
-            factor = found.map_err(failed)?;
-        }
-        if factor.is_none() {
-            self.remarks.push(
-                "Reads beside changes are not known, as the recording tells none: with fewer \
-                 buffers than all pages, more data pages are written than said."
-                    .to_owned(),
-            );
-        }
-        Ok(factor)
+        calibrate(&self.replayed(), &self.known, commits, folder, progress).map_err(failed)
     }
 
     fn replay(
         &self,
-        asked: &PostgresWhatIf,
-        name: &str,
-        settings: &Settings,
-        (redos, factor, commits): (Redos, Option<f64>, u64),
+        log: &str,
+        run: &Run<'_>,
         progress: &Progress,
     ) -> Result<(Figures, Check, Option<outcome::Traces>), JobError> {
         let mut relations = self.survey.relations.clone();
-        let reads = factor.map_or_else(Reads::none, |factor| {
-            Reads::new(&self.known, &mut relations, commits, factor)
+        let reads = run.factor.map_or_else(Reads::none, |factor| {
+            Reads::new(&self.known, &mut relations, run.commits, factor)
         });
         let segment_bytes = self.survey.positions.segment_bytes;
-        let layout = Layout::new(&self.survey.relations, segment_bytes, asked.log_apart);
-        let tracing = asked.traces.as_deref();
-        let tracing = tracing.map(|folder| Tracing::new(folder, name, asked.log_apart));
+        let is_log_apart = run.traces.is_some_and(|(_, is_log_apart)| is_log_apart);
+        let layout = Layout::new(&self.survey.relations, segment_bytes, is_log_apart);
+        let tracing = run.traces.map(|(folder, apart)| Tracing::new(folder, run.name, apart));
         let mut tracing = tracing.transpose()?;
         let mut none = ();
         let writes: &mut dyn wal::postgres::model::Writes = match &mut tracing {
@@ -272,9 +274,8 @@ impl Prepared {
             None => &mut none,
         };
         let replayed = self.replayed();
-        let replay = Replay::new(&replayed, settings, redos, reads, layout, writes);
-        let (figures, check, files) =
-            replay.run(Path::new(&asked.log), progress).map_err(failed)?;
+        let replay = Replay::new(&replayed, &run.settings, run.redos, reads, layout, writes);
+        let (figures, check, files) = replay.run(Path::new(log), progress).map_err(failed)?;
         let server = self.server.as_ref();
         let relations: FxHashMap<Relation, &RelationFacts> = server
             .into_iter()
@@ -285,37 +286,82 @@ impl Prepared {
         Ok((figures, check, traces))
     }
 
+    /// Replays several at a time, as many as the machine has processors.
+    fn replay_all(
+        &self,
+        log: &str,
+        runs: &[Run<'_>],
+        progress: &Progress,
+    ) -> Result<Vec<(Figures, Check, Option<outcome::Traces>)>, JobError> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((at, run)) = taken(&next, runs) {
+                done.push((at, self.replay(log, run, progress)));
+            }
+            done
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(runs.len());
+        let mut all: Vec<_> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let joined = workers.into_iter().map(thread::ScopedJoinHandle::join);
+            joined.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        });
+        all.sort_unstable_by_key(|(at, _)| *at);
+        all.into_iter().map(|(_, found)| found).collect()
+    }
+
     fn outcome(mut self, asked: &PostgresWhatIf, progress: &Progress) -> Result<WhatIf, JobError> {
-        let recorded = self.recorded.clone();
-        let own = (Redos::Own, None, 0);
-        let first = PostgresWhatIf { traces: None, ..asked.clone() };
-        let (mut figures, check, _) = self.replay(&first, RECORDED, &recorded, own, progress)?;
-        self.check_rule(asked, &check)?;
-        let commits = figures.commits;
-        let factor = self.reads(asked, commits, progress)?;
-        if let Some(flushes) = asked.flushes {
-            self.fit_flush(asked, flushes, progress)?;
+        let commits = if let Some(fitted) = &asked.fitted {
+            fitted.commits
+        } else {
+            let run = Run::as_recorded(self.recorded.clone(), None, 0);
+            let (figures, check, _) = self.replay(&asked.log, &run, progress)?;
+            self.check_rule(asked, &check)?;
+            figures.commits
+        };
+        let (factor, flush_us) = thread::scope(|scope| {
+            let flush_us = scope.spawn(|| self.flush_us(asked, commits, progress));
+            let factor = self.reads(asked, commits, progress);
+            (factor, flush_us.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        let factor = factor?;
+        self.recorded.flush_us = flush_us?;
+        if factor.is_none() && self.has_reads(asked) {
+            self.remarks.push(
+                "Reads beside changes are not known, as the recording tells none: with fewer \
+                 buffers than all pages, more data pages are written than said."
+                    .to_owned(),
+            );
         }
         self.fit_background(asked, (factor, commits), progress)?;
-        let mut traces = None;
-        if factor.is_some() || asked.traces.is_some() || self.recorded != recorded {
-            let recorded = self.recorded.clone();
-            let own = (Redos::Own, factor, commits);
-            (figures, _, traces) = self.replay(asked, RECORDED, &recorded, own, progress)?;
-        }
-        let mut candidates = Vec::new();
-        for one in &asked.candidates {
-            let settings = one.over(&self.recorded);
-            let scheduled = (Redos::Scheduled, factor, commits);
-            let (figures, _, traces) =
-                self.replay(asked, &one.name, &settings, scheduled, progress)?;
-            candidates.push(CandidateFigures {
-                name: one.name.clone(),
+        let traces = asked.traces.as_deref().map(|folder| (folder, asked.log_apart));
+        let mut runs = vec![Run::as_recorded(self.recorded.clone(), factor, commits)];
+        // An earlier call has written it.
+        runs[0].traces = traces.filter(|_| asked.fitted.is_none());
+        runs.extend(asked.candidates.iter().map(|one| Run {
+            name: &one.name,
+            settings: one.over(&self.recorded),
+            redos: Redos::Scheduled,
+            factor,
+            commits,
+            traces,
+        }));
+        let mut replayed = self.replay_all(&asked.log, &runs, progress)?.into_iter();
+        let Some((figures, check, traces)) = replayed.next() else {
+            unreachable!("the first is as recorded")
+        };
+        self.check_rule(asked, &check)?;
+        let candidates = runs[1..].iter().zip(replayed).map(|(run, (figures, _, traces))| {
+            let lost = lost(&run.settings);
+            CandidateFigures {
+                name: run.name.to_owned(),
                 amounts: Amounts::from(&figures),
-                lost: lost(&settings),
+                lost,
                 traces,
-            });
-        }
+            }
+        });
+        let candidates = candidates.collect();
         let again = self.survey.recompressed;
         let self_check = SelfCheck {
             images: check.images,
@@ -334,74 +380,13 @@ impl Prepared {
                 background_page_us: Micros(self.recorded.background_page_us as f64),
                 background_share: Share(self.recorded.background_share),
                 reads: factor.map(Factor),
+                commits,
             },
             recorded: Recorded { found, modelled: Amounts::from(&figures), traces },
             candidates,
             log_end: self.log_end(),
             remarks: self.remarks,
         })
-    }
-
-    /// Finds the time of a flush. Other settings have it, too.
-    fn fit_flush(
-        &mut self,
-        asked: &PostgresWhatIf,
-        flushes: u64,
-        progress: &Progress,
-    ) -> Result<(), JobError> {
-        let alone = PostgresWhatIf { traces: None, ..asked.clone() };
-        self.recorded.flush_us = fitted(FLUSHES_US, flushes, |flush_us| {
-            let tried = Settings { flush_us, ..self.recorded.clone() };
-            let own = (Redos::Own, None, 0);
-            let (figures, ..) = self.replay(&alone, RECORDED, &tried, own, progress)?;
-            Ok(figures.log_flushes)
-        })?;
-        Ok(())
-    }
-
-    /// Finds what makes the background writer write as many pages as the server counted. Other
-    /// settings have it, too.
-    ///
-    /// Where it did not keep up, rounds were too few: a disk that is busy holds it up, for a time a
-    /// page. Elsewhere it came to all pages, and left some.
-    fn fit_background(
-        &mut self,
-        asked: &PostgresWhatIf,
-        (factor, commits): (Option<f64>, u64),
-        progress: &Progress,
-    ) -> Result<(), JobError> {
-        let counted = self.server.as_ref().and_then(|server| server.counted.background_pages);
-        let Some(pages) = counted.filter(|pages| *pages > 0) else { return Ok(()) };
-        // Reads decide which pages are in the buffers, and so how many are to be written.
-        if let Some(fitted) =
-            asked.fitted.as_ref().filter(|fitted| fitted.reads.map(|reads| reads.0) == factor)
-        {
-            self.recorded.background_page_us = fitted.background_page_us.0.round() as i64;
-            self.recorded.background_share = fitted.background_share.0;
-            return Ok(());
-        }
-        let alone = PostgresWhatIf { traces: None, ..asked.clone() };
-        let with = |background_page_us, background_share| -> Result<u64, JobError> {
-            let tried = Settings { background_page_us, background_share, ..self.recorded.clone() };
-            let own = (Redos::Own, factor, commits);
-            let (figures, ..) = self.replay(&alone, RECORDED, &tried, own, progress)?;
-            Ok(figures.data_pages.map_or(0, |[_, by_background, _]| by_background))
-        };
-        if self.server.as_ref().is_some_and(Server::keeps_up_in_background) {
-            let mut share = 1.0;
-            for _ in 0..SHARES {
-                let written = with(0, share)?;
-                let off = pages as f64 / written.max(1) as f64;
-                share = (share * off).min(1.0);
-                if (off - 1.0).abs() < NEAR {
-                    break;
-                }
-            }
-            self.recorded.background_share = share;
-        } else {
-            self.recorded.background_page_us = fitted(PAGES_US, pages, |us| with(us, 1.0))?;
-        }
-        Ok(())
     }
 
     fn check_rule(&self, asked: &PostgresWhatIf, check: &Check) -> Result<(), JobError> {
@@ -457,15 +442,11 @@ impl Prepared {
 fn set_total(asked: &PostgresWhatIf, server: Option<&Server>, progress: &Progress) {
     let files = std::fs::read_dir(&asked.log).into_iter().flatten().flatten();
     let bytes: u64 = files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum();
-    let of_flushes = u64::from(asked.flushes.is_some()) * (1 + u64::from(HALVINGS));
-    let of_background = match server {
-        Some(server) if server.counted.background_pages.is_none_or(|pages| pages == 0) => 0,
-        // Mostly it is found at the second try.
-        Some(server) if server.keeps_up_in_background() => 2,
-        Some(_) => 1 + u64::from(HALVINGS),
-        None => 0,
-    };
-    let fits = if asked.fitted.is_some() { 0 } else { of_flushes + of_background };
+    let counted = server.and_then(|server| server.counted.background_pages);
+    let of_background = u64::from(counted.is_some_and(|pages| pages > 0));
+    // Mostly they are found in so many passes.
+    let of_fits = 3 * (u64::from(asked.flushes.is_some()) + of_background);
+    let fits = if asked.fitted.is_some() { 0 } else { 1 + of_fits };
     let paces = asked.candidates.iter().map(|one| one.pace.map_or(1.0, |pace| pace.0));
     let passes: u64 = paces.map(|pace| pace.ceil() as u64).sum();
     progress.set_total(bytes * (2 + fits + passes));

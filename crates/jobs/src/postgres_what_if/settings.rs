@@ -32,7 +32,7 @@ pub struct PostgresWhatIf {
     #[schemars(extend("group" = "Recording", "metavar" = "N"))]
     pub flushes: Option<u64>,
     /// What an earlier call found for this recording by trying, as `fitted` of its outcome: it is
-    /// taken, and not found again.
+    /// taken, and not found again; nor is the trace of the settings as recorded written again.
     #[schemars(extend("group" = "Recording"))]
     pub fitted: Option<Fitted>,
     /// Settings that might be: each has a name, and what is not given is as it was recorded.
@@ -81,6 +81,8 @@ pub struct Fitted {
     /// Reads beside the changes in the log over those that the server counted; null where all pages
     /// fit into the buffers, or nothing tells it.
     pub reads: Option<Factor>,
+    /// Commits of the recorded time.
+    pub commits: u64,
 }
 
 /// Settings of a server, by their names in `postgresql.conf`.

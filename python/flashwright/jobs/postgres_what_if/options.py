@@ -46,6 +46,8 @@ class Fitted(TypedDict, total=False):
     """Microseconds that the background writer takes for a page."""
     background_share: float | str
     """Share that the background writer writes of the dirty pages that it comes to."""
+    commits: int
+    """Commits of the recorded time."""
     flush_us: float | str
     """Microseconds that a flush of the log takes: as given, as the server counted it, or
     found.
@@ -77,7 +79,8 @@ class PostgresWhatIf(TypedDict, total=False):
     """Find that time, so that N flushes of the log follow for the settings as recorded."""
     fitted: Fitted | None
     """What an earlier call found for this recording by trying, as `fitted` of its outcome: it
-    is taken, and not found again.
+    is taken, and not found again; nor is the trace of the settings as recorded written
+    again.
     """
     candidates: str | Sequence[Candidate]
     """Settings that might be: each has a name, and what is not given is as it was recorded."""

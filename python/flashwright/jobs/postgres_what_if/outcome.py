@@ -93,6 +93,8 @@ class Fitted:
     """Microseconds that the background writer takes for a page."""
     background_share: float | str
     """Share that the background writer writes of the dirty pages that it comes to."""
+    commits: int
+    """Commits of the recorded time."""
     flush_us: float | str
     """Microseconds that a flush of the log takes: as given, as the server counted it, or
     found.

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::crc::crc32c;
+use crc32c::{crc32c, crc32c_append};
+
 use super::positions::{Lsn, PAGE_BYTES, Positions};
 use super::record::{flags, rmgr, xact, xlog};
 
@@ -93,7 +94,7 @@ impl Built {
         record.extend(self.transaction.to_le_bytes());
         record.extend(self.before.0.to_le_bytes());
         record.extend([info, rmgr, 0, 0]);
-        let crc = !crc32c(crc32c(!0, rest), &record);
+        let crc = crc32c_append(crc32c(rest), &record);
         record.extend(crc.to_le_bytes());
         record.extend(rest);
         self.before = lsn;

@@ -2,7 +2,6 @@
 
 #[cfg(test)]
 pub(crate) mod built;
-mod crc;
 mod error;
 mod pages;
 mod positions;
@@ -12,7 +11,6 @@ mod reader_tests;
 mod record;
 mod segments;
 
-pub use crc::crc32c;
 pub use error::WalError;
 pub use positions::{Lsn, PAGE_BYTES, Positions};
 pub use reader::{End, Reader};

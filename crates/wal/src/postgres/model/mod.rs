@@ -21,6 +21,7 @@ mod reads;
 mod relations;
 mod replay;
 mod rule;
+mod search;
 mod settings;
 mod survey;
 #[cfg(test)]
@@ -33,5 +34,6 @@ pub use layout::{FileRow, Layout, Writes};
 pub use reads::{Known, Reads};
 pub use relations::Relations;
 pub use replay::{Redos, Replay, Replayed, Window};
+pub use search::Search;
 pub use settings::Settings;
 pub use survey::{Recompressed, Survey};

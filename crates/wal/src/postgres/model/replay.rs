@@ -217,7 +217,7 @@ impl<'a> Replay<'a> {
         progress: &Progress,
     ) -> Result<bool, ReplayError> {
         let window = self.window;
-        let mut reader = Reader::open(folder, Some(first), Some(window.end))?;
+        let mut reader = Reader::open(folder, Some(first), Some(window.end))?.read_before();
         let (mut records, mut reported) = (0_u64, first);
         while let Some(record) = reader.next()? {
             records += 1;

@@ -15,7 +15,7 @@ const REPORT_RECORDS: u64 = 4096;
 /// Images of a fork that are compressed before only some of them are.
 const ALL_IMAGES: u64 = 256;
 /// Then one in so many is.
-const SOME_IMAGES: u64 = 4;
+const SOME_IMAGES: u64 = 16;
 
 /// A mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from flashwright.advice.loop import Loop
 from flashwright.advice.proving import Bench, Change
 from flashwright.advice.setup import Commits, Drive, Figures, Setup
 from flashwright.advice.trial_recording import LEAST_COMMITS, Predicting, clients_of
-from test_advice import HEAP, database_like, requests
+from test_advice import HEAP, actions_of, candidate, database_like, requests
 
 GIB = 1 << 30
 ONCE = Conditions("aged", capacities_written=0.0)
@@ -235,3 +236,35 @@ def test_who_stops_while_the_log_is_read_gets_no_answer(load: Load, engine: Engi
     advising = Advising(replace(case(load, engine, 1.0), what_ifs=Stops(load)), engine, [])
     with pytest.raises(Cancelled):
         advising.run()
+
+
+def test_what_needs_no_log_is_simulated_while_the_log_is_read(load: Load, engine: Engine) -> None:
+    other = replace(candidate("other", merge_seconds=0.2), combines=False)
+    larger = replace(candidate("larger", merge_seconds=0.1), settings={"shared_buffers": "1GB"})
+    seen: list[int] = []
+
+    @dataclass
+    class Waits(Known):
+        def prepare(
+            self, many: Sequence[Mapping[str, str]], progress: Progress | None = None
+        ) -> None:
+            super().prepare(many, progress)
+            until = time.monotonic() + 60
+            while not advising.state()[0] and time.monotonic() < until:
+                time.sleep(0.01)
+            seen.append(advising.state()[0])
+
+    known = Waits(load)
+    asked = replace(case(load, engine, 1.0), what_ifs=known)
+    advising = Advising(asked, engine, actions_of(larger, other))
+    found = advising.run()
+    assert seen[0] == 1, "the one that needs the log waits for it"
+    assert [one.candidate.name for one in found.weighed] == ["larger", "other"]
+
+
+def test_layers_answer_as_many_at_a_time_as_there_are_clients() -> None:
+    """Writes of data wait for layers that are durable at once: one by one was too slow."""
+    clients = Clients(1, 10.0, commit=4)
+    direct, layered = (clients.pace(1000, 10, layered=one)["closed"] for one in (False, True))
+    assert (direct["depth"], layered["depth"]) == (1, 4)
+    assert layered["think"] == 4 * direct["think"]

@@ -111,6 +111,7 @@ def test_every_workload_runs_on_postgres(name: str, cli: Cli, place: Path) -> No
     done = cli("bench", TINY[name], *options, "--json", "-")
     result = json.loads(done.stdout)
     assert result["consistency"]["holds"], result["consistency"]
+    assert result["clients_processor_seconds"] > 0
     assert result["database"]["settings"]["shared_buffers"].split(" ")[0] == "512"
     assert result["database"]["settings"]["full_page_writes"] == "off"
     assert sum(one.get("cause", "").startswith("immediate") for one in result["checkpoints"]) >= 1

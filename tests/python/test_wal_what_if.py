@@ -313,13 +313,18 @@ def test_it_is_a_function_of_python_and_no_command(kept: Kept, cli: Cli) -> None
     assert "No such command" in cli("postgres_what_if", code=2).stderr
 
 
-def test_what_was_found_by_trying_is_taken_and_not_found_again(kept: Kept) -> None:
+def test_what_was_found_by_trying_is_taken_and_not_found_again(
+    kept: Kept, tmp_path: Path
+) -> None:
     asked = [{"name": "a"}, {"name": "b", "shared_buffers": "1Mi"}]
     first = what_if(kept.log, flushes=3, candidates=asked)
     again = what_if(kept.log, fitted=first["fitted"], candidates=asked)
     assert again["fitted"] == first["fitted"]
     assert again["candidates"] == first["candidates"]
     assert again["recorded"] == first["recorded"]
+    into = {"fitted": first["fitted"], "candidates": asked, "traces": str(tmp_path)}
+    assert what_if(kept.log, **into)["recorded"]["traces"] is None
+    assert sorted(path.name for path in tmp_path.glob("?.parquet")) == ["a.parquet", "b.parquet"]
     at_once = {**first["fitted"], "flush_us": 0}
     found = what_if(kept.log, fitted=at_once, candidates=asked)
     assert found["candidates"][0]["log_flushes"] > first["candidates"][0]["log_flushes"]

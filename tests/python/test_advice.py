@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from flashwright.advice.action import (
     Told,
     Useless,
 )
-from flashwright.advice.answer import Advising, Answer
+from flashwright.advice.answer import WITHIN, Advising, Answer
 from flashwright.advice.building import Question, case_of, clients_of
 from flashwright.advice.case import Case
 from flashwright.advice.commits import commits_of
@@ -42,6 +43,7 @@ from flashwright.advice.loop import Loop
 from flashwright.advice.processors import Processors
 from flashwright.advice.setup import Commits, Drive, Figures, Interval, Setup
 from flashwright.advice.what_ifs import Made, OfLog, OfPostgres
+from flashwright.cli.advise import advise
 from flashwright.recording.files import PURPOSES
 from flashwright.reports import write_report
 from flashwright.runs import Run, provenance
@@ -323,7 +325,7 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     assert not {"flushes", "fitted"} & set(asked[2])
     # Where commits did not wait, flushes tell nothing of how long one takes.
     server.write_text('{"settings": {"synchronous_commit": "off"}}')
-    OfPostgres(tmp_path, tmp_path, load)._told({"e": {"commit_siblings": "1"}})
+    OfPostgres(tmp_path, tmp_path, load)._told({"e": {}})
     assert not {"flushes", "fitted"} & set(asked[3])
     assert asked[3]["candidates"] == [{"name": "e"}]
 
@@ -571,6 +573,11 @@ class TestAnswer:
         asked = case(load, engine)
         late = Advising(asked, engine, actions_of(candidate("shared", merge_seconds=0.2)), within=0)
         assert late.run().out_of_time == ["shared"]
+
+    def test_has_as_much_time_by_the_command_as_in_python(self) -> None:
+        [option] = [one for one in advise.params if one.name == "within"]
+        assert option.default == WITHIN
+        assert signature(flashwright.advise).parameters["within"].default == WITHIN
 
     def test_what_cannot_be_simulated_is_not_known(self, load: Load, engine: Engine) -> None:
         wrong = candidate("wrong", drive=Drive("nvme-tlc", ("media.channels=0",), 1 << 30))

@@ -13,7 +13,7 @@ import pytest
 from advice_cases import Known
 from flashwright import _core
 from flashwright._core import Cancelled, Progress
-from flashwright.advice import emulated, traces
+from flashwright.advice import emulated, traces, trials
 from flashwright.advice import load as loads
 from flashwright.advice.answer import Advising
 from flashwright.advice.case import Case
@@ -24,6 +24,8 @@ from flashwright.advice.loop import Loop
 from flashwright.advice.proving import Bench, Change
 from flashwright.advice.setup import Commits, Drive, Figures, Setup
 from flashwright.advice.trial_recording import LEAST_COMMITS, Predicting, clients_of
+from flashwright.advice.trial_setups import predicted
+from flashwright.advice.trials import Trial
 from test_advice import HEAP, actions_of, candidate, database_like, requests
 
 GIB = 1 << 30
@@ -236,6 +238,56 @@ def test_who_stops_while_the_log_is_read_gets_no_answer(load: Load, engine: Engi
     advising = Advising(replace(case(load, engine, 1.0), what_ifs=Stops(load)), engine, [])
     with pytest.raises(Cancelled):
         advising.run()
+
+
+def stops(load: Load, engine: Engine, when: str) -> Advising:
+    """Give advising on two settings and a drive, which is stopped at one of its steps."""
+    other = replace(candidate("other", merge_seconds=0.2), combines=False)
+    settings = [
+        replace(candidate(name, merge_seconds=0.1), action=name, settings={name: "1"})
+        for name in ("a", "b")
+    ]
+
+    @dataclass
+    class Stops(Known):
+        def prepare(
+            self, many: Sequence[Mapping[str, str]], progress: Progress | None = None
+        ) -> None:
+            super().prepare(many, progress)
+            if when == ("reading" if len(many) > 1 else "together"):
+                advising.cancel()
+                raise Cancelled("stopped")
+
+    actions = actions_of(*settings, other)
+    advising = Advising(replace(case(load, engine, 1.0), what_ifs=Stops(load)), engine, actions)
+    if when == "first":
+        advising.cancel()
+    return advising
+
+
+def test_who_stops_before_the_log_is_read_gets_no_answer(load: Load, engine: Engine) -> None:
+    """The log is first looked into while findings are sorted: a stop then was forgotten."""
+    with pytest.raises(Cancelled):
+        stops(load, engine, "first").run()
+
+
+def test_who_stops_while_all_are_put_together_keeps_the_answer(load: Load, engine: Engine) -> None:
+    found = stops(load, engine, "together").run()
+    assert not found.is_complete
+    assert found.combination is None
+    assert sorted(one.candidate.name for one in found.weighed) == ["a", "b", "other"]
+
+
+def test_layers_that_do_nothing_gain_nothing(tmp_path: Path, load: Load, engine: Engine) -> None:
+    """More is outstanding through layers: that alone made them faster."""
+    clients = Clients(1, 5.0, commit=8)
+    engine.conditions = replace(ONCE, clients=clients)
+    base = Setup(load, DRIVE)
+    told = Case(load, base, engine.figures(base))
+    trial = Trial(trials.Drive("emmc-51", GIB, "aged"), "tpcb(scale=1)", "sqlite")
+    found = predicted(told, engine, replace(trial, stack="direct"), trial)
+    assert found["throughput"] == pytest.approx(1, rel=0.02)
+    assert found["flash_bytes"] == pytest.approx(1, rel=0.02)
 
 
 def test_what_needs_no_log_is_simulated_while_the_log_is_read(load: Load, engine: Engine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ MORE = 0.01
 """Gain that a change has to add to others for it to be taken with them."""
 GRACE_SECONDS = 10.0
 """Seconds that a simulation may go on after the time is over."""
+WITHIN = 60.0
+"""Seconds after which no further candidate is begun, if nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,23 @@ class Answer:
     """False if it was stopped before its end."""
 
 
+class _Waiting:
+    """Candidates that nobody has taken yet, by number."""
+
+    def __init__(self, candidates: Sequence[Candidate], prepared: Future[float]) -> None:
+        self._prepared = prepared
+        self._lock = threading.Lock()
+        numbers = range(len(candidates))
+        self._of_log = deque(at for at in numbers if candidates[at].settings)
+        self._others = deque(at for at in numbers if not candidates[at].settings)
+
+    def take(self) -> int:
+        """Give the next: one that needs the log as soon as it was looked through."""
+        with self._lock:
+            of_log = self._of_log and (self._prepared.done() or not self._others)
+            return (self._of_log if of_log else self._others).popleft()
+
+
 @dataclass
 class Advising:
     """Finds the answer for a case. A Tracker: it can be followed and stopped."""
@@ -68,12 +88,12 @@ class Advising:
     case: Case
     engine: Engine
     actions: Sequence[Action]
-    within: float = 60.0
+    within: float = WITHIN
     """Seconds after which no further candidate is begun."""
     threads: int = 2
     _done: int = 0
     _total: int = 0
-    _pool: Pool[Weighed | None] | None = None
+    _pool: Pool[tuple[int, Weighed | None]] | None = None
     _preparing: Progress = field(default_factory=Progress)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _out_of_time: list[str] = field(default_factory=list)
@@ -127,14 +147,20 @@ class Advising:
 
         Raises Cancelled if it was stopped before that.
         """
-        with ThreadPoolExecutor(1) as beside:
+        with ThreadPoolExecutor(1) as reader:
             now = dict(self.case.base.settings)
             wanted = [{**now, **one.settings} for one in candidates if one.settings]
-            prepared = beside.submit(self._prepare, wanted)
-            order = sorted(range(len(candidates)), key=lambda at: bool(candidates[at].settings))
-            tasks = [partial(self._weigh, candidates[at], prepared) for at in order]
-            self._pool = Pool(tasks, [None] * len(tasks), self.threads)
-            found = {order[one.number]: one.result for one in self._pool.run()}
+            prepared = reader.submit(self._prepare, wanted)
+            waiting = _Waiting(candidates, prepared)
+
+            def weigh(progress: Progress) -> tuple[int, Weighed | None]:
+                at = waiting.take()
+                return at, self._weigh(candidates[at], prepared, progress)
+
+            self._pool = Pool([weigh] * len(candidates), [None] * len(candidates), self.threads)
+            if self._stopped.is_set():
+                self._pool.cancel()
+            found = dict(one.result for one in self._pool.run() if one.result is not None)
             if not found:
                 prepared.result()
         return [one for _, one in sorted(found.items()) if one is not None]
@@ -206,7 +232,10 @@ class Advising:
         # Mostly each is taken.
         added = [dict(one.candidate.settings) for one in changes]
         together = accumulate(added, or_, initial=dict(self.case.base.settings))
-        self._prepare([one for one in list(together)[2:] if one])
+        try:
+            self._prepare([one for one in list(together)[2:] if one])
+        except Cancelled:
+            return None
         for one in changes[1:]:
             tried = self._as_one([*taken, one])
             if tried is None or costs_too_much(tried.gain, self.case.goal):

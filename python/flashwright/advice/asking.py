@@ -11,7 +11,7 @@ from pathlib import Path
 from flashwright._core import Cancelled, Progress
 from flashwright.advice import document
 from flashwright.advice.actions import ALL
-from flashwright.advice.answer import Advising, Answer
+from flashwright.advice.answer import WITHIN, Advising, Answer
 from flashwright.advice.building import Question, case_of
 from flashwright.advice.case import Case
 from flashwright.advice.engine import Engine
@@ -51,7 +51,7 @@ class Asked:
     """A question, and how it is answered."""
 
     question: Question
-    within: float = 60.0
+    within: float = WITHIN
     """Seconds after which no further simulation is begun."""
     jobs: int | None = None
     """Simulations at a time; None is one a core."""

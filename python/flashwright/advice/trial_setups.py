@@ -143,7 +143,8 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
     base = case.base
     if setup.settings and case.what_ifs is not None:
         base = base.changed(load=case.what_ifs.as_recorded)
-    now = engine.figures(base)
+    # As much at a time goes through layers that do nothing.
+    now = engine.figures(base if setup.stack is None else base.changed(stack=trials.WITHOUT_LAYERS))
     after = engine.figures(setup)
     found = _ratios(now, after)
     if engine.conditions.clients is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,6 +34,8 @@ MOST_OFF = 0.1
 Data pages are not held against the disk: the kernel holds them back until a checkpoint ends, which
 may be after the recording, and the database's log tells when they are due.
 """
+_AT_A_TIME = 4
+"""Loads that are made at a time at most: each has its requests in memory several times."""
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
 _PACE, _DISK_TIME = "pace", "disk_time"
@@ -62,6 +65,7 @@ class OfLog(ABC):
         self._recorded = recorded
         self._lock = threading.Lock()
         self._found: dict[Key, Load | InputError] = {}
+        self._numbers = count()
 
     @cached_property
     def refused(self) -> str | None:
@@ -127,9 +131,8 @@ class OfLog(ABC):
 
     def _take(self, keys: Sequence[Key], progress: Progress | None) -> None:
         """Find some; InputError if one of them cannot be told."""
-        first = len(self._found)
-        asked = {f"c{first + at}": dict(key) for at, key in enumerate(keys)}
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        asked = {f"c{next(self._numbers)}": dict(key) for key in keys}
+        with ThreadPoolExecutor(min(_AT_A_TIME, os.cpu_count() or 1)) as pool:
             found = pool.map(self._kept, keys, asked, self._make(asked, progress))
             self._found |= zip(keys, found, strict=True)
 
@@ -163,7 +166,7 @@ class OfLog(ABC):
     ) -> Iterator[Callable[[], Made]]:
         """Give what makes the load under each settings, whose names are unlike all others.
 
-        Several may be made at a time.
+        Several are made at a time: what all of them need is there before the first.
         """
 
 
@@ -217,6 +220,7 @@ class OfPostgres(OfLog):
     ) -> Iterator[Callable[[], Made]]:
         found = self._told(asked, progress)
         recorded = found["recorded"]["modelled"]
+        _ = self._requests, self._extents
         for name, figures in zip(asked, found["candidates"], strict=True):
             yield partial(self._whole, name, recorded, figures, float(asked[name].get(_PACE, 1.0)))
 
@@ -279,6 +283,7 @@ class OfSqlite(OfLog):
         self, asked: Mapping[str, Mapping[str, str]], progress: Progress | None
     ) -> Iterator[Callable[[], Made]]:
         found = self._told(asked, progress)
+        _ = self._requests, self._extents, self._commits_as_recorded
         for name, mode in zip(asked, found["modes"], strict=True):
             yield partial(self._whole, name, mode, found["recorded_in"])
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from flashwright._core import InputError, parse_bytes
+from flashwright.advice.answer import WITHIN
 from flashwright.advice.asking import KEPT, Asked, ask
 from flashwright.advice.building import Question
 from flashwright.api.calls import public
@@ -22,7 +23,7 @@ def advise(
     writes_per_day: float | str | None = None,
     goal: str = "life",
     risk: str = "seconds",
-    within: float = 120.0,
+    within: float = WITHIN,
     jobs: int | None = None,
     format: str | None = None,  # noqa: A002  (as the command has it)
     seed: int = 1,

@@ -114,36 +114,18 @@ class PgbenchRun:
         """
         observer, stop, config = observer or Unobserved(), stop or threading.Event(), self._config
         said = self._folder / "pgbench.out"
-        # Per client, and of the whole run: what the warm-up may do has no limit by number.
-        length = (
-            f"--time={max(1, round(config.warm_up_seconds + config.seconds))}"
-            if config.seconds is not None
-            else f"--transactions={config.transactions}"
-        )
-        command: list[str | Path] = [
-            self._program,
-            *("--no-vacuum", "--protocol=prepared", f"--client={config.clients}", length),
-            *(
-                f"--jobs={min(config.clients, processors())}",
-                f"--random-seed={config.seed * 1000 + config.stream}",
-            ),
-            *(f"--max-tries={MAX_ATTEMPTS}", "--log", f"--log-prefix={self._logs / 'log'}"),
-            *self._weighted,
-            *self._variables,
-            *_connection(self._server),
-        ]
         offset_ns = time.time_ns() - time.monotonic_ns()
         observer.warming_up(self._gathering.windows)
         program = self._supervisor.start(
-            command, log=said, account=self._server.account, folder=self._logs
+            self._command(), log=said, account=self._server.account, folder=self._logs
         )
         reader = _Reader(self._logs.resolve(), self._kinds, config, offset_ns)
         told_begin = False
         code = None
-        worked: list[float] = []
+        worked = _Worked()
         while code is None and not stop.is_set() and not observer.has_failed():
-            if told_begin and (seconds := process_seconds(program.pid)) is not None:
-                worked.append(seconds)
+            if told_begin:
+                worked.look(program.pid)
             code = program.wait(_POLL_SECONDS)
             for batch in reader.read():
                 self._gathering.take(batch)
@@ -173,10 +155,55 @@ class PgbenchRun:
             observer.measurement_begins(min(begins_ns, ended_ns))
         observer.measurement_ends(ended_ns)
         last_ns = reader.last_ns if reader.last_ns is not None else ended_ns
-        # Of what it did between the last look and its end nothing is known: little.
-        own = worked[-1] - worked[0] if worked else None
-        self._gathering.spent.append(Spent(max(last_ns - begins_ns, 1) / 1e9, own))
+        seconds = max(last_ns - begins_ns, 1) / 1e9
+        self._gathering.spent.append(Spent(seconds, worked.within(seconds)))
         return self._gathering.result(is_complete=not stop.is_set())
+
+    def _command(self) -> list[str | Path]:
+        config = self._config
+        # Per client, and of the whole run: what the warm-up may do has no limit by number.
+        length = (
+            f"--time={max(1, round(config.warm_up_seconds + config.seconds))}"
+            if config.seconds is not None
+            else f"--transactions={config.transactions}"
+        )
+        return [
+            self._program,
+            *("--no-vacuum", "--protocol=prepared", f"--client={config.clients}", length),
+            *(
+                f"--jobs={min(config.clients, processors())}",
+                f"--random-seed={config.seed * 1000 + config.stream}",
+            ),
+            *(f"--max-tries={MAX_ATTEMPTS}", "--log", f"--log-prefix={self._logs / 'log'}"),
+            *self._weighted,
+            *self._variables,
+            *_connection(self._server),
+        ]
+
+
+class _Worked:
+    """Processor time of a program that is looked at while it runs."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, float] | None = None
+        self._last = (0.0, 0.0)
+
+    def look(self, pid: int) -> None:
+        """Look again; at one that has ended in vain."""
+        seconds = process_seconds(pid)
+        if seconds is not None:
+            self._last = (time.monotonic(), seconds)
+            self._first = self._first or self._last
+
+    def within(self, seconds: float) -> float | None:
+        """Give the part of so many seconds, as between the first look and the last.
+
+        None if it was not looked at twice.
+        """
+        if self._first is None or self._last[0] <= self._first[0]:
+            return None
+        (begin, before), (end, after) = self._first, self._last
+        return seconds * (after - before) / (end - begin)
 
 
 class _Reader:

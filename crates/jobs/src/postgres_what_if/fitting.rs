@@ -16,8 +16,8 @@ const SHARES: u32 = 4;
 const NEAR: f64 = 0.01;
 
 impl Prepared {
-    /// Time of a flush: that with which as many follow as are asked for, if they are. Other
-    /// settings have it, too.
+    /// Time of a flush: that with which as many follow as are given, if they are. Other settings
+    /// have it, too.
     pub(super) fn flush_us(
         &self,
         asked: &PostgresWhatIf,
@@ -38,7 +38,8 @@ impl Prepared {
             let run = Run::as_recorded(settings, None, 0);
             self.replay(&asked.log, &run, progress).map(|(figures, ..)| figures.log_flushes)
         })?;
-        Ok(found as i64)
+        // At the lower end it makes no difference.
+        Ok(if found < 1.1 * FLUSHES_US.0 { 0 } else { found as i64 })
     }
 
     /// Finds what makes the background writer write as many pages as the server counted. Other

@@ -92,6 +92,12 @@ impl PostgresWhatIf {
     }
 }
 
+/// Bytes that a replay holds for a page of the relations and for a buffer, and what all that go on
+/// at a time may hold.
+const BYTES_OF_PAGE: u64 = 16;
+const BYTES_OF_BUFFER: u64 = 10;
+const MOST_BYTES: u64 = 400 << 20;
+
 /// Passes through the log for one candidate.
 const PACES: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
@@ -103,7 +109,6 @@ fn failed(error: ReplayError) -> JobError {
 }
 
 /// A way to go through the log.
-#[derive(Clone)]
 struct Run<'a> {
     /// Name of its traces.
     name: &'a str,
@@ -286,7 +291,15 @@ impl Prepared {
         Ok((figures, check, traces))
     }
 
-    /// Replays several at a time, as many as the machine has processors.
+    /// Replays that go on at a time: as many as the machine has processors, and memory for.
+    fn at_a_time(&self) -> usize {
+        let pages = u64::from(self.survey.relations.pages()) * BYTES_OF_PAGE;
+        let buffers = u64::from(self.recorded.shared_buffers.unwrap_or(0)) * BYTES_OF_BUFFER;
+        let most = (MOST_BYTES / (pages + buffers).max(1)).max(1);
+        thread::available_parallelism().map_or(1, usize::from).min(most as usize)
+    }
+
+    /// Replays several at a time. Once one has failed, no other begins.
     fn replay_all(
         &self,
         log: &str,
@@ -297,11 +310,15 @@ impl Prepared {
         let work = || {
             let mut done = Vec::new();
             while let Some((at, run)) = taken(&next, runs) {
-                done.push((at, self.replay(log, run, progress)));
+                let found = self.replay(log, run, progress);
+                if found.is_err() {
+                    next.store(runs.len(), Ordering::Relaxed);
+                }
+                done.push((at, found));
             }
             done
         };
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(runs.len());
+        let threads = self.at_a_time().min(runs.len());
         let mut all: Vec<_> = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             let joined = workers.into_iter().map(thread::ScopedJoinHandle::join);
@@ -311,7 +328,12 @@ impl Prepared {
         all.into_iter().map(|(_, found)| found).collect()
     }
 
-    fn outcome(mut self, asked: &PostgresWhatIf, progress: &Progress) -> Result<WhatIf, JobError> {
+    /// Finds the commits, and reads beside changes, and makes the settings as recorded whole.
+    fn fit(
+        &mut self,
+        asked: &PostgresWhatIf,
+        progress: &Progress,
+    ) -> Result<(u64, Option<f64>), JobError> {
         let commits = if let Some(fitted) = &asked.fitted {
             fitted.commits
         } else {
@@ -320,11 +342,15 @@ impl Prepared {
             self.check_rule(asked, &check)?;
             figures.commits
         };
-        let (factor, flush_us) = thread::scope(|scope| {
-            let flush_us = scope.spawn(|| self.flush_us(asked, commits, progress));
-            let factor = self.reads(asked, commits, progress);
-            (factor, flush_us.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        });
+        let (factor, flush_us) = if self.at_a_time() > 1 {
+            thread::scope(|scope| {
+                let flush_us = scope.spawn(|| self.flush_us(asked, commits, progress));
+                let factor = self.reads(asked, commits, progress);
+                (factor, flush_us.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            })
+        } else {
+            (self.reads(asked, commits, progress), self.flush_us(asked, commits, progress))
+        };
         let factor = factor?;
         self.recorded.flush_us = flush_us?;
         if factor.is_none() && self.has_reads(asked) {
@@ -335,9 +361,14 @@ impl Prepared {
             );
         }
         self.fit_background(asked, (factor, commits), progress)?;
+        Ok((commits, factor))
+    }
+
+    fn outcome(mut self, asked: &PostgresWhatIf, progress: &Progress) -> Result<WhatIf, JobError> {
+        let (commits, factor) = self.fit(asked, progress)?;
         let traces = asked.traces.as_deref().map(|folder| (folder, asked.log_apart));
         let mut runs = vec![Run::as_recorded(self.recorded.clone(), factor, commits)];
-        // An earlier call has written it.
+        // The first call has written it.
         runs[0].traces = traces.filter(|_| asked.fitted.is_none());
         runs.extend(asked.candidates.iter().map(|one| Run {
             name: &one.name,
@@ -445,7 +476,7 @@ fn set_total(asked: &PostgresWhatIf, server: Option<&Server>, progress: &Progres
     let counted = server.and_then(|server| server.counted.background_pages);
     let of_background = u64::from(counted.is_some_and(|pages| pages > 0));
     // Mostly they are found in so many passes.
-    let of_fits = 3 * (u64::from(asked.flushes.is_some()) + of_background);
+    let of_fits = 4 * (1 + u64::from(asked.flushes.is_some()) + of_background);
     let fits = if asked.fitted.is_some() { 0 } else { 1 + of_fits };
     let paces = asked.candidates.iter().map(|one| one.pace.map_or(1.0, |pace| pace.0));
     let passes: u64 = paces.map(|pace| pace.ceil() as u64).sum();

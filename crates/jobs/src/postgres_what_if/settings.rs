@@ -32,7 +32,7 @@ pub struct PostgresWhatIf {
     #[schemars(extend("group" = "Recording", "metavar" = "N"))]
     pub flushes: Option<u64>,
     /// What an earlier call found for this recording by trying, as `fitted` of its outcome: it is
-    /// taken, and not found again; nor is the trace of the settings as recorded written again.
+    /// taken, and not found again; nor is a trace of the settings as recorded written.
     #[schemars(extend("group" = "Recording"))]
     pub fitted: Option<Fitted>,
     /// Settings that might be: each has a name, and what is not given is as it was recorded.

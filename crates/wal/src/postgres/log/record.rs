@@ -10,6 +10,10 @@ pub mod rmgr {
     pub const XACT: u8 = 1;
     /// Tables, their rarer changes.
     pub const HEAP2: u8 = 9;
+    /// Tables.
+    pub const HEAP: u8 = 10;
+    /// B-trees.
+    pub const BTREE: u8 = 11;
     /// Hash indexes.
     pub const HASH: u8 = 12;
     /// Inverted indexes.
@@ -30,6 +34,27 @@ pub mod xlog {
     pub const FPI: u8 = 0xb0;
     /// The redo point of a checkpoint, from version 17 on.
     pub const CHECKPOINT_REDO: u8 = 0xe0;
+}
+
+/// Operations of records of [`rmgr::HEAP`].
+pub mod heap {
+    /// A row's new version goes into another page, or an index is changed: the new page is the
+    /// first block, the old one the second, if it is another.
+    pub const UPDATE: u8 = 0x20;
+    /// A row's new version stays in its page, and no index is changed.
+    pub const HOT_UPDATE: u8 = 0x40;
+
+    /// The operation of a record: the last bit says if a page is new.
+    #[must_use]
+    pub const fn operation(info: u8) -> u8 {
+        info & 0x70
+    }
+}
+
+/// Kinds of records of [`rmgr::BTREE`].
+pub mod btree {
+    /// An entry of a row.
+    pub const INSERT_LEAF: u8 = 0x00;
 }
 
 /// Kinds of records of [`rmgr::XACT`]: under a mask, as other bits say what else is in it.

@@ -26,6 +26,7 @@ mod settings;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod updates;
 
 pub use calibrate::calibrate;
 pub use failure::ReplayError;

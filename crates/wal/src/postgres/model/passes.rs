@@ -36,6 +36,11 @@ impl Passes {
         self.number += 1;
     }
 
+    /// True in all passes but the first.
+    pub const fn is_again(&self) -> bool {
+        self.number > 0
+    }
+
     /// The page that a transaction changes where the log has `page`. One that is made anew stays.
     pub fn page(&mut self, page: u32, fork: &Fork, transaction: u32, is_made: bool) -> u32 {
         let at = page as usize;

@@ -19,6 +19,7 @@ use super::relations::Relations;
 use super::rule::Rule;
 use super::settings::Settings;
 use super::survey::Survey;
+use super::updates::Updates;
 
 /// The checkpointer looks again after this time (`CheckpointWriteDelay`).
 const CHECKPOINTER_US: i64 = 100_000;
@@ -98,6 +99,7 @@ struct Through {
     relations: Relations,
     pages: Vec<(u32, usize)>,
     passes: Passes,
+    updates: Updates,
     /// The redo point of the recording that comes next.
     next_redo: usize,
     /// True if the recording's last checkpoint may not have ended.
@@ -189,13 +191,14 @@ impl<'a> Replay<'a> {
         folder: &Path,
         progress: &Progress,
     ) -> Result<(Figures, Check, Vec<FileRow>), ReplayError> {
-        let all = self.survey.relations.pages();
+        let pages = if self.settings.pace > 1.0 { self.survey.relations.pages() } else { 0 };
         let mut through = Through {
             images: Images::new().map_err(|error| ReplayError::Other(error.to_string()))?,
             // Each replay has its own numbers: those of the survey are looked up here.
             relations: self.survey.relations.clone(),
             pages: Vec::with_capacity(64),
-            passes: Passes::new(if self.settings.pace > 1.0 { all } else { 0 }),
+            passes: Passes::new(pages),
+            updates: Updates::new(pages),
             next_redo: self.survey.redos.partition_point(|redo| *redo <= self.window.from),
             may_be_open: self.redos == Redos::Own && self.survey.version < REDO_VERSION,
         };
@@ -258,6 +261,10 @@ impl<'a> Replay<'a> {
             let of = &through.relations.forks()[fork];
             let page = through.passes.page(page, of, record.transaction(), block.will_init());
             through.pages.push((page, fork));
+        }
+        let is_again = through.passes.is_again();
+        if !through.updates.take(record, &mut through.pages, is_again) {
+            return;
         }
         self.record(record, &through.pages, &mut through.images);
         let is_last = through.next_redo >= redos.len();

@@ -8,7 +8,7 @@ use units::{IoOp, IoRequest, Progress};
 
 use super::super::images::Method;
 use super::super::log::built::{Built, Change};
-use super::super::log::{Lsn, PAGE_BYTES, rmgr, xlog};
+use super::super::log::{Lsn, PAGE_BYTES, btree, heap, rmgr, xlog};
 use super::{
     Check, Figures, FileRow, Layout, Reads, Redos, Replay, Replayed, Settings, Survey, Window,
     Writes,
@@ -399,4 +399,31 @@ fn a_load_that_goes_on_changes_other_pages_of_those_that_are_changed_seldom() {
     // Of 1,000 pages four draws of 249 leave a share of (1 - 1/1000)^(4 * 249), or 37 %.
     let four = images(4.0);
     assert!((580..680).contains(&four), "{four}");
+}
+
+#[test]
+fn a_load_that_goes_on_finds_room_where_rows_have_left_and_changes_no_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Built::new(1, MAGIC_17);
+    let from = log.lsn();
+    let redo = log.redo();
+    let page =
+        |node, number, bytes| Change { node, number, data: vec![2; bytes], ..Change::default() };
+    // Rows of 100 full pages go to pages behind them; all pages of the table are known.
+    for number in 0..100 {
+        let new = page(20_000, 100 + number / 10, 100);
+        log.add(rmgr::HEAP, heap::UPDATE, &[new, page(20_000, number, 0)], &[3; 14]);
+        log.add(rmgr::BTREE, btree::INSERT_LEAF, &[page(20_001, number, 1000)], &[3; 2]);
+        log.commit(i64::from(number + 1) * SECOND_US);
+    }
+    log.checkpoint(redo);
+    log.write(folder.path());
+    let bytes = |pace| {
+        let off = Settings { full_page_writes: false, ..settings(1000) }.at_pace(pace);
+        play(folder.path(), from, &off, Redos::Scheduled, &mut ()).0.wal_bytes
+    };
+    let (once, thrice) = (bytes(1.0), bytes(3.0));
+    // Of further passes those updates alone that move rows from pages which none has left.
+    assert!(once > 110_000.0, "{once}");
+    assert!((1.2..1.8).contains(&(thrice / once)), "{thrice} of {once}");
 }

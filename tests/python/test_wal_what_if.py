@@ -313,9 +313,7 @@ def test_it_is_a_function_of_python_and_no_command(kept: Kept, cli: Cli) -> None
     assert "No such command" in cli("postgres_what_if", code=2).stderr
 
 
-def test_what_was_found_by_trying_is_taken_and_not_found_again(
-    kept: Kept, tmp_path: Path
-) -> None:
+def test_what_was_found_by_trying_is_taken_and_not_found_again(kept: Kept, tmp_path: Path) -> None:
     asked = [{"name": "a"}, {"name": "b", "shared_buffers": "1Mi"}]
     first = what_if(kept.log, flushes=3, candidates=asked)
     again = what_if(kept.log, fitted=first["fitted"], candidates=asked)

@@ -79,8 +79,7 @@ class PostgresWhatIf(TypedDict, total=False):
     """Find that time, so that N flushes of the log follow for the settings as recorded."""
     fitted: Fitted | None
     """What an earlier call found for this recording by trying, as `fitted` of its outcome: it
-    is taken, and not found again; nor is the trace of the settings as recorded written
-    again.
+    is taken, and not found again; nor is a trace of the settings as recorded written.
     """
     candidates: str | Sequence[Candidate]
     """Settings that might be: each has a name, and what is not given is as it was recorded."""

@@ -236,6 +236,8 @@ class Advising:
         except Cancelled:
             return None
         for one in changes[1:]:
+            if self._stopped.is_set():
+                return None
             tried = self._as_one([*taken, one])
             if tried is None or costs_too_much(tried.gain, self.case.goal):
                 continue

@@ -143,8 +143,10 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
     base = case.base
     if setup.settings and case.what_ifs is not None:
         base = base.changed(load=case.what_ifs.as_recorded)
-    # As much at a time goes through layers that do nothing.
-    now = engine.figures(base if setup.stack is None else base.changed(stack=trials.WITHOUT_LAYERS))
+    if setup.stack is not None:
+        # As much at a time goes through layers that do nothing.
+        base = base.changed(stack=trials.WITHOUT_LAYERS)
+    now = engine.figures(base)
     after = engine.figures(setup)
     found = _ratios(now, after)
     if engine.conditions.clients is None:

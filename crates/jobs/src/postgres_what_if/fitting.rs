@@ -32,7 +32,7 @@ impl Prepared {
         // A flush begins with the first commit after the one before it.
         let window_us = (self.window.end_us - self.window.begin_us) as f64;
         let guess = window_us / flushes as f64 - window_us / commits as f64;
-        let search = Search { range: FLUSHES_US, guess, rises: false };
+        let search = Search { range: FLUSHES_US, guess, rises: false, takes_last: true };
         let found = search.find(flushes, |flush_us| {
             let settings = Settings { flush_us: flush_us as i64, ..self.recorded.clone() };
             let run = Run::as_recorded(settings, None, 0);
@@ -92,7 +92,7 @@ impl Prepared {
         let Settings { bgwriter_delay_us, bgwriter_lru_maxpages, .. } = self.recorded;
         let between_us = bgwriter_delay_us as f64 / f64::from(bgwriter_lru_maxpages.max(1));
         let guess = (window_us / pages as f64 - between_us).max(PAGES_US.0);
-        let search = Search { range: PAGES_US, guess, rises: false };
+        let search = Search { range: PAGES_US, guess, rises: false, takes_last: false };
         let found = search.find(pages, |page_us| with(page_us as i64, 1.0))?;
         self.recorded.background_page_us = found as i64;
         Ok(())

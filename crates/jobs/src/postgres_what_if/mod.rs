@@ -94,7 +94,7 @@ impl PostgresWhatIf {
 
 /// Bytes that a replay holds for a page of the relations and for a buffer, and what all that go on
 /// at a time may hold.
-const BYTES_OF_PAGE: u64 = 16;
+const BYTES_OF_PAGE: u64 = 18;
 const BYTES_OF_BUFFER: u64 = 10;
 const MOST_BYTES: u64 = 400 << 20;
 

@@ -14,5 +14,5 @@ mod segments;
 pub use error::WalError;
 pub use positions::{Lsn, PAGE_BYTES, Positions};
 pub use reader::{End, Reader};
-pub use record::{Block, ImageHead, Record, Relation, btree, flags, heap, rmgr, xact, xlog};
+pub use record::{Block, ImageHead, Record, Relation, flags, heap, rmgr, xact, xlog};
 pub use segments::{Log, Segment};

@@ -36,7 +36,7 @@ pub mod xlog {
     pub const CHECKPOINT_REDO: u8 = 0xe0;
 }
 
-/// Operations of records of [`rmgr::HEAP`].
+/// Operations of records of [`rmgr::HEAP`] and [`rmgr::HEAP2`].
 pub mod heap {
     /// A row's new version goes into another page, or an index is changed: the new page is the
     /// first block, the old one the second, if it is another.
@@ -44,17 +44,14 @@ pub mod heap {
     /// A row's new version stays in its page, and no index is changed.
     pub const HOT_UPDATE: u8 = 0x40;
 
-    /// The operation of a record: the last bit says if a page is new.
+    /// Several rows at once, of [`rmgr::HEAP2`].
+    pub const MULTI_INSERT: u8 = 0x50;
+
+    /// The operation of a record: the highest bit says if a page is new.
     #[must_use]
     pub const fn operation(info: u8) -> u8 {
         info & 0x70
     }
-}
-
-/// Kinds of records of [`rmgr::BTREE`].
-pub mod btree {
-    /// An entry of a row.
-    pub const INSERT_LEAF: u8 = 0x00;
 }
 
 /// Kinds of records of [`rmgr::XACT`]: under a mask, as other bits say what else is in it.

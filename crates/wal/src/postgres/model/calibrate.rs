@@ -29,7 +29,7 @@ pub fn calibrate(
     if target == 0 || commits == 0 {
         return Ok(None);
     }
-    let search = Search { range: RANGE, guess: 1.0, rises: true };
+    let search = Search { range: RANGE, guess: 1.0, rises: true, takes_last: false };
     let found = search.find(target, |factor| {
         let survey = replayed.survey;
         let mut relations = survey.relations.clone();

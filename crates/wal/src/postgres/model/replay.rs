@@ -198,7 +198,7 @@ impl<'a> Replay<'a> {
             relations: self.survey.relations.clone(),
             pages: Vec::with_capacity(64),
             passes: Passes::new(pages),
-            updates: Updates::new(pages),
+            updates: Updates::new(pages, self.survey.relations.forks().len()),
             next_redo: self.survey.redos.partition_point(|redo| *redo <= self.window.from),
             may_be_open: self.redos == Redos::Own && self.survey.version < REDO_VERSION,
         };
@@ -206,6 +206,7 @@ impl<'a> Replay<'a> {
         while self.pass(first, folder, &mut through, progress)? && self.clock.again() {
             first = self.window.begin;
             through.passes.again();
+            through.updates.again();
         }
         self.advance(self.window.end_us);
         Ok(self.finish())
@@ -321,8 +322,12 @@ impl<'a> Replay<'a> {
             }
             self.append(written.bytes);
         }
-        for (block, (page, _)) in record.blocks.iter().zip(pages) {
+        for (at, (block, (page, _))) in record.blocks.iter().zip(pages).enumerate() {
             let Some(data) = &mut self.data else { break };
+            // An update that stays names its page twice.
+            if at > 0 && pages[at - 1].0 == *page {
+                continue;
+            }
             if let Some(left) = data.pool.touch(*page, true, block.will_init()) {
                 self.page(left, 2);
             }

@@ -16,6 +16,9 @@ pub struct Search {
     pub guess: f64,
     /// True if more is counted with a greater value, false if less is.
     pub rises: bool,
+    /// Of values that count alike the last that was tried is taken, which is next to what is known;
+    /// otherwise the first.
+    pub takes_last: bool,
 }
 
 impl Search {
@@ -40,8 +43,7 @@ impl Search {
             let found = count(at.exp())?;
             // Above 0 where the value is too great.
             let off = sign * (found.max(1) as f64 / target.max(1) as f64).ln();
-            // Of values that count alike the last is next to what is known.
-            if off.abs() <= best.0 {
+            if off.abs() < best.0 || (self.takes_last && off.abs() <= best.0) {
                 best = (off.abs(), at);
             }
             if off.abs() < NEAR || high - low < NEAR {
@@ -78,7 +80,8 @@ mod tests {
         // A flush, and the time until the next commit.
         let count = |flush_us: f64| (60e6 / (flush_us + 700.0)) as u64;
         for wanted_us in [20.0, 300.0, 5e3, 4e5] {
-            let search = Search { range: (10.0, 1e6), guess: 100.0, rises: false };
+            let search =
+                Search { range: (10.0, 1e6), guess: 100.0, rises: false, takes_last: true };
             let (found, passes) = passes(search, count(wanted_us), count);
             let off = count(found) as f64 / count(wanted_us) as f64 - 1.0;
             assert!(off.abs() < 0.01 && passes <= 6, "{wanted_us}: {found} after {passes}");
@@ -88,7 +91,7 @@ mod tests {
     #[test]
     fn a_count_that_rises_is_met_too_and_one_out_of_reach_ends_at_the_nearest() {
         let count = |factor: f64| 5000 + (90_000.0 * factor) as u64;
-        let search = Search { range: (0.01, 4.0), guess: 1.0, rises: true };
+        let search = Search { range: (0.01, 4.0), guess: 1.0, rises: true, takes_last: false };
         let (found, passes_of_it) = passes(search, 20_000, count);
         assert!((found - 0.1667).abs() < 0.01 && passes_of_it <= 5, "{found} {passes_of_it}");
         let (found, passes_of_it) = passes(search, 1_000_000, count);
@@ -99,7 +102,7 @@ mod tests {
     fn of_values_that_count_alike_it_is_that_next_to_what_is_known() {
         // Below a delay that commits wait anyway the time of a flush makes no difference.
         let count = |flush_us: f64| if flush_us < 1000.0 { 1000 } else { 500 };
-        let search = Search { range: (10.0, 1e6), guess: 660.0, rises: false };
+        let search = Search { range: (10.0, 1e6), guess: 660.0, rises: false, takes_last: true };
         let (found, _) = passes(search, 1100, count);
         assert!(found < 11.0, "{found}");
     }
@@ -109,7 +112,7 @@ mod tests {
         let count = |value: f64| (1e6 / value) as u64;
         for guess in [f64::NAN, -1.0, 0.0, f64::INFINITY] {
             for target in [0, 1, 1000, u64::MAX] {
-                let search = Search { range: (10.0, 1e6), guess, rises: false };
+                let search = Search { range: (10.0, 1e6), guess, rises: false, takes_last: true };
                 let (found, _) = passes(search, target, count);
                 assert!((9.99..1.001e6).contains(&found), "{guess}, {target}: {found}");
             }
@@ -119,7 +122,7 @@ mod tests {
     #[test]
     fn steps_are_found_by_halving() {
         let count = |value: f64| if value < 777.0 { 1000 } else { 10 };
-        let search = Search { range: (10.0, 1e6), guess: 10.0, rises: false };
+        let search = Search { range: (10.0, 1e6), guess: 10.0, rises: false, takes_last: true };
         let (found, passes) = passes(search, 500, count);
         assert!((500.0..777.0).contains(&found) && passes <= TRIES, "{found}");
     }

@@ -1,6 +1,8 @@
 //! Updates of a load that goes on for longer than it was recorded: rows stay in their pages.
 
-use super::super::log::{Record, btree, heap, rmgr};
+use rustc_hash::FxHashSet;
+
+use super::super::log::{Record, heap, rmgr};
 
 /// Tells which updates of another pass through the log stay in their page.
 ///
@@ -8,18 +10,31 @@ use super::super::log::{Record, btree, heap, rmgr};
 /// page, and into every index. It leaves room: once the old version is pruned, the next new version
 /// of a row of that page stays there, and no index is changed (heap-only tuples, README.HOT of
 /// PostgreSQL). The recording shows the first only, if it is too short for pages to be updated
-/// twice.
+/// twice. Where most updates that found room changed an index all the same, they go on doing so:
+/// they are of indexed columns. A record that stays keeps its length, which is some 80 bytes too
+/// much; indexes other than B-trees are written as before.
 pub(super) struct Updates {
     /// By page: a row has left it, or was updated within it. Empty if there is one pass alone.
     has_room: Vec<bool>,
-    /// Transactions whose last update stays in its page.
-    staying: Vec<u32>,
+    /// By fork: updates that found room and changed no index, and those that changed one.
+    found_room: Vec<[u32; 2]>,
+    /// Transactions whose last record of a table is an update that stays.
+    staying: FxHashSet<u32>,
 }
 
 impl Updates {
-    /// For so many pages; none if there is one pass alone.
-    pub fn new(pages: u32) -> Self {
-        Self { has_room: vec![false; pages as usize], staying: Vec::new() }
+    /// For so many pages and forks; no pages if there is one pass alone.
+    pub fn new(pages: u32, forks: usize) -> Self {
+        Self {
+            has_room: vec![false; pages as usize],
+            found_room: vec![[0; 2]; forks],
+            staying: FxHashSet::default(),
+        }
+    }
+
+    /// Begins another pass.
+    pub fn again(&mut self) {
+        self.staying.clear();
     }
 
     /// Takes a record, and puts an update that stays into its page; false if the record is one of
@@ -35,28 +50,43 @@ impl Updates {
         }
         let transaction = record.transaction();
         match record.rmgr {
+            // Until the next record of a table all of its indexes are of that update.
+            rmgr::BTREE => return !self.staying.contains(&transaction),
             rmgr::HEAP => {
-                self.staying.retain(|one| *one != transaction);
-                match (heap::operation(record.info), pages) {
-                    (heap::HOT_UPDATE, [(page, _), ..]) => self.has_room[*page as usize] = true,
-                    // A new page has no row of before.
-                    (heap::UPDATE, [new, old]) if !record.blocks[0].will_init() => {
-                        let has_room = &mut self.has_room[old.0 as usize];
-                        if is_again && *has_room {
-                            *new = *old;
-                            self.staying.push(transaction);
-                        }
-                        *has_room = true;
-                    }
-                    _ => {}
-                }
+                self.staying.remove(&transaction);
+                self.take_of_table(record, pages, is_again);
             }
-            rmgr::XACT => self.staying.retain(|one| *one != transaction),
-            rmgr::BTREE => {
-                return record.kind() != btree::INSERT_LEAF || !self.staying.contains(&transaction);
+            rmgr::HEAP2 if heap::operation(record.info) == heap::MULTI_INSERT => {
+                self.staying.remove(&transaction);
+            }
+            rmgr::XACT => {
+                self.staying.remove(&transaction);
             }
             _ => {}
         }
         true
+    }
+
+    fn take_of_table(&mut self, record: &Record<'_>, pages: &mut [(u32, usize)], is_again: bool) {
+        match (heap::operation(record.info), pages) {
+            (heap::HOT_UPDATE, [(page, fork), ..]) => {
+                self.has_room[*page as usize] = true;
+                self.found_room[*fork][0] += 1;
+            }
+            (heap::UPDATE, [(_, fork)]) => self.found_room[*fork][1] += 1,
+            (heap::UPDATE, [new, old]) => {
+                let has_room = &mut self.has_room[old.0 as usize];
+                // A block that is made new would take the old page for a new one.
+                if is_again && *has_room && !record.blocks[0].will_init() {
+                    *new = *old;
+                    let [without, with] = self.found_room[old.1];
+                    if with <= without {
+                        self.staying.insert(record.transaction());
+                    }
+                }
+                *has_room = true;
+            }
+            _ => {}
+        }
     }
 }

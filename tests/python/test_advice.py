@@ -317,7 +317,13 @@ def test_commits_share_as_many_flushes_as_the_disk_got(
     one._told({"b": {}, "c": {"full_page_writes": "off"}})
     assert asked[0]["flushes"] == load.requests["flush"]
     assert "fitted" not in asked[0]
-    assert asked[1]["fitted"]["flush_us"] == 3000
+    assert asked[1]["fitted"] == {
+        "flush_us": 3000,
+        "background_page_us": 70,
+        "background_share": 1,
+        "reads": None,
+        "commits": 9,
+    }
     assert "flushes" not in asked[1]
     assert asked[1]["candidates"] == [{"name": "b"}, {"name": "c", "full_page_writes": False}]
     without = OfPostgres(tmp_path, tmp_path, replace(load, requests={**load.requests, "flush": 0}))

@@ -222,63 +222,55 @@ def test_clients_that_do_not_wait_keep_the_drive_busy(load: Load, engine: Engine
     assert 60.0 * 0.95 < taken[1] < taken[0]
 
 
-def test_who_stops_while_the_log_is_read_gets_no_answer(load: Load, engine: Engine) -> None:
-    """The stop was forgotten, and all was simulated."""
+@dataclass
+class Stops(Known):
+    """What-ifs that stop who prepares so many settings or fewer."""
 
-    @dataclass
-    class Stops(Known):
-        def prepare(
-            self, many: Sequence[Mapping[str, str]], progress: Progress | None = None
-        ) -> None:
-            super().prepare(many, progress)
-            advising.cancel()
+    most: int = 0
+    advising: Advising | None = None
+
+    def prepare(self, many: Sequence[Mapping[str, str]], progress: Progress | None = None) -> None:
+        super().prepare(many, progress)
+        if self.advising is not None and len(many) <= self.most:
             assert progress is not None
+            self.advising.cancel()
             raise Cancelled("stopped")
 
-    advising = Advising(replace(case(load, engine, 1.0), what_ifs=Stops(load)), engine, [])
+
+def stopped_at(load: Load, engine: Engine, most: int, *found: object) -> Advising:
+    known = Stops(load, most=most)
+    asked = replace(case(load, engine, 1.0), what_ifs=known)
+    known.advising = Advising(asked, engine, actions_of(*found))
+    return known.advising
+
+
+def test_who_stops_while_the_log_is_read_gets_no_answer(load: Load, engine: Engine) -> None:
+    """The stop was forgotten, and all was simulated."""
     with pytest.raises(Cancelled):
-        advising.run()
-
-
-def stops(load: Load, engine: Engine, when: str) -> Advising:
-    """Give advising on two settings and a drive, which is stopped at one of its steps."""
-    other = replace(candidate("other", merge_seconds=0.2), combines=False)
-    settings = [
-        replace(candidate(name, merge_seconds=0.1), action=name, settings={name: "1"})
-        for name in ("a", "b")
-    ]
-
-    @dataclass
-    class Stops(Known):
-        def prepare(
-            self, many: Sequence[Mapping[str, str]], progress: Progress | None = None
-        ) -> None:
-            super().prepare(many, progress)
-            if when == ("reading" if len(many) > 1 else "together"):
-                advising.cancel()
-                raise Cancelled("stopped")
-
-    actions = actions_of(*settings, other)
-    advising = Advising(replace(case(load, engine, 1.0), what_ifs=Stops(load)), engine, actions)
-    if when == "first":
-        advising.cancel()
-    return advising
+        stopped_at(load, engine, 0).run()
 
 
 def test_who_stops_before_the_log_is_read_gets_no_answer(load: Load, engine: Engine) -> None:
     """The log is first looked into while findings are sorted: a stop then was forgotten."""
+    advising = stopped_at(load, engine, -1, candidate("shared", merge_seconds=0.2))
+    advising.cancel()
     with pytest.raises(Cancelled):
-        stops(load, engine, "first").run()
+        advising.run()
 
 
 def test_who_stops_while_all_are_put_together_keeps_the_answer(load: Load, engine: Engine) -> None:
-    found = stops(load, engine, "together").run()
+    settings = [
+        replace(candidate(name, merge_seconds=0.1), action=name, settings={name: "1"})
+        for name in ("a", "b")
+    ]
+    # Both are prepared at first, and then the one combination.
+    found = stopped_at(load, engine, 1, *settings).run()
     assert not found.is_complete
     assert found.combination is None
-    assert sorted(one.candidate.name for one in found.weighed) == ["a", "b", "other"]
+    assert sorted(one.candidate.name for one in found.weighed) == ["a", "b"]
 
 
-def test_layers_that_do_nothing_gain_nothing(tmp_path: Path, load: Load, engine: Engine) -> None:
+def test_layers_that_do_nothing_gain_nothing(load: Load, engine: Engine) -> None:
     """More is outstanding through layers: that alone made them faster."""
     clients = Clients(1, 5.0, commit=8)
     engine.conditions = replace(ONCE, clients=clients)
@@ -310,7 +302,7 @@ def test_what_needs_no_log_is_simulated_while_the_log_is_read(load: Load, engine
     asked = replace(case(load, engine, 1.0), what_ifs=known)
     advising = Advising(asked, engine, actions_of(larger, other))
     found = advising.run()
-    assert seen[0] == 1, "the one that needs the log waits for it"
+    assert seen[0] == 1, "the one that needs no log was done, and the other waited"
     assert [one.candidate.name for one in found.weighed] == ["larger", "other"]
 
 

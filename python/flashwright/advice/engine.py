@@ -222,7 +222,6 @@ class Engine:
         waits, clients = setup.waits is not None, self.conditions.clients
         work = setup.load.work
         thinking = 0.0 if clients is None else clients.thinking(flushes, waits=waits, work=work)
-
         layered = setup.stack is not None
 
         def play(times: int, thinking: float) -> Figures:

@@ -1,11 +1,10 @@
 """How much work the machine's processors allow, however fast its drive.
 
 A recording has the processor time of a PostgreSQL server, and of clients of `flashwright bench`,
-pgbench among them.
-More work takes as much more of it, so that all processors are at work at some rate (the bottleneck
-law; Denning and Buzen, "The Operational Analysis of Queueing Network Models", ACM Computing Surveys
-10, 1978). That is a bound from above: other clients of this machine, and what the kernel does in
-threads of its own, come on top.
+pgbench among them. More work takes as much more of it, so that all processors are at work at some
+rate (the bottleneck law; Denning and Buzen, "The Operational Analysis of Queueing Network Models",
+ACM Computing Surveys 10, 1978). That is a bound from above: other clients of this machine, and what
+the kernel does in threads of its own, come on top.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ use crate::JobError;
 /// Shortest and longest flush, and page of the background writer, in microseconds.
 const FLUSHES_US: (f64, f64) = (10.0, 1e6);
 const PAGES_US: (f64, f64) = (10.0, 1e5);
-/// Passes at most in which a share is looked for, and how near to what was counted is near enough.
-const SHARES: u32 = 4;
-const NEAR: f64 = 0.01;
+/// Least and most that the background writer may write of the pages that it comes to.
+const SHARES: (f64, f64) = (0.01, 1.0);
 
 impl Prepared {
     /// Time of a flush: that with which as many follow as are given, if they are. Other settings
@@ -71,16 +70,8 @@ impl Prepared {
             Ok(figures.data_pages.map_or(0, |[_, by_background, _]| by_background))
         };
         if self.server.as_ref().is_some_and(Server::keeps_up_in_background) {
-            let mut share = 1.0;
-            for _ in 0..SHARES {
-                let written = with(0, share)?;
-                let off = pages as f64 / written.max(1) as f64;
-                share = (share * off).min(1.0);
-                if (off - 1.0).abs() < NEAR {
-                    break;
-                }
-            }
-            self.recorded.background_share = share;
+            let search = Search { range: SHARES, guess: 1.0, rises: true, takes_last: false };
+            self.recorded.background_share = search.find(pages, |share| with(0, share))?;
             return Ok(());
         }
         if with(0, 1.0)? <= pages {

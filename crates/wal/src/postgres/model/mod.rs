@@ -12,6 +12,7 @@ mod calibrate;
 mod clock;
 mod failure;
 mod figures;
+mod hot_updates;
 mod layout;
 mod log_file;
 mod page_cache;
@@ -26,7 +27,6 @@ mod settings;
 mod survey;
 #[cfg(test)]
 mod tests;
-mod updates;
 
 pub use calibrate::calibrate;
 pub use failure::ReplayError;

@@ -9,6 +9,7 @@ use super::super::log::{Lsn, Reader, Record};
 use super::clock::Clock;
 use super::failure::ReplayError;
 use super::figures::{Check, Figures};
+use super::hot_updates::HotUpdates;
 use super::layout::{FileRow, Layout, Writes, flush};
 use super::log_file::{Amounts, LogFile, To};
 use super::page_cache::{LOOK_US, PageCache};
@@ -19,7 +20,6 @@ use super::relations::Relations;
 use super::rule::Rule;
 use super::settings::Settings;
 use super::survey::Survey;
-use super::updates::Updates;
 
 /// The checkpointer looks again after this time (`CheckpointWriteDelay`).
 const CHECKPOINTER_US: i64 = 100_000;
@@ -99,7 +99,7 @@ struct Through {
     relations: Relations,
     pages: Vec<(u32, usize)>,
     passes: Passes,
-    updates: Updates,
+    hot_updates: HotUpdates,
     /// The redo point of the recording that comes next.
     next_redo: usize,
     /// True if the recording's last checkpoint may not have ended.
@@ -198,7 +198,7 @@ impl<'a> Replay<'a> {
             relations: self.survey.relations.clone(),
             pages: Vec::with_capacity(64),
             passes: Passes::new(pages),
-            updates: Updates::new(pages, self.survey.relations.forks().len()),
+            hot_updates: HotUpdates::new(pages, self.survey.relations.forks().len()),
             next_redo: self.survey.redos.partition_point(|redo| *redo <= self.window.from),
             may_be_open: self.redos == Redos::Own && self.survey.version < REDO_VERSION,
         };
@@ -206,7 +206,7 @@ impl<'a> Replay<'a> {
         while self.pass(first, folder, &mut through, progress)? && self.clock.again() {
             first = self.window.begin;
             through.passes.again();
-            through.updates.again();
+            through.hot_updates.again();
         }
         self.advance(self.window.end_us);
         Ok(self.finish())
@@ -264,7 +264,7 @@ impl<'a> Replay<'a> {
             through.pages.push((page, fork));
         }
         let is_again = through.passes.is_again();
-        if !through.updates.take(record, &mut through.pages, is_again) {
+        if !through.hot_updates.take(record, &mut through.pages, is_again) {
             return;
         }
         self.record(record, &through.pages, &mut through.images);

@@ -24,8 +24,8 @@ pub struct Search {
 impl Search {
     /// Finds the value with which `count` comes to `target`, or the nearest that was tried.
     ///
-    /// By the secant method on logarithms, within what is known to be too little and too much; where
-    /// that leaves it, by halving.
+    /// By the secant method on logarithms. Where that leaves the bracket of what is known to be too
+    /// little and too much, by halving.
     ///
     /// # Errors
     /// What `count` says.

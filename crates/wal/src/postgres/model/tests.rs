@@ -401,8 +401,8 @@ fn a_load_that_goes_on_changes_other_pages_of_those_that_are_changed_seldom() {
     assert!((580..680).contains(&four), "{four}");
 }
 
-/// Bytes of log of 100 transactions at a pace, in which a row leaves its page, another is updated
-/// in its own, and one comes; all but the first have an entry of an index.
+/// Bytes of log of 100 transactions at a pace. In each a row is updated in its own page, one leaves
+/// its page, and one comes; the last two have an entry of an index.
 fn bytes_of_updates(pace: f64, own: u8, is_large: bool) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let mut log = Built::new(1, MAGIC_17);

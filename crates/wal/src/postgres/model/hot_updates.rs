@@ -1,4 +1,4 @@
-//! Updates of a load that goes on for longer than it was recorded: rows stay in their pages.
+//! HotUpdates of a load that goes on for longer than it was recorded: rows stay in their pages.
 
 use rustc_hash::FxHashSet;
 
@@ -13,28 +13,28 @@ use super::super::log::{Record, heap, rmgr};
 /// twice. Where most updates that found room changed an index all the same, they go on doing so:
 /// they are of indexed columns. A record that stays keeps its length, which is some 80 bytes too
 /// much; indexes other than B-trees are written as before.
-pub(super) struct Updates {
+pub(super) struct HotUpdates {
     /// By page: a row has left it, or was updated within it. Empty if there is one pass alone.
     has_room: Vec<bool>,
     /// By fork: updates that found room and changed no index, and those that changed one.
     found_room: Vec<[u32; 2]>,
-    /// Transactions whose last record of a table is an update that stays.
-    staying: FxHashSet<u32>,
+    /// Transactions whose last record of a table is an update that stays in its page.
+    hot: FxHashSet<u32>,
 }
 
-impl Updates {
+impl HotUpdates {
     /// For so many pages and forks; no pages if there is one pass alone.
     pub fn new(pages: u32, forks: usize) -> Self {
         Self {
             has_room: vec![false; pages as usize],
             found_room: vec![[0; 2]; forks],
-            staying: FxHashSet::default(),
+            hot: FxHashSet::default(),
         }
     }
 
     /// Begins another pass.
     pub fn again(&mut self) {
-        self.staying.clear();
+        self.hot.clear();
     }
 
     /// Takes a record, and puts an update that stays into its page; false if the record is one of
@@ -51,16 +51,16 @@ impl Updates {
         let transaction = record.transaction();
         match record.rmgr {
             // Until the next record of a table all of its indexes are of that update.
-            rmgr::BTREE => return !self.staying.contains(&transaction),
+            rmgr::BTREE => return !self.hot.contains(&transaction),
             rmgr::HEAP => {
-                self.staying.remove(&transaction);
+                self.hot.remove(&transaction);
                 self.take_of_table(record, pages, is_again);
             }
             rmgr::HEAP2 if heap::operation(record.info) == heap::MULTI_INSERT => {
-                self.staying.remove(&transaction);
+                self.hot.remove(&transaction);
             }
             rmgr::XACT => {
-                self.staying.remove(&transaction);
+                self.hot.remove(&transaction);
             }
             _ => {}
         }
@@ -81,7 +81,7 @@ impl Updates {
                     *new = *old;
                     let [without, with] = self.found_room[old.1];
                     if with <= without {
-                        self.staying.insert(record.transaction());
+                        self.hot.insert(record.transaction());
                     }
                 }
                 *has_room = true;

@@ -61,7 +61,13 @@ class Known:
 
     HAS_CLOCK: ClassVar[bool] = False
 
-    def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
+    def load(
+        self,
+        settings: Mapping[str, str],
+        pace: float = 1,
+        disk_time: float = 1,
+        busy_page_us: float = 0,
+    ) -> Load:
         self.asked.append(settings)
         return self.as_recorded
 

@@ -44,7 +44,6 @@ from support import ROOT
 
 TO_BE_MADE_AGAIN = {
     ("figures-layers.md", "3766ab8d2b1c878f91d276e81e29eb9e28083ada"),
-    ("placement.md", "7a93b8ca41be65f9b9e8183e7bd0b4abe1d36efd"),
     ("prober.md", "51dc496"),
     ("read-tails.md", "baedc4958521"),
     ("read-tails.md", "c15445d3dce0"),

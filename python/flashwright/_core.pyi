@@ -893,12 +893,6 @@ def cleaning_cost_lru(over_provisioning: _Floats) -> _Array:
     """Cleaning cost of `p_gc_lru`; infinite at 0."""
 
 @overload
-def write_amplification_lru(over_provisioning: float) -> float: ...
-@overload
-def write_amplification_lru(over_provisioning: _Floats) -> _Array:
-    """Write amplification of `p_gc_lru`; infinite at 0."""
-
-@overload
 def p_gc_greedy(over_provisioning: float, pages_per_erase_block: int) -> float: ...
 @overload
 def p_gc_greedy(over_provisioning: _Floats, pages_per_erase_block: int) -> _Array:
@@ -999,9 +993,6 @@ def kmodal_separated(sizes: _Floats, shares: _Floats, over_provisioning: float) 
 
     MULTILOG eq. 10-13.
     """
-
-def separated_cleaning_cost(sizes: _Floats, shares: _Floats, betas: _Floats) -> float:
-    """Cleaning cost of sets each in its own log with the spare spaces `betas` (MULTILOG eq. 13)."""
 
 @final
 class Bound:

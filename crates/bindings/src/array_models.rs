@@ -1,25 +1,16 @@
 //! The models of arrays with parity: how their drives age, and what is lost when one fails.
 
-use std::borrow::Cow;
-
-use numpy::{AllowTypeChange, PyArrayLike1};
 use pyo3::prelude::*;
 
 use crate::errors::input_error;
-
-type Floats<'py> = PyArrayLike1<'py, f64, AllowTypeChange>;
-
-fn slice<'a>(list: &'a Floats<'_>) -> Cow<'a, [f64]> {
-    list.as_slice().map_or_else(|_| Cow::Owned(list.as_array().to_vec()), Cow::Borrowed)
-}
+use crate::models::{Floats, slice};
 
 /// Page writes that each drive of an array with parity gets for each page that the host writes at
 /// random, by its share of the parity; `full_stripes` is the share of the host's pages that come as
 /// whole stripes (DIFF-RAID's ageing rates). Shares are 0 to 1 and add up to 1. Raises InputError.
 #[pyfunction]
 #[pyo3(signature = (parity, *, full_stripes = 0.0))]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn ageing_rates(parity: Floats<'_>, full_stripes: f64) -> PyResult<Vec<f64>> {
+pub fn ageing_rates(parity: Floats<'_>, full_stripes: f64) -> PyResult<Vec<f64>> {
     ::models::ageing_rates(&slice(&parity), full_stripes).map_err(input_error)
 }
 
@@ -27,16 +18,14 @@ fn ageing_rates(parity: Floats<'_>, full_stripes: f64) -> PyResult<Vec<f64>> {
 /// of the erase limit, that drive's first), by the `rates` of their places: the recurrence of
 /// DIFF-RAID's replacement. Raises InputError.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn next_ages(ages: Floats<'_>, rates: Floats<'_>) -> PyResult<Vec<f64>> {
+pub fn next_ages(ages: Floats<'_>, rates: Floats<'_>) -> PyResult<Vec<f64>> {
     ::models::next_ages(&slice(&ages), &slice(&rates)).map_err(input_error)
 }
 
 /// Ages to which `next_ages` converges where rates fall from the first place to the last: of each
 /// place the sum of the rates from it on, over the sum of all. Raises InputError.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn converged_ages(rates: Floats<'_>) -> PyResult<Vec<f64>> {
+pub fn converged_ages(rates: Floats<'_>) -> PyResult<Vec<f64>> {
     ::models::converged_ages(&slice(&rates)).map_err(input_error)
 }
 
@@ -44,15 +33,14 @@ fn converged_ages(rates: Floats<'_>) -> PyResult<Vec<f64>> {
 /// straight line between two of them, and stays before the first and behind the last. Raises
 /// InputError.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn raw_bit_error_rate(points: Vec<(f64, f64)>, age: f64) -> PyResult<f64> {
+pub fn raw_bit_error_rate(points: Vec<(f64, f64)>, age: f64) -> PyResult<f64> {
     ::models::raw_bit_error_rate(&points, age).map_err(input_error)
 }
 
 /// Chance that a codeword of so many bits has more errors than its code corrects, at a raw bit
 /// error rate of 0 to 1 (binomial: Mielke et al., IRPS 2008). Raises InputError.
 #[pyfunction]
-fn codeword_failure(rate: f64, bits: u32, corrected: u32) -> PyResult<f64> {
+pub fn codeword_failure(rate: f64, bits: u32, corrected: u32) -> PyResult<f64> {
     ::models::codeword_failure(rate, bits, corrected).map_err(input_error)
 }
 
@@ -60,20 +48,6 @@ fn codeword_failure(rate: f64, bits: u32, corrected: u32) -> PyResult<f64> {
 /// codeword of another drive cannot be corrected then. `failures` has the chance of
 /// `codeword_failure` of each drive, `codewords` is how many each has. Raises InputError.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn loss_on_failure(failures: Floats<'_>, codewords: f64) -> PyResult<Vec<f64>> {
+pub fn loss_on_failure(failures: Floats<'_>, codewords: f64) -> PyResult<Vec<f64>> {
     ::models::loss_on_failure(&slice(&failures), codewords).map_err(input_error)
-}
-
-/// Adds the models to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(ageing_rates, module)?)?;
-    module.add_function(wrap_pyfunction!(next_ages, module)?)?;
-    module.add_function(wrap_pyfunction!(converged_ages, module)?)?;
-    module.add_function(wrap_pyfunction!(raw_bit_error_rate, module)?)?;
-    module.add_function(wrap_pyfunction!(codeword_failure, module)?)?;
-    module.add_function(wrap_pyfunction!(loss_on_failure, module)?)
 }

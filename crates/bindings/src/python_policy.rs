@@ -14,7 +14,7 @@ use units::{EraseBlockId, Lpn, PageSource, StreamId};
 use crate::errors;
 
 /// Stands for "none" in arrays of streams and erase blocks.
-const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 /// Streams are kept in 16 bits.
 const MOST_STREAMS: usize = u16::MAX as usize;
 const MOST_AHEAD: usize = 1 << 16;
@@ -544,13 +544,4 @@ pub fn simulate(
         Some(raised) => Err(raised),
         None => outcome.map_err(otherwise),
     }
-}
-
-/// Adds the class to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("NO_STREAM", NONE)?;
-    module.add_class::<FlashState>()
 }

@@ -1,6 +1,6 @@
 //! Everything that can be named on the command line, for listings, help and the docs.
 
-use ::registry::{Info, Param, Spec};
+use ::registry::{Info, Spec};
 use placement::{BuildError, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,27 +8,17 @@ use traces::{accesses, formats, synth};
 use transactions::{BUFFERS, RULES};
 use units::Geometry;
 
-fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("name", param.name)?;
-    dict.set_item("default", param.default)?;
-    dict.set_item("help", param.help)?;
-    dict.set_item("accepts", param.kind.accepts())?;
-    Ok(dict)
-}
-
 /// Gives the entry of a variant in the registry as a dict: name, parameters, source.
 pub fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("name", info.name)?;
-    dict.set_item("aliases", info.aliases)?;
-    dict.set_item("summary", info.summary)?;
-    dict.set_item("source", info.source)?;
-    dict.set_item("usage", info.usage())?;
-    let params =
-        info.params.iter().map(|param| param_dict(py, param)).collect::<PyResult<Vec<_>>>()?;
-    dict.set_item("params", params)?;
-    Ok(dict)
+    let params = info.params.iter().map(|param| {
+        Ok(dict!(py,
+            "name": param.name, "default": param.default, "help": param.help,
+            "accepts": param.kind.accepts()))
+    });
+    Ok(dict!(py,
+        "name": info.name, "aliases": info.aliases, "summary": info.summary,
+        "source": info.source, "usage": info.usage(),
+        "params": params.collect::<PyResult<Vec<_>>>()?))
 }
 
 /// Gives the entries of variants in the registry as dicts.
@@ -58,7 +48,7 @@ fn is_oracle(spec: &Spec) -> bool {
 /// Whether a placement policy with its parameters uses knowledge that no drive has: the update
 /// frequencies of all pages, or the future. False for a spec that is wrong.
 #[pyfunction]
-fn placement_is_oracle(spec: &str) -> bool {
+pub fn placement_is_oracle(spec: &str) -> bool {
     Spec::parse(spec).is_ok_and(|spec| is_oracle(&spec))
 }
 
@@ -83,11 +73,8 @@ fn layer_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .map(|entry| {
             let dict = info_dict(py, &entry.info)?;
             let counters = entry.counters.iter().map(|counter| {
-                let dict = PyDict::new(py);
-                dict.set_item("name", counter.name)?;
-                dict.set_item("help", counter.help)?;
-                dict.set_item("is_level", counter.is_level)?;
-                Ok(dict)
+                Ok(dict!(py,
+                    "name": counter.name, "help": counter.help, "is_level": counter.is_level))
             });
             dict.set_item("counters", counters.collect::<PyResult<Vec<_>>>()?)?;
             Ok(dict)
@@ -113,36 +100,34 @@ fn format_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 /// format endings (of file names) and writable.
 #[pyfunction]
 #[pyo3(name = "registry")]
-fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
-    all.set_item("placement", placement_dicts(py)?)?;
-    all.set_item("victim", info_dicts(py, VICTIMS.iter())?)?;
-    all.set_item("workload", info_dicts(py, synth::REGISTRY.iter().map(|entry| &entry.info))?)?;
-    all.set_item("layer", layer_dicts(py)?)?;
-    all.set_item("trace_format", format_dicts(py)?)?;
-    all.set_item("device", info_dicts(py, devices::variants())?)?;
-    Ok(all)
+pub fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    Ok(dict!(py,
+        "placement": placement_dicts(py)?,
+        "victim": info_dicts(py, VICTIMS.iter())?,
+        "workload": info_dicts(py, synth::REGISTRY.iter().map(|entry| &entry.info))?,
+        "layer": layer_dicts(py)?,
+        "trace_format": format_dicts(py)?,
+        "device": info_dicts(py, devices::variants())?))
 }
 
 /// Lists what transactions can be named by: `benchmarks`, `buffers` and `lock_rules`.
 #[pyfunction]
-fn transaction_variants(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
-    all.set_item("benchmarks", info_dicts(py, accesses::REGISTRY.iter().map(|one| &one.info))?)?;
-    all.set_item("buffers", info_dicts(py, BUFFERS.iter())?)?;
-    all.set_item("lock_rules", info_dicts(py, RULES.iter().map(|(info, _)| info))?)?;
-    Ok(all)
+pub fn transaction_variants(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    Ok(dict!(py,
+        "benchmarks": info_dicts(py, accesses::REGISTRY.iter().map(|one| &one.info))?,
+        "buffers": info_dicts(py, BUFFERS.iter())?,
+        "lock_rules": info_dicts(py, RULES.iter().map(|(info, _)| info))?))
 }
 
 /// Reads a size in bytes (`4096`, `4k`, `4KiB`; `4kB` is 4,000); None if it is none.
 #[pyfunction]
-fn parse_bytes(text: &str) -> Option<u64> {
+pub fn parse_bytes(text: &str) -> Option<u64> {
     ::registry::parse_bytes(text)
 }
 
 /// Reads a count (`1M` is 1,000,000, `1Mi` 1,048,576); None if it is none.
 #[pyfunction]
-fn parse_count(text: &str) -> Option<u64> {
+pub fn parse_count(text: &str) -> Option<u64> {
     ::registry::parse_count(text)
 }
 
@@ -150,19 +135,6 @@ fn parse_count(text: &str) -> Option<u64> {
 /// if it is none.
 #[pyfunction]
 #[pyo3(signature = (text, unit=1.0))]
-fn parse_duration(text: &str, unit: f64) -> Option<f64> {
+pub fn parse_duration(text: &str, unit: f64) -> Option<f64> {
     ::registry::parse_duration(text, unit)
-}
-
-/// Adds the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(listing, module)?)?;
-    module.add_function(wrap_pyfunction!(placement_is_oracle, module)?)?;
-    module.add_function(wrap_pyfunction!(transaction_variants, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_count, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_duration, module)?)
 }

@@ -12,7 +12,7 @@ use traces::{BATCH_REQUESTS, Facts, OpenOptions, TraceError};
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::{tell, trace_error};
+use crate::traces::{reading, trace_error};
 
 /// The statistics, the format that was read (none for a synthetic workload), and what was found
 /// while reading.
@@ -85,8 +85,7 @@ fn column<'py>(py: Python<'py>, column: Column) -> Bound<'py, PyAny> {
 /// it has no end. Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, page_size=4096, skip_bad=0, progress=None, seed=1))]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn trace_stats<'py>(
+pub fn trace_stats<'py>(
     py: Python<'py>,
     path: std::path::PathBuf,
     format: Option<&str>,
@@ -118,9 +117,8 @@ fn trace_stats<'py>(
         }
     };
     let (statistics, format, facts) = found.map_err(trace_error)?;
-    let dict = PyDict::new(py);
-    dict.set_item("format", format)?;
-    tell(&dict, &facts)?;
+    let dict = dict!(py, "format": format);
+    dict.update(reading(py, &facts)?.as_mapping())?;
     dict.set_item("clamped_times", facts.clamped_times)?;
     errors::warn_of(py, &path.display().to_string(), &facts.warnings)?;
     for (name, value) in statistics.scalars {
@@ -143,12 +141,4 @@ fn trace_stats<'py>(
     }
     dict.set_item("tables", tables)?;
     Ok(dict)
-}
-
-/// Adds the function to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(trace_stats, module)?)
 }

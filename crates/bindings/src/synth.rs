@@ -58,8 +58,7 @@ fn write(
 /// InputError, RunError if `dst` cannot be written, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (spec, dst, to_format=None, page_size=4096, seed=1, progress=None))]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn write_synthetic<'py>(
+pub fn write_synthetic<'py>(
     py: Python<'py>,
     spec: &str,
     dst: PathBuf,
@@ -83,18 +82,7 @@ fn write_synthetic<'py>(
     let format = to.0.info.name;
     let written =
         py.detach(|| write(&workload, &dst, to, page_size, &progress)).map_err(trace_error)?;
-    let dict = PyDict::new(py);
-    dict.set_item("name", workload.info().name)?;
-    dict.set_item("logical_pages", workload.logical_pages())?;
-    dict.set_item("requests", written.requests)?;
-    dict.set_item("to_format", format)?;
-    Ok(dict)
-}
-
-/// Adds the function to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(write_synthetic, module)?)
+    Ok(dict!(py,
+        "name": workload.info().name, "logical_pages": workload.logical_pages(),
+        "requests": written.requests, "to_format": format))
 }

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use traces::{Converted, Facts, OpenOptions, SourceFile, TraceError};
 
+use crate::dicts::object;
 use crate::errors;
 use crate::progress::{self, Progress};
 
@@ -38,7 +39,7 @@ fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
 /// `pyarrow.RecordBatchReader.from_stream`, polars and DuckDB open it without copying. Columns:
 /// time_ns, op, offset, length, stream, latency_ns, handle, fua.
 #[pyclass(frozen, module = "flashwright._core")]
-struct Trace {
+pub struct Trace {
     path: PathBuf,
     options: OpenOptions,
     format: &'static str,
@@ -132,7 +133,7 @@ impl Trace {
 /// be opened or its format cannot be told.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, skip_bad=0))]
-fn open_trace(
+pub fn open_trace(
     py: Python<'_>,
     path: PathBuf,
     format: Option<&str>,
@@ -153,8 +154,7 @@ fn open_trace(
 /// counts bytes of `src`. Raises InputError, RunError if `dst` cannot be written, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (src, dst, from_format=None, to_format=None, skip_bad=0, progress=None))]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn convert_trace<'py>(
+pub fn convert_trace<'py>(
     py: Python<'py>,
     src: PathBuf,
     dst: PathBuf,
@@ -170,39 +170,27 @@ fn convert_trace<'py>(
         .detach(|| traces::convert(&src, &options, &dst, to_format.as_ref(), &progress))
         .map_err(trace_error)?;
     let Converted { from, to, written, facts, sources } = done;
-    let dict = PyDict::new(py);
-    dict.set_item("from_format", from)?;
-    dict.set_item("to_format", to)?;
-    dict.set_item("requests", written.requests)?;
-    dict.set_item("dropped", written.dropped)?;
-    tell(&dict, &facts)?;
-    dict.set_item("clamped_times", facts.clamped_times)?;
     errors::warn_of(py, &src.display().to_string(), &facts.warnings)?;
-    dict.set_item("start_ns", facts.start_ns)?;
-    dict.set_item("timeless", facts.timeless)?;
-    dict.set_item("streams_are_volumes", facts.streams_are_volumes)?;
-    dict.set_item("sources", source_dicts(py, &sources)?)?;
+    let dict = dict!(py,
+        "from_format": from, "to_format": to, "requests": written.requests,
+        "dropped": written.dropped);
+    dict.update(reading(py, &facts)?.as_mapping())?;
+    let others = dict!(py,
+        "clamped_times": facts.clamped_times, "start_ns": facts.start_ns,
+        "timeless": facts.timeless, "streams_are_volumes": facts.streams_are_volumes,
+        "sources": source_dicts(py, &sources)?);
+    dict.update(others.as_mapping())?;
     Ok(dict)
 }
 
-/// Gives the facts that a reader found besides requests, as a dict.
+/// Gives what a reader found besides requests, as a dict: malformed records, what was left out or
+/// taken for something else by reason, events that were lost, and what to know.
 pub fn reading<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    tell(&dict, facts)?;
-    Ok(dict)
-}
-
-/// Adds what a reader found besides requests: malformed records, what was left out or taken for
-/// something else by reason, events that were lost, and what to know.
-pub fn tell(dict: &Bound<'_, PyDict>, facts: &Facts) -> PyResult<()> {
-    let left_out = PyDict::new(dict.py());
-    for (reason, records) in &facts.left_out {
-        left_out.set_item(reason.as_ref(), records)?;
-    }
-    dict.set_item("skipped", facts.skipped)?;
-    dict.set_item("left_out", left_out)?;
-    dict.set_item("lost_events", facts.lost_events)?;
-    dict.set_item("warnings", &facts.warnings)
+    Ok(dict!(py,
+        "skipped": facts.skipped,
+        "left_out": object(py, &facts.left_out)?,
+        "lost_events": facts.lost_events,
+        "warnings": &facts.warnings))
 }
 
 /// Name and SHA-256 of each file.
@@ -210,21 +198,6 @@ pub fn source_dicts<'py>(
     py: Python<'py>,
     sources: &[SourceFile],
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let dicts = sources.iter().map(|file| {
-        let dict = PyDict::new(py);
-        dict.set_item("name", &file.name)?;
-        dict.set_item("sha256", &file.sha256)?;
-        Ok(dict)
-    });
-    dicts.collect()
-}
-
-/// Adds the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Trace>()?;
-    module.add_function(wrap_pyfunction!(open_trace, module)?)?;
-    module.add_function(wrap_pyfunction!(convert_trace, module)?)
+    let each = sources.iter();
+    each.map(|file| Ok(dict!(py, "name": &file.name, "sha256": &file.sha256))).collect()
 }

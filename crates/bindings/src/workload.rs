@@ -41,29 +41,6 @@ impl Workload {
         }
     }
 
-    /// Gives the number of times that the source is played.
-    pub fn repeat(&self) -> u32 {
-        self.repeat
-    }
-
-    /// Bytes of a page.
-    pub fn page_bytes(&self) -> u32 {
-        self.page_size
-    }
-
-    /// Logical pages.
-    pub fn pages(&self) -> u32 {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => trace.logical_pages,
-            WorkloadKind::Synthetic(workload) => workload.logical_pages(),
-        }
-    }
-
-    /// One page in so many is followed: 1 for all.
-    pub fn one_in(&self) -> u64 {
-        self.sampled().map_or(1, |sampled| sampled.one_in)
-    }
-
     /// Gives the update frequency of each page: exact probabilities of a synthetic workload, counts
     /// of a trace.
     pub fn weights(&self) -> Vec<f64> {
@@ -74,9 +51,7 @@ impl Workload {
             WorkloadKind::Synthetic(workload) => workload.page_weights().per_page,
         }
     }
-}
 
-impl Workload {
     /// What the pages are a sample of.
     fn sampled(&self) -> Option<Sampled> {
         match &*self.kind {
@@ -103,15 +78,15 @@ impl Workload {
     }
 
     /// Bytes of a page.
-    #[getter(page_bytes)]
-    fn page_bytes_of(&self) -> u32 {
-        self.page_bytes()
+    #[getter]
+    pub fn page_bytes(&self) -> u32 {
+        self.page_size
     }
 
     /// Number of times that it is played.
-    #[getter(repeat)]
-    fn repeat_of(&self) -> u32 {
-        self.repeat()
+    #[getter]
+    pub fn repeat(&self) -> u32 {
+        self.repeat
     }
 
     /// The same, played so many times over; what is in memory is shared. Raises InputError for 0.
@@ -123,8 +98,11 @@ impl Workload {
 
     /// Pages that the host addresses: for a trace those that it writes.
     #[getter]
-    fn logical_pages(&self) -> u32 {
-        self.pages()
+    pub fn logical_pages(&self) -> u32 {
+        match &*self.kind {
+            WorkloadKind::Trace(trace) => trace.logical_pages,
+            WorkloadKind::Synthetic(workload) => workload.logical_pages(),
+        }
     }
 
     /// Page writes of all passes.
@@ -147,16 +125,16 @@ impl Workload {
     }
 
     /// One page in so many is followed: 1 for all.
-    #[getter(one_in)]
-    fn one_in_of(&self) -> u64 {
-        self.one_in()
+    #[getter]
+    pub fn one_in(&self) -> u64 {
+        self.sampled().map_or(1, |sampled| sampled.one_in)
     }
 
     /// Pages that the whole trace writes, where those followed are a sample: an estimate then, with
     /// a standard error of 0.8 %.
     #[getter]
     fn whole_pages(&self) -> u64 {
-        self.sampled().map_or(u64::from(self.pages()), |sampled| sampled.pages)
+        self.sampled().map_or(u64::from(self.logical_pages()), |sampled| sampled.pages)
     }
 
     /// Page writes of all passes over the whole trace, where those followed are a sample.
@@ -220,7 +198,7 @@ impl Workload {
                 units::held_fractions(self.source().as_mut(), self.repeat.min(2))
             }
             WorkloadKind::Trace(_) | WorkloadKind::Synthetic(_) => {
-                Ok(vec![1.0; self.pages() as usize])
+                Ok(vec![1.0; self.logical_pages() as usize])
             }
         });
         Ok(found.map_err(errors::input_error)?.into_pyarray(py))
@@ -251,8 +229,7 @@ fn checked(name: &str, given: u64) -> PyResult<()> {
     source, page_size=4096, format=None, skip_bad=0, seed=1, repeat=1, memory_limit_bytes=4 << 30,
     sample=1, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn load_workload(
+pub fn load_workload(
     py: Python<'_>,
     source: &str,
     page_size: u32,
@@ -288,13 +265,4 @@ fn load_workload(
     let workload = Workload { name: source.to_owned(), repeat, seed, page_size, kind };
     errors::warn_of(py, source, &workload.facts().warnings)?;
     Ok(workload)
-}
-
-/// Adds the class and its function to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Workload>()?;
-    module.add_function(wrap_pyfunction!(load_workload, module)?)
 }

@@ -14,7 +14,7 @@ from flashwright._core import InputError, RunError
 from flashwright.benches.options import BenchOptions
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Listed, Named
-from flashwright.cli.options import takes
+from flashwright.cli.options import all_of, options
 from flashwright.cli.output import Output
 from flashwright.cli.outputs import OutFolder
 from flashwright.terminal import print_table, say
@@ -46,17 +46,12 @@ class _Taken(click.ParamType[Any]):
 class _Records(OutFolder):
     """The folder of a recording, or that of several."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Give the folder back if a recording may be written there."""
-        from pathlib import Path
-
+    def check(self, path: Path) -> None:
+        """Raise InputError if a recording may not be written there."""
         from flashwright.benches.plan import check_records
 
-        try:
-            check_records(Path(str(value)))
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-        return super().convert(value, param, ctx)
+        check_records(path)
+        super().check(path)
 
 
 _TYPES: dict[str, Callable[[], click.ParamType[Any]]] = {
@@ -135,8 +130,8 @@ def _groups() -> dict[str, list[str]]:
     short_help="Benchmarks on real databases, side by side: TPC-C, TPC-B, TATP, YCSB.",
 )
 @_options
-@takes(Output, "output")
-def bench(output: Output, **given: Any) -> None:
+@options
+def bench(*, output: Output = all_of(Output), **given: Any) -> None:
     """Run WORKLOAD on a database.
 
     Fill it, warm up, measure, check that it is consistent, and remove it. What belongs to a word is

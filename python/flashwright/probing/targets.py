@@ -151,13 +151,6 @@ class Target:
             label=_core.device_label(json.dumps(device).encode()),
         )
 
-    def taking(self, queue_depth: int, most_bytes: int) -> Target:
-        """Give the same that takes so many requests of up to so many bytes at once.
-
-        If it is real.
-        """
-        return replace(self, queue_depth=queue_depth, most_bytes=most_bytes)
-
     @property
     def is_simulated(self) -> bool:
         """True if it is a simulated drive."""

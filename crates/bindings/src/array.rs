@@ -14,12 +14,12 @@ use ssd::drive::run::RunSettings;
 use ssd::drive::time::Picos;
 use units::IoOp;
 
-use crate::dicts::object;
 use crate::drive::{run_failed, state_of};
 use crate::errors;
 use crate::jobs::LoadedSource;
 use crate::progress::{self, Progress};
 use crate::registry::info_dicts;
+use crate::values::object;
 
 pub fn array_error(error: ArrayError) -> PyErr {
     match error {

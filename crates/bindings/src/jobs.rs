@@ -22,7 +22,7 @@ pub struct ArrowTable(RecordBatch);
 
 #[pymethods]
 impl ArrowTable {
-    #[pyo3(signature = (requested_schema=None))]
+    #[pyo3(signature = (requested_schema=None) -> "object")]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,

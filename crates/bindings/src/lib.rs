@@ -6,7 +6,7 @@
 #![allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 
 #[macro_use]
-mod dicts;
+mod values;
 mod array;
 mod array_models;
 mod devices;
@@ -29,7 +29,8 @@ mod traces;
 mod volumes;
 mod workload;
 
-/// The computing core of Flashwright, behind the Python package.
+/// The computing core of Flashwright, behind the Python package. Long work takes a `Progress`, and
+/// releases the GIL.
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]

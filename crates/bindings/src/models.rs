@@ -11,12 +11,12 @@ use ::models::{
 };
 use numpy::ndarray::{ArrayD, IxDyn};
 use numpy::{
-    AllowTypeChange, IntoPyArray, PyArray1, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn,
-    PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods,
+    AllowTypeChange, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn, PyReadonlyArray1, PyUntypedArray,
 };
 use pyo3::prelude::*;
 
 use crate::errors::input_error;
+use crate::values::Array;
 
 /// A list or an array of numbers.
 pub type Floats<'py> = PyArrayLike1<'py, f64, AllowTypeChange>;
@@ -166,28 +166,23 @@ pub fn cleaning_cost_derivative<'py>(
 
 /// Distribution of the valid pages of an erase block (MULTILOG eq. 5): entry k is the chance of k.
 #[pyfunction]
-pub fn valid_pages_pdf(
-    py: Python<'_>,
-    pages_per_erase_block: usize,
-    p_valid: f64,
-) -> PyResult<Bound<'_, PyArray1<f64>>> {
+pub fn valid_pages_pdf(pages_per_erase_block: usize, p_valid: f64) -> PyResult<Array<f64>> {
     chance(p_valid).map_err(input_error)?;
-    Ok(::models::valid_pages_pdf(pages_per_erase_block, p_valid).into_pyarray(py))
+    Ok(Array(::models::valid_pages_pdf(pages_per_erase_block, p_valid)))
 }
 
 /// The distribution after `updates` steps of MULTILOG's Markov chain on a device of
 /// `logical_pages`.
 #[pyfunction]
-pub fn markov_pdf<'py>(
-    py: Python<'py>,
-    pdf: Floats<'py>,
+pub fn markov_pdf(
+    py: Python<'_>,
+    pdf: Floats<'_>,
     logical_pages: u64,
     updates: u64,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Array<f64>> {
     let pdf = slice(&pdf).into_owned();
-    let after =
-        py.detach(|| ::models::markov_pdf(&pdf, logical_pages, updates)).map_err(input_error)?;
-    Ok(after.into_pyarray(py))
+    let after = py.detach(|| ::models::markov_pdf(&pdf, logical_pages, updates));
+    after.map(Array).map_err(input_error)
 }
 
 /// Gain of one choice from a cleaning window of B erase blocks over LRU.
@@ -224,16 +219,11 @@ pub fn window_benefit(
     })
 }
 
-/// Numbers as an array, for a field.
-fn array(py: Python<'_>, numbers: &[f64]) -> Py<PyArray1<f64>> {
-    PyArray1::from_slice(py, numbers).unbind()
-}
-
 /// Update sets mixed in one log.
 #[pyclass(frozen, get_all, module = "flashwright._core")]
 pub struct RandomPlacement {
     /// p_gc of each set.
-    p_gc: Py<PyArray1<f64>>,
+    p_gc: Array<f64>,
     /// p_gc of the log as a whole.
     p_avg: f64,
     /// Relocation writes for each host write.
@@ -258,10 +248,10 @@ pub fn kmodal_random(
     let model = if approximate { ::models::kmodal_random_approx } else { ::models::kmodal_random };
     let found = py.detach(|| model(&sets, over_provisioning)).map_err(input_error)?;
     Ok(RandomPlacement {
-        p_gc: array(py, &found.p_gc),
+        write_amplification: found.write_amplification(),
+        p_gc: Array(found.p_gc),
         p_avg: found.p_avg,
         cleaning_cost: found.cleaning_cost,
-        write_amplification: found.write_amplification(),
     })
 }
 
@@ -270,9 +260,9 @@ pub fn kmodal_random(
 pub struct Division {
     /// Spare space of each log as a fraction of all logical pages; adds up to the
     /// over-provisioning.
-    betas: Py<PyArray1<f64>>,
+    betas: Array<f64>,
     /// p_gc of each log.
-    p_gc: Py<PyArray1<f64>>,
+    p_gc: Array<f64>,
     /// Relocation writes for each host write.
     cleaning_cost: f64,
     /// Page programs for each host write.
@@ -292,10 +282,10 @@ pub fn kmodal_separated(
     let found = py.detach(|| ::models::divide_space(&sets, over_provisioning));
     let found = found.map_err(input_error)?;
     Ok(Division {
-        betas: array(py, &found.betas),
-        p_gc: array(py, &found.p_gc),
-        cleaning_cost: found.cleaning_cost,
         write_amplification: found.write_amplification(),
+        betas: Array(found.betas),
+        p_gc: Array(found.p_gc),
+        cleaning_cost: found.cleaning_cost,
     })
 }
 
@@ -314,23 +304,23 @@ pub struct LeastCost {
     /// Relocation writes over all page programs.
     p_gc_overall: f64,
     /// Pages of each bin, hottest bin first.
-    pages: Py<PyArray1<u64>>,
+    pages: Array<u64>,
     /// Update weight of the coldest page of each bin, in the unit of the input.
-    lowest: Py<PyArray1<f64>>,
+    lowest: Array<f64>,
     /// Update weight of the hottest page of each bin.
-    highest: Py<PyArray1<f64>>,
+    highest: Array<f64>,
     /// Fraction of all pages in each bin.
-    sizes: Py<PyArray1<f64>>,
+    sizes: Array<f64>,
     /// Fraction of all updates that goes to each bin.
-    shares: Py<PyArray1<f64>>,
+    shares: Array<f64>,
     /// Spare space of each bin as a fraction of all pages; adds up to the over-provisioning.
-    betas: Py<PyArray1<f64>>,
+    betas: Array<f64>,
     /// p_gc of each bin.
-    p_gc: Py<PyArray1<f64>>,
+    p_gc: Array<f64>,
 }
 
 impl LeastCost {
-    fn of(py: Python<'_>, bound: &::models::Bound, binning: Binning) -> Self {
+    fn of(bound: ::models::Bound, binning: Binning) -> Self {
         let bins = || bound.bins.iter();
         Self {
             over_provisioning: bound.over_provisioning,
@@ -338,13 +328,13 @@ impl LeastCost {
             cleaning_cost: bound.cleaning_cost,
             write_amplification: bound.write_amplification,
             p_gc_overall: bound.p_gc_overall(),
-            pages: PyArray1::from_iter(py, bins().map(|bin| bin.pages)).unbind(),
-            lowest: PyArray1::from_iter(py, bins().map(|bin| bin.lowest)).unbind(),
-            highest: PyArray1::from_iter(py, bins().map(|bin| bin.highest)).unbind(),
-            sizes: array(py, &bound.sizes),
-            shares: array(py, &bound.shares),
-            betas: array(py, &bound.betas),
-            p_gc: array(py, &bound.p_gc),
+            pages: bins().map(|bin| bin.pages).collect(),
+            lowest: bins().map(|bin| bin.lowest).collect(),
+            highest: bins().map(|bin| bin.highest).collect(),
+            sizes: Array(bound.sizes),
+            shares: Array(bound.shares),
+            betas: Array(bound.betas),
+            p_gc: Array(bound.p_gc),
         }
     }
 }
@@ -355,14 +345,14 @@ impl LeastCost {
         self.cleaning_cost
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    fn __repr__(&self) -> String {
         format!(
             "Bound(over_provisioning={}, cleaning_cost={:.6}, write_amplification={:.6}, bins={}, \
              binning='{}')",
             self.over_provisioning,
             self.cleaning_cost,
             self.write_amplification,
-            self.pages.bind(py).len(),
+            self.pages.0.len(),
             self.binning
         )
     }
@@ -419,7 +409,7 @@ pub fn cleaning_cost_bound<'py>(
     let bins = bins.map_err(input_error)?;
     let bound = |alpha: f64| -> PyResult<Bound<'py, LeastCost>> {
         let bound = py.detach(|| bins.bound(alpha)).map_err(input_error)?;
-        Bound::new(py, LeastCost::of(py, &bound, bins.binning()))
+        Bound::new(py, LeastCost::of(bound, bins.binning()))
     };
     if over_provisioning.cast::<PyUntypedArray>().is_err()
         && let Ok(alpha) = over_provisioning.extract::<f64>()

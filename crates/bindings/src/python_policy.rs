@@ -12,6 +12,7 @@ use ssd::counting::{CountingSettings, Outcome, RunError, simulate_policy};
 use units::{EraseBlockId, Lpn, PageSource, StreamId};
 
 use crate::errors;
+use crate::values::Array;
 
 /// Stands for "none" in arrays of streams and erase blocks.
 pub const NONE: u32 = u32::MAX;
@@ -27,14 +28,6 @@ pub struct FlashState(Mutex<Device>);
 impl FlashState {
     fn look<T>(&self, at: impl FnOnce(&Device) -> T) -> T {
         at(&self.0.lock().expect("nothing that holds the lock can panic"))
-    }
-
-    fn array<'py>(
-        &self,
-        py: Python<'py>,
-        of: impl FnOnce(&Device) -> Vec<u32>,
-    ) -> Bound<'py, PyArray1<u32>> {
-        self.look(of).into_pyarray(py)
     }
 }
 
@@ -71,28 +64,28 @@ impl FlashState {
     }
 
     /// By erase block: pages that hold the newest version of a logical page.
-    fn valid_pages<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.blocks.iter().map(|block| block.valid).collect())
+    fn valid_pages(&self) -> Array<u32> {
+        self.look(|device| device.blocks.iter().map(|block| block.valid).collect())
     }
 
     /// By erase block: the stream that it was opened for.
-    fn streams<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.blocks.iter().map(|block| block.stream.into()).collect())
+    fn streams(&self) -> Array<u32> {
+        self.look(|device| device.blocks.iter().map(|block| block.stream.into()).collect())
     }
 
     /// By erase block: the clock, modulo 2^32, when it was opened.
-    fn opened_at<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.opened_at.clone())
+    fn opened_at(&self) -> Array<u32> {
+        self.look(|device| Array(device.opened_at.clone()))
     }
 
     /// By stream: valid pages in its erase blocks. Kept only where the policy is `per_stream`.
-    fn stream_valid_pages<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.streams.iter().map(|stream| stream.valid_pages).collect())
+    fn stream_valid_pages(&self) -> Array<u32> {
+        self.look(|device| device.streams.iter().map(|stream| stream.valid_pages).collect())
     }
 
     /// By stream: erase blocks, the open one included.
-    fn stream_erase_blocks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.streams.iter().map(|stream| stream.erase_blocks).collect())
+    fn stream_erase_blocks(&self) -> Array<u32> {
+        self.look(|device| device.streams.iter().map(|stream| stream.erase_blocks).collect())
     }
 }
 

@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use traces::{Converted, Facts, OpenOptions, SourceFile, TraceError};
 
-use crate::dicts::object;
 use crate::errors;
 use crate::progress::{self, Progress};
+use crate::values::object;
 
 /// Requests of one Arrow batch.
 const BATCH_ROWS: usize = 64 << 10;
@@ -100,7 +100,7 @@ impl Trace {
 
     /// The trace from its start as an Arrow C stream. `requested_schema` is not acted on, as the
     /// protocol allows.
-    #[pyo3(signature = (requested_schema=None))]
+    #[pyo3(signature = (requested_schema=None) -> "object")]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,

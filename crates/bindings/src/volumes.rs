@@ -16,11 +16,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use units::Lifetime;
 
-use crate::dicts::object;
 use crate::errors;
 use crate::layers::facts_of;
 use crate::numbers;
 use crate::progress::{self, Progress};
+use crate::values::object;
 
 fn volume_error(error: VolumeError) -> PyErr {
     match error {

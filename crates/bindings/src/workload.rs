@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::registry::Spec;
-use numpy::{IntoPyArray as _, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use traces::pages::{LoadOptions, LoadedTrace, load};
@@ -15,6 +14,7 @@ use units::PageSource;
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::{reading, trace_error};
+use crate::values::Array;
 
 /// Page writes over dense logical pages, that can be played any number of times, by several threads
 /// at once.
@@ -192,7 +192,7 @@ impl Workload {
     /// Fraction of the host writes, 0 to 1, during which each logical page holds data, over a
     /// device that starts filled; in the last pass if the workload is repeated. Raises InputError
     /// if the trace cannot be read again.
-    fn held_fractions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn held_fractions(&self, py: Python<'_>) -> PyResult<Array<f64>> {
         let found = py.detach(|| match &*self.kind {
             WorkloadKind::Trace(trace) if trace.page_trims > 0 => {
                 units::held_fractions(self.source().as_mut(), self.repeat.min(2))
@@ -201,13 +201,13 @@ impl Workload {
                 Ok(vec![1.0; self.logical_pages() as usize])
             }
         });
-        Ok(found.map_err(errors::input_error)?.into_pyarray(py))
+        found.map(Array).map_err(errors::input_error)
     }
 
     /// Gives the update frequency of each logical page, in any unit: exact probabilities of a
     /// synthetic workload, counts of a trace.
-    fn update_weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        py.detach(|| self.weights()).into_pyarray(py)
+    fn update_weights(&self, py: Python<'_>) -> Array<f64> {
+        Array(py.detach(|| self.weights()))
     }
 }
 

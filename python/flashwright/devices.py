@@ -9,22 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright.runs import sha256_of
-from flashwright.sources import (
-    PATTERN,
-    STANDARD_INPUT,
-    SYNTHETIC,
-    check_source,
-    file_name,
-    on_disk,
-)
-
-if TYPE_CHECKING:
-    from flashwright._core import Source
+from flashwright.sources import PATTERN, check_source
 
 ENDLESS_REQUESTS = 1_000_000
 """Requests that are played of a source without end, if no limit is given."""
@@ -222,22 +211,3 @@ def check_load_source(source: str) -> str:
     if source in (pattern["name"] for pattern in _core.patterns()) and not Path(source).exists():
         raise InputError(f"{source}: no such file; the pattern of that name is `{PATTERN}{source}`")
     return check_source(source)
-
-
-def is_file(source: str) -> bool:
-    """Tell whether a source is a trace file."""
-    return not source.startswith((PATTERN, SYNTHETIC)) and source != STANDARD_INPUT
-
-
-def name_of(source: str) -> str:
-    """Give what a source is called in results."""
-    return file_name(Path(source)) if is_file(source) else source
-
-
-def describe(source: str, requests: Source | None = None) -> dict[str, Any]:
-    """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its requests."""
-    return {
-        "source": source,
-        "sha256": sha256_of(on_disk(Path(source))) if is_file(source) else None,
-        "content_hash": None if requests is None else requests.content_hash,
-    }

@@ -10,12 +10,12 @@ import click
 from flashwright._core import InputError
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.options import (
-    Duration,
-    Fraction,
-    Size,
+    FRACTION,
+    SIZE,
     Workers,
     all_of,
     argument,
+    duration,
     option,
     options,
 )
@@ -55,7 +55,7 @@ def advise(
     seconds: float = option(
         "With --database: how long it is recorded.",
         "--for",
-        type=Duration(least_open=True),
+        type=duration(is_open=True),
         default=120.0,
         show_default="2m",
     ),
@@ -65,17 +65,17 @@ def advise(
         metavar="DRIVE",
     ),
     capacity_bytes: int | None = option(
-        "Size of the disk, such as 256G.  [default: as recorded]", "--size", type=Size()
+        "Size of the disk, such as 256G.  [default: as recorded]", "--size", type=SIZE
     ),
     fill: float | None = option(
         "Share of the disk that holds data, such as 60%.  [default: as recorded, or all of it]",
-        type=Fraction(),
+        type=FRACTION,
         metavar="SHARE",
     ),
     writes_per_day: int | None = option(
         "What the disk is written a day, such as 40G.  [default: by the drive's own counters, or "
         "as recorded]",
-        type=Size(),
+        type=SIZE,
     ),
     goal: str = option(
         "What is to become better: the life of the drive, the wait of commits (99th percentile), "
@@ -90,7 +90,7 @@ def advise(
     ),
     within: float = option(
         "Begin no further simulation after this time.",
-        type=Duration(least_open=True),
+        type=duration(is_open=True),
         default=60.0,
         show_default="1m",
     ),

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from flashwright import written
-from flashwright._core import InputError, RunError
+from flashwright._core import RunError
 from flashwright.benches.options import BenchOptions
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Listed, Named
-from flashwright.cli.options import all_of, options
+from flashwright.cli.options import Taken, all_of, options
 from flashwright.cli.output import Output
 from flashwright.cli.outputs import OutFolder
 from flashwright.terminal import print_table, say
@@ -27,20 +27,6 @@ if TYPE_CHECKING:
     from flashwright.runs import Job, Run
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class _Taken(click.ParamType[Any]):
-    """Parameter type of a setting."""
-
-    def __init__(self, kind: written.Kind) -> None:
-        self.kind, self.name = kind, kind.metavar
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it."""
-        try:
-            return self.kind.take(value)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
 
 
 class _Records(OutFolder):
@@ -74,7 +60,9 @@ def _option(one: Field[Any]) -> Callable[[Command], Command]:
     flag = known.flag or f"--{one.name.replace('_', '-')}"
     if known.kind == written.TRUTH:
         return click.option(flag, one.name, is_flag=True, help=known.help)
-    plain = Named(known.completes) if known.completes else _Taken(known.kind)
+    plain = (
+        Named(known.completes) if known.completes else Taken(known.kind.metavar, known.kind.take)
+    )
     how: dict[str, Any] = {"type": _TYPES[one.name]() if one.name in _TYPES else plain}
     default: Any = one.default
     if default not in (None, ()):

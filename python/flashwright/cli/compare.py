@@ -13,9 +13,9 @@ from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Named
 from flashwright.cli.options import (
     LIFE,
+    PAGE_SIZE,
     PLACEMENTS,
     Flash,
-    PageSize,
     Workers,
     all_of,
     argument,
@@ -63,7 +63,7 @@ def compare(
     over_provisionings: tuple[float, ...] = over_provisionings_option(),
     flash: Flash = all_of(Flash),
     page_size: int = option(
-        "Bytes in a logical page of the SOURCE.", type=PageSize(), default="4096"
+        "Bytes in a logical page of the SOURCE.", type=PAGE_SIZE, default="4096"
     ),
     life: str | None = LIFE,
     seed: int = seed_option("Seed of all that is random."),

@@ -14,8 +14,8 @@ from flashwright.cli.following import propose
 from flashwright.cli.options import (
     LIFE,
     PLACEMENTS,
-    Duration,
     all_of,
+    duration,
     option,
     options,
     over_provisionings_option,
@@ -54,7 +54,7 @@ def demo(
     over_provisionings: tuple[float, ...] = over_provisionings_option("0.07,0.15,0.28,0.5"),
     placements: str = PLACEMENTS,
     seconds: float = option(
-        "How long the database is recorded.", "--for", type=Duration(least=1), default=60.0
+        "How long the database is recorded.", "--for", type=duration(least=1), default=60.0
     ),
     shipped: bool = option(
         "Record nothing: take the trace that comes with Flashwright, TPC-C on PostgreSQL for 19 "

@@ -9,7 +9,7 @@ import click
 from flashwright.cli.lists import Named
 from flashwright.cli.options import (
     LIFE,
-    PageSize,
+    PAGE_SIZE,
     all_of,
     argument,
     option,
@@ -33,7 +33,7 @@ def model(
     *,
     source: str | None = argument(type=Named("workload", or_file=True), required=False),
     over_provisionings: tuple[float, ...] = over_provisionings_option(OVER_PROVISIONINGS),
-    page_size: int = option("Bytes in a page of SOURCE.", type=PageSize(), default="4096"),
+    page_size: int = option("Bytes in a page of SOURCE.", type=PAGE_SIZE, default="4096"),
     life: str | None = LIFE,
     seed: int = seed_option("Seed of a synthetic SOURCE."),
     pages_per_erase_block: int = option(

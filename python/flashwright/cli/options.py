@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import wraps
@@ -15,6 +14,7 @@ import click
 
 from flashwright import _core
 from flashwright.cli.lists import Named, split_names
+from flashwright.written import read_seconds
 
 if TYPE_CHECKING:
     from flashwright.engine.where import Where
@@ -96,101 +96,90 @@ def _declared(name: str, kind: Any, declared: Field[Any], note: str = "") -> Cal
     return click.option(*(names or (f"--{name.replace('_', '-')}",)), name, **how)
 
 
-class Fractions(click.ParamType[tuple[float, ...]]):
-    """A comma-separated list of over-provisionings: `0.1,0.2` or `10%,20%`."""
+class Taken(click.ParamType[Any]):
+    """What a function reads of a text; anything else, as a default may be, is taken as it is."""
 
-    name = "LIST"
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        """Take a function that raises InputError for what is not right."""
+        self.name, self._read = name, read
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        """Read the list: every value above 0 and at most 100, none twice."""
-        if isinstance(value, tuple):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it."""
+        if not isinstance(value, str):
             return value
-        values = tuple(Fraction().convert(part, param, ctx) for part in str(value).split(","))
-        if len(set(values)) != len(values):
-            self.fail(f"{value!r} names a value twice", param, ctx)
-        return tuple(sorted(values))
-
-
-class Fraction(click.ParamType[float]):
-    """An over-provisioning: `0.2` or `20%`."""
-
-    name = "FRACTION"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read the value: above 0 and at most 100 (which is 10000 %)."""
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
         try:
-            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            number = float("nan")
-        if not 0 < number <= 100:
-            self.fail(
-                f"{text!r} is not an over-provisioning: write a number above 0 and at most 100 "
-                "(which is 10000 %), such as 0.2 or 20%",
-                param,
-                ctx,
-            )
-        return number
+            return self._read(value)
+        except _core.InputError as error:
+            self.fail(str(error), param, ctx)
 
 
-class Size(click.ParamType[int]):
-    """A size in bytes: `4096`, `4k`, `16KiB`, `2G`; `4kB` is 4,000."""
-
-    name = "BYTES"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the size: at least 1 byte."""
-        found = value if isinstance(value, int) else _core.parse_bytes(str(value))
-        if not found:
-            self.fail(f"{value!r} is not a size in bytes: write 4096, 4k or 4KiB", param, ctx)
-        return found
-
-
-class PageSize(Size):
-    """The size of a page of flash."""
-
-    LEAST, MOST = 512, 1 << 24
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the size: 512 bytes to 16 MiB."""
-        found = super().convert(value, param, ctx)
-        if not self.LEAST <= found <= self.MOST:
-            self.fail(f"{value!r} is not the size of a page: 512 bytes to 16 MiB", param, ctx)
-        return found
+def _fraction(given: str) -> float:
+    text = given.strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = float("nan")
+    if not 0 < number <= 100:
+        raise _core.InputError(
+            f"{text!r} is not an over-provisioning: write a number above 0 and at most 100 (which "
+            "is 10000 %), such as 0.2 or 20%"
+        )
+    return number
 
 
-class Duration(click.ParamType[float]):
-    """A duration: a number of a unit, or with one of its own, as in `90s`, `2m`, `200us`."""
+def _fractions(text: str) -> tuple[float, ...]:
+    values = tuple(map(_fraction, text.split(",")))
+    if len(set(values)) != len(values):
+        raise _core.InputError(f"{text!r} names a value twice")
+    return tuple(sorted(values))
 
-    name = "S"
 
-    def __init__(self, unit: float = 1.0, *, least: float = 0.0, least_open: bool = False) -> None:
-        """Take numbers in `unit` seconds, from `least` of these on, or above it."""
-        self._unit, self._least, self._open = unit, least, least_open
+def size(text: str) -> int:
+    """Read a size of at least 1 byte. Raises InputError."""
+    found = _core.parse_bytes(text)
+    if not found:
+        raise _core.InputError(f"{text!r} is not a size in bytes: write 4096, 4k or 4KiB")
+    return found
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read the duration, in units."""
+
+def _page_size(text: str) -> int:
+    found = size(text)
+    if not 512 <= found <= 1 << 24:
+        raise _core.InputError(f"{text!r} is not the size of a page: 512 bytes to 16 MiB")
+    return found
+
+
+FRACTION = Taken("FRACTION", _fraction)
+"""An over-provisioning: `0.2` or `20%`."""
+FRACTIONS = Taken("LIST", _fractions)
+"""Some of them: `0.1,0.2` or `10%,20%`."""
+SIZE = Taken("BYTES", size)
+"""A size in bytes: `4096`, `4k`, `16KiB`, `2G`; `4kB` is 4,000."""
+PAGE_SIZE = Taken("BYTES", _page_size)
+"""The size of a page of flash: 512 bytes to 16 MiB."""
+
+
+def duration(unit: float = 1.0, *, least: float = 0.0, is_open: bool = False) -> Taken:
+    """Take a duration: a number of `unit` seconds, or with a unit: `90s`, `2m`, `200us`.
+
+    It is given in units, from `least` of these on, or above it.
+    """
+
+    def read(text: str) -> float:
         found: float | None
         try:
-            found = float(value)
+            found = float(text)
         except ValueError:
-            # A minute is `m` for sleep(1) and most people, and `min` for the core.
-            seconds = _core.parse_duration(re.sub(r"(?<=\d)\s*m$", "min", str(value).strip()))
-            found = None if seconds is None else seconds / self._unit
+            seconds = read_seconds(text)
+            found = None if seconds is None else seconds / unit
         if found is None or not math.isfinite(found):
-            self.fail(f"{value!r} is not a duration: write 90, 90s or 2m", param, ctx)
-        if found < self._least or (self._open and found == self._least):
-            above = "above" if self._open else "at least"
-            self.fail(f"{value!r} is too short: it has to be {above} {self._least:g}", param, ctx)
+            raise _core.InputError(f"{text!r} is not a duration: write 90, 90s or 2m")
+        if found < least or (is_open and found == least):
+            above = "above" if is_open else "at least"
+            raise _core.InputError(f"{text!r} is too short: it has to be {above} {least:g}")
         return found
+
+    return Taken("S", read)
 
 
 def seed_option(help_text: str) -> Any:
@@ -200,7 +189,7 @@ def seed_option(help_text: str) -> Any:
 
 def over_provisionings_option(default: str = "0.1,0.2,0.3") -> Any:
     """Declare the option of a list of over-provisionings."""
-    return option("Over-provisionings.", "--op", type=Fractions(), default=default)
+    return option("Over-provisionings.", "--op", type=FRACTIONS, default=default)
 
 
 PLACEMENTS = option(

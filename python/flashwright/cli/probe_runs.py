@@ -15,7 +15,7 @@ import click
 
 from flashwright._core import InputError, RunError
 from flashwright.cli.lists import Listed, Named
-from flashwright.cli.options import Duration, option
+from flashwright.cli.options import duration, option
 from flashwright.cli.output import Output
 from flashwright.cli.target_options import TargetOptions
 from flashwright.progress import StoppedError
@@ -51,7 +51,7 @@ class ProbeOptions:
     )
     minutes: float | None = option(
         "Device time of all experiments together.  [default: of the set]",
-        type=Duration(60, least_open=True),
+        type=duration(60, is_open=True),
         metavar="M",
     )
     effort: int = option(

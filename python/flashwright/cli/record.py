@@ -11,7 +11,7 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.lists import Listed
-from flashwright.cli.options import Duration, Size, all_of, argument, option, options
+from flashwright.cli.options import SIZE, all_of, argument, duration, option, options
 from flashwright.cli.output import Json
 from flashwright.cli.outputs import OutFolder
 from flashwright.cli.recorded import conclude, default_folder, leave_as, warn_if_never_made
@@ -59,7 +59,7 @@ def record(
         "Stop after this time, such as 90s or 2m.  [default: Ctrl-C stops]",
         "--seconds",
         "--for",
-        type=Duration(least_open=True),
+        type=duration(is_open=True),
     ),
     out: Path | None = option(
         "The folder of the recording, on another device than TARGET.  [default: runs/record-TIME]",
@@ -69,7 +69,7 @@ def record(
     buffer_bytes: int = option(
         "The kernel's buffer for each processor: larger if events are lost.",
         "--trace-buffer",
-        type=Size(),
+        type=SIZE,
         default="16M",
     ),
     tracer: str = option(

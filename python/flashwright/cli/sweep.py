@@ -11,7 +11,7 @@ import click
 from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.cli.grouped import GroupedCommand
-from flashwright.cli.options import Workers, all_of, argument, option, options
+from flashwright.cli.options import Taken, Workers, all_of, argument, option, options
 from flashwright.cli.output import Output
 from flashwright.progress import StoppedError
 from flashwright.terminal import print_table
@@ -21,17 +21,11 @@ if TYPE_CHECKING:
     from flashwright.sweeps.running import How, Sweep
 
 
-class _Span(click.ParamType[float]):
-    name = "TIME"
-
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read a time: more than nothing."""
-        found = value if isinstance(value, float) else _core.parse_duration(str(value))
-        if not found:
-            self.fail(f"{value!r}: right would be a time such as 90, 5min or 2h", param, ctx)
-        return found
+def _span(text: str) -> float:
+    found = _core.parse_duration(text)
+    if not found:
+        raise InputError(f"{text!r}: right would be a time such as 90, 5min or 2h")
+    return found
 
 
 @click.command(
@@ -64,7 +58,7 @@ def sweep(
         "finished is not done again either."
     ),
     within: float | None = option(
-        "Begin no more jobs after this time: `2h`.", type=_Span(), metavar="TIME"
+        "Begin no more jobs after this time: `2h`.", type=Taken("TIME", _span), metavar="TIME"
     ),
     dry_run: bool = option("Say how many jobs there are, and how long they take."),
     output: Output = all_of(Output),

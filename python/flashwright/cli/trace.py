@@ -12,7 +12,7 @@ from flashwright import reading_words
 from flashwright._core import InputError
 from flashwright.cli.lists import Named
 from flashwright.cli.options import (
-    PageSize,
+    PAGE_SIZE,
     Workers,
     all_of,
     argument,
@@ -78,7 +78,7 @@ def stats(
     *,
     source: str = argument(type=Named("workload", or_file=True)),
     page_size: int = option(
-        "Bytes in a flash page, or in a page of `synth:`.", type=PageSize(), default="4096"
+        "Bytes in a flash page, or in a page of `synth:`.", type=PAGE_SIZE, default="4096"
     ),
     seed: int = seed_option("Seed of a synthetic SOURCE: the same seed, the same requests."),
     workers: Workers = all_of(Workers, dict.fromkeys(("engine", "jobs"), " Of a store.")),
@@ -123,7 +123,7 @@ def convert(
         "Make a TARGET in Parquet as small as it gets, to be kept with code: times in whole "
         "microseconds, no latencies."
     ),
-    page_size: int = option("Bytes in a page of `synth:`.", type=PageSize(), default="4096"),
+    page_size: int = option("Bytes in a page of `synth:`.", type=PAGE_SIZE, default="4096"),
     seed: int = seed_option("Seed of a synthetic SOURCE: the same seed, the same requests."),
     to: Json = all_of(Json),
 ) -> None:

@@ -12,7 +12,7 @@ from flashwright._core import Progress
 from flashwright._text import size as shown
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Listed
-from flashwright.cli.options import Size, all_of, argument, option, options
+from flashwright.cli.options import SIZE, all_of, argument, option, options
 from flashwright.cli.output import Json
 from flashwright.cli.volume_change import change
 from flashwright.cli.volume_info import info
@@ -91,7 +91,7 @@ def create(
         "Seed of whatever the layers draw.", type=click.IntRange(0, 2**64 - 1), default=1
     ),
     size: int | None = option(
-        "First make DEVICE a file of this size, with room for all of it.", type=Size()
+        "First make DEVICE a file of this size, with room for all of it.", type=SIZE
     ),
     staging: str | None = option(
         "A second, faster device: for the slots of stable_buffer, or the checkpoints and commit "
@@ -100,7 +100,7 @@ def create(
         metavar="DEVICE2",
     ),
     staging_size: int | None = option(
-        "First make DEVICE2 a file of this size, with room for all of it.", type=Size()
+        "First make DEVICE2 a file of this size, with room for all of it.", type=SIZE
     ),
     destroy_data: tuple[str, ...] = option(
         "Confirm that what the device holds is lost, by repeating its path. Again for DEVICE2.",

@@ -11,7 +11,7 @@ from flashwright import _core
 from flashwright._core import Progress
 from flashwright._text import size as shown
 from flashwright.cli.grouped import GroupedCommand
-from flashwright.cli.options import Size, all_of, argument, option, options
+from flashwright.cli.options import SIZE, Taken, all_of, argument, option, options, size
 from flashwright.cli.output import Json
 from flashwright.cli.volume_options import naming_destroy_data, only_with, repeated
 from flashwright.progress import whole
@@ -20,16 +20,8 @@ _ALL = "all"
 _STEP_BYTES = 4096
 
 
-class _Room(click.ParamType["int | str"]):
-    """Bytes of a device, or all that it has."""
-
-    name = "room"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Read a size, or `all`."""
-        return _ALL if value == _ALL else Size().convert(value, param, ctx)
+_ROOM = Taken("room", lambda text: _ALL if text == _ALL else size(text))
+"""Bytes of a device, or all that it has."""
 
 
 @click.command(
@@ -46,7 +38,7 @@ def change(
     size: int | str | None = option(
         "Bytes of DEVICE that the volume takes, its headers included; a file is made larger or "
         "smaller. `all` is what DEVICE has.",
-        type=_Room(),
+        type=_ROOM,
         metavar=f"BYTES|{_ALL}",
     ),
     new_staging: str | None = option(
@@ -74,7 +66,7 @@ def change(
     ),
     staging_size: int | None = option(
         "With --new-staging: first make DEVICE2 a file of this size, with room for all of it.",
-        type=Size(),
+        type=SIZE,
     ),
     staging: str | None = option(
         "With --no-staging and --new-uuid: where the volume's staging device is now.  [default: "

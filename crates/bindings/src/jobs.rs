@@ -11,7 +11,8 @@ use units::{IoOp, IoRequest};
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::{reading, source_dicts};
+use crate::traces::reading;
+use crate::values::object;
 
 /// Requests that are read at a time.
 const BATCH_REQUESTS: usize = 1 << 14;
@@ -164,7 +165,7 @@ impl LoadedSource {
         let Some(trace) = self.0.trace() else { return Ok(None) };
         let totals = &trace.totals;
         let dict = IoOp::ALL.map(|op| (op.name(), totals.by_op[op as usize])).into_py_dict(py)?;
-        let others = dict!(py,
+        Ok(Some(dict!(in dict,
             "requests": totals.requests(),
             "read_bytes": totals.read_bytes,
             "written_bytes": totals.written_bytes,
@@ -175,9 +176,7 @@ impl LoadedSource {
             "duration_ns": totals.duration,
             "volumes": totals.volumes,
             "empty": totals.empty,
-            "clamped_times": trace.facts.clamped_times);
-        dict.update(others.as_mapping())?;
-        Ok(Some(dict))
+            "clamped_times": trace.facts.clamped_times)))
     }
 
     /// Bytes that a device needs to hold all addresses; None of a pattern, which goes by the
@@ -238,8 +237,8 @@ impl LoadedSource {
 
     /// The files read: name and sha256 of each.
     #[getter]
-    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        source_dicts(py, self.0.trace().map_or(&[][..], |trace| &trace.sources))
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, &self.0.trace().map_or(&[][..], |trace| &trace.sources))
     }
 
     /// Identity of these requests: hashes of the files and the part that is taken, or the spec with

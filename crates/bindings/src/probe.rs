@@ -23,12 +23,9 @@ fn experiment_dict<'py>(
     py: Python<'py>,
     entry: &'static Experiment,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let dict = info_dict(py, &entry.info)?;
-    let others = dict!(py,
+    Ok(dict!(in info_dict(py, &entry.info)?,
         "group": entry.group.name(), "writes": entry.writes, "is_quick": entry.is_quick,
-        "weight": entry.weight, "after": entry.after);
-    dict.update(others.as_mapping())?;
-    Ok(dict)
+        "weight": entry.weight, "after": entry.after))
 }
 
 /// Every experiment in the order in which a set runs them: dicts like those of `registry`, with

@@ -113,7 +113,8 @@ impl Failure {
 }
 
 /// Questions that a policy answers beyond the two that all do.
-#[derive(Clone, Copy, Default)]
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Answers {
     donor: bool,
     pulls: bool,
@@ -121,21 +122,6 @@ struct Answers {
     stream_to_close: bool,
     choose_victim: bool,
     stream_label: bool,
-}
-
-impl Answers {
-    fn of(policy: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let names: Vec<String> = policy.call_method0("_answers")?.extract()?;
-        let has = |name: &str| names.iter().any(|known| known == name);
-        Ok(Self {
-            donor: has("donor"),
-            pulls: has("pulls"),
-            pages_died: has("pages_died"),
-            stream_to_close: has("stream_to_close"),
-            choose_victim: has("choose_victim"),
-            stream_label: has("stream_label"),
-        })
-    }
 }
 
 /// Deaths that the policy has not been told of yet.
@@ -198,7 +184,7 @@ impl PythonPolicy {
         failure: Arc<Failure>,
     ) -> PyResult<Self> {
         let py = policy.py();
-        let answers = Answers::of(policy)?;
+        let answers: Answers = policy.call_method0("_answers")?.extract()?;
         if settings.victim.name == victims::own::NAME && !answers.choose_victim {
             return Err(errors::input_error(BuildError::NoOwnVictims(name_of(policy)?)));
         }

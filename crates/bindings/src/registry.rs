@@ -29,69 +29,52 @@ pub fn info_dicts<'py>(
     infos.map(|info| info_dict(py, info)).collect()
 }
 
-/// Returns true if a policy uses knowledge that no drive has: it cannot be made without the update
-/// frequencies of all pages, or the future. A spec that is wrong uses none.
-fn is_oracle(spec: &Spec) -> bool {
+/// Whether a placement policy with its parameters uses knowledge that no drive has: it cannot be
+/// made without the update frequencies of all pages, or the future. False for a spec that is wrong.
+#[pyfunction]
+pub fn placement_is_oracle(spec: &str) -> bool {
     struct Made;
     impl PlacementVisitor for Made {
         type Output = ();
         fn visit<P: Placement + 'static>(self, _policy: P) {}
     }
+    let Ok(spec) = Spec::parse(spec) else { return false };
     let geometry = Geometry::with_over_provisioning(4096, 64, 1 << 16, 0.5)
         .expect("a small device is possible");
     matches!(
-        visit_placement(spec, &placement::Context::new(geometry, 1), Made),
+        visit_placement(&spec, &placement::Context::new(geometry, 1), Made),
         Err(BuildError::NeedsWeights(_) | BuildError::NeedsFuture(_))
     )
 }
 
-/// Whether a placement policy with its parameters uses knowledge that no drive has: the update
-/// frequencies of all pages, or the future. False for a spec that is wrong.
-#[pyfunction]
-pub fn placement_is_oracle(spec: &str) -> bool {
-    Spec::parse(spec).is_ok_and(|spec| is_oracle(&spec))
-}
-
 fn placement_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    PLACEMENTS
-        .iter()
-        .map(|entry| {
-            let dict = info_dict(py, &entry.info)?;
-            dict.set_item("victim", entry.victim)?;
-            dict.set_item("bytes_per_page", entry.bytes_per_page)?;
-            let spec = Spec { name: entry.info.name.to_owned(), given: vec![] };
-            dict.set_item("oracle", is_oracle(&spec))?;
-            Ok(dict)
-        })
-        .collect()
+    let each = PLACEMENTS.iter().map(|entry| {
+        Ok(dict!(in info_dict(py, &entry.info)?,
+            "victim": entry.victim, "bytes_per_page": entry.bytes_per_page,
+            "oracle": placement_is_oracle(entry.info.name)))
+    });
+    each.collect()
 }
 
 /// Every layer, with its counters: a list of dicts with name, unit-bearing names and help.
 fn layer_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    layers::LAYERS
-        .iter()
-        .map(|entry| {
-            let dict = info_dict(py, &entry.info)?;
-            let counters = entry.counters.iter().map(|counter| {
-                Ok(dict!(py,
-                    "name": counter.name, "help": counter.help, "is_level": counter.is_level))
-            });
-            dict.set_item("counters", counters.collect::<PyResult<Vec<_>>>()?)?;
-            Ok(dict)
-        })
-        .collect()
+    let each = layers::LAYERS.iter().map(|entry| {
+        let counters = entry
+            .counters
+            .iter()
+            .map(|one| Ok(dict!(py, "name": one.name, "help": one.help, "is_level": one.is_level)));
+        Ok(dict!(in info_dict(py, &entry.info)?,
+            "counters": counters.collect::<PyResult<Vec<_>>>()?))
+    });
+    each.collect()
 }
 
 fn format_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    formats::ALL
-        .iter()
-        .map(|format| {
-            let dict = info_dict(py, &format.info)?;
-            dict.set_item("endings", format.endings)?;
-            dict.set_item("writable", format.write.is_some())?;
-            Ok(dict)
-        })
-        .collect()
+    let each = formats::ALL.iter().map(|format| {
+        Ok(dict!(in info_dict(py, &format.info)?,
+            "endings": format.endings, "writable": format.write.is_some()))
+    });
+    each.collect()
 }
 
 /// Every variant that can be named: kind -> list of dicts with name, aliases, summary, source,

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use ::registry::Spec;
 use numpy::IntoPyArray as _;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,7 +11,7 @@ use traces::{BATCH_REQUESTS, Facts, OpenOptions, TraceError};
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::{reading, trace_error};
+use crate::traces::{parse_format, reading, trace_error};
 
 /// The statistics, the format that was read (none for a synthetic workload), and what was found
 /// while reading.
@@ -109,10 +108,7 @@ pub fn trace_stats<'py>(
             py.detach(|| of_workload(&workload, page_size, &progress))
         }
         None => {
-            let options = OpenOptions {
-                format: format.map(Spec::parse).transpose().map_err(errors::input_error)?,
-                skip_bad,
-            };
+            let options = OpenOptions { format: parse_format(format)?, skip_bad };
             py.detach(|| of_trace(&path, &options, page_size, &progress))
         }
     };

@@ -1,41 +1,29 @@
 //! Synthetic workloads written to trace files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ::registry::Spec;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use traces::formats::Target;
 use traces::synth::{Requests, Workload};
-use traces::{BATCH_REQUESTS, Facts, Origin, Output, TraceError, Written, formats};
+use traces::{BATCH_REQUESTS, Facts, Origin, TraceError, Written};
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::trace_error;
+use crate::traces::{parse_format, trace_error};
 
 fn write(
     workload: &Workload,
-    dst: &Path,
-    to: (&'static formats::Format, Spec),
+    target: &Target<'_>,
     page_bytes: u32,
     progress: &units::Progress,
 ) -> Result<Written, TraceError> {
-    let (format, spec) = to;
-    let args = format.info.accept(&spec)?;
-    let make_writer = format.write.ok_or_else(|| TraceError::NotWritable {
-        format: format.info.name,
-        known: formats::ALL
-            .iter()
-            .filter(|f| f.write.is_some())
-            .map(|f| f.info.name)
-            .collect::<Vec<_>>()
-            .join(", "),
-    })?;
     let origin = Origin {
         sources: vec![],
         format: workload.info().name.to_owned(),
         streams_are_volumes: false,
     };
-    let mut writer = make_writer(Output::create(dst)?, &args, &origin)?;
+    let mut writer = target.create(&origin)?;
     let mut source = Requests::new(workload.synthetic(), page_bytes);
     let mut requests = Vec::with_capacity(BATCH_REQUESTS);
     progress.set_total(workload.operations());
@@ -68,21 +56,11 @@ pub fn write_synthetic<'py>(
     progress: Option<&Bound<'py, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = Workload::parse(spec, seed).map_err(errors::input_error)?;
-    let to = match to_format {
-        Some(text) => {
-            let spec = Spec::parse(text).map_err(errors::input_error)?;
-            (formats::find(&spec).map_err(errors::input_error)?, spec)
-        }
-        None => {
-            let format = formats::for_writing(&dst).map_err(trace_error)?;
-            (format, Spec { name: format.info.name.to_owned(), given: vec![] })
-        }
-    };
+    let target = Target::of(&dst, parse_format(to_format)?.as_ref()).map_err(trace_error)?;
     let progress = progress::shared(progress);
-    let format = to.0.info.name;
     let written =
-        py.detach(|| write(&workload, &dst, to, page_size, &progress)).map_err(trace_error)?;
+        py.detach(|| write(&workload, &target, page_size, &progress)).map_err(trace_error)?;
     Ok(dict!(py,
         "name": workload.info().name, "logical_pages": workload.logical_pages(),
-        "requests": written.requests, "to_format": format))
+        "requests": written.requests, "to_format": target.format.info.name))
 }

@@ -10,7 +10,7 @@ use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use traces::{Converted, Facts, OpenOptions, SourceFile, TraceError};
+use traces::{Converted, Facts, OpenOptions, TraceError};
 
 use crate::errors;
 use crate::progress::{self, Progress};
@@ -31,7 +31,7 @@ pub fn trace_error(error: TraceError) -> PyErr {
 }
 
 /// The format of a `format` argument.
-fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
+pub fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
     format.map(Spec::parse).transpose().map_err(errors::input_error)
 }
 
@@ -175,12 +175,10 @@ pub fn convert_trace<'py>(
         "from_format": from, "to_format": to, "requests": written.requests,
         "dropped": written.dropped);
     dict.update(reading(py, &facts)?.as_mapping())?;
-    let others = dict!(py,
+    Ok(dict!(in dict,
         "clamped_times": facts.clamped_times, "start_ns": facts.start_ns,
         "timeless": facts.timeless, "streams_are_volumes": facts.streams_are_volumes,
-        "sources": source_dicts(py, &sources)?);
-    dict.update(others.as_mapping())?;
-    Ok(dict)
+        "sources": object(py, &sources)?))
 }
 
 /// Gives what a reader found besides requests, as a dict: malformed records, what was left out or
@@ -191,13 +189,4 @@ pub fn reading<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDic
         "left_out": object(py, &facts.left_out)?,
         "lost_events": facts.lost_events,
         "warnings": &facts.warnings))
-}
-
-/// Name and SHA-256 of each file.
-pub fn source_dicts<'py>(
-    py: Python<'py>,
-    sources: &[SourceFile],
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let each = sources.iter();
-    each.map(|file| Ok(dict!(py, "name": &file.name, "sha256": &file.sha256))).collect()
 }

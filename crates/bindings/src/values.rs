@@ -10,13 +10,17 @@ use serde::Serialize;
 
 use crate::errors;
 
-/// A dict of these values by name, in this order; gives up with an exception of Python.
+/// A dict of these values by name, in this order, or with `in` one that has others before them;
+/// gives up with an exception of Python.
 macro_rules! dict {
-    ($py:expr, $($name:literal: $value:expr),+ $(,)?) => {{
-        let dict = pyo3::types::PyDict::new($py);
+    (in $dict:expr, $($name:literal: $value:expr),+) => {{
+        let dict = $dict;
         $(dict.set_item($name, $value)?;)+
         dict
     }};
+    ($py:expr, $($name:literal: $value:expr),+) => {
+        dict!(in pyo3::types::PyDict::new($py), $($name: $value),+)
+    };
 }
 
 /// Whatever serde makes of a value; a number that is not finite is None.

@@ -57,16 +57,13 @@ fn header_dict<'py>(py: Python<'py>, header: &Header) -> PyResult<Bound<'py, PyD
 }
 
 fn about_dict<'py>(py: Python<'py>, about: &About) -> PyResult<Bound<'py, PyDict>> {
-    let dict = header_dict(py, &about.header)?;
     let memory = about.memory.as_ref().map(|memory| memory_dict(py, memory));
-    let others = dict!(py,
+    Ok(dict!(in header_dict(py, &about.header)?,
         "device_bytes": about.device_bytes,
         "notes": &about.notes,
         "user": &about.user,
         "staging": object(py, &about.staging)?,
-        "memory": memory.transpose()?);
-    dict.update(others.as_mapping())?;
-    Ok(dict)
+        "memory": memory.transpose()?))
 }
 
 fn memory_dict<'py>(py: Python<'py>, memory: &VolumeMemory) -> PyResult<Bound<'py, PyDict>> {
@@ -114,9 +111,7 @@ pub fn create_volume<'py>(
         Ok((volume.close_to_header()?, capacity_bytes))
     });
     let (header, capacity_bytes) = made.map_err(volume_error)?;
-    let dict = header_dict(py, &header)?;
-    dict.set_item("capacity_bytes", capacity_bytes)?;
-    Ok(dict)
+    Ok(dict!(in header_dict(py, &header)?, "capacity_bytes": capacity_bytes))
 }
 
 /// Describes the volume on a device, which is only read. Gives a dict: the header of the volume,
@@ -180,9 +175,8 @@ pub fn unstage_volume<'py>(
     lose: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let taken = py.detach(|| ::servers::unstage(device, staging, lose)).map_err(volume_error)?;
-    let dict = header_dict(py, &taken.header)?;
-    dict.set_item("staging", dict!(py, "device": taken.device, "problem": taken.problem))?;
-    Ok(dict)
+    Ok(dict!(in header_dict(py, &taken.header)?,
+        "staging": dict!(py, "device": taken.device, "problem": taken.problem)))
 }
 
 /// Gives the volume on a device, which was closed, another UUID, as a copy of a volume needs it;
@@ -196,9 +190,7 @@ pub fn renew_volume<'py>(
     staging: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let renewed = py.detach(|| ::servers::new_uuid(device, staging)).map_err(volume_error)?;
-    let dict = header_dict(py, &renewed.header)?;
-    dict.set_item("before", renewed.before.to_string())?;
-    Ok(dict)
+    Ok(dict!(in header_dict(py, &renewed.header)?, "before": renewed.before.to_string()))
 }
 
 /// Overwrites both headers of the volume on a device. Raises InputError if there is none.
@@ -275,10 +267,8 @@ pub fn resize_volume<'py>(
     let progress = progress::shared(progress);
     let wanted = Resizing { device: device.to_owned(), size_bytes: size, destroys: destroy };
     let resized = py.detach(|| ::servers::resize(&wanted, &progress)).map_err(volume_error)?;
-    let dict = header_dict(py, &resized.header)?;
-    dict.set_item("before_bytes", resized.before_bytes)?;
-    dict.set_item("capacity_bytes", resized.capacity_bytes)?;
-    Ok(dict)
+    Ok(dict!(in header_dict(py, &resized.header)?,
+        "before_bytes": resized.before_bytes, "capacity_bytes": resized.capacity_bytes))
 }
 
 /// Makes a file of this size, a multiple of 4096, with room for all of it. Raises InputError
@@ -401,11 +391,10 @@ impl Volume {
 
     /// Its header as a dict, `capacity_bytes` and `notes` on what was odd.
     fn about<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = header_dict(py, self.service.header())?;
-        dict.set_item("capacity_bytes", self.service.capacity_bytes())?;
-        dict.set_item("notes", self.service.notes())?;
-        dict.set_item("memory", memory_dict(py, self.service.memory())?)?;
-        Ok(dict)
+        Ok(dict!(in header_dict(py, self.service.header())?,
+            "capacity_bytes": self.service.capacity_bytes(),
+            "notes": self.service.notes(),
+            "memory": memory_dict(py, self.service.memory())?))
     }
 
     /// Reads any bytes. Raises RunError.

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ::registry::Spec;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use traces::pages::{LoadOptions, LoadedTrace, load};
@@ -13,7 +12,7 @@ use units::PageSource;
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::{reading, trace_error};
+use crate::traces::{parse_format, reading, trace_error};
 use crate::values::Array;
 
 /// Page writes over dense logical pages, that can be played any number of times, by several threads
@@ -52,20 +51,22 @@ impl Workload {
         }
     }
 
-    /// What the pages are a sample of.
-    fn sampled(&self) -> Option<Sampled> {
+    /// The trace; none of a synthetic workload.
+    fn trace(&self) -> Option<&LoadedTrace> {
         match &*self.kind {
-            WorkloadKind::Trace(trace) => trace.sampled,
+            WorkloadKind::Trace(trace) => Some(trace),
             WorkloadKind::Synthetic(_) => None,
         }
     }
 
+    /// What the pages are a sample of.
+    fn sampled(&self) -> Option<Sampled> {
+        self.trace().and_then(|trace| trace.sampled)
+    }
+
     /// Gives the facts found in a trace; none of a synthetic workload.
     fn facts(&self) -> Facts {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => trace.facts.clone(),
-            WorkloadKind::Synthetic(_) => Facts::default(),
-        }
+        self.trace().map(|trace| trace.facts.clone()).unwrap_or_default()
     }
 }
 
@@ -118,10 +119,7 @@ impl Workload {
     /// Trims of pages that held data, of all passes.
     #[getter]
     fn page_trims(&self) -> u64 {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => trace.page_trims * u64::from(self.repeat),
-            WorkloadKind::Synthetic(_) => 0,
-        }
+        self.trace().map_or(0, |trace| trace.page_trims * u64::from(self.repeat))
     }
 
     /// One page in so many is followed: 1 for all.
@@ -147,10 +145,7 @@ impl Workload {
     /// The trace format that was read; None for a synthetic workload.
     #[getter]
     fn format(&self) -> Option<&'static str> {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => Some(trace.format),
-            WorkloadKind::Synthetic(_) => None,
-        }
+        self.trace().map(|trace| trace.format)
     }
 
     /// Facts found besides requests when the trace was read: skipped (malformed records), left_out
@@ -183,23 +178,16 @@ impl Workload {
     /// Recorded duration of one pass, in nanoseconds; None if it has no times.
     #[getter]
     fn duration_ns(&self) -> Option<u64> {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => (!trace.facts.timeless).then_some(trace.duration_ns),
-            WorkloadKind::Synthetic(_) => None,
-        }
+        self.trace().filter(|trace| !trace.facts.timeless).map(|trace| trace.duration_ns)
     }
 
     /// Fraction of the host writes, 0 to 1, during which each logical page holds data, over a
     /// device that starts filled; in the last pass if the workload is repeated. Raises InputError
     /// if the trace cannot be read again.
     fn held_fractions(&self, py: Python<'_>) -> PyResult<Array<f64>> {
-        let found = py.detach(|| match &*self.kind {
-            WorkloadKind::Trace(trace) if trace.page_trims > 0 => {
-                units::held_fractions(self.source().as_mut(), self.repeat.min(2))
-            }
-            WorkloadKind::Trace(_) | WorkloadKind::Synthetic(_) => {
-                Ok(vec![1.0; self.logical_pages() as usize])
-            }
+        let found = py.detach(|| match self.page_trims() {
+            0 => Ok(vec![1.0; self.logical_pages() as usize]),
+            _ => units::held_fractions(self.source().as_mut(), self.repeat.min(2)),
         });
         found.map(Array).map_err(errors::input_error)
     }
@@ -253,7 +241,7 @@ pub fn load_workload(
             py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?,
         )
     } else {
-        let format = format.map(Spec::parse).transpose().map_err(errors::input_error)?;
+        let format = parse_format(format)?;
         let options =
             LoadOptions { format, page_size, skip_bad, memory_limit_bytes, one_in: sample };
         let progress = progress::shared(progress);

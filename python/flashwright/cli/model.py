@@ -153,8 +153,7 @@ def _uniform(
     output: Output,
 ) -> None:
     from flashwright import _core
-    from flashwright._text import alpha, percent
-    from flashwright.reports.model import MODELS
+    from flashwright.reports.model import pgc_table
     from flashwright.runs import Job, table
 
     alphas = list(over_provisionings)
@@ -178,19 +177,7 @@ def _uniform(
         "window": window,
     }
     if not output.is_only_json:
-        headings = [("over-provisioning", "right")] + [
-            (MODELS.get(name, name), "right") for name in list(columns)[1:]
-        ]
-        print_table(
-            headings,
-            [
-                (
-                    alpha(row["over_provisioning"]),
-                    *(percent(value, 4) for value in list(row.values())[1:]),
-                )
-                for row in rows
-            ],
-            "p_gc under uniform updates",
-        )
+        shown = pgc_table(result)
+        print_table(shown.columns, shown.rows, "p_gc under uniform updates")
     job = Job("model", [alphas, pages_per_erase_block, choices, window])
     output.finish(job.run(result, {"p_gc": table(columns)}))

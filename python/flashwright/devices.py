@@ -160,7 +160,7 @@ def profile_text(given: str) -> tuple[str, str]:
 
     Raises InputError if there is none.
     """
-    names = [profile["name"] for profile in _core.profiles()]
+    names = [profile["name"] for profile in _core.variants("profile")]
     if given in names:
         return _core.profile_toml(given), f"profile `{given}`"
     path = Path(given)
@@ -175,32 +175,6 @@ def profile_text(given: str) -> tuple[str, str]:
         raise InputError(f"{given}: cannot read the profile: {error}") from error
 
 
-def listing() -> dict[str, list[dict[str, Any]]]:
-    """Everything that a simulated drive can be made of or asked to do.
-
-    As `registry()` has it for other things.
-    """
-    profiles = []
-    for entry in _core.profiles():
-        sources = tomllib.loads(_core.profile_toml(entry["name"]))["sources"]
-        profiles.append(
-            {
-                **entry,
-                "aliases": [],
-                "source": "",
-                "sources": sources,
-                "usage": entry["name"],
-                "params": [],
-            }
-        )
-    return {
-        "profile": profiles,
-        "array": _core.arrays(),
-        "scheme": _core.schemes(),
-        "pattern": _core.patterns(),
-    }
-
-
 def check_load_source(source: str) -> str:
     """Give the source for a drive that a name means; see `sources.check_source`.
 
@@ -208,6 +182,9 @@ def check_load_source(source: str) -> str:
     """
     if source.startswith(PATTERN):
         return source
-    if source in (pattern["name"] for pattern in _core.patterns()) and not Path(source).exists():
+    if (
+        source in (pattern["name"] for pattern in _core.variants("pattern"))
+        and not Path(source).exists()
+    ):
         raise InputError(f"{source}: no such file; the pattern of that name is `{PATTERN}{source}`")
     return check_source(source)

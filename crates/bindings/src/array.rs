@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use ssd::drive::array::{
-    ARRAYS, ArrayConfig, ArrayError, ArrayKind, ArrayOutcome, ArrayReads, LivesSettings,
+    ArrayConfig, ArrayError, ArrayKind, ArrayOutcome, ArrayReads, LivesSettings,
     simulate_array as simulate, simulate_lives,
 };
 use ssd::drive::load::{Pace, flow};
@@ -18,7 +18,6 @@ use crate::drive::{run_failed, state_of};
 use crate::errors;
 use crate::jobs::LoadedSource;
 use crate::progress::{self, Progress};
-use crate::registry::info_dicts;
 use crate::values::object;
 
 pub fn array_error(error: ArrayError) -> PyErr {
@@ -32,7 +31,7 @@ pub fn array_error(error: ArrayError) -> PyErr {
 /// of them outstanding.
 ///
 /// `profile` is the TOML of a device profile; of its windows each drive has others. `array` is a
-/// spec of `arrays()`: with "mirrored" all hold the same data, and `reads` says how a read finds
+/// spec of `variants("array")`: with "mirrored" all hold the same data, and `reads` says how a read finds
 /// its drive: "home" (by its address), "fail_fast" (another one if that would let it wait for its
 /// own work) or "hedged" (another one, too, if it takes longer than the share `hedge_after` of
 /// reads lately). Otherwise data lies in stripes, and with parity the drive `missing`, from 0, may
@@ -155,12 +154,6 @@ pub fn simulate_array_lives<'py>(
         "rates": &lives.rates,
         "write_amplification": &lives.write_amplification,
         "parity": parity))
-}
-
-/// The kinds of arrays, as dicts.
-#[pyfunction]
-pub fn arrays(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    info_dicts(py, ARRAYS.iter())
 }
 
 fn result<'py>(py: Python<'py>, outcome: &ArrayOutcome) -> PyResult<Bound<'py, PyDict>> {

@@ -66,11 +66,6 @@ impl Device {
             "is_virtual": self.info.is_virtual,
             "holds_data": self.info.holds_data))
     }
-
-    /// Nanoseconds on the device's clock since it was opened.
-    fn now_ns(&self) -> PyResult<u64> {
-        Ok(self.lock()?.now())
-    }
 }
 
 /// A device that cannot be opened is wrong use.
@@ -88,7 +83,7 @@ pub fn device_error(error: DeviceError) -> PyErr {
 /// Makes a simulated drive of the TOML of a device profile, with `data` one that brings what was
 /// written, from memory. `name` is what it is called in results;
 /// `state` is the drive before the first request: "fresh", "filled", or "aged" (filled, then
-/// `overwrites` times its pages written at random). With `array`, a spec of `arrays()`, it is so
+/// `overwrites` times its pages written at random). With `array`, a spec of `variants("array")`, it is so
 /// many `drives` as one, each in that state, of which the drive `missing`, from 0, may be taken
 /// away if there is parity. Progress counts page writes of getting there.
 /// Raises InputError, Cancelled.

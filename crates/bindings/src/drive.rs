@@ -7,19 +7,9 @@ use ssd::drive::measure::Delay;
 use ssd::drive::media::Cause;
 use ssd::drive::profile::{self, PROFILES, Profile};
 use ssd::drive::run::RunError;
-use ssd::drive::schemes::SCHEMES;
 use ssd::drive::state::State;
-use traces::synth::patterns;
 
 use crate::errors;
-use crate::registry::info_dicts;
-
-/// The device profiles that come with the program: dicts with name and summary.
-#[pyfunction]
-pub fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let each = PROFILES.iter();
-    each.map(|one| Ok(dict!(py, "name": one.name, "summary": one.summary()))).collect()
-}
 
 /// The TOML of a device profile that comes with the program, with its comments. Raises InputError
 /// if there is none of that name.
@@ -94,18 +84,6 @@ fn victim_of(profile: &Profile) -> String {
         .iter()
         .find(|entry| entry.info.is_called(name))
         .map_or_else(String::new, |entry| entry.victim.to_owned())
-}
-
-/// Every request pattern that `io:` may name, as dicts like those of `registry`.
-#[pyfunction(name = "patterns")]
-pub fn pattern_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    info_dicts(py, patterns::REGISTRY.iter().map(|entry| &entry.info))
-}
-
-/// Every FTL scheme that a profile may name, as dicts like those of `registry`.
-#[pyfunction(name = "schemes")]
-pub fn scheme_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    info_dicts(py, SCHEMES.iter().copied())
 }
 
 /// Every cause that the dies work for: its name in results, and what belongs to it.

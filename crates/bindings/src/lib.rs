@@ -47,16 +47,13 @@ mod _core {
 
     #[pymodule_export]
     use crate::{
-        array::{arrays, simulate_array, simulate_array_lives},
+        array::{simulate_array, simulate_array_lives},
         array_models::{
             ageing_rates, codeword_failure, converged_ages, loss_on_failure, next_ages,
             raw_bit_error_rate,
         },
         devices::{Device, create_file, open_device, simulated_device},
-        drive::{
-            causes, check_profile, delays, pattern_dicts, profile_summary, profile_toml, profiles,
-            scheme_dicts,
-        },
+        drive::{causes, check_profile, delays, profile_summary, profile_toml},
         errors::{
             Cancelled, FlashwrightError, ImpossibleError, InputError, InputWarning, RunError,
         },
@@ -74,14 +71,11 @@ mod _core {
             p_gc_window_greedy, polynomial_fit, valid_pages_pdf, window_benefit,
             write_amplification,
         },
-        probe::{
-            experiment, experiments, fit_profile, probe, read_bytes_per_second, request_seconds,
-        },
+        probe::{experiment, fit_profile, probe, read_bytes_per_second, request_seconds},
         progress::Progress,
         python_policy::FlashState,
         registry::{
-            listing, parse_bytes, parse_count, parse_duration, placement_is_oracle,
-            transaction_variants,
+            listing, parse_bytes, parse_count, parse_duration, placement_is_oracle, variants,
         },
         simulate::{judge, simulate},
         sqlite_log::SqliteLog,

@@ -6,9 +6,7 @@ use ::prober::bench::{Limit, closed};
 use ::prober::cell::{Access, Cell, measure};
 use ::prober::fit::{FitError, Input, fit};
 use ::prober::protocol::Matrix;
-use ::prober::{
-    Bench, EXPERIMENTS, Experiment, Finding, Known, ProbeError, Region, Settings, find,
-};
+use ::prober::{Bench, Experiment, Finding, Known, ProbeError, Region, Settings, find};
 use ::registry::Args;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,7 +17,8 @@ use crate::errors;
 use crate::progress::{self, Progress};
 use crate::registry::info_dict;
 
-fn experiment_dict<'py>(
+/// Gives the entry of an experiment as a dict.
+pub fn experiment_dict<'py>(
     py: Python<'py>,
     entry: &'static Experiment,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -28,24 +27,13 @@ fn experiment_dict<'py>(
         "weight": entry.weight, "after": entry.after))
 }
 
-/// Every experiment in the order in which a set runs them: dicts like those of `registry`, with
-/// group (performance, patterns, internals, interference), writes (whether it writes to the
-/// region), is_quick, weight (share of the device time of a set, against the others), and after
-/// (experiments whose findings it uses if they are there).
-#[pyfunction]
-pub fn experiments(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    EXPERIMENTS.iter().map(|entry| experiment_dict(py, entry)).collect()
-}
-
 /// Describes the experiment of a spec such as `chunk_size(most=64Ki)`, as a dict like those of
-/// `experiments` with `spec`: the experiment with all its parameters. Raises InputError if there is
+/// `variants` with `spec`: the experiment with all its parameters. Raises InputError if there is
 /// none of that name, or a parameter is wrong.
 #[pyfunction]
 pub fn experiment<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyDict>> {
     let (entry, args) = find(spec).map_err(errors::input_error)?;
-    let dict = experiment_dict(py, entry)?;
-    dict.set_item("spec", with_all_parameters(entry, &args))?;
-    Ok(dict)
+    Ok(dict!(in experiment_dict(py, entry)?, "spec": with_all_parameters(entry, &args)))
 }
 
 fn with_all_parameters(entry: &Experiment, args: &Args) -> String {

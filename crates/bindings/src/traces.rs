@@ -85,12 +85,6 @@ impl Trace {
         self.format
     }
 
-    /// Malformed records passed over so far, by the stream that read last.
-    #[getter]
-    fn skipped(&self) -> u64 {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner).skipped
-    }
-
     /// Facts found besides requests so far, by the stream that read last: skipped, left_out
     /// (records by reason), lost_events, warnings.
     #[getter]

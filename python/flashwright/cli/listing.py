@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from flashwright import written
-from flashwright._core import InputError, experiments, registry
+from flashwright._core import InputError, registry, variants
 from flashwright.cli.lists import Named
 from flashwright.cli.named import everything
 from flashwright.cli.options import all_of, argument, option, options
@@ -117,7 +117,7 @@ def experiments_in_full() -> str:
     With what it does, what it uses of others, and its parameters.
     """
     groups: dict[str, list[str]] = {}
-    for entry in experiments():
+    for entry in variants("experiment"):
         does = "writes to the region" if entry["writes"] else "only reads"
         facts = [does, "in the quick set" if entry["is_quick"] else "with `--full` or `--only`"]
         if entry["after"]:

@@ -170,7 +170,7 @@ def in_order(findings: Mapping[str, Finding]) -> dict[str, Finding]:
 
     Those of experiments that are not known any more come last.
     """
-    rank = {entry["name"]: number for number, entry in enumerate(_core.experiments())}
+    rank = {entry["name"]: number for number, entry in enumerate(_core.variants("experiment"))}
     return dict(
         sorted(
             findings.items(),

@@ -102,10 +102,6 @@ class Advising:
         """Give the candidates that are done, and how many there are."""
         return self._done, self._total
 
-    def preparation(self) -> tuple[int, int]:
-        """Tell of none."""
-        return 0, 0
-
     def cancel(self) -> None:
         """Stop, and keep what is finished."""
         self._stopped.set()

@@ -322,8 +322,5 @@ class _Watch:
         total = 0 if self._seconds is None else round(self._seconds * 1000)
         return round(self._recorder.seconds * 1000), total
 
-    def preparation(self) -> tuple[int, int]:
-        return 0, 0
-
     def cancel(self) -> None:
         self._stopped = True

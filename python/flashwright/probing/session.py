@@ -91,10 +91,6 @@ class Session:
         total = sum(step.budget_seconds for step in self._steps)
         return int(1e3 * self._done_seconds + min(now, budget) / 1e6), int(1e3 * total)
 
-    def preparation(self) -> tuple[int, int]:
-        """Give what is prepared before the first experiment: nothing, as the device is open."""
-        return 0, 0
-
     def label(self) -> str:
         """Say which experiment it is at, and how much of the device's time is done."""
         done, total = self.state()

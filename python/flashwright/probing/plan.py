@@ -22,7 +22,7 @@ class Step:
     spec: str
     """Experiment with all its parameters."""
     entry: dict[str, Any]
-    """Entry in `_core.experiments`."""
+    """Entry in `_core.variants("experiment")`."""
     budget_seconds: float
 
     @property

@@ -36,7 +36,7 @@ SAMPLES_FILE = "samples.parquet"
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings of reading a source."""
+    """Settings of reading a source, as the core takes them."""
 
     page_size: int = 4096
     format: str | None = None
@@ -140,15 +140,7 @@ def load(
     They are kept in memory up to `memory_bytes`, and read again each time beyond.
     """
     return _core.load_workload(
-        source,
-        page_size=reading.page_size,
-        format=reading.format,
-        skip_bad=reading.skip_bad,
-        seed=reading.seed,
-        repeat=reading.repeat,
-        sample=reading.sample,
-        memory_limit_bytes=memory_bytes,
-        progress=progress,
+        source, **vars(reading), memory_limit_bytes=memory_bytes, progress=progress
     )
 
 

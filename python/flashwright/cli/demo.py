@@ -83,7 +83,7 @@ def demo(
     asked = wear_of(life)
     wear = replace(asked, capacity=asked.capacity or CAPACITY_BYTES)
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
-    scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
+    scalars, tables = statistics(chosen.source)
     plan = _plan(chosen, over_provisionings, named, wear)
     for attempt in range(1, MOST_ATTEMPTS + 1):
         comparison, stopped = run_plan(plan, output)

@@ -166,7 +166,7 @@ def _describe(source: str, reading: Reading, output: Output) -> None:
     from flashwright.trace_statistics import PICTURES, statistics
 
     given = (reading.page_size, reading.format, reading.skip_bad, reading.seed)
-    scalars, tables = statistics(source, *given)
+    scalars, tables = statistics(source, reading)
     described = sources.describe(source)
     result = {
         "source": sources.file_name(Path(source)) if described["sha256"] else source,

@@ -15,17 +15,7 @@ use units::Nanos;
 use crate::devices::Device;
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::registry::info_dict;
-
-/// Gives the entry of an experiment as a dict.
-pub fn experiment_dict<'py>(
-    py: Python<'py>,
-    entry: &'static Experiment,
-) -> PyResult<Bound<'py, PyDict>> {
-    Ok(dict!(in info_dict(py, &entry.info)?,
-        "group": entry.group.name(), "writes": entry.writes, "is_quick": entry.is_quick,
-        "weight": entry.weight, "after": entry.after))
-}
+use crate::registry::experiment_dict;
 
 /// Describes the experiment of a spec such as `chunk_size(most=64Ki)`, as a dict like those of
 /// `variants` with `spec`: the experiment with all its parameters. Raises InputError if there is

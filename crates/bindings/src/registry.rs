@@ -1,6 +1,6 @@
 //! Everything that can be named on the command line, for listings, help and the docs.
 
-use ::prober::EXPERIMENTS;
+use ::prober::{EXPERIMENTS, Experiment};
 use ::registry::{Info, Spec};
 use placement::{BuildError, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement};
 use pyo3::prelude::*;
@@ -14,7 +14,6 @@ use transactions::{BUFFERS, RULES};
 use units::Geometry;
 
 use crate::errors;
-use crate::probe::experiment_dict;
 
 /// Gives the entry of a variant in the registry as a dict: name, parameters, source.
 pub fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
@@ -100,6 +99,16 @@ pub fn variants<'py>(py: Python<'py>, kind: &str) -> PyResult<Vec<Bound<'py, PyD
         _ => return Err(errors::input_error(format!("{kind}: no kind of variants"))),
     };
     plain.into_iter().map(|info| info_dict(py, info)).collect()
+}
+
+/// Gives the entry of an experiment as a dict.
+pub fn experiment_dict<'py>(
+    py: Python<'py>,
+    entry: &'static Experiment,
+) -> PyResult<Bound<'py, PyDict>> {
+    Ok(dict!(in info_dict(py, &entry.info)?,
+        "group": entry.group.name(), "writes": entry.writes, "is_quick": entry.is_quick,
+        "weight": entry.weight, "after": entry.after))
 }
 
 fn layer_dict<'py>(py: Python<'py>, entry: &layers::Entry) -> PyResult<Bound<'py, PyDict>> {

@@ -21,6 +21,8 @@ SHIPPED := -p flashwright-bindings -p flashwright-nbdkit -p flashwright-sqlite
 # Tests that take seconds and add to others of their kind: `make test-all` runs them, too. Those of
 # Python are in tests/python/thorough.txt.
 THOROUGH = $(shell cat tests/rust-thorough.txt)
+# Packages come over the network while the core is built.
+ALL_AT_ONCE = $(MAKE) --no-print-directory --jobs=3
 # On a terminal cargo shows how far it is.
 QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -33,19 +35,21 @@ SETS := validate-placement compare-placement placement-drives validate-drive val
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
 
-demo: build ## What a database's writes do to flash, every policy beside the bound, and what to change
+demo: ## What a database's writes do to flash, every policy beside the bound, and what to change
+	@$(ALL_AT_ONCE) build
 	@$(BIN)/flashwright demo
 	@source=runs/demo-recording; test -f $$source/requests.parquet || \
 	    source=python/flashwright/data/traces/tpcc_postgres/requests.parquet; \
 	echo; $(BIN)/flashwright advise $$source
 
-build: $(STAMPS)/release ## Build the Rust core into the Python package, in .venv
+build: $(STAMPS)/release $(STAMPS)/python ## Build the Rust core into the Python package, in .venv
 	@scripts/setup/install.sh release $(BIN)
 
-build-tested: $(STAMPS)/tested ## Build the core with all checks on: what tests run
+build-tested: $(STAMPS)/tested $(STAMPS)/python ## Build the core with all checks on: what tests run
 	@scripts/setup/install.sh debug $(BIN)
 
-test: build-tested packages ## What a change should pass: all parts at least once (minutes)
+test: ## What a change should pass: all parts at least once (minutes)
+	@$(ALL_AT_ONCE) build-tested packages
 	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
 	@echo "make test: passed; make test-all runs the rest"
 
@@ -187,20 +191,22 @@ $(STAMPS)/packages: scripts/setup/packages.sh
 	@scripts/setup/packages.sh
 	@touch $@
 
-$(STAMPS)/python: requirements-dev.txt $(STAMPS)/tools
+$(BIN)/python: | $(STAMPS)/tools
+	@$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/python: requirements-dev.txt | $(BIN)/python
 	@mkdir -p $(STAMPS)
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@if [ "$$(cat $@ 2>/dev/null)" != "$$(sha256sum < requirements-dev.txt)" ]; then \
 	    echo "Installing the Python packages into $(VENV)"; \
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt; fi
 	@sha256sum < requirements-dev.txt > $@
 
-$(STAMPS)/release: $(RUST_SOURCES) $(STAMPS)/python
+$(STAMPS)/release: $(RUST_SOURCES) | $(BIN)/python
 	@echo "Building the Rust core: about ten minutes the first time on two processors"
 	@cargo build --release $(QUIET) $(SHIPPED)
 	@touch $@
 
-$(STAMPS)/tested: $(RUST_SOURCES) $(STAMPS)/python
+$(STAMPS)/tested: $(RUST_SOURCES) | $(BIN)/python
 	@echo "Building the Rust core with its tests: about ten minutes the first time on two processors"
 	@cargo build $(QUIET) $(TESTED)
 	@touch $@

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -19,7 +20,13 @@ from flashwright.advice.engine import Clients, Conditions, Engine
 from flashwright.advice.load import FLUSH, READ, WRITE, Load
 from flashwright.advice.proving import Bench
 from flashwright.advice.setup import Drive, Setup
-from flashwright.advice.trial_setups import MOST_PACE, _where_it_stays, predicted
+from flashwright.advice.trial_setups import (
+    LOG_SHARE,
+    MOST_PACE,
+    _in_turn,
+    _where_it_stays,
+    predicted,
+)
 from flashwright.recording.files import PURPOSES
 
 HEAP, LOG = PURPOSES.index("heap"), PURPOSES.index("wal")
@@ -67,7 +74,13 @@ class ByClock(Known):
     disk_times: list[float] = field(default_factory=list)
     HAS_CLOCK: ClassVar[bool] = True
 
-    def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
+    def load(
+        self,
+        settings: Mapping[str, str],
+        pace: float = 1,
+        disk_time: float = 1,
+        busy_page_us: float = 0,
+    ) -> Load:
         self.paces.append(pace)
         self.disk_times.append(disk_time)
         pages = PAGES // 4 if settings else PAGES
@@ -125,6 +138,29 @@ def test_other_settings_do_not_change_how_long_the_disk_takes_for_a_page(tmp_pat
         engine.close()
     assert len(what_ifs.paces) > 1, "it is told at another pace"
     assert set(what_ifs.disk_times) == {1}
+
+
+@dataclass
+class Shared:
+    """A load of so many bytes of log, and of pages that the background writer is held up with."""
+
+    busy_page_us: float = 0.0
+    log: float = 30.0
+
+    def share(self, *_: str) -> float:
+        return self.log / (self.log + 20 + 80 / (1 + self.busy_page_us / 1000))
+
+
+def test_a_disk_that_is_never_idle_holds_up_the_background_writer_until_the_log_has_its_share() -> (
+    None
+):
+    def found(log: float) -> Any:
+        return _in_turn(cast(Any, Shared(0.0, log)), partial(cast(Any, Shared), log=log), 500.0)
+
+    assert found(30.0).busy_page_us == pytest.approx(4400, rel=0.2)
+    assert found(30.0).share("wal") == pytest.approx(LOG_SHARE, abs=0.02)
+    assert found(100.0).busy_page_us == 0, "the log has more anyway"
+    assert found(10.0).busy_page_us == 32 * 500, "checkpoints alone are more"
 
 
 @pytest.mark.parametrize(("own", "wanted"), [(12.0, 1.25), (5.0, 3.0), (20.0, 0.75)])

@@ -15,6 +15,7 @@ from flashwright.advice.loop import Loop
 from flashwright.advice.processors import AtWork, Processors
 from flashwright.advice.setup import Drive, Setup
 from flashwright.advice.trial_recording import clients_of
+from flashwright.advice.words import _of_processors
 from test_advice_loops import DRIVE, ONCE, case, engine, load
 
 __all__ = ["engine", "load"]
@@ -118,3 +119,11 @@ def test_without_the_clients_own_time_nobody_is_known_to_be_at_work(
     found = clients_of(replace(known, processors=Processors(2, 30.0)), engine)
     assert isinstance(found, Clients)
     assert found.at_work is None
+
+
+def test_processors_that_are_mostly_idle_are_not_said_to_be_the_limit() -> None:
+    """At most was said of 67 times as much; a drive that was faster made 80 of it."""
+    idle, busy = Processors(2, 6.0), Processors(2, 60.0)
+    assert "6.7 times as much" in _of_processors(idle, 20.0)
+    assert "It may be above" in _of_processors(idle, 20.0)
+    assert "It may be above" not in _of_processors(busy, 40.0)

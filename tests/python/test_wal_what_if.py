@@ -285,7 +285,7 @@ def test_what_is_wrong_is_said_with_its_key(kept: Kept, tmp_path: Path) -> None:
     ]:
         with pytest.raises(InputError, match=said):
             what_if(kept.log, candidates=[candidate])
-    for ratio in ("pace", "disk_time"):
+    for ratio in ("pace", "disk_time", "busy_page"):
         with pytest.raises(InputError, match=r"as_recorded: .*give them to a candidate"):
             what_if(kept.log, as_recorded={ratio: 2})
     mine = kept.copy(tmp_path)

@@ -102,6 +102,10 @@ class Advising:
         """Give the candidates that are done, and how many there are."""
         return self._done, self._total
 
+    def preparation(self) -> tuple[int, int]:
+        """Give how much of the database's log was looked through, and how much there is."""
+        return self._preparing.state()
+
     def cancel(self) -> None:
         """Stop, and keep what is finished."""
         self._stopped.set()
@@ -115,6 +119,9 @@ class Advising:
         Raises Cancelled if it was stopped before the first candidate was weighed.
         """
         began = time.monotonic()
+        if self.case.what_ifs is not None:
+            # Whether it can be told what other settings do decides on what is advised at all.
+            self.case.what_ifs.prepare([{}], self._preparing)
         candidates, useless, not_known, told = _sorted(self.actions, self.case)
         self._total = len(candidates) + 1
         weighed = self._weigh_all(candidates)

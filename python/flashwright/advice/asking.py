@@ -86,7 +86,8 @@ def ask(asked: Asked, heard: Callable[[Answer], None] = lambda _: None) -> tuple
 
 def _followed(advising: Advising) -> Answer:
     try:
-        return follow("Simulating changes", "changes", advising, advising.run)
+        looks = "Looking through the database's log" if advising.case.what_ifs else None
+        return follow("Simulating changes", "changes", advising, advising.run, preparing=looks)
     except StoppedError as stop:
         if stop.result is None:
             raise

@@ -34,12 +34,19 @@ class WhatIfs(Protocol):
         So what its model gets wrong of both cancels out.
         """
 
-    def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
+    def load(
+        self,
+        settings: Mapping[str, str],
+        pace: float = 1,
+        disk_time: float = 1,
+        busy_page_us: float = 0,
+    ) -> Load:
         """Give the load under these settings of the database.
 
         `pace`: transactions a second over those of the recording, for as long as that took.
-        `disk_time`: time that the disk takes for a data page over that of the recording. Both have
-        to be 1 where nothing goes by a clock.
+        `disk_time`: time that the disk takes for a data page over that of the recording.
+        `busy_page_us`: microseconds that a disk that is never idle takes for a page of the
+        background writer at least. All are as by default where nothing goes by a clock.
 
         Raises:
             InputError: it cannot be told, with the reason.

@@ -38,9 +38,9 @@ _AT_A_TIME = 4
 """Loads that are made at a time at most: each has its requests in memory several times."""
 _LOG_FOLDER, _SERVER, _SQLITE = "wal", "server.json", "sqlite.json"
 _TRANSACTIONS = "transactions.parquet"
-_PACE, _DISK_TIME = "pace", "disk_time"
+_PACE, _DISK_TIME, _BUSY_PAGE = "pace", "disk_time", "busy_page"
 Key = tuple[tuple[str, str], ...]
-"""Settings, by name, with the pace and the disk's time where they are not those recorded."""
+"""Settings, by name, with the pace and the disk's times where they are not those recorded."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,13 @@ class OfLog(ABC):
         """Give the load that the log tells for the settings as they were."""
         return self.load({})
 
-    def load(self, settings: Mapping[str, str], pace: float = 1, disk_time: float = 1) -> Load:
+    def load(
+        self,
+        settings: Mapping[str, str],
+        pace: float = 1,
+        disk_time: float = 1,
+        busy_page_us: float = 0,
+    ) -> Load:
         """Give the load under these settings, with what the disk gets beside the database's writes.
 
         Raises:
@@ -98,6 +104,8 @@ class OfLog(ABC):
         """
         others = {_PACE: pace, _DISK_TIME: disk_time}
         asked = dict(settings) | {name: f"{one:.3g}" for name, one in others.items() if one != 1}
+        if busy_page_us:
+            asked[_BUSY_PAGE] = f"{busy_page_us:.0f}us"
         self.prepare([asked])
         found = self._found[_key(asked)]
         if isinstance(found, InputError):

@@ -11,6 +11,7 @@ from flashwright.advice.case import Case
 from flashwright.advice.engine import years
 from flashwright.advice.gain import beside, gain_said, share
 from flashwright.advice.nearest import NEAREST
+from flashwright.advice.processors import IDLE_TAKES, Processors
 from flashwright.advice.setup import Commits, Interval
 from flashwright.lifetime import LEAST_SECONDS, volume
 
@@ -26,6 +27,9 @@ _PURPOSES = {
     "others": "other programs",
     "unknown": "not known whose",
 }
+
+_BUSY = 0.5
+"""Share of their time from which on processors take no less for a transaction."""
 
 
 def headline(answer: Answer) -> str:
@@ -211,12 +215,7 @@ def rests_on(answer: Answer) -> list[str]:
             "make or delete a file."
         )
     if case.processors is not None and case.load.seconds:
-        lines.append(
-            f"Recorded: {span(case.processors.seconds)} of processor time, so that "
-            f"{case.processors.count} processors can do "
-            f"{significant(case.processors.most(case.load.seconds), 2)} times as much at most, "
-            "however fast the drive."
-        )
+        lines.append(_of_processors(case.processors, case.load.seconds))
     if case.drive_known == NEAREST:
         lines.append(
             "Assumed: the drive. `flashwright probe DISK --write` on an empty disk of the same "
@@ -235,6 +234,22 @@ def rests_on(answer: Answer) -> list[str]:
             "more, and what is done is kept."
         )
     return lines
+
+
+def _of_processors(processors: Processors, seconds: float) -> str:
+    busy = processors.busy(seconds)
+    said = (
+        f"Recorded: {span(processors.seconds)} of processor time, which is {percent(busy)} of "
+        f"{processors.count} processors. With as much for each transaction they can do "
+        f"{significant(processors.most(seconds), 2)} times as much, and no gain is taken to be "
+        "above that"
+    )
+    if busy >= _BUSY:
+        return f"{said}."
+    return (
+        f"{said}. It may be above: processors that are mostly idle, as these, took up to "
+        f"{IDLE_TAKES} times as much for a transaction as busy ones, in our measurements."
+    )
 
 
 def risk_said(level: Lost) -> str:

@@ -59,9 +59,11 @@ impl PostgresWhatIf {
             return Err(JobError::at("fitted", what));
         }
         let recorded = self.as_recorded.as_ref();
-        if recorded.is_some_and(|one| one.pace.or(one.disk_time).is_some()) {
-            let what = "pace and disk_time are ratios to the recording, so it has none; give them \
-                        to a candidate";
+        if recorded
+            .is_some_and(|one| one.pace.or(one.disk_time).is_some() || one.busy_page.is_some())
+        {
+            let what = "pace, disk_time and busy_page are beside the recording's, so it has none; \
+                        give them to a candidate";
             return Err(JobError::at("as_recorded", what));
         }
         for (number, one) in self.candidates.iter().enumerate() {

@@ -123,6 +123,10 @@ pub struct Candidate {
     /// the background writer, one that is faster does so for less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_time: Option<Factor>,
+    /// Least time that the background writer takes for a page: a disk that is never idle takes its
+    /// pages in turn with what others write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy_page: Option<Micros>,
 }
 
 /// Method of `wal_compression`.
@@ -184,7 +188,8 @@ impl Candidate {
         if let Some(delay) = self.commit_delay {
             found.commit_delay_us = delay.0 as i64;
         }
-        found.at_pace(factor(self.pace)).on_disk(factor(self.disk_time))
+        let busy_us = self.busy_page.map_or(0, |time| time.0 as i64);
+        found.at_pace(factor(self.pace)).on_disk(factor(self.disk_time), busy_us)
     }
 }
 

@@ -9,6 +9,10 @@ from typing import Literal, TypedDict
 class Candidate(TypedDict, total=False):
     """Settings of a server, by their names in `postgresql.conf`."""
 
+    busy_page: float | str | None
+    """Least time that the background writer takes for a page: a disk that is never idle takes
+    its pages in turn with what others write.
+    """
     checkpoint_completion_target: float | str | None
     """Share of the time between checkpoints over which their writes are spread."""
     checkpoint_timeout: float | str | None

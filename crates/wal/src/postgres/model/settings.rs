@@ -79,11 +79,12 @@ impl Settings {
         Self { pace, flush_us: (self.flush_us as f64 / pace) as i64, ..self }
     }
 
-    /// The same on a disk that holds up the background writer `times` as long, above 0.
+    /// The same on a disk that holds up the background writer `times` as long, above 0, and for
+    /// `least_us` a page at least.
     #[must_use]
-    pub fn on_disk(self, times: f64) -> Self {
+    pub fn on_disk(self, times: f64, least_us: i64) -> Self {
         let background_page_us = (self.background_page_us as f64 * times) as i64;
-        Self { background_page_us, ..self }
+        Self { background_page_us: background_page_us.max(least_us), ..self }
     }
 
     /// Segments after which a checkpoint begins (`CalculateCheckpointSegments`).

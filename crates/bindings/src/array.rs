@@ -30,15 +30,15 @@ pub fn array_error(error: ArrayError) -> PyErr {
 /// Plays requests on several simulated drives of one profile, at their own times, or with `depth`
 /// of them outstanding.
 ///
-/// `profile` is the TOML of a device profile; of its windows each drive has others. `array` is a
-/// spec of `variants("array")`: with "mirrored" all hold the same data, and `reads` says how a read finds
-/// its drive: "home" (by its address), "fail_fast" (another one if that would let it wait for its
-/// own work) or "hedged" (another one, too, if it takes longer than the share `hedge_after` of
+/// `profile` is the TOML of a device profile; of its windows each drive has others. `array` is one
+/// of `variants("array")`: with "mirrored" all hold the same data, and `reads` says how a read
+/// finds its drive: "home" (by its address), "fail_fast" (another one if that would let it wait for
+/// its own work) or "hedged" (another one, too, if it takes longer than the share `hedge_after` of
 /// reads lately). Otherwise data lies in stripes, and with parity the drive `missing`, from 0, may
-/// be taken away. `state` and `overwrites` are as of `simulate_drive`. The first `warm_up_requests`
-/// are left out of every figure. With `audit` the drives' tables are checked at the end, and, where
-/// there is parity, it is followed which data each drive holds: RunError if a read brought other
-/// than what was written.
+/// be taken away. `state` and `overwrites` are as of `simulated_device`. The first
+/// `warm_up_requests` are left out of every figure. With `audit` the drives' tables are checked at
+/// the end, and, where there is parity, it is followed which data each drive holds: RunError if a
+/// read brought other than what was written.
 ///
 /// Returns a dict: figures by name. Raises InputError, RunError, Cancelled.
 #[pyfunction]

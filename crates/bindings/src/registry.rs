@@ -47,16 +47,17 @@ pub fn placement_is_oracle(spec: &str) -> bool {
 }
 
 /// Every variant of a kind that can be named: placement, victim, workload, layer, trace_format,
-/// device, profile (of a simulated drive), array, scheme (of an FTL), pattern (of `io:`), experiment, load (of transactions),
-/// buffer, lock_rule.
+/// device, profile (of a simulated drive), array, scheme (of an FTL), pattern (of `io:`),
+/// experiment, load (of transactions), buffer, lock_rule.
 ///
 /// Dicts with name, aliases, summary, source, usage and params. A placement also has victim (the
 /// victim policy of its authors), bytes_per_page and oracle (whether it knows the update
 /// frequencies of all pages), a layer counters, a trace format endings (of file names) and
-/// writable, a profile the sources of its values. Experiments are in the order in which a set runs them, and have group (performance,
-/// patterns, internals, interference), writes (whether it writes to the region), is_quick, weight
-/// (share of the device time of a set, against the others), and after (experiments whose findings
-/// it uses if they are there). Raises InputError for another kind.
+/// writable, a profile the sources of its values. Experiments are in the order in which a set runs
+/// them, and have group (performance, patterns, internals, interference), writes (whether it writes
+/// to the region), is_quick, weight (share of the device time of a set, against the others), and
+/// after (experiments whose findings it uses if they are there). Raises InputError for another
+/// kind.
 #[pyfunction]
 pub fn variants<'py>(py: Python<'py>, kind: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let plain: Vec<&Info> = match kind {

@@ -52,7 +52,7 @@ macro_rules! numbers {
     };
 }
 
-numbers!(u8 = "uint8", u32 = "uint32", u64 = "uint64", f64 = "float64");
+numbers!(u32 = "uint32", u64 = "uint64", f64 = "float64");
 
 impl<'py, T: Number> IntoPyObject<'py> for Array<T> {
     type Target = PyArray1<T>;

@@ -82,9 +82,9 @@ pub fn device_error(error: DeviceError) -> PyErr {
 
 /// Makes a simulated drive of the TOML of a device profile, with `data` one that brings what was
 /// written, from memory. `name` is what it is called in results; `state` is the drive before the
-/// first request: "fresh", "filled", or "aged" (filled, then `overwrites` times its pages written at
-/// random). With `array`, one of `variants("array")`, it is so many `drives` as one, each in that
-/// state, of which the drive `missing`, from 0, may be taken away if there is parity. Progress
+/// first request: "fresh", "filled", or "aged" (filled, then `overwrites` times its pages written
+/// at random). With `array`, one of `variants("array")`, it is so many `drives` as one, each in
+/// that state, of which the drive `missing`, from 0, may be taken away if there is parity. Progress
 /// counts page writes of getting there. Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (

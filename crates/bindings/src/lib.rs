@@ -8,7 +8,6 @@
 #[macro_use]
 mod values;
 mod array;
-mod array_models;
 mod devices;
 mod drive;
 mod errors;
@@ -48,10 +47,6 @@ mod _core {
     #[pymodule_export]
     use crate::{
         array::{simulate_array, simulate_array_lives},
-        array_models::{
-            ageing_rates, codeword_failure, converged_ages, loss_on_failure, next_ages,
-            raw_bit_error_rate,
-        },
         devices::{Device, create_file, open_device, simulated_device},
         drive::{causes, check_profile, delays, profile_summary, profile_toml},
         errors::{
@@ -64,11 +59,12 @@ mod _core {
         },
         layers::{check_stack, settled_stack},
         models::{
-            Division, LeastCost, PolynomialFit, RandomPlacement, WindowBenefit, beta_polynomial,
-            cleaning_cost, cleaning_cost_bound, cleaning_cost_bound_of_held,
-            cleaning_cost_derivative, cleaning_cost_lru, kmodal_random, kmodal_separated,
-            lifetime_years, markov_pdf, p_gc_approx, p_gc_d_choices, p_gc_greedy, p_gc_lru,
-            p_gc_window_greedy, polynomial_fit, valid_pages_pdf, window_benefit,
+            Division, LeastCost, PolynomialFit, RandomPlacement, WindowBenefit, ageing_rates,
+            beta_polynomial, cleaning_cost, cleaning_cost_bound, cleaning_cost_bound_of_held,
+            cleaning_cost_derivative, cleaning_cost_lru, codeword_failure, converged_ages,
+            kmodal_random, kmodal_separated, lifetime_years, loss_on_failure, markov_pdf,
+            next_ages, p_gc_approx, p_gc_d_choices, p_gc_greedy, p_gc_lru, p_gc_window_greedy,
+            polynomial_fit, raw_bit_error_rate, valid_pages_pdf, window_benefit,
             write_amplification,
         },
         probe::{experiment, fit_profile, probe, read_bytes_per_second, request_seconds},

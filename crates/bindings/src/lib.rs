@@ -1,6 +1,7 @@
 //! The Python module `flashwright._core`: all PyO3 code, nothing else.
 //!
-//! One file a crate that it opens to Python; the module at the end names all that Python sees.
+//! A file for a crate, or for what Python asks of it; the module at the end names all that Python
+//! sees.
 
 #![allow(clippy::needless_pass_by_value, reason = "arguments are as Python hands them over")]
 #![allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -22,8 +23,6 @@ mod python_policy;
 mod registry;
 mod simulate;
 mod sqlite_log;
-mod stats;
-mod synth;
 mod traces;
 mod volumes;
 mod workload;
@@ -75,9 +74,7 @@ mod _core {
         },
         simulate::{judge, simulate},
         sqlite_log::SqliteLog,
-        stats::trace_stats,
-        synth::write_synthetic,
-        traces::{Trace, convert_trace, open_trace},
+        traces::{Trace, convert_trace, open_trace, trace_stats, write_synthetic},
         volumes::{
             Volume, allocate_file, check_free, check_ublk, check_volume, check_volume_memory,
             create_volume, destroy_volume, device_needed, emulated_parts, remove_left_ublk,

@@ -154,7 +154,7 @@ soak: kills interrupts mount-interrupts volume-lives volume-fsx sqlite-lives pow
 # `cargo fmt` does not find modules that a macro declares: policies are such.
 RUSTFMT := rustfmt --edition 2024 $(filter %.rs,$(RUST_SOURCES))
 
-check: build-tested ## Format, clippy, ruff, mypy and the stubs of the core, warnings denied
+check: build-tested ## Format, clippy, ruff, mypy and the stub of the core, warnings denied
 	@echo rustfmt --check; $(RUSTFMT) --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check

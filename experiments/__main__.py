@@ -15,7 +15,7 @@ from experiments.book import command as book
 from experiments.pages import one_line_errors
 from experiments.registry import Part, Request, Set, chosen
 from experiments.sets import SEED, SETS
-from flashwright.cli.output import write_json
+from flashwright.cli.output import Json
 from flashwright.engine.where import LOCAL, RAY
 from flashwright.runs import provenance
 from flashwright.terminal import print_table
@@ -65,7 +65,7 @@ def _make(
         is_complete = is_complete and made.is_complete
         if json_path != "-":
             click.echo(made.page, nl=False)
-    write_json(document, json_path)
+    Json(json_path).write(document)
     return is_complete
 
 

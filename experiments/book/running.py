@@ -152,10 +152,6 @@ class Runs:
                 done += min(time.monotonic() - lane.began, 0.95 * running)
         return round(done), max(1, round(sum(self._costs.values())))
 
-    def preparation(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 0
-
     def cancel(self) -> None:
         """Stop the processes."""
         self._is_stopped = True

@@ -118,10 +118,6 @@ class _Work:
         """See `Tracker`."""
         return len(self.outcomes), len(self.cells)
 
-    def preparation(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 0
-
     def cancel(self) -> None:
         """See `Tracker`."""
         self.stop.set()

@@ -17,7 +17,7 @@ _LEAST_GIB = {"nvme-tlc": 24, "micron-7450-pro": 4}
 
 def hard_disks() -> list[str]:
     """Give the names of hard disks that the core can simulate; there may be none."""
-    names = [one["name"] for one in _core.profiles()]
+    names = [one["name"] for one in _core.variants("profile")]
     names += [entry["name"] for entries in _core.registry().values() for entry in entries]
     return sorted({name for name in names if is_hard_disk(name)})
 

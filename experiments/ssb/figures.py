@@ -128,10 +128,6 @@ class _Work:
         done = sum(self.kept.get(self.name_of(*one)) is not None for one in self.wanted)
         return done, len(self.wanted)
 
-    def preparation(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 0
-
     def cancel(self) -> None:
         """See `Tracker`."""
         self.said.stop.set()

@@ -84,10 +84,6 @@ class _Work:
         """See `Tracker`."""
         return sum(self.kept.get(name) is not None for name, _ in self.wanted), len(self.wanted)
 
-    def preparation(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 0
-
     def cancel(self) -> None:
         """See `Tracker`."""
         self.measuring.stop.set()

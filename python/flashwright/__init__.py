@@ -56,33 +56,26 @@ if TYPE_CHECKING:
     from flashwright.placement import Placement, check_placement
 
 _LATER = {
-    "advise": "advising",
-    "bench": "benches",
-    "compare": "counting",
-    "simulate": "counting",
-    "play": "playing",
-    "probe": "playing",
-    "profiles": "playing",
-    "record": "recordings",
-    "waterfall": "recordings",
-    "Result": "results",
-    "Table": "results",
-    "open_run": "results",
-    "sweep": "sweeping",
-    "transactions": "playing",
+    "placement": ("Placement", "check_placement"),
+    "api.advising": ("advise",),
+    "api.benches": ("bench",),
+    "api.counting": ("compare", "simulate"),
+    "api.playing": ("play", "probe", "profiles", "transactions"),
+    "api.recordings": ("record", "waterfall"),
+    "api.results": ("Result", "Table", "open_run"),
+    "api.sweeping": ("sweep",),
 }
-"""Names that are imported on first use, with their file in `api`: the command line needs none of
-them, and shall start at once.
+"""Names that are imported on first use, by their module: the command line needs none of them, and
+shall start at once.
 """
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415
 
-    if name in ("Placement", "check_placement"):
-        return getattr(import_module("flashwright.placement"), name)
-    if name in _LATER:
-        return getattr(import_module(f"flashwright.api.{_LATER[name]}"), name)
+    module = next((module for module, names in _LATER.items() if name in names), None)
+    if module is not None:
+        return getattr(import_module(f"flashwright.{module}"), name)
     if name in job_names():
         return import_module("flashwright.api.of_jobs").function(name)
     raise AttributeError(f"module 'flashwright' has no attribute {name!r}")
@@ -93,36 +86,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "NO_STREAM",
-    "Cancelled",
-    "FlashwrightError",
-    "InputError",
-    "InputWarning",
-    "Placement",
-    "Progress",
-    "Result",
-    "RunError",
-    "Table",
-    "Volume",
-    "__version__",
-    "advise",
-    "bench",
-    "check_placement",
-    "compare",
-    "convert_trace",
-    "create_volume",
-    "load_workload",
-    "models",
-    "open_run",
-    "open_trace",
-    "play",
-    "probe",
-    "profiles",
-    "record",
-    "registry",
-    "simulate",
-    "sweep",
-    "trace_stats",
-    "transactions",
-    "waterfall",
-]
+    "NO_STREAM", "Cancelled", "FlashwrightError", "InputError", "InputWarning", "Placement",
+    "Progress", "Result", "RunError", "Table", "Volume", "__version__", "advise", "bench",
+    "check_placement", "compare", "convert_trace", "create_volume", "load_workload", "models",
+    "open_run", "open_trace", "play", "probe", "profiles", "record", "registry", "simulate",
+    "sweep", "trace_stats", "transactions", "waterfall",
+]  # fmt: skip

@@ -9,22 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright.runs import sha256_of
-from flashwright.sources import (
-    PATTERN,
-    STANDARD_INPUT,
-    SYNTHETIC,
-    check_source,
-    file_name,
-    on_disk,
-)
-
-if TYPE_CHECKING:
-    from flashwright._core import Source
+from flashwright.sources import PATTERN, check_source
 
 ENDLESS_REQUESTS = 1_000_000
 """Requests that are played of a source without end, if no limit is given."""
@@ -171,7 +160,7 @@ def profile_text(given: str) -> tuple[str, str]:
 
     Raises InputError if there is none.
     """
-    names = [profile["name"] for profile in _core.profiles()]
+    names = [profile["name"] for profile in _core.variants("profile")]
     if given in names:
         return _core.profile_toml(given), f"profile `{given}`"
     path = Path(given)
@@ -186,32 +175,6 @@ def profile_text(given: str) -> tuple[str, str]:
         raise InputError(f"{given}: cannot read the profile: {error}") from error
 
 
-def listing() -> dict[str, list[dict[str, Any]]]:
-    """Everything that a simulated drive can be made of or asked to do.
-
-    As `registry()` has it for other things.
-    """
-    profiles = []
-    for entry in _core.profiles():
-        sources = tomllib.loads(_core.profile_toml(entry["name"]))["sources"]
-        profiles.append(
-            {
-                **entry,
-                "aliases": [],
-                "source": "",
-                "sources": sources,
-                "usage": entry["name"],
-                "params": [],
-            }
-        )
-    return {
-        "profile": profiles,
-        "array": _core.arrays(),
-        "scheme": _core.schemes(),
-        "pattern": _core.patterns(),
-    }
-
-
 def check_load_source(source: str) -> str:
     """Give the source for a drive that a name means; see `sources.check_source`.
 
@@ -219,25 +182,9 @@ def check_load_source(source: str) -> str:
     """
     if source.startswith(PATTERN):
         return source
-    if source in (pattern["name"] for pattern in _core.patterns()) and not Path(source).exists():
+    if (
+        source in (pattern["name"] for pattern in _core.variants("pattern"))
+        and not Path(source).exists()
+    ):
         raise InputError(f"{source}: no such file; the pattern of that name is `{PATTERN}{source}`")
     return check_source(source)
-
-
-def is_file(source: str) -> bool:
-    """Tell whether a source is a trace file."""
-    return not source.startswith((PATTERN, SYNTHETIC)) and source != STANDARD_INPUT
-
-
-def name_of(source: str) -> str:
-    """Give what a source is called in results."""
-    return file_name(Path(source)) if is_file(source) else source
-
-
-def describe(source: str, requests: Source | None = None) -> dict[str, Any]:
-    """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its requests."""
-    return {
-        "source": source,
-        "sha256": sha256_of(on_disk(Path(source))) if is_file(source) else None,
-        "content_hash": None if requests is None else requests.content_hash,
-    }

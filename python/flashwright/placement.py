@@ -162,17 +162,10 @@ class Placement:
         """Name a stream for reports."""
         raise NotImplementedError
 
-    def _answers(self) -> list[str]:
-        """Give the questions that the class has methods of its own for."""
-        asked = (
-            "donor",
-            "pulls",
-            "pages_died",
-            "stream_to_close",
-            "choose_victim",
-            "stream_label",
-        )
-        return [name for name in asked if getattr(type(self), name) is not getattr(Placement, name)]
+    def _answers(self) -> dict[str, bool]:
+        """Tell for each of the other questions whether the class has a method of its own for it."""
+        asked = ("donor", "pulls", "pages_died", "stream_to_close", "choose_victim", "stream_label")
+        return {name: getattr(type(self), name) is not getattr(Placement, name) for name in asked}
 
 
 def check_placement(policy: Placement, *, over_provisioning: float = 0.5, seed: int = 1) -> int:
@@ -184,7 +177,7 @@ def check_placement(policy: Placement, *, over_provisioning: float = 0.5, seed: 
 
     Raises RunError with the run and what is wrong with it.
     """
-    victims = [*VICTIMS, *(["own"] if "choose_victim" in policy._answers() else [])]
+    victims = [*VICTIMS, *(["own"] if policy._answers()["choose_victim"] else [])]
     runs = 0
     for load in LOADS:
         workload = _load(load, seed)

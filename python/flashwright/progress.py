@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from rich.console import Console
 from rich.progress import (
@@ -52,14 +52,16 @@ class Tracker(Protocol):
     def state(self) -> tuple[int, int]:
         """Give what is done and the total; 0 if that is not known."""
 
-    def preparation(self) -> tuple[int, int]:
-        """Give what is prepared before the first unit can be done, and the total.
-
-        0 if there is nothing to prepare.
-        """
-
     def cancel(self) -> None:
         """Ask the work to stop."""
+
+
+@runtime_checkable
+class Preparing(Tracker, Protocol):
+    """One whose work may begin with something else, such as making a drive."""
+
+    def preparation(self) -> tuple[int, int]:
+        """Give what is prepared before the first unit can be done, and the total; 0 for nothing."""
 
 
 class StoppedError(Exception, Generic[Result]):
@@ -221,7 +223,7 @@ def _draw_until_done(
         bar = bars.add_task(preparing or said(), total=None, done=0, unit=unit, worked=0.0)
         while not ended.wait(POLL_SECONDS):
             done, total = tracker.state()
-            if preparing is not None and not done:
+            if preparing is not None and not done and isinstance(tracker, Preparing):
                 # A rate over the preparation, too, would tell a time left of hours where it is
                 # seconds.
                 began = time.monotonic()
@@ -252,7 +254,7 @@ def _draw_in_notebook(
         while not ended.wait(NOTEBOOK_SECONDS):
             done, total = tracker.state()
             label = said()
-            if preparing is not None and not done:
+            if preparing is not None and not done and isinstance(tracker, Preparing):
                 began, label = time.monotonic(), preparing
                 done, total = tracker.preparation()
             left = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from flashwright._text import count
@@ -28,14 +28,12 @@ def lines(*sources: Mapping[str, Any]) -> list[str]:
             )
         left = [f"{number} {reason}" for reason, number in rows(source)]
         if left:
-            said.append(f"{of}Left out of the trace, or taken for something else: {_joined(left)}.")
+            said.append(
+                f"{of}Left out of the trace, or taken for something else: {'; '.join(left)}."
+            )
     return said
 
 
 def rows(source: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give what was left out of a trace or taken for something else: the reason, how many."""
     return [(reason, count(number)) for reason, number in source.get("left_out", {}).items()]
-
-
-def _joined(parts: Iterable[str]) -> str:
-    return "; ".join(parts)

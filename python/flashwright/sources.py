@@ -21,7 +21,7 @@ from flashwright.outputs import FLEET_FILE, RESULT_FILE
 from flashwright.runs import Run, sha256_of
 
 if TYPE_CHECKING:
-    from flashwright._core import Progress, Workload
+    from flashwright._core import Progress, Source, Workload
 
 _VOLUME = re.compile(r"volume=\d+")
 """Name of the folder of a volume, in a store of many."""
@@ -36,7 +36,7 @@ SAMPLES_FILE = "samples.parquet"
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings of reading a source."""
+    """Settings of reading a source, as the core takes them."""
 
     page_size: int = 4096
     format: str | None = None
@@ -140,29 +140,24 @@ def load(
     They are kept in memory up to `memory_bytes`, and read again each time beyond.
     """
     return _core.load_workload(
-        source,
-        page_size=reading.page_size,
-        format=reading.format,
-        skip_bad=reading.skip_bad,
-        seed=reading.seed,
-        repeat=reading.repeat,
-        sample=reading.sample,
-        memory_limit_bytes=memory_bytes,
-        progress=progress,
+        source, **vars(reading), memory_limit_bytes=memory_bytes, progress=progress
     )
 
 
-def describe(source: str, workload: Workload | None = None) -> dict[str, Any]:
+def is_file(source: str) -> bool:
+    """Tell whether a source is a trace file."""
+    return not source.startswith((PATTERN, SYNTHETIC)) and source != STANDARD_INPUT
+
+
+def describe(source: str, requests: Workload | Source | None = None) -> dict[str, Any]:
     """Tell an input for the provenance.
 
-    Its SHA-256 if it is a file, the hash of its page writes if it was read as such.
+    Its SHA-256 if it is a file, the hash of its requests or page writes if it was read as such.
     """
     return {
         "source": source,
-        "sha256": None
-        if source.startswith(SYNTHETIC) or source == STANDARD_INPUT
-        else sha256_of(on_disk(Path(source))),
-        "content_hash": None if workload is None else workload.content_hash,
+        "sha256": sha256_of(on_disk(Path(source))) if is_file(source) else None,
+        "content_hash": None if requests is None else requests.content_hash,
     }
 
 
@@ -171,13 +166,16 @@ def names(given: Sequence[str]) -> list[str]:
 
     Files by their name, with the path only where two would be the same.
     """
-    short = [
-        source if source.startswith(SYNTHETIC) else file_name(Path(source)) for source in given
-    ]
+    short = [name_of(source) for source in given]
     return [
         name if short.count(name) == 1 else source
         for name, source in zip(short, given, strict=True)
     ]
+
+
+def name_of(source: str) -> str:
+    """Give what a source is called in results."""
+    return file_name(Path(source)) if is_file(source) else source
 
 
 def file_name(path: Path) -> str:

@@ -72,14 +72,8 @@ def of_drive(
     if outcome["host_page_writes"]:
         found["write_amplification"] = _judged(host + moved, host, left)
     else:
-        found["write_amplification"] = {
-            "low": None,
-            "high": None,
-            "steady": None,
-            "unsteady": None,
-            "times": None,
-            "has_space_left": False,
-        }
+        unknown = dict.fromkeys(("low", "high", "steady", "unsteady", "times"))
+        found["write_amplification"] = {**unknown, "has_space_left": False}
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright import _core
 from flashwright.progress import work
 from flashwright.runs import table
-from flashwright.sources import SYNTHETIC
+from flashwright.sources import SYNTHETIC, Reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,21 +17,16 @@ PICTURES = frozenset({"picture"})
 
 
 def statistics(
-    source: str, page_size: int, format_name: str | None, skip_bad: int, seed: int
+    source: str, reading: Reading | None = None
 ) -> tuple[dict[str, Any], dict[str, pa.Table]]:
     """Give what a source holds, as scalars and tables."""
     unit = "page writes" if source.startswith(SYNTHETIC) else "bytes"
+    read = reading or Reading()
+    how = (read.format, read.page_size, read.skip_bad)
     found = work(
         f"Reading {source}",
         unit,
-        lambda progress: _core.trace_stats(
-            source,
-            format=format_name,
-            page_size=page_size,
-            skip_bad=skip_bad,
-            progress=progress,
-            seed=seed,
-        ),
+        lambda progress: _core.trace_stats(source, *how, progress, read.seed),
     )
     return split(found)
 

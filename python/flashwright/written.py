@@ -157,30 +157,18 @@ class Setting:
 
     kind: Kind
     help: str
-    title: str
-    is_log: bool
-    flag: str
-    group: str
-    is_several: bool
-    completes: str
-    is_first: bool
+    title: str = ""
+    is_log: bool = False
+    flag: str = ""
+    group: str = ""
+    is_several: bool = False
+    completes: str = ""
+    is_first: bool = False
 
 
-def setting(
-    help_text: str,
-    kind: Kind,
-    default: Any = MISSING,
-    *,
-    title: str = "",
-    is_log: bool = False,
-    flag: str = "",
-    group: str = "",
-    is_several: bool = False,
-    completes: str = "",
-    is_first: bool = False,
-) -> Any:
-    """Declare a field; one without a default has to be given."""
-    known = Setting(kind, help_text, title, is_log, flag, group, is_several, completes, is_first)
+def setting(help_text: str, kind: Kind, default: Any = MISSING, **more: Any) -> Any:
+    """Declare a field by the properties of a setting; one without a default has to be given."""
+    known = Setting(kind, help_text, **more)
     if kind.prefix:
         return field(default_factory=dict, metadata={_SETTING: known})
     return field(default=default, metadata={_SETTING: known})

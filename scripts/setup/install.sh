@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# install.sh PROFILE BIN: puts what cargo built into the Python package of this tree, and the command
-# `flashwright` into the virtual environment, which runs the package where it lies.
+# install.sh PROFILE BIN: puts what cargo built into the Python package of this tree, with the stub of
+# the core, and the command `flashwright` into the virtual environment, which runs the package where
+# it lies.
 #
 # A file that is the same already stays. Servers that are running have the old files mapped: a file
 # that is written over while it is mapped ends them with SIGBUS, so each is replaced at once.
@@ -17,6 +18,8 @@ put() {
 }
 
 mkdir -p "$package/_native"
+"$built/stub" "$built/lib_core.so" "$built/_core.pyi"
+put "$built/_core.pyi" "$package/_core.pyi"
 put "$built/lib_core.so" "$package/_core.abi3.so"
 put "$built/libflashwright_nbdkit.so" "$package/_native/libflashwright_nbdkit.so"
 put "$built/libflashwright_sqlite.so" "$package/_native/libflashwright_sqlite.so"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flashwright import devices, drive_runs
+from flashwright import _core, drive_runs
 from flashwright.devices import DriveProfile
 
 MEASURED = [
@@ -32,7 +32,7 @@ def test_a_profile_has_the_figures_that_it_was_fitted_to(
 
 
 def test_the_first_line_of_the_old_card_says_what_it_is() -> None:
-    listed = {entry["name"]: entry["summary"] for entry in devices.listing()["profile"]}
+    listed = {entry["name"]: entry["summary"] for entry in _core.variants("profile")}
     assert "class 4, of 2010" in listed["sd-card"]
     assert "A2" in listed["sd-card-a2"]
     assert "eMMC 5.1" in listed["emmc-51"]

@@ -122,7 +122,7 @@ def test_the_quick_set_on_a_simulated_drive_finds_its_inside(cli: Cli, tmp_path:
     assert result["device_seconds"] < 120
     names = {finding["label"] for finding in result["findings"]}
     skipped = {entry["experiment"] for entry in result["left_out"]}
-    quick = {entry["name"] for entry in _core.experiments() if entry["is_quick"]}
+    quick = {entry["name"] for entry in _core.variants("experiment") if entry["is_quick"]}
     assert names | skipped == quick
     assert {path.name for path in (tmp_path / "run" / "findings").iterdir()} == {
         f"{name}.json" for name in names
@@ -494,7 +494,7 @@ def test_a_device_that_fails_keeps_what_was_found(cli: Cli, tmp_path: Path) -> N
 def test_experiments_run_behind_those_whose_findings_they_use() -> None:
     plan = plans.make(plans.FULL, (), None, may_write=True)
     names = [step.name for step in plan.steps]
-    assert len(names) == len(_core.experiments())
+    assert len(names) == len(_core.variants("experiment"))
     for step in plan.steps:
         assert all(
             names.index(before) < names.index(step.name) for before in step.entry["after"]
@@ -514,7 +514,7 @@ def test_a_finding_is_a_whole_file_or_none(tmp_path: Path) -> None:
 
 def test_the_list_has_every_experiment(cli: Cli) -> None:
     listed = cli("probe", "--list").stdout
-    assert all(entry["name"] in listed for entry in _core.experiments())
+    assert all(entry["name"] in listed for entry in _core.variants("experiment"))
     assert listed == cli("list", "experiment").stdout
 
 

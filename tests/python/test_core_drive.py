@@ -62,7 +62,7 @@ def without_wall(result: dict[str, Any]) -> str:
     return json.dumps(same, default=lambda array: array.tolist())
 
 
-@pytest.mark.parametrize("name", [entry["name"] for entry in _core.profiles()])
+@pytest.mark.parametrize("name", [entry["name"] for entry in _core.variants("profile")])
 def test_every_profile_is_told_and_checked(name: str) -> None:
     toml = _core.profile_toml(name)
     summary = _core.profile_summary(toml)
@@ -76,11 +76,13 @@ def test_every_profile_is_told_and_checked(name: str) -> None:
 
 
 def test_listings_say_how_to_write_each(profile: str) -> None:
-    assert {"random", "focused", "partitioned"} <= {entry["name"] for entry in _core.patterns()}
-    assert {"page_mapped", "bast", "fast", "block_mapped"} <= {
-        entry["name"] for entry in _core.schemes()
+    assert {"random", "focused", "partitioned"} <= {
+        entry["name"] for entry in _core.variants("pattern")
     }
-    for entry in _core.patterns():
+    assert {"page_mapped", "bast", "fast", "block_mapped"} <= {
+        entry["name"] for entry in _core.variants("scheme")
+    }
+    for entry in _core.variants("pattern"):
         requests = load(profile, f"io:{entry['usage']}")
         assert requests.requests is None
         assert requests.content_hash.startswith(f"io:{entry['name']}(")
@@ -166,7 +168,7 @@ def test_the_same_run_twice_is_the_same_on_two_threads_too(profile: str) -> None
     assert results[0] == results[1] == results[2]
 
 
-@pytest.mark.parametrize("scheme", [entry["name"] for entry in _core.schemes()])
+@pytest.mark.parametrize("scheme", [entry["name"] for entry in _core.variants("scheme")])
 def test_every_scheme_runs(profile: str, scheme: str) -> None:
     changes = [f"ftl.scheme={scheme}"]
     if scheme == "zoned":

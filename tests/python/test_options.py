@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from flashwright._core import InputError
-from flashwright.cli.options import at_most_one, option, takes
+from flashwright.cli.options import all_of, argument, at_most_one, option, options
 from flashwright.runs import Job, Run
 
 
@@ -34,9 +34,10 @@ class Both(Base):
 
 
 @click.command()
-@click.argument("word")
-@takes(Both, "both", {"number": "  [some note]"})
-def say_all(word: str, both: Both) -> None:
+@options
+def say_all(
+    *, word: str = argument(), both: Both = all_of(Both, {"number": "  [some note]"})
+) -> None:
     """Print what came."""
     click.echo(f"{word} {both}")
 

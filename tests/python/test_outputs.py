@@ -21,7 +21,7 @@ from flashwright._core import InputError
 from flashwright.cli import cli as everything
 from flashwright.cli.groups import CommandsLater
 from flashwright.cli.of_jobs import plain_command
-from flashwright.cli.output import write_json
+from flashwright.cli.output import Json
 from flashwright.cli.outputs import OutFile, OutFolder, OutPlace, Output
 from flashwright.runs import Run
 from flashwright.volumes import serving
@@ -314,11 +314,11 @@ def test_what_an_earlier_run_wrote_is_replaced(cli: Cli, tmp_path: Path) -> None
 def test_each_part_of_a_list_says_that_it_is_ours(tmp_path: Path) -> None:
     path = tmp_path / "list.json"
     for document in ([{"uuid": "x"}, {"uuid": "y"}], []):
-        write_json(document, str(path))
-        write_json(document, str(path))
+        Json(str(path)).write(document)
+        Json(str(path)).write(document)
     path.write_text('[{"uuid": "x"}]')
     with pytest.raises(InputError, match="would be lost"):
-        write_json([], str(path))
+        Json(str(path)).write([])
 
 
 @pytest.mark.parametrize("name", KINDS)

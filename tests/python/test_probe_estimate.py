@@ -53,7 +53,7 @@ def test_what_was_done_before_is_not_expected_again(cli: Cli) -> None:
 
 def test_every_experiment_is_known() -> None:
     """All but one, which is left out where nothing is known of the inside."""
-    names = {entry["name"] for entry in _core.experiments()}
+    names = {entry["name"] for entry in _core.variants("experiment")}
     assert names - LEAST.keys() <= {"ill_mapped"}
     assert LEAST.keys() <= names
 

@@ -143,7 +143,7 @@ def test_the_report_is_one_page_before_it_is_opened_and_has_no_empty_cells(
 
 
 def test_every_experiment_has_a_group_of_the_report() -> None:
-    assert {entry["group"] for entry in _core.experiments()} <= GROUPS.keys()
+    assert {entry["group"] for entry in _core.variants("experiment")} <= GROUPS.keys()
 
 
 def _chart(**changed: Any) -> dict[str, Any]:

@@ -24,6 +24,8 @@ def install(tree: Path, content: bytes) -> None:
     built.mkdir(parents=True, exist_ok=True)
     for name in LIBRARIES:
         (built / name).write_bytes(content)
+    (built / "stub").write_text('#!/bin/sh\necho "of $1" > "$2"\n')
+    (built / "stub").chmod(0o755)
     script = ROOT / "scripts" / "setup" / "install.sh"
     subprocess.run([script, "debug", "venv/bin"], check=True, cwd=tree)
 
@@ -43,6 +45,7 @@ def test_a_library_that_is_mapped_is_replaced_and_not_written_over(tmp_path: Pat
     assert mapped[-3:] == b"old", "a file that was cut would end us with SIGBUS"
     for there in LIBRARIES.values():
         assert (package / there).read_bytes() == b"new"
+    assert (package / "_core.pyi").read_text() == "of target/debug/lib_core.so\n"
     assert not list(package.rglob("*.new"))
     python = str(tmp_path / "venv" / "bin" / "python")
     asked = [python, "-c", "import flashwright as f; print(f.__file__)"]

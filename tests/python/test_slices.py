@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flashwright import Cancelled, InputError, devices, drive_runs, slice_words, slices
+from flashwright import Cancelled, InputError, _core, drive_runs, slice_words, slices
 from flashwright.devices import DriveProfile
 from flashwright.slices import Effort, Part, SizeAsked
 from flashwright.slices import cut as cutting
@@ -25,7 +25,7 @@ from flashwright.sources import Reading
 from support import Cli
 
 GIB, KIB = 1 << 30, 1 << 10
-PROFILES = [profile["name"] for profile in devices.listing()["profile"]]
+PROFILES = [profile["name"] for profile in _core.variants("profile")]
 PAGE_MAPPED = [name for name in PROFILES if is_page_mapped(DriveProfile.load(name))]
 Requests = list[tuple[str, int, int]]
 

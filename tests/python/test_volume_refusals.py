@@ -173,7 +173,7 @@ def test_numbers_that_no_volume_has_are_wrong_input(cli: Cli, tmp_path: Path) ->
         with pytest.raises(InputError, match="it must be a number of seconds"):
             volume.keep_metrics(tmp_path / "metrics", seconds)
     with pytest.raises(TypeError):
-        volume.read("0", 1)  # type: ignore[arg-type]
+        volume.read("0", 1)
     volume.close()
 
 

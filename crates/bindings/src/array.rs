@@ -1,13 +1,13 @@
 //! Several simulated drives as one.
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 use ssd::drive::array::{
-    ARRAYS, ArrayConfig, ArrayError, ArrayKind, ArrayOutcome, ArrayReads, Lives, LivesSettings,
+    ArrayConfig, ArrayError, ArrayKind, ArrayOutcome, ArrayReads, LivesSettings,
     simulate_array as simulate, simulate_lives,
 };
 use ssd::drive::load::{Pace, flow};
-use ssd::drive::measure::{Delay, DelaySummary, LatencySummary, OpSummary};
+use ssd::drive::measure::Delay;
 use ssd::drive::media::Cause;
 use ssd::drive::profile;
 use ssd::drive::run::RunSettings;
@@ -18,7 +18,7 @@ use crate::drive::{run_failed, state_of};
 use crate::errors;
 use crate::jobs::LoadedSource;
 use crate::progress::{self, Progress};
-use crate::registry::info_dicts;
+use crate::values::object;
 
 pub fn array_error(error: ArrayError) -> PyErr {
     match error {
@@ -30,15 +30,15 @@ pub fn array_error(error: ArrayError) -> PyErr {
 /// Plays requests on several simulated drives of one profile, at their own times, or with `depth`
 /// of them outstanding.
 ///
-/// `profile` is the TOML of a device profile; of its windows each drive has others. `array` is a
-/// spec of `arrays()`: with "mirrored" all hold the same data, and `reads` says how a read finds
-/// its drive: "home" (by its address), "fail_fast" (another one if that would let it wait for its
-/// own work) or "hedged" (another one, too, if it takes longer than the share `hedge_after` of
+/// `profile` is the TOML of a device profile; of its windows each drive has others. `array` is one
+/// of `variants("array")`: with "mirrored" all hold the same data, and `reads` says how a read
+/// finds its drive: "home" (by its address), "fail_fast" (another one if that would let it wait for
+/// its own work) or "hedged" (another one, too, if it takes longer than the share `hedge_after` of
 /// reads lately). Otherwise data lies in stripes, and with parity the drive `missing`, from 0, may
-/// be taken away. `state` and `overwrites` are as of `simulate_drive`. The first `warm_up_requests`
-/// are left out of every figure. With `audit` the drives' tables are checked at the end, and, where
-/// there is parity, it is followed which data each drive holds: RunError if a read brought other
-/// than what was written.
+/// be taken away. `state` and `overwrites` are as of `simulated_device`. The first
+/// `warm_up_requests` are left out of every figure. With `audit` the drives' tables are checked at
+/// the end, and, where there is parity, it is followed which data each drive holds: RunError if a
+/// read brought other than what was written.
 ///
 /// Returns a dict: figures by name. Raises InputError, RunError, Cancelled.
 #[pyfunction]
@@ -47,8 +47,7 @@ pub fn array_error(error: ArrayError) -> PyErr {
     depth=None, state="filled", overwrites=2.0, seed=1, most_requests=1_000_000,
     warm_up_requests=0, audit=false, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn simulate_array<'py>(
+pub fn simulate_array<'py>(
     py: Python<'py>,
     profile: &str,
     requests: &LoadedSource,
@@ -123,8 +122,7 @@ pub fn config_of(
 #[pyo3(signature = (
     profile, array, *, drives, erase_limit, replacements, full_stripes=0.0, seed=1, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn simulate_array_lives<'py>(
+pub fn simulate_array_lives<'py>(
     py: Python<'py>,
     profile: &str,
     array: &str,
@@ -146,120 +144,43 @@ fn simulate_array_lives<'py>(
     let progress = progress::shared(progress);
     progress.set_total(u64::from(replacements));
     let lives = py.detach(|| simulate_lives(&settings, &progress)).map_err(array_error)?;
-    let dict = lives_dict(py, &lives)?;
-    dict.set_item("parity", parity)?;
-    Ok(dict)
-}
-
-fn lives_dict<'py>(py: Python<'py>, lives: &Lives) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
     let each = lives.replacements.iter().map(|one| {
-        let dict = PyDict::new(py);
-        dict.set_item("drive", one.drive)?;
-        dict.set_item("host_pages", one.host_pages)?;
-        dict.set_item("ages", &one.ages)?;
-        dict.set_item("rebuilt_pages", one.rebuilt_pages)?;
-        dict.set_item("moved_pages", one.moved_pages)?;
-        Ok(dict)
+        Ok(dict!(py,
+            "drive": one.drive, "host_pages": one.host_pages, "ages": &one.ages,
+            "rebuilt_pages": one.rebuilt_pages, "moved_pages": one.moved_pages))
     });
-    dict.set_item("replacements", each.collect::<PyResult<Vec<_>>>()?)?;
-    dict.set_item("rates", &lives.rates)?;
-    dict.set_item("write_amplification", &lives.write_amplification)?;
-    Ok(dict)
-}
-
-/// The kinds of arrays, as dicts.
-#[pyfunction]
-fn arrays(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    info_dicts(py, ARRAYS.iter())
+    Ok(dict!(py,
+        "replacements": each.collect::<PyResult<Vec<_>>>()?,
+        "rates": &lives.rates,
+        "write_amplification": &lives.write_amplification,
+        "parity": parity))
 }
 
 fn result<'py>(py: Python<'py>, outcome: &ArrayOutcome) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("requests", outcome.requests)?;
-    dict.set_item("iops", outcome.iops())?;
     let (latency, delays) = (PyDict::new(py), PyDict::new(py));
     for op in IoOp::ALL {
         let summary = outcome.latencies.of(op);
         if summary.latency.count > 0 {
-            latency.set_item(op.name(), latency_dict(py, &summary.latency)?)?;
-            delays.set_item(op.name(), delays_dict(py, &summary)?)?;
+            latency.set_item(op.name(), object(py, &summary.latency)?)?;
+            let each = Delay::ALL.into_iter().zip(summary.delays.0);
+            let each = each.map(|(delay, found)| Ok((delay.name(), object(py, &found)?)));
+            delays.set_item(op.name(), each.collect::<PyResult<Vec<_>>>()?.into_py_dict(py)?)?;
         }
     }
-    dict.set_item("latency_ns", latency)?;
-    dict.set_item("delays", delays)?;
-    let counts = PyDict::new(py);
-    for (name, count) in outcome.counters.named() {
-        counts.set_item(name, count)?;
-    }
-    dict.set_item("reads", counts)?;
-    let (counts, written) = (PyDict::new(py), PyDict::new(py));
-    for (name, count) in outcome.stripes.named() {
-        counts.set_item(name, count)?;
-    }
-    dict.set_item("stripes", counts)?;
-    let bytes = outcome.written.iter();
-    written.set_item("data_bytes", bytes.clone().map(|one| one.data_bytes).collect::<Vec<_>>())?;
-    written.set_item("parity_bytes", bytes.map(|one| one.parity_bytes).collect::<Vec<_>>())?;
-    dict.set_item("written", written)?;
-    dict.set_item("erases_mean", &outcome.erases)?;
-    let share = PyDict::new(py);
-    for (cause, part) in Cause::ALL.iter().zip(outcome.die_share.by_cause) {
-        share.set_item(cause.name(), part)?;
-    }
-    share.set_item("idle", outcome.die_share.idle)?;
-    dict.set_item("die_share", share)?;
-    dict.set_item("event_hash", format!("{:016x}", outcome.event_hash))?;
-    Ok(dict)
-}
-
-fn latency_dict<'py>(py: Python<'py>, latency: &LatencySummary) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("count", latency.count)?;
-    dict.set_item("mean", latency.mean)?;
-    dict.set_item("p50", latency.p50)?;
-    dict.set_item("p99", latency.p99)?;
-    dict.set_item("p999", latency.p999)?;
-    dict.set_item("p9999", latency.p9999)?;
-    dict.set_item("max", latency.max)?;
-    Ok(dict)
-}
-
-fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<'py, PyDict>> {
-    let all = PyDict::new(py);
-    for (delay, found) in Delay::ALL.into_iter().zip(summary.delays.0) {
-        let DelaySummary {
-            delayed,
-            share_of_requests,
-            share_of_latency,
-            mean,
-            p50,
-            p99,
-            p999,
-            p9999,
-            max,
-        } = found;
-        let dict = PyDict::new(py);
-        dict.set_item("delayed", delayed)?;
-        dict.set_item("share_of_requests", share_of_requests)?;
-        dict.set_item("share_of_latency", share_of_latency)?;
-        dict.set_item("mean", mean)?;
-        dict.set_item("p50", p50)?;
-        dict.set_item("p99", p99)?;
-        dict.set_item("p999", p999)?;
-        dict.set_item("p9999", p9999)?;
-        dict.set_item("max", max)?;
-        all.set_item(delay.name(), dict)?;
-    }
-    Ok(all)
-}
-
-/// Adds the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(arrays, module)?)?;
-    module.add_function(wrap_pyfunction!(simulate_array_lives, module)?)?;
-    module.add_function(wrap_pyfunction!(simulate_array, module)?)
+    let written = outcome.written.iter();
+    let shares = Cause::ALL.iter().map(|cause| cause.name()).zip(outcome.die_share.by_cause);
+    let die_share = shares.chain([("idle", outcome.die_share.idle)]).into_py_dict(py)?;
+    Ok(dict!(py,
+        "requests": outcome.requests,
+        "iops": outcome.iops(),
+        "latency_ns": latency,
+        "delays": delays,
+        "reads": outcome.counters.named().into_py_dict(py)?,
+        "stripes": outcome.stripes.named().into_py_dict(py)?,
+        "written": dict!(py,
+            "data_bytes": written.clone().map(|one| one.data_bytes).collect::<Vec<_>>(),
+            "parity_bytes": written.map(|one| one.parity_bytes).collect::<Vec<_>>()),
+        "erases_mean": &outcome.erases,
+        "die_share": die_share,
+        "event_hash": format!("{:016x}", outcome.event_hash)))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use ::block::{BlockDevice, DeviceInfo, Limits, WithData};
+use ::block::{BlockDevice, DeviceInfo, WithData};
 use ::devices::{Access, DeviceError, Opening, Simulated, SimulatedSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -55,25 +55,16 @@ impl Device {
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let DeviceInfo { name, model, kind, limits, queue_depth, .. } = &self.info;
-        let Limits { capacity_bytes, sector_bytes, most_bytes } = limits;
-        let dict = PyDict::new(py);
-        dict.set_item("name", name)?;
-        dict.set_item("model", model)?;
-        dict.set_item("kind", kind.name())?;
-        dict.set_item("capacity_bytes", capacity_bytes)?;
-        dict.set_item("sector_bytes", sector_bytes)?;
-        dict.set_item("queue_depth", queue_depth)?;
-        dict.set_item("most_bytes", most_bytes)?;
-        dict.set_item("is_read_only", self.info.is_read_only)?;
-        dict.set_item("has_trim", self.info.has_trim)?;
-        dict.set_item("is_virtual", self.info.is_virtual)?;
-        dict.set_item("holds_data", self.info.holds_data)?;
-        Ok(dict)
-    }
-
-    /// Nanoseconds on the device's clock since it was opened.
-    fn now_ns(&self) -> PyResult<u64> {
-        Ok(self.lock()?.now())
+        Ok(dict!(py,
+            "name": name, "model": model, "kind": kind.name(),
+            "capacity_bytes": limits.capacity_bytes,
+            "sector_bytes": limits.sector_bytes,
+            "queue_depth": queue_depth,
+            "most_bytes": limits.most_bytes,
+            "is_read_only": self.info.is_read_only,
+            "has_trim": self.info.has_trim,
+            "is_virtual": self.info.is_virtual,
+            "holds_data": self.info.holds_data))
     }
 }
 
@@ -90,19 +81,17 @@ pub fn device_error(error: DeviceError) -> PyErr {
 }
 
 /// Makes a simulated drive of the TOML of a device profile, with `data` one that brings what was
-/// written, from memory. `name` is what it is called in results;
-/// `state` is the drive before the first request: "fresh", "filled", or "aged" (filled, then
-/// `overwrites` times its pages written at random). With `array`, a spec of `arrays()`, it is so
-/// many `drives` as one, each in that state, of which the drive `missing`, from 0, may be taken
-/// away if there is parity. Progress counts page writes of getting there.
-/// Raises InputError, Cancelled.
+/// written, from memory. `name` is what it is called in results; `state` is the drive before the
+/// first request: "fresh", "filled", or "aged" (filled, then `overwrites` times its pages written
+/// at random). With `array`, one of `variants("array")`, it is so many `drives` as one, each in
+/// that state, of which the drive `missing`, from 0, may be taken away if there is parity. Progress
+/// counts page writes of getting there. Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
     profile, *, name=None, state="filled", overwrites=2.0, seed=1, data=false, array=None, drives=1,
     missing=None, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn simulated_device(
+pub fn simulated_device(
     py: Python<'_>,
     profile: &str,
     name: Option<&str>,
@@ -155,8 +144,7 @@ fn simulated_device(
     spec, *, access="read_only", polled=false, queue_depth=256, most_bytes=1 << 20, region_offset=0,
     region_bytes=None, data=false, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn open_device(
+pub fn open_device(
     py: Python<'_>,
     spec: &str,
     access: &str,
@@ -199,8 +187,7 @@ fn open_device(
 /// exists already or there is no space, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (path, size_bytes, progress=None))]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn create_file(
+pub fn create_file(
     py: Python<'_>,
     path: std::path::PathBuf,
     size_bytes: u64,
@@ -209,15 +196,4 @@ fn create_file(
     let progress = progress::shared(progress);
     progress.set_total(size_bytes);
     py.detach(|| ::devices::create_file(&path, size_bytes, &progress)).map_err(device_error)
-}
-
-/// Adds the class and the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Device>()?;
-    module.add_function(wrap_pyfunction!(create_file, module)?)?;
-    module.add_function(wrap_pyfunction!(open_device, module)?)?;
-    module.add_function(wrap_pyfunction!(simulated_device, module)?)
 }

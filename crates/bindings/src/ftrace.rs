@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray as _, PyReadonlyArray1};
+use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use traces::ftrace::{self, About, CallOp, FileCall, NOT_WANTED, PageLayout, Sighting};
+use traces::ftrace::{self, About, CallOp, PageLayout, Sighting};
 
 use crate::errors;
 use crate::progress::{self, Progress};
@@ -53,9 +53,8 @@ fn sightings(columns: &Sightings<'_>) -> PyResult<Vec<Sighting>> {
 /// unplaced_calls, unpaired_enters, unpaired_exits, contradicted_files, gaps, missed_events,
 /// cut_bytes. Progress counts events. Raises InputError, Cancelled.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 #[pyo3(signature = (paths, header_page, formats, threads, sightings, progress=None))]
-fn decode_calls<'py>(
+pub fn decode_calls<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     header_page: &str,
@@ -70,42 +69,30 @@ fn decode_calls<'py>(
     let found = py
         .detach(move || ftrace::read_calls(&paths, layout, &about, &progress))
         .map_err(trace_error)?;
-    let calls = &found.calls;
-    let dict = PyDict::new(py);
-    fn column<T>(calls: &[FileCall], value: impl Fn(&FileCall) -> T) -> Vec<T> {
-        calls.iter().map(value).collect()
-    }
-    dict.set_item("time_ns", column(calls, |call| call.time_ns).into_pyarray(py))?;
-    dict.set_item("duration_ns", column(calls, |call| call.duration_ns).into_pyarray(py))?;
-    dict.set_item("call", column(calls, |call| call.call).into_pyarray(py))?;
-    dict.set_item("op", column(calls, |call| call.op as u8).into_pyarray(py))?;
-    dict.set_item("file", column(calls, |call| call.file.unwrap_or(NO_FILE)).into_pyarray(py))?;
-    dict.set_item(
-        "offset",
-        column(calls, |call| call.offset.unwrap_or(NO_OFFSET)).into_pyarray(py),
-    )?;
-    dict.set_item("length", column(calls, |call| call.length).into_pyarray(py))?;
-    dict.set_item("result", column(calls, |call| call.result).into_pyarray(py))?;
-    dict.set_item("pid", column(calls, |call| call.process).into_pyarray(py))?;
-    dict.set_item("call_names", ftrace::call_names())?;
-    dict.set_item("op_names", CallOp::NAMES)?;
-    let counts = [
-        ("events", found.events),
-        ("other_events", found.other_events),
-        ("other_calls", found.other_calls),
-        ("unresolved_calls", found.unresolved_calls),
-        ("unplaced_calls", found.unplaced_calls),
-        ("unpaired_enters", found.unpaired_enters),
-        ("unpaired_exits", found.unpaired_exits),
-        ("contradicted_files", found.contradicted),
-        ("gaps", found.losses.gaps),
-        ("missed_events", found.losses.missed_events),
-        ("cut_bytes", found.losses.cut_bytes),
-    ];
-    for (name, count) in counts {
-        dict.set_item(name, count)?;
-    }
-    Ok(dict)
+    let (calls, losses) = (|| found.calls.iter(), found.losses);
+    Ok(dict!(py,
+        "time_ns": PyArray1::from_iter(py, calls().map(|call| call.time_ns)),
+        "duration_ns": PyArray1::from_iter(py, calls().map(|call| call.duration_ns)),
+        "call": PyArray1::from_iter(py, calls().map(|call| call.call)),
+        "op": PyArray1::from_iter(py, calls().map(|call| call.op as u8)),
+        "file": PyArray1::from_iter(py, calls().map(|call| call.file.unwrap_or(NO_FILE))),
+        "offset": PyArray1::from_iter(py, calls().map(|call| call.offset.unwrap_or(NO_OFFSET))),
+        "length": PyArray1::from_iter(py, calls().map(|call| call.length)),
+        "result": PyArray1::from_iter(py, calls().map(|call| call.result)),
+        "pid": PyArray1::from_iter(py, calls().map(|call| call.process)),
+        "call_names": ftrace::call_names(),
+        "op_names": CallOp::NAMES,
+        "events": found.events,
+        "other_events": found.other_events,
+        "other_calls": found.other_calls,
+        "unresolved_calls": found.unresolved_calls,
+        "unplaced_calls": found.unplaced_calls,
+        "unpaired_enters": found.unpaired_enters,
+        "unpaired_exits": found.unpaired_exits,
+        "contradicted_files": found.contradicted,
+        "gaps": losses.gaps,
+        "missed_events": losses.missed_events,
+        "cut_bytes": losses.cut_bytes))
 }
 
 /// Reads the pages that `trace_pipe_raw` of tracefs gave of the `blk` tracer, one file for each
@@ -116,9 +103,8 @@ fn decode_calls<'py>(
 /// Gives counts: records, other_events, gaps, missed_events, cut_bytes. Progress counts events.
 /// Raises InputError, Cancelled.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 #[pyo3(signature = (paths, header_page, event, output, progress=None))]
-fn write_blk_stream<'py>(
+pub fn write_blk_stream<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     header_page: &str,
@@ -131,18 +117,12 @@ fn write_blk_stream<'py>(
     let found = py
         .detach(move || ftrace::write_blk_stream(&paths, layout, event, &output, &progress))
         .map_err(trace_error)?;
-    let dict = PyDict::new(py);
-    let counts = [
-        ("records", found.records),
-        ("other_events", found.other_events),
-        ("gaps", found.losses.gaps),
-        ("missed_events", found.losses.missed_events),
-        ("cut_bytes", found.losses.cut_bytes),
-    ];
-    for (name, count) in counts {
-        dict.set_item(name, count)?;
-    }
-    Ok(dict)
+    Ok(dict!(py,
+        "records": found.records,
+        "other_events": found.other_events,
+        "gaps": found.losses.gaps,
+        "missed_events": found.losses.missed_events,
+        "cut_bytes": found.losses.cut_bytes))
 }
 
 /// Columns of each event.
@@ -157,9 +137,8 @@ type Columns<'py> = Vec<Vec<Bound<'py, PyAny>>>;
 /// by time. Then counts: other_events, gaps, missed_events, cut_bytes. Progress counts events.
 /// Raises InputError, Cancelled.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 #[pyo3(signature = (paths, header_page, wanted, progress=None))]
-fn decode_fields<'py>(
+pub fn decode_fields<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     header_page: &str,
@@ -171,11 +150,11 @@ fn decode_fields<'py>(
     let found = py
         .detach(move || ftrace::read_fields(&paths, layout, &wanted, &progress))
         .map_err(trace_error)?;
-    let counts = PyDict::new(py);
-    counts.set_item("other_events", found.other_events)?;
-    counts.set_item("gaps", found.losses.gaps)?;
-    counts.set_item("missed_events", found.losses.missed_events)?;
-    counts.set_item("cut_bytes", found.losses.cut_bytes)?;
+    let counts = dict!(py,
+        "other_events": found.other_events,
+        "gaps": found.losses.gaps,
+        "missed_events": found.losses.missed_events,
+        "cut_bytes": found.losses.cut_bytes);
     let kinds = found.kinds.into_iter().map(|kind| {
         let mut columns =
             vec![kind.time_ns.into_pyarray(py).into_any(), kind.thread.into_pyarray(py).into_any()];
@@ -183,15 +162,4 @@ fn decode_fields<'py>(
         columns
     });
     Ok((kinds.collect(), counts))
-}
-
-/// Adds the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("NOT_WANTED_FILE", NOT_WANTED)?;
-    module.add_function(wrap_pyfunction!(decode_calls, module)?)?;
-    module.add_function(wrap_pyfunction!(decode_fields, module)?)?;
-    module.add_function(wrap_pyfunction!(write_blk_stream, module)?)
 }

@@ -5,13 +5,14 @@ use ::jobs::{Device, Facts, Found, JobError, Pace, Source, Text};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict};
+use pyo3::types::{IntoPyDict, PyBytes, PyCapsule, PyDict};
 use std::sync::Arc;
 use units::{IoOp, IoRequest};
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::{reading, source_dicts};
+use crate::traces::reading;
+use crate::values::object;
 
 /// Requests that are read at a time.
 const BATCH_REQUESTS: usize = 1 << 14;
@@ -22,7 +23,7 @@ pub struct ArrowTable(RecordBatch);
 
 #[pymethods]
 impl ArrowTable {
-    #[pyo3(signature = (requested_schema=None))]
+    #[pyo3(signature = (requested_schema=None) -> "object")]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
@@ -53,7 +54,7 @@ fn job_error(py: Python<'_>, error: JobError) -> PyErr {
 /// The names of all jobs that are done in Rust; `commands`: of those that are commands, too.
 #[pyfunction]
 #[pyo3(signature = (commands=false))]
-fn job_names(commands: bool) -> Vec<&'static str> {
+pub fn job_names(commands: bool) -> Vec<&'static str> {
     let all = ::jobs::NAMES.iter().copied();
     all.filter(|name| !commands || ::jobs::is_command(name)).collect()
 }
@@ -61,34 +62,34 @@ fn job_names(commands: bool) -> Vec<&'static str> {
 /// The JSON schemas of a job's settings and of its outcome, and the settings' defaults in their
 /// order. Raises InputError.
 #[pyfunction]
-fn job_schema(name: &str) -> PyResult<[String; 3]> {
+pub fn job_schema(name: &str) -> PyResult<[String; 3]> {
     ::jobs::schema(name).ok_or_else(|| errors::input_error(format!("{name}: no such job")))
 }
 
 /// A job's settings (JSON) with all defaults, values as they are meant: equal work has equal text.
 /// Raises InputError with `option`.
 #[pyfunction]
-fn job_settings(py: Python<'_>, name: &str, settings: &[u8]) -> PyResult<String> {
+pub fn job_settings(py: Python<'_>, name: &str, settings: &[u8]) -> PyResult<String> {
     ::jobs::canonical(name, settings).map_err(|error| job_error(py, error))
 }
 
 /// A value that is written as text, as JSON: `kind` is device, source, pace or flow. Raises
 /// InputError.
 #[pyfunction]
-fn read_setting(py: Python<'_>, kind: &str, text: &str) -> PyResult<String> {
+pub fn read_setting(py: Python<'_>, kind: &str, text: &str) -> PyResult<String> {
     ::jobs::read_text(kind, text).map_err(|error| job_error(py, error))
 }
 
 /// The words that tell a device (JSON) from others. Raises InputError.
 #[pyfunction]
-fn device_label(device: &[u8]) -> PyResult<String> {
+pub fn device_label(device: &[u8]) -> PyResult<String> {
     let Text(device): Text<Device> = serde_json::from_slice(device).map_err(errors::input_error)?;
     Ok(device.label())
 }
 
 /// The text of a pace (JSON) as results have it. Raises InputError.
 #[pyfunction]
-fn pace_text(pace: &[u8]) -> PyResult<String> {
+pub fn pace_text(pace: &[u8]) -> PyResult<String> {
     let Text(pace): Text<Pace> = serde_json::from_slice(pace).map_err(errors::input_error)?;
     Ok(pace.to_string())
 }
@@ -96,7 +97,7 @@ fn pace_text(pace: &[u8]) -> PyResult<String> {
 /// Bytes that a stack offers over the device `on` of a job, where the device has `bytes` of
 /// `sector_bytes`. Raises InputError with `option`.
 #[pyfunction]
-fn offered_bytes(
+pub fn offered_bytes(
     py: Python<'_>,
     settings: &[u8],
     stack: &str,
@@ -115,7 +116,7 @@ fn offered_bytes(
 #[pyfunction]
 #[pyo3(signature = (name, settings, progress=None))]
 #[allow(clippy::type_complexity, reason = "a tuple of Python")]
-fn run_job<'py>(
+pub fn run_job<'py>(
     py: Python<'py>,
     name: &str,
     settings: &[u8],
@@ -162,22 +163,20 @@ impl LoadedSource {
     #[getter]
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(trace) = self.0.trace() else { return Ok(None) };
-        let (totals, dict) = (&trace.totals, PyDict::new(py));
-        for op in IoOp::ALL {
-            dict.set_item(op.name(), totals.by_op[op as usize])?;
-        }
-        dict.set_item("requests", totals.requests())?;
-        dict.set_item("read_bytes", totals.read_bytes)?;
-        dict.set_item("written_bytes", totals.written_bytes)?;
-        dict.set_item("trimmed_bytes", totals.trimmed_bytes)?;
-        dict.set_item("end_bytes", totals.end_bytes)?;
-        dict.set_item("longest_bytes", totals.longest_bytes)?;
-        dict.set_item("unit_bytes", totals.unit_bytes)?;
-        dict.set_item("duration_ns", totals.duration)?;
-        dict.set_item("volumes", totals.volumes)?;
-        dict.set_item("empty", totals.empty)?;
-        dict.set_item("clamped_times", trace.facts.clamped_times)?;
-        Ok(Some(dict))
+        let totals = &trace.totals;
+        let dict = IoOp::ALL.map(|op| (op.name(), totals.by_op[op as usize])).into_py_dict(py)?;
+        Ok(Some(dict!(in dict,
+            "requests": totals.requests(),
+            "read_bytes": totals.read_bytes,
+            "written_bytes": totals.written_bytes,
+            "trimmed_bytes": totals.trimmed_bytes,
+            "end_bytes": totals.end_bytes,
+            "longest_bytes": totals.longest_bytes,
+            "unit_bytes": totals.unit_bytes,
+            "duration_ns": totals.duration,
+            "volumes": totals.volumes,
+            "empty": totals.empty,
+            "clamped_times": trace.facts.clamped_times)))
     }
 
     /// Bytes that a device needs to hold all addresses; None of a pattern, which goes by the
@@ -238,8 +237,8 @@ impl LoadedSource {
 
     /// The files read: name and sha256 of each.
     #[getter]
-    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        source_dicts(py, self.0.trace().map_or(&[][..], |trace| &trace.sources))
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, &self.0.trace().map_or(&[][..], |trace| &trace.sources))
     }
 
     /// Identity of these requests: hashes of the files and the part that is taken, or the spec with
@@ -254,7 +253,7 @@ impl LoadedSource {
 /// device. Progress counts bytes of the trace. Raises InputError with `option`, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (settings, flow=None, progress=None))]
-fn load_source(
+pub fn load_source(
     py: Python<'_>,
     settings: &[u8],
     flow: Option<usize>,
@@ -274,22 +273,4 @@ fn load_source(
         errors::warn_of(py, &loaded.0.part.of, &trace.facts.warnings)?;
     }
     Ok(loaded)
-}
-
-/// Adds the classes and the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<ArrowTable>()?;
-    module.add_class::<LoadedSource>()?;
-    module.add_function(wrap_pyfunction!(job_names, module)?)?;
-    module.add_function(wrap_pyfunction!(job_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(job_settings, module)?)?;
-    module.add_function(wrap_pyfunction!(read_setting, module)?)?;
-    module.add_function(wrap_pyfunction!(device_label, module)?)?;
-    module.add_function(wrap_pyfunction!(pace_text, module)?)?;
-    module.add_function(wrap_pyfunction!(offered_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(load_source, module)?)?;
-    module.add_function(wrap_pyfunction!(run_job, module)?)
 }

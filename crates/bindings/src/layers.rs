@@ -26,7 +26,7 @@ pub fn facts_of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Facts> {
 /// The layers of a stack, from the top to the bottom. Raises InputError if one is unknown, or has
 /// no such parameter.
 #[pyfunction]
-fn check_stack(stack: &str) -> PyResult<Vec<&'static str>> {
+pub fn check_stack(stack: &str) -> PyResult<Vec<&'static str>> {
     let parsed = ::layers::parse(stack).map_err(errors::input_error)?;
     Ok(parsed.into_iter().map(|(entry, _)| entry.info.name).collect())
 }
@@ -35,15 +35,6 @@ fn check_stack(stack: &str) -> PyResult<Vec<&'static str>> {
 /// volume's header keeps it. Raises InputError if a parameter is wrong.
 #[pyfunction]
 #[pyo3(signature = (stack, *, facts=None))]
-fn settled_stack(stack: &str, facts: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+pub fn settled_stack(stack: &str, facts: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
     ::layers::settled(stack, &facts_of(facts)?).map_err(layer_error)
-}
-
-/// Adds the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(check_stack, module)?)?;
-    module.add_function(wrap_pyfunction!(settled_stack, module)?)
 }

@@ -1,9 +1,14 @@
 //! The Python module `flashwright._core`: all PyO3 code, nothing else.
 //!
-//! One file a crate that it opens to Python; each adds itself to the module in `register`.
+//! A file for a crate, or for what Python asks of it; the module at the end names all that Python
+//! sees.
 
+#![allow(clippy::needless_pass_by_value, reason = "arguments are as Python hands them over")]
+#![allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+
+#[macro_use]
+mod values;
 mod array;
-mod array_models;
 mod devices;
 mod drive;
 mod errors;
@@ -18,38 +23,64 @@ mod python_policy;
 mod registry;
 mod simulate;
 mod sqlite_log;
-mod stats;
-mod synth;
 mod traces;
 mod volumes;
 mod workload;
 
-use pyo3::prelude::*;
+/// The computing core of Flashwright, behind the Python package. Long work takes a `Progress`, and
+/// releases the GIL.
+#[pyo3::pymodule]
+mod _core {
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "as Python names it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+    /// Set where a wheel is built; a source tree asks git.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "as Python names it")]
+    const __revision__: Option<&str> = option_env!("FLASHWRIGHT_REVISION");
+    #[pymodule_export]
+    const NO_STREAM: u32 = crate::python_policy::NONE;
+    #[pymodule_export]
+    const NOT_WANTED_FILE: u32 = traces::ftrace::NOT_WANTED;
 
-/// The computing core of Flashwright, behind the Python package.
-#[pymodule]
-fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    // Set where a wheel is built; a source tree asks git.
-    module.add("__revision__", option_env!("FLASHWRIGHT_REVISION"))?;
-    errors::register(module)?;
-    progress::register(module)?;
-    registry::register(module)?;
-    traces::register(module)?;
-    ftrace::register(module)?;
-    synth::register(module)?;
-    stats::register(module)?;
-    models::register(module)?;
-    workload::register(module)?;
-    simulate::register(module)?;
-    python_policy::register(module)?;
-    jobs::register(module)?;
-    sqlite_log::register(module)?;
-    drive::register(module)?;
-    array::register(module)?;
-    array_models::register(module)?;
-    devices::register(module)?;
-    layers::register(module)?;
-    probe::register(module)?;
-    volumes::register(module)
+    #[pymodule_export]
+    use crate::{
+        array::{simulate_array, simulate_array_lives},
+        devices::{Device, create_file, open_device, simulated_device},
+        drive::{causes, check_profile, delays, profile_summary, profile_toml},
+        errors::{
+            Cancelled, FlashwrightError, ImpossibleError, InputError, InputWarning, RunError,
+        },
+        ftrace::{decode_calls, decode_fields, write_blk_stream},
+        jobs::{
+            ArrowTable, LoadedSource, device_label, job_names, job_schema, job_settings,
+            load_source, offered_bytes, pace_text, read_setting, run_job,
+        },
+        layers::{check_stack, settled_stack},
+        models::{
+            Division, LeastCost, PolynomialFit, RandomPlacement, WindowBenefit, ageing_rates,
+            beta_polynomial, cleaning_cost, cleaning_cost_bound, cleaning_cost_bound_of_held,
+            cleaning_cost_derivative, cleaning_cost_lru, codeword_failure, converged_ages,
+            kmodal_random, kmodal_separated, lifetime_years, loss_on_failure, markov_pdf,
+            next_ages, p_gc_approx, p_gc_d_choices, p_gc_greedy, p_gc_lru, p_gc_window_greedy,
+            polynomial_fit, raw_bit_error_rate, valid_pages_pdf, window_benefit,
+            write_amplification,
+        },
+        probe::{experiment, fit_profile, probe, read_bytes_per_second, request_seconds},
+        progress::Progress,
+        python_policy::FlashState,
+        registry::{
+            listing, parse_bytes, parse_count, parse_duration, placement_is_oracle, variants,
+        },
+        simulate::{judge, simulate},
+        sqlite_log::SqliteLog,
+        traces::{Trace, convert_trace, open_trace, trace_stats, write_synthetic},
+        volumes::{
+            Volume, allocate_file, check_free, check_ublk, check_volume, check_volume_memory,
+            create_volume, destroy_volume, device_needed, emulated_parts, remove_left_ublk,
+            renew_volume, resize_volume, restage_volume, salvage_volume, unstage_volume,
+            volume_about,
+        },
+        workload::{Workload, load_workload},
+    };
 }

@@ -1,4 +1,5 @@
-//! The models of MULTILOG section 4, on numbers and on numpy arrays.
+//! The models of MULTILOG section 4, on numbers and on numpy arrays; then those of arrays with
+//! parity: how their drives age, and what is lost when one fails.
 //!
 //! Functions of one number take a float and give a float, or take an array (or nested list) and
 //! give an array of the same shape.
@@ -11,13 +12,14 @@ use ::models::{
 };
 use numpy::ndarray::{ArrayD, IxDyn};
 use numpy::{
-    AllowTypeChange, IntoPyArray, PyArray1, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn,
-    PyReadonlyArray1, PyUntypedArray,
+    AllowTypeChange, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn, PyReadonlyArray1, PyUntypedArray,
 };
 use pyo3::prelude::*;
 
 use crate::errors::input_error;
+use crate::values::Array;
 
+/// A list or an array of numbers.
 type Floats<'py> = PyArrayLike1<'py, f64, AllowTypeChange>;
 
 /// Applies a model of one number to a float or to every entry of an array, without the GIL.
@@ -64,6 +66,7 @@ fn chance(value: f64) -> Result<f64, ModelError> {
     in_range("p_gc", value, (0.0..=1.0).contains(&value), "from 0 to 1")
 }
 
+/// The numbers, copied only where they do not lie in a row.
 fn slice<'a>(list: &'a Floats<'_>) -> Cow<'a, [f64]> {
     list.as_slice().map_or_else(|_| Cow::Owned(list.as_array().to_vec()), Cow::Borrowed)
 }
@@ -75,47 +78,41 @@ fn update_sets(sizes: &Floats<'_>, shares: &Floats<'_>) -> PyResult<UpdateSets> 
 /// Cleaning cost p / (1 - p) of a p_gc from 0 to 1: relocation writes for each host write (MULTILOG
 /// eq. 1).
 #[pyfunction]
-fn cleaning_cost<'py>(p_gc: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn cleaning_cost<'py>(p_gc: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     each(p_gc, |p| chance(p).map(::models::cleaning_cost))
 }
 
 /// Write amplification 1 / (1 - p) of a p_gc from 0 to 1: page programs for each host write
 /// (MULTILOG eq. 1).
 #[pyfunction]
-fn write_amplification<'py>(p_gc: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn write_amplification<'py>(p_gc: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     each(p_gc, |p| chance(p).map(::models::write_amplification))
 }
 
 /// p_gc of uniform updates cleaned by LRU (MULTILOG eq. 3), for over-provisioning 0 or above.
 #[pyfunction]
-fn p_gc_lru<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn p_gc_lru<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     each(over_provisioning, |a| alpha(a).map(::models::p_gc_lru))
 }
 
 /// MULTILOG's closed approximation of `p_gc_lru` (eq. 4), e^(-0.9 alpha) / (1 + alpha).
 #[pyfunction]
-fn p_gc_approx<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn p_gc_approx<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     each(over_provisioning, |a| alpha(a).map(::models::p_gc_approx))
 }
 
 /// Cleaning cost of `p_gc_lru`; infinite at 0.
 #[pyfunction]
-fn cleaning_cost_lru<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    each(over_provisioning, |a| alpha(a).map(::models::cleaning_cost_lru))
-}
-
-/// Write amplification of `p_gc_lru`; infinite at 0.
-#[pyfunction]
-fn write_amplification_lru<'py>(
+pub fn cleaning_cost_lru<'py>(
     over_provisioning: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    each(over_provisioning, |a| alpha(a).map(::models::write_amplification_lru))
+    each(over_provisioning, |a| alpha(a).map(::models::cleaning_cost_lru))
 }
 
 /// p_gc of Greedy on uniform updates, for erase blocks of `pages_per_erase_block` pages, in the
 /// limit of many (mean field).
 #[pyfunction]
-fn p_gc_greedy<'py>(
+pub fn p_gc_greedy<'py>(
     over_provisioning: &Bound<'py, PyAny>,
     pages_per_erase_block: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -124,7 +121,7 @@ fn p_gc_greedy<'py>(
 
 /// p_gc of the best of `choices` erase blocks drawn at random, on uniform updates (mean field).
 #[pyfunction]
-fn p_gc_d_choices<'py>(
+pub fn p_gc_d_choices<'py>(
     over_provisioning: &Bound<'py, PyAny>,
     pages_per_erase_block: usize,
     choices: u32,
@@ -135,7 +132,7 @@ fn p_gc_d_choices<'py>(
 /// p_gc of Window-Greedy on uniform updates, with the oldest fraction `window` of all erase blocks
 /// in the window: 0 is LRU, 1 is Greedy (mean field).
 #[pyfunction]
-fn p_gc_window_greedy<'py>(
+pub fn p_gc_window_greedy<'py>(
     over_provisioning: &Bound<'py, PyAny>,
     pages_per_erase_block: usize,
     window: f64,
@@ -148,7 +145,7 @@ fn p_gc_window_greedy<'py>(
 /// fractions of all updates and of all pages. `approximate` uses -W(-z e^-z) ~ e^(-0.9 (z - 1)).
 #[pyfunction]
 #[pyo3(signature = (z, update_share, size, *, approximate = false))]
-fn cleaning_cost_derivative<'py>(
+pub fn cleaning_cost_derivative<'py>(
     z: &Bound<'py, PyAny>,
     update_share: f64,
     size: f64,
@@ -170,34 +167,28 @@ fn cleaning_cost_derivative<'py>(
 
 /// Distribution of the valid pages of an erase block (MULTILOG eq. 5): entry k is the chance of k.
 #[pyfunction]
-fn valid_pages_pdf(
-    py: Python<'_>,
-    pages_per_erase_block: usize,
-    p_valid: f64,
-) -> PyResult<Bound<'_, PyArray1<f64>>> {
+pub fn valid_pages_pdf(pages_per_erase_block: usize, p_valid: f64) -> PyResult<Array<f64>> {
     chance(p_valid).map_err(input_error)?;
-    Ok(::models::valid_pages_pdf(pages_per_erase_block, p_valid).into_pyarray(py))
+    Ok(Array(::models::valid_pages_pdf(pages_per_erase_block, p_valid)))
 }
 
 /// The distribution after `updates` steps of MULTILOG's Markov chain on a device of
 /// `logical_pages`.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
-fn markov_pdf<'py>(
-    py: Python<'py>,
-    pdf: Floats<'py>,
+pub fn markov_pdf(
+    py: Python<'_>,
+    pdf: Floats<'_>,
     logical_pages: u64,
     updates: u64,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Array<f64>> {
     let pdf = slice(&pdf).into_owned();
-    let after =
-        py.detach(|| ::models::markov_pdf(&pdf, logical_pages, updates)).map_err(input_error)?;
-    Ok(after.into_pyarray(py))
+    let after = py.detach(|| ::models::markov_pdf(&pdf, logical_pages, updates));
+    after.map(Array).map_err(input_error)
 }
 
 /// Gain of one choice from a cleaning window of B erase blocks over LRU.
 #[pyclass(frozen, get_all, module = "flashwright._core")]
-struct WindowBenefit {
+pub struct WindowBenefit {
     /// Mean valid pages of the oldest erase block.
     lru_valid_pages: f64,
     /// Mean of the least valid pages among the B oldest.
@@ -210,7 +201,7 @@ struct WindowBenefit {
 
 /// The benefit of a window of `window` erase blocks over LRU (MULTILOG 4.1, "Greedy benefit").
 #[pyfunction]
-fn window_benefit(
+pub fn window_benefit(
     py: Python<'_>,
     over_provisioning: f64,
     pages_per_erase_block: usize,
@@ -230,34 +221,16 @@ fn window_benefit(
 }
 
 /// Update sets mixed in one log.
-#[pyclass(frozen, module = "flashwright._core")]
-struct RandomPlacement(::models::RandomPlacement);
-
-#[pymethods]
-impl RandomPlacement {
+#[pyclass(frozen, get_all, module = "flashwright._core")]
+pub struct RandomPlacement {
     /// p_gc of each set.
-    #[getter]
-    fn p_gc<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.0.p_gc)
-    }
-
+    p_gc: Array<f64>,
     /// p_gc of the log as a whole.
-    #[getter]
-    fn p_avg(&self) -> f64 {
-        self.0.p_avg
-    }
-
+    p_avg: f64,
     /// Relocation writes for each host write.
-    #[getter]
-    fn cleaning_cost(&self) -> f64 {
-        self.0.cleaning_cost
-    }
-
+    cleaning_cost: f64,
     /// Page programs for each host write.
-    #[getter]
-    fn write_amplification(&self) -> f64 {
-        self.0.write_amplification()
-    }
+    write_amplification: f64,
 }
 
 /// Sets of pages of different update frequency mixed in one log cleaned by LRU (MULTILOG eq. 6-9,
@@ -265,8 +238,7 @@ impl RandomPlacement {
 /// closed formula of 4.2.1.
 #[pyfunction]
 #[pyo3(signature = (sizes, shares, over_provisioning, *, approximate = false))]
-#[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
-fn kmodal_random(
+pub fn kmodal_random(
     py: Python<'_>,
     sizes: Floats<'_>,
     shares: Floats<'_>,
@@ -275,163 +247,113 @@ fn kmodal_random(
 ) -> PyResult<RandomPlacement> {
     let sets = update_sets(&sizes, &shares)?;
     let model = if approximate { ::models::kmodal_random_approx } else { ::models::kmodal_random };
-    py.detach(|| model(&sets, over_provisioning)).map(RandomPlacement).map_err(input_error)
+    let found = py.detach(|| model(&sets, over_provisioning)).map_err(input_error)?;
+    Ok(RandomPlacement {
+        write_amplification: found.write_amplification(),
+        p_gc: Array(found.p_gc),
+        p_avg: found.p_avg,
+        cleaning_cost: found.cleaning_cost,
+    })
 }
 
 /// Spare space divided between logs that each hold one update set.
-#[pyclass(frozen, module = "flashwright._core")]
-struct Division(::models::Division);
-
-#[pymethods]
-impl Division {
+#[pyclass(frozen, get_all, module = "flashwright._core")]
+pub struct Division {
     /// Spare space of each log as a fraction of all logical pages; adds up to the
     /// over-provisioning.
-    #[getter]
-    fn betas<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.0.betas)
-    }
-
+    betas: Array<f64>,
     /// p_gc of each log.
-    #[getter]
-    fn p_gc<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.0.p_gc)
-    }
-
+    p_gc: Array<f64>,
     /// Relocation writes for each host write.
-    #[getter]
-    fn cleaning_cost(&self) -> f64 {
-        self.0.cleaning_cost
-    }
-
+    cleaning_cost: f64,
     /// Page programs for each host write.
-    #[getter]
-    fn write_amplification(&self) -> f64 {
-        self.0.write_amplification()
-    }
+    write_amplification: f64,
 }
 
 /// Sets of pages each in its own log, spare space divided as well as can be (MULTILOG eq. 10-13).
 /// `sizes` and `shares` of updates add up to 1.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
-fn kmodal_separated(
+pub fn kmodal_separated(
     py: Python<'_>,
     sizes: Floats<'_>,
     shares: Floats<'_>,
     over_provisioning: f64,
 ) -> PyResult<Division> {
     let sets = update_sets(&sizes, &shares)?;
-    py.detach(|| ::models::divide_space(&sets, over_provisioning))
-        .map(Division)
-        .map_err(input_error)
-}
-
-/// Cleaning cost of sets each in its own log with the spare spaces `betas` (MULTILOG eq. 13).
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
-fn separated_cleaning_cost(
-    sizes: Floats<'_>,
-    shares: Floats<'_>,
-    betas: Floats<'_>,
-) -> PyResult<f64> {
-    ::models::separated_cleaning_cost(&update_sets(&sizes, &shares)?, &slice(&betas))
-        .map_err(input_error)
+    let found = py.detach(|| ::models::divide_space(&sets, over_provisioning));
+    let found = found.map_err(input_error)?;
+    Ok(Division {
+        write_amplification: found.write_amplification(),
+        betas: Array(found.betas),
+        p_gc: Array(found.p_gc),
+        cleaning_cost: found.cleaning_cost,
+    })
 }
 
 /// The least cleaning cost of a workload, and how space is divided to reach it. `float(bound)` is
 /// the cleaning cost.
-#[pyclass(frozen, module = "flashwright._core", name = "Bound")]
-struct LeastCost {
-    bound: ::models::Bound,
+#[pyclass(frozen, get_all, module = "flashwright._core", name = "Bound")]
+pub struct LeastCost {
+    /// Alpha that was divided.
+    over_provisioning: f64,
+    /// Grouping of pages: "exact", "powers_of_two", or "ratio 1.001" and the like.
     binning: String,
+    /// Relocation writes for each host write.
+    cleaning_cost: f64,
+    /// Page programs for each host write.
+    write_amplification: f64,
+    /// Relocation writes over all page programs.
+    p_gc_overall: f64,
+    /// Pages of each bin, hottest bin first.
+    pages: Array<u64>,
+    /// Update weight of the coldest page of each bin, in the unit of the input.
+    lowest: Array<f64>,
+    /// Update weight of the hottest page of each bin.
+    highest: Array<f64>,
+    /// Fraction of all pages in each bin.
+    sizes: Array<f64>,
+    /// Fraction of all updates that goes to each bin.
+    shares: Array<f64>,
+    /// Spare space of each bin as a fraction of all pages; adds up to the over-provisioning.
+    betas: Array<f64>,
+    /// p_gc of each bin.
+    p_gc: Array<f64>,
+}
+
+impl LeastCost {
+    fn of(bound: ::models::Bound, binning: Binning) -> Self {
+        let bins = || bound.bins.iter();
+        Self {
+            over_provisioning: bound.over_provisioning,
+            binning: binning_name(binning),
+            cleaning_cost: bound.cleaning_cost,
+            write_amplification: bound.write_amplification,
+            p_gc_overall: bound.p_gc_overall(),
+            pages: bins().map(|bin| bin.pages).collect(),
+            lowest: bins().map(|bin| bin.lowest).collect(),
+            highest: bins().map(|bin| bin.highest).collect(),
+            sizes: Array(bound.sizes),
+            shares: Array(bound.shares),
+            betas: Array(bound.betas),
+            p_gc: Array(bound.p_gc),
+        }
+    }
 }
 
 #[pymethods]
 impl LeastCost {
-    /// Alpha that was divided.
-    #[getter]
-    fn over_provisioning(&self) -> f64 {
-        self.bound.over_provisioning
-    }
-
-    /// Grouping of pages: "exact", "powers_of_two", or "ratio 1.001" and the like.
-    #[getter]
-    fn binning(&self) -> &str {
-        &self.binning
-    }
-
-    /// Relocation writes for each host write.
-    #[getter]
-    fn cleaning_cost(&self) -> f64 {
-        self.bound.cleaning_cost
-    }
-
-    /// Page programs for each host write.
-    #[getter]
-    fn write_amplification(&self) -> f64 {
-        self.bound.write_amplification
-    }
-
-    /// Relocation writes over all page programs.
-    #[getter]
-    fn p_gc_overall(&self) -> f64 {
-        self.bound.p_gc_overall()
-    }
-
-    /// Pages of each bin, hottest bin first.
-    #[getter]
-    fn pages<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        PyArray1::from_iter(py, self.bound.bins.iter().map(|bin| bin.pages))
-    }
-
-    /// Update weight of the coldest page of each bin, in the unit of the input.
-    #[getter]
-    fn lowest<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.bound.bins.iter().map(|bin| bin.lowest))
-    }
-
-    /// Update weight of the hottest page of each bin.
-    #[getter]
-    fn highest<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.bound.bins.iter().map(|bin| bin.highest))
-    }
-
-    /// Fraction of all pages in each bin.
-    #[getter]
-    fn sizes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.bound.sizes)
-    }
-
-    /// Fraction of all updates that goes to each bin.
-    #[getter]
-    fn shares<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.bound.shares)
-    }
-
-    /// Spare space of each bin as a fraction of all pages; adds up to the over-provisioning.
-    #[getter]
-    fn betas<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.bound.betas)
-    }
-
-    /// p_gc of each bin.
-    #[getter]
-    fn p_gc<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.bound.p_gc)
-    }
-
     fn __float__(&self) -> f64 {
-        self.bound.cleaning_cost
+        self.cleaning_cost
     }
 
     fn __repr__(&self) -> String {
         format!(
             "Bound(over_provisioning={}, cleaning_cost={:.6}, write_amplification={:.6}, bins={}, \
              binning='{}')",
-            self.bound.over_provisioning,
-            self.bound.cleaning_cost,
-            self.bound.write_amplification,
-            self.bound.bins.len(),
+            self.over_provisioning,
+            self.cleaning_cost,
+            self.write_amplification,
+            self.pages.0.len(),
             self.binning
         )
     }
@@ -468,7 +390,7 @@ fn binning_name(binning: Binning) -> String {
 /// binning only once.
 #[pyfunction]
 #[pyo3(signature = (weights, over_provisioning, binning = None))]
-fn cleaning_cost_bound<'py>(
+pub fn cleaning_cost_bound<'py>(
     weights: &Bound<'py, PyAny>,
     over_provisioning: &Bound<'py, PyAny>,
     binning: Option<&Bound<'py, PyAny>>,
@@ -488,7 +410,7 @@ fn cleaning_cost_bound<'py>(
     let bins = bins.map_err(input_error)?;
     let bound = |alpha: f64| -> PyResult<Bound<'py, LeastCost>> {
         let bound = py.detach(|| bins.bound(alpha)).map_err(input_error)?;
-        Bound::new(py, LeastCost { bound, binning: binning_name(bins.binning()) })
+        Bound::new(py, LeastCost::of(bound, bins.binning()))
     };
     if over_provisioning.cast::<PyUntypedArray>().is_err()
         && let Ok(alpha) = over_provisioning.extract::<f64>()
@@ -507,8 +429,7 @@ fn cleaning_cost_bound<'py>(
 /// of all host writes, 0 to 1, during which it holds data. Our extension of MULTILOG Algorithm 1.
 /// Raises InputError.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn cleaning_cost_bound_of_held<'py>(
+pub fn cleaning_cost_bound_of_held<'py>(
     py: Python<'py>,
     weights: Floats<'py>,
     held: Floats<'py>,
@@ -521,7 +442,7 @@ fn cleaning_cost_bound_of_held<'py>(
 
 /// A fit of MULTILOG's polynomial for the best beta of two sets (4.2.2).
 #[pyclass(frozen, get_all, module = "flashwright._core")]
-struct PolynomialFit {
+pub struct PolynomialFit {
     /// f_r: update frequency of the first set's pages over the other's.
     frequency_ratio: f64,
     /// c00, c10, c01, c11, c02, c12, c03 (powers of alpha, of s).
@@ -539,7 +460,7 @@ struct PolynomialFit {
 /// `most`.
 #[pyfunction]
 #[pyo3(signature = (frequency_ratio = 2.0, least = 0.01, most = 1.0))]
-fn polynomial_fit(
+pub fn polynomial_fit(
     py: Python<'_>,
     frequency_ratio: f64,
     least: f64,
@@ -558,7 +479,7 @@ fn polynomial_fit(
 /// Beta of the first of two sets by the polynomial with these coefficients, at one or more
 /// over-provisionings.
 #[pyfunction]
-fn beta_polynomial<'py>(
+pub fn beta_polynomial<'py>(
     size: f64,
     over_provisioning: &Bound<'py, PyAny>,
     coefficients: BetaCoefficients,
@@ -573,7 +494,7 @@ fn beta_polynomial<'py>(
     endurance_cycles, physical_capacity_bytes, write_amplification, host_bytes_per_day,
     wear_spread = 1.0
 ))]
-fn lifetime_years(
+pub fn lifetime_years(
     endurance_cycles: f64,
     physical_capacity_bytes: f64,
     write_amplification: f64,
@@ -590,35 +511,49 @@ fn lifetime_years(
     ::models::lifetime_years(&wear).map_err(input_error)
 }
 
-/// Adds the models to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<WindowBenefit>()?;
-    module.add_class::<RandomPlacement>()?;
-    module.add_class::<Division>()?;
-    module.add_class::<LeastCost>()?;
-    module.add_class::<PolynomialFit>()?;
-    module.add_function(wrap_pyfunction!(cleaning_cost, module)?)?;
-    module.add_function(wrap_pyfunction!(write_amplification, module)?)?;
-    module.add_function(wrap_pyfunction!(p_gc_lru, module)?)?;
-    module.add_function(wrap_pyfunction!(p_gc_approx, module)?)?;
-    module.add_function(wrap_pyfunction!(cleaning_cost_lru, module)?)?;
-    module.add_function(wrap_pyfunction!(write_amplification_lru, module)?)?;
-    module.add_function(wrap_pyfunction!(p_gc_greedy, module)?)?;
-    module.add_function(wrap_pyfunction!(p_gc_d_choices, module)?)?;
-    module.add_function(wrap_pyfunction!(p_gc_window_greedy, module)?)?;
-    module.add_function(wrap_pyfunction!(cleaning_cost_derivative, module)?)?;
-    module.add_function(wrap_pyfunction!(valid_pages_pdf, module)?)?;
-    module.add_function(wrap_pyfunction!(markov_pdf, module)?)?;
-    module.add_function(wrap_pyfunction!(window_benefit, module)?)?;
-    module.add_function(wrap_pyfunction!(kmodal_random, module)?)?;
-    module.add_function(wrap_pyfunction!(kmodal_separated, module)?)?;
-    module.add_function(wrap_pyfunction!(separated_cleaning_cost, module)?)?;
-    module.add_function(wrap_pyfunction!(cleaning_cost_bound, module)?)?;
-    module.add_function(wrap_pyfunction!(cleaning_cost_bound_of_held, module)?)?;
-    module.add_function(wrap_pyfunction!(polynomial_fit, module)?)?;
-    module.add_function(wrap_pyfunction!(beta_polynomial, module)?)?;
-    module.add_function(wrap_pyfunction!(lifetime_years, module)?)
+/// Page writes that each drive of an array with parity gets for each page that the host writes at
+/// random, by its share of the parity; `full_stripes` is the share of the host's pages that come as
+/// whole stripes (DIFF-RAID's ageing rates). Shares are 0 to 1 and add up to 1. Raises InputError.
+#[pyfunction]
+#[pyo3(signature = (parity, *, full_stripes = 0.0))]
+pub fn ageing_rates(parity: Floats<'_>, full_stripes: f64) -> PyResult<Vec<f64>> {
+    ::models::ageing_rates(&slice(&parity), full_stripes).map_err(input_error)
+}
+
+/// Ages of drives when the next one is replaced, from those when the last one was (`ages`: shares
+/// of the erase limit, that drive's first), by the `rates` of their places: the recurrence of
+/// DIFF-RAID's replacement. Raises InputError.
+#[pyfunction]
+pub fn next_ages(ages: Floats<'_>, rates: Floats<'_>) -> PyResult<Vec<f64>> {
+    ::models::next_ages(&slice(&ages), &slice(&rates)).map_err(input_error)
+}
+
+/// Ages to which `next_ages` converges where rates fall from the first place to the last: of each
+/// place the sum of the rates from it on, over the sum of all. Raises InputError.
+#[pyfunction]
+pub fn converged_ages(rates: Floats<'_>) -> PyResult<Vec<f64>> {
+    ::models::converged_ages(&slice(&rates)).map_err(input_error)
+}
+
+/// Raw bit error rate at an age, between points (age, rate) by rising age: its logarithm is a
+/// straight line between two of them, and stays before the first and behind the last. Raises
+/// InputError.
+#[pyfunction]
+pub fn raw_bit_error_rate(points: Vec<(f64, f64)>, age: f64) -> PyResult<f64> {
+    ::models::raw_bit_error_rate(&points, age).map_err(input_error)
+}
+
+/// Chance that a codeword of so many bits has more errors than its code corrects, at a raw bit
+/// error rate of 0 to 1 (binomial: Mielke et al., IRPS 2008). Raises InputError.
+#[pyfunction]
+pub fn codeword_failure(rate: f64, bits: u32, corrected: u32) -> PyResult<f64> {
+    ::models::codeword_failure(rate, bits, corrected).map_err(input_error)
+}
+
+/// For each drive of an array with parity: the chance that data is lost when it fails, as a
+/// codeword of another drive cannot be corrected then. `failures` has the chance of
+/// `codeword_failure` of each drive, `codewords` is how many each has. Raises InputError.
+#[pyfunction]
+pub fn loss_on_failure(failures: Floats<'_>, codewords: f64) -> PyResult<Vec<f64>> {
+    ::models::loss_on_failure(&slice(&failures), codewords).map_err(input_error)
 }

@@ -6,9 +6,7 @@ use ::prober::bench::{Limit, closed};
 use ::prober::cell::{Access, Cell, measure};
 use ::prober::fit::{FitError, Input, fit};
 use ::prober::protocol::Matrix;
-use ::prober::{
-    Bench, EXPERIMENTS, Experiment, Finding, Known, ProbeError, Region, Settings, find,
-};
+use ::prober::{Bench, Experiment, Finding, Known, ProbeError, Region, Settings, find};
 use ::registry::Args;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,39 +15,15 @@ use units::Nanos;
 use crate::devices::Device;
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::registry::info_dict;
-
-fn experiment_dict<'py>(
-    py: Python<'py>,
-    entry: &'static Experiment,
-) -> PyResult<Bound<'py, PyDict>> {
-    let dict = info_dict(py, &entry.info)?;
-    dict.set_item("group", entry.group.name())?;
-    dict.set_item("writes", entry.writes)?;
-    dict.set_item("is_quick", entry.is_quick)?;
-    dict.set_item("weight", entry.weight)?;
-    dict.set_item("after", entry.after)?;
-    Ok(dict)
-}
-
-/// Every experiment in the order in which a set runs them: dicts like those of `registry`, with
-/// group (performance, patterns, internals, interference), writes (whether it writes to the
-/// region), is_quick, weight (share of the device time of a set, against the others), and after
-/// (experiments whose findings it uses if they are there).
-#[pyfunction]
-fn experiments(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    EXPERIMENTS.iter().map(|entry| experiment_dict(py, entry)).collect()
-}
+use crate::registry::experiment_dict;
 
 /// Describes the experiment of a spec such as `chunk_size(most=64Ki)`, as a dict like those of
-/// `experiments` with `spec`: the experiment with all its parameters. Raises InputError if there is
+/// `variants` with `spec`: the experiment with all its parameters. Raises InputError if there is
 /// none of that name, or a parameter is wrong.
 #[pyfunction]
-fn experiment<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyDict>> {
+pub fn experiment<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyDict>> {
     let (entry, args) = find(spec).map_err(errors::input_error)?;
-    let dict = experiment_dict(py, entry)?;
-    dict.set_item("spec", with_all_parameters(entry, &args))?;
-    Ok(dict)
+    Ok(dict!(in experiment_dict(py, entry)?, "spec": with_all_parameters(entry, &args)))
 }
 
 fn with_all_parameters(entry: &Experiment, args: &Args) -> String {
@@ -149,8 +123,7 @@ fn finite(mut finding: Finding) -> PyResult<Finding> {
     device, experiment, *, region_offset=0, region_bytes=None, seed=1, budget_seconds=10.0,
     may_write=false, findings="[]", progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn probe(
+pub fn probe(
     py: Python<'_>,
     device: &Device,
     experiment: &str,
@@ -177,13 +150,24 @@ fn probe(
             device.about().name
         )));
     }
+    progress::shared(progress).set_total(budget);
+    let run = |bench: &mut Bench<'_>| entry.run(bench, &args, &known);
+    let finding = finite(on_bench(py, device, settings, progress, run)?)?;
+    serde_json::to_string(&finding).map_err(errors::run_error)
+}
+
+/// Does something on a device, without the GIL.
+fn on_bench<T: Send>(
+    py: Python<'_>,
+    device: &Device,
+    settings: Settings,
+    progress: Option<&Bound<'_, Progress>>,
+    work: impl FnOnce(&mut Bench<'_>) -> Result<T, ProbeError> + Send,
+) -> PyResult<T> {
     let progress = progress::shared(progress);
-    progress.set_total(budget);
     let mut held = device.lock()?;
     let held = &mut **held;
-    let found = py.detach(|| entry.run(&mut Bench::new(held, settings, &progress), &args, &known));
-    let finding = finite(found.map_err(probe_error)?)?;
-    serde_json::to_string(&finding).map_err(errors::run_error)
+    py.detach(|| work(&mut Bench::new(held, settings, &progress))).map_err(probe_error)
 }
 
 /// Bytes a second that the device gives when a region is read in order for so many seconds of its
@@ -192,7 +176,7 @@ fn probe(
 /// Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (device, *, region_offset=0, region_bytes=None, seconds=0.5, progress=None))]
-fn read_bytes_per_second(
+pub fn read_bytes_per_second(
     py: Python<'_>,
     device: &Device,
     region_offset: u64,
@@ -212,11 +196,8 @@ fn read_bytes_per_second(
         depth: about.queue_depth.min(8),
     };
     let settings = Settings { region, seed: 1, may_write: false, budget };
-    let progress = progress::shared(progress);
-    let mut held = device.lock()?;
-    let held = &mut **held;
-    let measured = py.detach(|| measure(&mut Bench::new(held, settings, &progress), &cell, budget));
-    Ok(measured.map_err(probe_error)?.bytes_per_second())
+    let measured = on_bench(py, device, settings, progress, |bench| measure(bench, &cell, budget));
+    Ok(measured?.bytes_per_second())
 }
 
 /// Seconds of the device's time that one request takes, in the mean of a few sent one by one: for
@@ -228,8 +209,7 @@ fn read_bytes_per_second(
     device, *, size_bytes, is_random, is_write=false, region_offset=0, region_bytes=None,
     seconds=0.5, seed=1, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn request_seconds(
+pub fn request_seconds(
     py: Python<'_>,
     device: &Device,
     size_bytes: u32,
@@ -254,15 +234,11 @@ fn request_seconds(
         depth: 1,
     };
     let settings = Settings { region, seed, may_write: is_write, budget };
-    let progress = progress::shared(progress);
-    let mut held = device.lock()?;
-    let held = &mut **held;
-    let measured = py.detach(|| {
-        let mut bench = Bench::new(held, settings, &progress);
+    let measured = on_bench(py, device, settings, progress, |bench| {
         let source = bench.pattern(&cell.pattern())?;
         bench.play(vec![closed(source, 1)], Limit::time(budget).fewest(4).precision(0.0))
     });
-    let rate = measured.map_err(probe_error)?.bytes_per_second();
+    let rate = measured?.bytes_per_second();
     Ok(f64::from(size_bytes) / rate.max(1e-9))
 }
 
@@ -281,8 +257,7 @@ fn request_seconds(
 #[pyo3(signature = (
     findings, *, name, capacity_bytes, model="", seed=1, effort=400, seconds=None, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn fit_profile<'py>(
+pub fn fit_profile<'py>(
     py: Python<'py>,
     findings: &str,
     name: &str,
@@ -324,38 +299,19 @@ fn fit_profile<'py>(
         FitError::Empty => errors::input_error(error),
         FitError::NoStart { .. } => errors::run_error(error),
     })?;
-    let dict = PyDict::new(py);
-    dict.set_item("toml", found.profile.to_toml())?;
-    dict.set_item("notes", &found.notes)?;
-    dict.set_item("evaluations", found.evaluations)?;
     let cells = found.ratios.iter().map(|(cell, ratio)| {
-        let dict = PyDict::new(py);
         let (access, distance_bytes) = match cell.access {
             Access::Sequential => ("sequential", None),
             Access::Random => ("random", None),
             Access::Stride(distance) => ("stride", Some(distance)),
         };
-        dict.set_item("access", access)?;
-        dict.set_item("distance_bytes", distance_bytes)?;
-        dict.set_item("reads", cell.reads)?;
-        dict.set_item("size_bytes", cell.size_bytes)?;
-        dict.set_item("depth", cell.depth)?;
-        dict.set_item("ratio", ratio)?;
-        Ok(dict)
+        Ok(dict!(py,
+            "access": access, "distance_bytes": distance_bytes, "reads": cell.reads,
+            "size_bytes": cell.size_bytes, "depth": cell.depth, "ratio": ratio))
     });
-    dict.set_item("cells", cells.collect::<PyResult<Vec<_>>>()?)?;
-    Ok(dict)
-}
-
-/// Adds the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(experiments, module)?)?;
-    module.add_function(wrap_pyfunction!(experiment, module)?)?;
-    module.add_function(wrap_pyfunction!(probe, module)?)?;
-    module.add_function(wrap_pyfunction!(read_bytes_per_second, module)?)?;
-    module.add_function(wrap_pyfunction!(request_seconds, module)?)?;
-    module.add_function(wrap_pyfunction!(fit_profile, module)?)
+    Ok(dict!(py,
+        "toml": found.profile.to_toml(),
+        "notes": &found.notes,
+        "evaluations": found.evaluations,
+        "cells": cells.collect::<PyResult<Vec<_>>>()?))
 }

@@ -68,11 +68,3 @@ impl Progress {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
-
-/// Adds the class to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Progress>()
-}

@@ -12,9 +12,10 @@ use ssd::counting::{CountingSettings, Outcome, RunError, simulate_policy};
 use units::{EraseBlockId, Lpn, PageSource, StreamId};
 
 use crate::errors;
+use crate::values::Array;
 
 /// Stands for "none" in arrays of streams and erase blocks.
-const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 /// Streams are kept in 16 bits.
 const MOST_STREAMS: usize = u16::MAX as usize;
 const MOST_AHEAD: usize = 1 << 16;
@@ -27,14 +28,6 @@ pub struct FlashState(Mutex<Device>);
 impl FlashState {
     fn look<T>(&self, at: impl FnOnce(&Device) -> T) -> T {
         at(&self.0.lock().expect("nothing that holds the lock can panic"))
-    }
-
-    fn array<'py>(
-        &self,
-        py: Python<'py>,
-        of: impl FnOnce(&Device) -> Vec<u32>,
-    ) -> Bound<'py, PyArray1<u32>> {
-        self.look(of).into_pyarray(py)
     }
 }
 
@@ -71,28 +64,28 @@ impl FlashState {
     }
 
     /// By erase block: pages that hold the newest version of a logical page.
-    fn valid_pages<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.blocks.iter().map(|block| block.valid).collect())
+    fn valid_pages(&self) -> Array<u32> {
+        self.look(|device| device.blocks.iter().map(|block| block.valid).collect())
     }
 
     /// By erase block: the stream that it was opened for.
-    fn streams<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.blocks.iter().map(|block| block.stream.into()).collect())
+    fn streams(&self) -> Array<u32> {
+        self.look(|device| device.blocks.iter().map(|block| block.stream.into()).collect())
     }
 
     /// By erase block: the clock, modulo 2^32, when it was opened.
-    fn opened_at<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.opened_at.clone())
+    fn opened_at(&self) -> Array<u32> {
+        self.look(|device| Array(device.opened_at.clone()))
     }
 
     /// By stream: valid pages in its erase blocks. Kept only where the policy is `per_stream`.
-    fn stream_valid_pages<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.streams.iter().map(|stream| stream.valid_pages).collect())
+    fn stream_valid_pages(&self) -> Array<u32> {
+        self.look(|device| device.streams.iter().map(|stream| stream.valid_pages).collect())
     }
 
     /// By stream: erase blocks, the open one included.
-    fn stream_erase_blocks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.streams.iter().map(|stream| stream.erase_blocks).collect())
+    fn stream_erase_blocks(&self) -> Array<u32> {
+        self.look(|device| device.streams.iter().map(|stream| stream.erase_blocks).collect())
     }
 }
 
@@ -120,7 +113,8 @@ impl Failure {
 }
 
 /// Questions that a policy answers beyond the two that all do.
-#[derive(Clone, Copy, Default)]
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Answers {
     donor: bool,
     pulls: bool,
@@ -128,21 +122,6 @@ struct Answers {
     stream_to_close: bool,
     choose_victim: bool,
     stream_label: bool,
-}
-
-impl Answers {
-    fn of(policy: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let names: Vec<String> = policy.call_method0("_answers")?.extract()?;
-        let has = |name: &str| names.iter().any(|known| known == name);
-        Ok(Self {
-            donor: has("donor"),
-            pulls: has("pulls"),
-            pages_died: has("pages_died"),
-            stream_to_close: has("stream_to_close"),
-            choose_victim: has("choose_victim"),
-            stream_label: has("stream_label"),
-        })
-    }
 }
 
 /// Deaths that the policy has not been told of yet.
@@ -205,7 +184,7 @@ impl PythonPolicy {
         failure: Arc<Failure>,
     ) -> PyResult<Self> {
         let py = policy.py();
-        let answers = Answers::of(policy)?;
+        let answers: Answers = policy.call_method0("_answers")?.extract()?;
         if settings.victim.name == victims::own::NAME && !answers.choose_victim {
             return Err(errors::input_error(BuildError::NoOwnVictims(name_of(policy)?)));
         }
@@ -544,13 +523,4 @@ pub fn simulate(
         Some(raised) => Err(raised),
         None => outcome.map_err(otherwise),
     }
-}
-
-/// Adds the class to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("NO_STREAM", NONE)?;
-    module.add_class::<FlashState>()
 }

@@ -1,148 +1,147 @@
 //! Everything that can be named on the command line, for listings, help and the docs.
 
-use ::registry::{Info, Param, Spec};
+use ::prober::{EXPERIMENTS, Experiment};
+use ::registry::{Info, Spec};
 use placement::{BuildError, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use traces::{accesses, formats, synth};
+use ssd::drive::array::ARRAYS;
+use ssd::drive::profile::PROFILES;
+use ssd::drive::schemes::SCHEMES;
+use traces::synth::{self, patterns};
+use traces::{accesses, formats};
 use transactions::{BUFFERS, RULES};
 use units::Geometry;
 
-fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("name", param.name)?;
-    dict.set_item("default", param.default)?;
-    dict.set_item("help", param.help)?;
-    dict.set_item("accepts", param.kind.accepts())?;
-    Ok(dict)
-}
+use crate::errors;
 
 /// Gives the entry of a variant in the registry as a dict: name, parameters, source.
 pub fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("name", info.name)?;
-    dict.set_item("aliases", info.aliases)?;
-    dict.set_item("summary", info.summary)?;
-    dict.set_item("source", info.source)?;
-    dict.set_item("usage", info.usage())?;
-    let params =
-        info.params.iter().map(|param| param_dict(py, param)).collect::<PyResult<Vec<_>>>()?;
-    dict.set_item("params", params)?;
-    Ok(dict)
+    let params = info.params.iter().map(|param| {
+        Ok(dict!(py,
+            "name": param.name, "default": param.default, "help": param.help,
+            "accepts": param.kind.accepts()))
+    });
+    Ok(dict!(py,
+        "name": info.name, "aliases": info.aliases, "summary": info.summary,
+        "source": info.source, "usage": info.usage(),
+        "params": params.collect::<PyResult<Vec<_>>>()?))
 }
 
-/// Gives the entries of variants in the registry as dicts.
-pub fn info_dicts<'py>(
-    py: Python<'py>,
-    infos: impl Iterator<Item = &'static Info>,
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    infos.map(|info| info_dict(py, info)).collect()
-}
-
-/// Returns true if a policy uses knowledge that no drive has: it cannot be made without the update
-/// frequencies of all pages, or the future. A spec that is wrong uses none.
-fn is_oracle(spec: &Spec) -> bool {
+/// Whether a placement policy with its parameters uses knowledge that no drive has: it cannot be
+/// made without the update frequencies of all pages, or the future. False for a spec that is wrong.
+#[pyfunction]
+pub fn placement_is_oracle(spec: &str) -> bool {
     struct Made;
     impl PlacementVisitor for Made {
         type Output = ();
         fn visit<P: Placement + 'static>(self, _policy: P) {}
     }
+    let Ok(spec) = Spec::parse(spec) else { return false };
     let geometry = Geometry::with_over_provisioning(4096, 64, 1 << 16, 0.5)
         .expect("a small device is possible");
     matches!(
-        visit_placement(spec, &placement::Context::new(geometry, 1), Made),
+        visit_placement(&spec, &placement::Context::new(geometry, 1), Made),
         Err(BuildError::NeedsWeights(_) | BuildError::NeedsFuture(_))
     )
 }
 
-/// Whether a placement policy with its parameters uses knowledge that no drive has: the update
-/// frequencies of all pages, or the future. False for a spec that is wrong.
+/// Every variant of a kind that can be named: placement, victim, workload, layer, trace_format,
+/// device, profile (of a simulated drive), array, scheme (of an FTL), pattern (of `io:`),
+/// experiment, load (of transactions), buffer, lock_rule.
+///
+/// Dicts with name, aliases, summary, source, usage and params. A placement also has victim (the
+/// victim policy of its authors), bytes_per_page and oracle (whether it knows the update
+/// frequencies of all pages), a layer counters, a trace format endings (of file names) and
+/// writable, a profile the sources of its values. Experiments are in the order in which a set runs
+/// them, and have group (performance, patterns, internals, interference), writes (whether it writes
+/// to the region), is_quick, weight (share of the device time of a set, against the others), and
+/// after (experiments whose findings it uses if they are there). Raises InputError for another
+/// kind.
 #[pyfunction]
-fn placement_is_oracle(spec: &str) -> bool {
-    Spec::parse(spec).is_ok_and(|spec| is_oracle(&spec))
-}
-
-fn placement_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    PLACEMENTS
-        .iter()
-        .map(|entry| {
-            let dict = info_dict(py, &entry.info)?;
-            dict.set_item("victim", entry.victim)?;
-            dict.set_item("bytes_per_page", entry.bytes_per_page)?;
-            let spec = Spec { name: entry.info.name.to_owned(), given: vec![] };
-            dict.set_item("oracle", is_oracle(&spec))?;
-            Ok(dict)
-        })
-        .collect()
-}
-
-/// Every layer, with its counters: a list of dicts with name, unit-bearing names and help.
-fn layer_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    layers::LAYERS
-        .iter()
-        .map(|entry| {
-            let dict = info_dict(py, &entry.info)?;
-            let counters = entry.counters.iter().map(|counter| {
-                let dict = PyDict::new(py);
-                dict.set_item("name", counter.name)?;
-                dict.set_item("help", counter.help)?;
-                dict.set_item("is_level", counter.is_level)?;
-                Ok(dict)
+pub fn variants<'py>(py: Python<'py>, kind: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let plain: Vec<&Info> = match kind {
+        "placement" => {
+            let each = PLACEMENTS.iter().map(|entry| {
+                Ok(dict!(in info_dict(py, &entry.info)?,
+                    "victim": entry.victim, "bytes_per_page": entry.bytes_per_page,
+                    "oracle": placement_is_oracle(entry.info.name)))
             });
-            dict.set_item("counters", counters.collect::<PyResult<Vec<_>>>()?)?;
-            Ok(dict)
-        })
-        .collect()
+            return each.collect();
+        }
+        "layer" => return layers::LAYERS.iter().map(|entry| layer_dict(py, entry)).collect(),
+        "trace_format" => {
+            let each = formats::ALL.iter().map(|format| {
+                Ok(dict!(in info_dict(py, &format.info)?,
+                    "endings": format.endings, "writable": format.write.is_some()))
+            });
+            return each.collect();
+        }
+        "profile" => {
+            let none: [&str; 0] = [];
+            let each = PROFILES.iter().map(|one| {
+                let profile = one.profile();
+                Ok(dict!(py,
+                    "name": one.name, "summary": profile.summary, "aliases": none, "source": "",
+                    "sources": profile.sources, "usage": one.name, "params": none))
+            });
+            return each.collect();
+        }
+        "experiment" => return EXPERIMENTS.iter().map(|one| experiment_dict(py, one)).collect(),
+        "victim" => VICTIMS.iter().collect(),
+        "workload" => synth::REGISTRY.iter().map(|entry| &entry.info).collect(),
+        "device" => devices::variants().collect(),
+        "array" => ARRAYS.iter().collect(),
+        "scheme" => SCHEMES.to_vec(),
+        "pattern" => patterns::REGISTRY.iter().map(|entry| &entry.info).collect(),
+        "load" => accesses::REGISTRY.iter().map(|entry| &entry.info).collect(),
+        "buffer" => BUFFERS.iter().collect(),
+        "lock_rule" => RULES.iter().map(|(info, _)| info).collect(),
+        _ => return Err(errors::input_error(format!("{kind}: no kind of variants"))),
+    };
+    plain.into_iter().map(|info| info_dict(py, info)).collect()
 }
 
-fn format_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    formats::ALL
+/// Gives the entry of an experiment as a dict.
+pub fn experiment_dict<'py>(
+    py: Python<'py>,
+    entry: &'static Experiment,
+) -> PyResult<Bound<'py, PyDict>> {
+    Ok(dict!(in info_dict(py, &entry.info)?,
+        "group": entry.group.name(), "writes": entry.writes, "is_quick": entry.is_quick,
+        "weight": entry.weight, "after": entry.after))
+}
+
+fn layer_dict<'py>(py: Python<'py>, entry: &layers::Entry) -> PyResult<Bound<'py, PyDict>> {
+    let counters = entry
+        .counters
         .iter()
-        .map(|format| {
-            let dict = info_dict(py, &format.info)?;
-            dict.set_item("endings", format.endings)?;
-            dict.set_item("writable", format.write.is_some())?;
-            Ok(dict)
-        })
-        .collect()
+        .map(|one| Ok(dict!(py, "name": one.name, "help": one.help, "is_level": one.is_level)));
+    Ok(dict!(in info_dict(py, &entry.info)?,
+        "counters": counters.collect::<PyResult<Vec<_>>>()?))
 }
 
-/// Every variant that can be named: kind -> list of dicts with name, aliases, summary, source,
-/// usage and params. A placement also has victim (the victim policy of its authors), bytes_per_page
-/// and oracle (whether it knows the update frequencies of all pages), a layer counters, a trace
-/// format endings (of file names) and writable.
+/// The variants that most commands take, by kind: placement, victim, workload, layer, trace_format
+/// and device, each as `variants` gives it.
 #[pyfunction]
 #[pyo3(name = "registry")]
-fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+pub fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    all.set_item("placement", placement_dicts(py)?)?;
-    all.set_item("victim", info_dicts(py, VICTIMS.iter())?)?;
-    all.set_item("workload", info_dicts(py, synth::REGISTRY.iter().map(|entry| &entry.info))?)?;
-    all.set_item("layer", layer_dicts(py)?)?;
-    all.set_item("trace_format", format_dicts(py)?)?;
-    all.set_item("device", info_dicts(py, devices::variants())?)?;
-    Ok(all)
-}
-
-/// Lists what transactions can be named by: `benchmarks`, `buffers` and `lock_rules`.
-#[pyfunction]
-fn transaction_variants(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
-    all.set_item("benchmarks", info_dicts(py, accesses::REGISTRY.iter().map(|one| &one.info))?)?;
-    all.set_item("buffers", info_dicts(py, BUFFERS.iter())?)?;
-    all.set_item("lock_rules", info_dicts(py, RULES.iter().map(|(info, _)| info))?)?;
+    for kind in ["placement", "victim", "workload", "layer", "trace_format", "device"] {
+        all.set_item(kind, variants(py, kind)?)?;
+    }
     Ok(all)
 }
 
 /// Reads a size in bytes (`4096`, `4k`, `4KiB`; `4kB` is 4,000); None if it is none.
 #[pyfunction]
-fn parse_bytes(text: &str) -> Option<u64> {
+pub fn parse_bytes(text: &str) -> Option<u64> {
     ::registry::parse_bytes(text)
 }
 
 /// Reads a count (`1M` is 1,000,000, `1Mi` 1,048,576); None if it is none.
 #[pyfunction]
-fn parse_count(text: &str) -> Option<u64> {
+pub fn parse_count(text: &str) -> Option<u64> {
     ::registry::parse_count(text)
 }
 
@@ -150,19 +149,6 @@ fn parse_count(text: &str) -> Option<u64> {
 /// if it is none.
 #[pyfunction]
 #[pyo3(signature = (text, unit=1.0))]
-fn parse_duration(text: &str, unit: f64) -> Option<f64> {
+pub fn parse_duration(text: &str, unit: f64) -> Option<f64> {
     ::registry::parse_duration(text, unit)
-}
-
-/// Adds the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(listing, module)?)?;
-    module.add_function(wrap_pyfunction!(placement_is_oracle, module)?)?;
-    module.add_function(wrap_pyfunction!(transaction_variants, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_count, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_duration, module)?)
 }

@@ -1,7 +1,7 @@
 //! The counting simulator.
 
 use ::registry::Spec;
-use numpy::{IntoPyArray as _, PyReadonlyArray1};
+use numpy::{PyArray1, PyReadonlyArray1};
 use placement::PLACEMENTS;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -92,8 +92,7 @@ impl<'a, 'py> Asked<'a, 'py> {
     workload, placement=None, victim=None, over_provisioning=0.2, pages_per_erase_block=64,
     start="filled", seed=1, audit=false, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn simulate<'py>(
+pub fn simulate<'py>(
     py: Python<'py>,
     workload: &Bound<'py, Workload>,
     placement: Option<&Bound<'py, PyAny>>,
@@ -110,7 +109,7 @@ fn simulate<'py>(
     let geometry = Geometry::with_over_provisioning(
         workload.page_bytes(),
         pages_per_erase_block,
-        u64::from(workload.pages()),
+        u64::from(workload.logical_pages()),
         over_provisioning,
     )
     .map_err(errors::input_error)?;
@@ -171,50 +170,45 @@ fn result<'py>(
     settings: &CountingSettings,
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let counters = &outcome.counters;
+    let CountingSettings { geometry, placement, victim, .. } = settings;
+    let Outcome { counters, steady, wear, write_amplification, .. } = outcome;
     let programs = counters.host_page_writes + counters.relocated_pages;
-    let dict = PyDict::new(py);
-    dict.set_item("placement", settings.placement.to_string())?;
-    dict.set_item("victim", settings.victim.to_string())?;
-    dict.set_item("over_provisioning", settings.geometry.over_provisioning())?;
-    dict.set_item("logical_pages", settings.geometry.logical_pages)?;
-    dict.set_item("physical_pages", settings.geometry.physical_pages())?;
-    dict.set_item("page_bytes", settings.geometry.page_bytes)?;
-    dict.set_item("pages_per_erase_block", settings.geometry.pages_per_erase_block)?;
-    dict.set_item("write_amplification", outcome.write_amplification)?;
-    dict.set_item("cleaning_cost", outcome.write_amplification - 1.0)?;
-    dict.set_item("p_gc", outcome.p_gc)?;
-    let (figure, half_width) = (outcome.write_amplification, outcome.steady.half_width);
-    let known = half_width.is_finite();
-    // At least one page is programmed for each that the host writes.
-    let low = known.then(|| (figure - half_width).max(1.0));
-    dict.set_item("write_amplification_low", low)?;
-    dict.set_item("write_amplification_high", known.then_some(figure + half_width))?;
-    dict.set_item("steady", outcome.steady.unsteady.is_none())?;
-    dict.set_item("unsteady", outcome.steady.unsteady.map(|why| why.to_string()))?;
-    dict.set_item("steady_times", outcome.steady.unsteady.map(Unsteady::times_as_long))?;
-    dict.set_item("steady_from_update", outcome.steady_from_update)?;
-    dict.set_item("host_page_writes", counters.host_page_writes)?;
-    dict.set_item("relocated_pages", counters.relocated_pages)?;
-    dict.set_item("trimmed_pages", counters.trimmed_pages)?;
-    dict.set_item("erases", counters.erases)?;
-    dict.set_item("streams_left_out", outcome.streams_left_out)?;
-    dict.set_item("spilled_pages", counters.spilled_pages)?;
-    dict.set_item("pulled_pages", counters.pulled_pages)?;
-    dict.set_item("unused_pages", counters.unused_pages)?;
-    dict.set_item("rescues", counters.rescues)?;
-    dict.set_item("erases_mean", outcome.wear.erases_mean)?;
-    dict.set_item("erases_stddev", outcome.wear.erases_stddev)?;
-    dict.set_item("erases_min", outcome.wear.erases_min)?;
-    dict.set_item("erases_max", outcome.wear.erases_max)?;
-    dict.set_item("table_bytes_per_page", outcome.table_bytes_per_page)?;
-    dict.set_item("wall_seconds", outcome.wall_seconds)?;
-    dict.set_item(
-        "flash_page_programs_per_second",
-        programs as f64 / outcome.wall_seconds.max(1e-9),
-    )?;
-    dict.set_item("tables", tables(py, settings, outcome)?)?;
-    Ok(dict)
+    let half_width = Some(steady.half_width).filter(|width| width.is_finite());
+    Ok(dict!(py,
+        "placement": placement.to_string(),
+        "victim": victim.to_string(),
+        "over_provisioning": geometry.over_provisioning(),
+        "logical_pages": geometry.logical_pages,
+        "physical_pages": geometry.physical_pages(),
+        "page_bytes": geometry.page_bytes,
+        "pages_per_erase_block": geometry.pages_per_erase_block,
+        "write_amplification": write_amplification,
+        "cleaning_cost": write_amplification - 1.0,
+        "p_gc": outcome.p_gc,
+        // At least one page is programmed for each that the host writes.
+        "write_amplification_low": half_width.map(|width| (write_amplification - width).max(1.0)),
+        "write_amplification_high": half_width.map(|width| write_amplification + width),
+        "steady": steady.unsteady.is_none(),
+        "unsteady": steady.unsteady.map(|why| why.to_string()),
+        "steady_times": steady.unsteady.map(Unsteady::times_as_long),
+        "steady_from_update": outcome.steady_from_update,
+        "host_page_writes": counters.host_page_writes,
+        "relocated_pages": counters.relocated_pages,
+        "trimmed_pages": counters.trimmed_pages,
+        "erases": counters.erases,
+        "streams_left_out": outcome.streams_left_out,
+        "spilled_pages": counters.spilled_pages,
+        "pulled_pages": counters.pulled_pages,
+        "unused_pages": counters.unused_pages,
+        "rescues": counters.rescues,
+        "erases_mean": wear.erases_mean,
+        "erases_stddev": wear.erases_stddev,
+        "erases_min": wear.erases_min,
+        "erases_max": wear.erases_max,
+        "table_bytes_per_page": outcome.table_bytes_per_page,
+        "wall_seconds": outcome.wall_seconds,
+        "flash_page_programs_per_second": programs as f64 / outcome.wall_seconds.max(1e-9),
+        "tables": tables(py, settings, outcome)?))
 }
 
 fn tables<'py>(
@@ -222,70 +216,25 @@ fn tables<'py>(
     settings: &CountingSettings,
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let windows = &outcome.windows;
-    let over_time = PyDict::new(py);
-    over_time.set_item(
-        "host_page_writes",
-        windows.iter().map(|w| w.host_page_writes).collect::<Vec<_>>().into_pyarray(py),
-    )?;
-    let amplification =
-        windows.iter().map(|w| 1.0 + w.relocated_pages as f64 / w.written_pages as f64);
-    over_time
-        .set_item("write_amplification", amplification.collect::<Vec<_>>().into_pyarray(py))?;
-    over_time.set_item(
-        "relocated_pages",
-        windows.iter().map(|w| w.relocated_pages).collect::<Vec<_>>().into_pyarray(py),
-    )?;
-    over_time.set_item(
-        "erases",
-        windows.iter().map(|w| w.erases).collect::<Vec<_>>().into_pyarray(py),
-    )?;
-
-    let streams = PyDict::new(py);
-    streams
-        .set_item("stream", outcome.streams.iter().map(|s| s.label.as_str()).collect::<Vec<_>>())?;
-    streams.set_item(
-        "valid_pages",
-        outcome.streams.iter().map(|s| s.valid_pages).collect::<Vec<_>>().into_pyarray(py),
-    )?;
-    streams.set_item(
-        "erase_blocks",
-        outcome.streams.iter().map(|s| s.erase_blocks).collect::<Vec<_>>().into_pyarray(py),
-    )?;
-
-    let p_gc = PyDict::new(py);
-    p_gc.set_item(
-        "valid_pages",
-        (0..=settings.geometry.pages_per_erase_block).collect::<Vec<_>>().into_pyarray(py),
-    )?;
-    p_gc.set_item("victims", outcome.counters.victims_by_valid.clone().into_pyarray(py))?;
-
-    let wear = PyDict::new(py);
-    wear.set_item(
-        "erases",
-        outcome
-            .erase_histogram
-            .iter()
-            .map(|&(erases, _)| erases)
-            .collect::<Vec<_>>()
-            .into_pyarray(py),
-    )?;
-    wear.set_item(
-        "erase_blocks",
-        outcome
-            .erase_histogram
-            .iter()
-            .map(|&(_, blocks)| blocks)
-            .collect::<Vec<_>>()
-            .into_pyarray(py),
-    )?;
-
-    let tables = PyDict::new(py);
-    tables.set_item("over_time", over_time)?;
-    tables.set_item("streams", streams)?;
-    tables.set_item("p_gc_histogram", p_gc)?;
-    tables.set_item("wear", wear)?;
-    Ok(tables)
+    let (windows, streams) = (|| outcome.windows.iter(), || outcome.streams.iter());
+    let wear = || outcome.erase_histogram.iter();
+    let amplification = windows().map(|w| 1.0 + w.relocated_pages as f64 / w.written_pages as f64);
+    Ok(dict!(py,
+        "over_time": dict!(py,
+            "host_page_writes": PyArray1::from_iter(py, windows().map(|w| w.host_page_writes)),
+            "write_amplification": PyArray1::from_iter(py, amplification),
+            "relocated_pages": PyArray1::from_iter(py, windows().map(|w| w.relocated_pages)),
+            "erases": PyArray1::from_iter(py, windows().map(|w| w.erases))),
+        "streams": dict!(py,
+            "stream": streams().map(|s| s.label.as_str()).collect::<Vec<_>>(),
+            "valid_pages": PyArray1::from_iter(py, streams().map(|s| s.valid_pages)),
+            "erase_blocks": PyArray1::from_iter(py, streams().map(|s| s.erase_blocks))),
+        "p_gc_histogram": dict!(py,
+            "valid_pages": PyArray1::from_iter(py, 0..=settings.geometry.pages_per_erase_block),
+            "victims": PyArray1::from_iter(py, outcome.counters.victims_by_valid.iter().copied())),
+        "wear": dict!(py,
+            "erases": PyArray1::from_iter(py, wear().map(|&(erases, _)| erases)),
+            "erase_blocks": PyArray1::from_iter(py, wear().map(|&(_, blocks)| blocks)))))
 }
 
 /// The ratio of what was counted in the stretches of a run, in all, to what it is over, with its 95
@@ -295,8 +244,7 @@ fn tables<'py>(
 ///
 /// Raises InputError if there are not as many of one as of the other.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "arguments of Python")]
-fn judge<'py>(
+pub fn judge<'py>(
     py: Python<'py>,
     counted: PyReadonlyArray1<'py, f64>,
     over: PyReadonlyArray1<'py, f64>,
@@ -317,21 +265,11 @@ fn judge<'py>(
         .collect();
     let judged = ssd::steady::judge(&stretches);
     let known = judged.half_width.is_finite();
-    let dict = PyDict::new(py);
-    dict.set_item("figure", judged.figure)?;
-    dict.set_item("low", known.then_some(judged.figure - judged.half_width))?;
-    dict.set_item("high", known.then_some(judged.figure + judged.half_width))?;
-    dict.set_item("steady", judged.unsteady.is_none())?;
-    dict.set_item("unsteady", judged.unsteady.map(|why| why.to_string()))?;
-    dict.set_item("times", judged.unsteady.map(Unsteady::times_as_long))?;
-    Ok(dict)
-}
-
-/// Adds the functions to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(simulate, module)?)?;
-    module.add_function(wrap_pyfunction!(judge, module)?)
+    Ok(dict!(py,
+        "figure": judged.figure,
+        "low": known.then_some(judged.figure - judged.half_width),
+        "high": known.then_some(judged.figure + judged.half_width),
+        "steady": judged.unsteady.is_none(),
+        "unsteady": judged.unsteady.map(|why| why.to_string()),
+        "times": judged.unsteady.map(Unsteady::times_as_long)))
 }

@@ -28,7 +28,6 @@ impl SqliteLog {
 #[pymethods]
 impl SqliteLog {
     #[new]
-    #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
     fn new(log: PathBuf, database: PathBuf) -> PyResult<Self> {
         let mut found = Self { path: log, follow: None, page_bytes: 0 };
         let of = |error: &dyn std::fmt::Display| {
@@ -53,10 +52,8 @@ impl SqliteLog {
     #[getter]
     fn nature<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let nature = self.follow.as_ref().map_or(Nature::PLAIN, Follow::nature);
-        let found = PyDict::new(py);
-        found.set_item("skips_freed", nature.skips_freed)?;
-        found.set_item("auto_vacuum_full", nature.is_auto_vacuum_full)?;
-        Ok(found)
+        Ok(dict!(py,
+            "skips_freed": nature.skips_freed, "auto_vacuum_full": nature.is_auto_vacuum_full))
     }
 
     /// Goes on with another file: a log that was deleted is made anew. Raises InputError.
@@ -77,29 +74,17 @@ impl SqliteLog {
             None => Ok(Look::default()),
         };
         let look = look.map_err(|error| self.failed(&error))?;
-        let found = PyDict::new(py);
-        let column = |name, take: fn(&Commit) -> u64| {
-            found.set_item(name, PyArray1::from_iter(py, commits.iter().map(take)))
-        };
-        column("log", |one| one.log)?;
-        column("first_frame", |one| one.first_frame)?;
-        column("frames", |one| one.frames)?;
-        column("pages_before", |one| u64::from(one.before))?;
-        column("pages_after", |one| u64::from(one.after))?;
-        let page = |name, take: fn(&Written) -> u32| {
-            found.set_item(name, PyArray1::from_iter(py, pages.iter().map(take)))
-        };
-        page("page", |one| one.page)?;
-        page("free_for", |one| one.free_for)?;
-        found.set_item("doubt", look.doubt)?;
-        Ok(found)
+        let of_commits =
+            |take: fn(&Commit) -> u64| PyArray1::from_iter(py, commits.iter().map(take));
+        let of_pages = |take: fn(&Written) -> u32| PyArray1::from_iter(py, pages.iter().map(take));
+        Ok(dict!(py,
+            "log": of_commits(|one| one.log),
+            "first_frame": of_commits(|one| one.first_frame),
+            "frames": of_commits(|one| one.frames),
+            "pages_before": of_commits(|one| u64::from(one.before)),
+            "pages_after": of_commits(|one| u64::from(one.after)),
+            "page": of_pages(|one| one.page),
+            "free_for": of_pages(|one| one.free_for),
+            "doubt": look.doubt))
     }
-}
-
-/// Adds the class to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<SqliteLog>()
 }

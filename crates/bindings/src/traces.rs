@@ -1,6 +1,7 @@
-//! Traces in Python: open one as an Arrow stream, convert one into another.
+//! Traces in Python: opened as an Arrow stream, converted into another format, made of synthetic
+//! workloads, and their statistics.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ::registry::Spec;
@@ -8,12 +9,18 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
+use numpy::IntoPyArray as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use traces::{Converted, Facts, OpenOptions, SourceFile, TraceError};
+use traces::formats::Target;
+use traces::stats::{Column, Number, Stats, StatsOptions, TraceStatistics};
+use traces::synth::{Requests, Workload};
+use traces::{BATCH_REQUESTS, Converted, Facts, OpenOptions, Origin, TraceError, Written};
+use units::IoRequest;
 
 use crate::errors;
 use crate::progress::{self, Progress};
+use crate::values::object;
 
 /// Requests of one Arrow batch.
 const BATCH_ROWS: usize = 64 << 10;
@@ -30,7 +37,7 @@ pub fn trace_error(error: TraceError) -> PyErr {
 }
 
 /// The format of a `format` argument.
-fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
+pub fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
     format.map(Spec::parse).transpose().map_err(errors::input_error)
 }
 
@@ -38,7 +45,7 @@ fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
 /// `pyarrow.RecordBatchReader.from_stream`, polars and DuckDB open it without copying. Columns:
 /// time_ns, op, offset, length, stream, latency_ns, handle, fua.
 #[pyclass(frozen, module = "flashwright._core")]
-struct Trace {
+pub struct Trace {
     path: PathBuf,
     options: OpenOptions,
     format: &'static str,
@@ -84,12 +91,6 @@ impl Trace {
         self.format
     }
 
-    /// Malformed records passed over so far, by the stream that read last.
-    #[getter]
-    fn skipped(&self) -> u64 {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner).skipped
-    }
-
     /// Facts found besides requests so far, by the stream that read last: skipped, left_out
     /// (records by reason), lost_events, warnings.
     #[getter]
@@ -99,7 +100,7 @@ impl Trace {
 
     /// The trace from its start as an Arrow C stream. `requested_schema` is not acted on, as the
     /// protocol allows.
-    #[pyo3(signature = (requested_schema=None))]
+    #[pyo3(signature = (requested_schema=None) -> "object")]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
@@ -132,7 +133,7 @@ impl Trace {
 /// be opened or its format cannot be told.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, skip_bad=0))]
-fn open_trace(
+pub fn open_trace(
     py: Python<'_>,
     path: PathBuf,
     format: Option<&str>,
@@ -153,8 +154,7 @@ fn open_trace(
 /// counts bytes of `src`. Raises InputError, RunError if `dst` cannot be written, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (src, dst, from_format=None, to_format=None, skip_bad=0, progress=None))]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn convert_trace<'py>(
+pub fn convert_trace<'py>(
     py: Python<'py>,
     src: PathBuf,
     dst: PathBuf,
@@ -170,61 +170,206 @@ fn convert_trace<'py>(
         .detach(|| traces::convert(&src, &options, &dst, to_format.as_ref(), &progress))
         .map_err(trace_error)?;
     let Converted { from, to, written, facts, sources } = done;
-    let dict = PyDict::new(py);
-    dict.set_item("from_format", from)?;
-    dict.set_item("to_format", to)?;
-    dict.set_item("requests", written.requests)?;
-    dict.set_item("dropped", written.dropped)?;
-    tell(&dict, &facts)?;
-    dict.set_item("clamped_times", facts.clamped_times)?;
     errors::warn_of(py, &src.display().to_string(), &facts.warnings)?;
-    dict.set_item("start_ns", facts.start_ns)?;
-    dict.set_item("timeless", facts.timeless)?;
-    dict.set_item("streams_are_volumes", facts.streams_are_volumes)?;
-    dict.set_item("sources", source_dicts(py, &sources)?)?;
-    Ok(dict)
+    let dict = dict!(py,
+        "from_format": from, "to_format": to, "requests": written.requests,
+        "dropped": written.dropped);
+    dict.update(reading(py, &facts)?.as_mapping())?;
+    Ok(dict!(in dict,
+        "clamped_times": facts.clamped_times, "start_ns": facts.start_ns,
+        "timeless": facts.timeless, "streams_are_volumes": facts.streams_are_volumes,
+        "sources": object(py, &sources)?))
 }
 
-/// Gives the facts that a reader found besides requests, as a dict.
+/// Gives what a reader found besides requests, as a dict: malformed records, what was left out or
+/// taken for something else by reason, events that were lost, and what to know.
 pub fn reading<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    tell(&dict, facts)?;
-    Ok(dict)
+    Ok(dict!(py,
+        "skipped": facts.skipped,
+        "left_out": object(py, &facts.left_out)?,
+        "lost_events": facts.lost_events,
+        "warnings": &facts.warnings))
 }
 
-/// Adds what a reader found besides requests: malformed records, what was left out or taken for
-/// something else by reason, events that were lost, and what to know.
-pub fn tell(dict: &Bound<'_, PyDict>, facts: &Facts) -> PyResult<()> {
-    let left_out = PyDict::new(dict.py());
-    for (reason, records) in &facts.left_out {
-        left_out.set_item(reason.as_ref(), records)?;
+/// Hands on the page writes of a synthetic workload, some at a time.
+fn page_writes(
+    workload: &Workload,
+    page_bytes: u32,
+    progress: &units::Progress,
+    mut take: impl FnMut(&[IoRequest]) -> Result<(), TraceError>,
+) -> Result<(), TraceError> {
+    let mut source = Requests::new(workload.synthetic(), page_bytes);
+    let mut requests = Vec::with_capacity(BATCH_REQUESTS);
+    progress.set_total(workload.operations());
+    loop {
+        requests.clear();
+        let read = source.read_batch(&mut requests, BATCH_REQUESTS);
+        if read == 0 {
+            return Ok(());
+        }
+        take(&requests)?;
+        progress.advance(read as u64)?;
     }
-    dict.set_item("skipped", facts.skipped)?;
-    dict.set_item("left_out", left_out)?;
-    dict.set_item("lost_events", facts.lost_events)?;
-    dict.set_item("warnings", &facts.warnings)
 }
 
-/// Name and SHA-256 of each file.
-pub fn source_dicts<'py>(
-    py: Python<'py>,
-    sources: &[SourceFile],
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let dicts = sources.iter().map(|file| {
-        let dict = PyDict::new(py);
-        dict.set_item("name", &file.name)?;
-        dict.set_item("sha256", &file.sha256)?;
-        Ok(dict)
-    });
-    dicts.collect()
+fn write(
+    workload: &Workload,
+    target: &Target<'_>,
+    page_bytes: u32,
+    progress: &units::Progress,
+) -> Result<Written, TraceError> {
+    let origin = Origin {
+        sources: vec![],
+        format: workload.info().name.to_owned(),
+        streams_are_volumes: false,
+    };
+    let mut writer = target.create(&origin)?;
+    page_writes(workload, page_bytes, progress, |requests| writer.write(requests))?;
+    writer.finish(&Facts { timeless: true, ..Facts::default() })
 }
 
-/// Adds the functions to the module.
+/// Writes a synthetic workload to the trace file `dst`, whose ending tells the format if
+/// `to_format` does not.
 ///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Trace>()?;
-    module.add_function(wrap_pyfunction!(open_trace, module)?)?;
-    module.add_function(wrap_pyfunction!(convert_trace, module)?)
+/// `spec` is `uniform(pages=1Mi,updates=15x)`, with or without `synth:` before it. Page writes have
+/// no times. Progress counts page writes. Returns name, logical_pages, requests, to_format. Raises
+/// InputError, RunError if `dst` cannot be written, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (spec, dst, to_format=None, page_size=4096, seed=1, progress=None))]
+pub fn write_synthetic<'py>(
+    py: Python<'py>,
+    spec: &str,
+    dst: PathBuf,
+    to_format: Option<&str>,
+    page_size: u32,
+    seed: u64,
+    progress: Option<&Bound<'py, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let workload = Workload::parse(spec, seed).map_err(errors::input_error)?;
+    let target = Target::of(&dst, parse_format(to_format)?.as_ref()).map_err(trace_error)?;
+    let progress = progress::shared(progress);
+    let written =
+        py.detach(|| write(&workload, &target, page_size, &progress)).map_err(trace_error)?;
+    Ok(dict!(py,
+        "name": workload.info().name, "logical_pages": workload.logical_pages(),
+        "requests": written.requests, "to_format": target.format.info.name))
+}
+
+/// The statistics, the format that was read (none for a synthetic workload), and what was found
+/// while reading.
+type Found = (TraceStatistics, Option<&'static str>, Facts);
+
+fn of_trace(
+    path: &Path,
+    options: &OpenOptions,
+    page_bytes: u32,
+    progress: &units::Progress,
+) -> Result<Found, TraceError> {
+    let mut trace = traces::open(path, options)?;
+    let facts = trace.facts();
+    let mut stats = Stats::new(StatsOptions {
+        page_bytes,
+        streams_are_volumes: facts.streams_are_volumes,
+        timeless: facts.timeless,
+    });
+    progress.set_total(trace.total_bytes());
+    let mut requests = Vec::with_capacity(BATCH_REQUESTS);
+    while trace.read_batch(&mut requests, BATCH_REQUESTS)? > 0 {
+        stats.feed(&requests);
+        requests.clear();
+        trace.report(progress)?;
+    }
+    Ok((stats.finish(), Some(trace.format().info.name), trace.facts()))
+}
+
+fn of_workload(
+    workload: &Workload,
+    page_bytes: u32,
+    progress: &units::Progress,
+) -> Result<Found, TraceError> {
+    let mut stats =
+        Stats::new(StatsOptions { page_bytes, streams_are_volumes: false, timeless: true });
+    page_writes(workload, page_bytes, progress, |requests| {
+        stats.feed(requests);
+        Ok(())
+    })?;
+    Ok((stats.finish(), None, Facts { timeless: true, ..Facts::default() }))
+}
+
+fn column<'py>(py: Python<'py>, column: Column) -> Bound<'py, PyAny> {
+    match column {
+        Column::Integers(values) => values.into_pyarray(py).into_any(),
+        Column::Reals(values) => values.into_pyarray(py).into_any(),
+    }
+}
+
+/// Computes statistics of a trace, in one pass and in memory bounded by its footprint (12 to 14
+/// bytes for each page touched).
+///
+/// `path` is a trace file, `-` for standard input, or `synth:name(key=value,...)`: the page writes
+/// of a synthetic workload count as writes of one page each. They have no times; the clock counts
+/// them, as it does for a trace without times. `seed` is for synthetic workloads, `format` and
+/// `skip_bad` for traces. Progress counts bytes of the file, or page writes.
+///
+/// Returns the figures by name (None where the trace does not tell one, such as a rate without
+/// times), `format`, `skipped` (malformed records), `left_out` (records by reason), `lost_events`,
+/// `warnings` (sentences), `clamped_times` (times before the first
+/// request's, set to it), and `tables`: by name, a dict of columns, each a numpy array. A bucket or
+/// class holds the values `from_...` to `to_...`, both included; a `to_...` of 2^64 - 1 means that
+/// it has no end. Raises InputError, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (path, format=None, page_size=4096, skip_bad=0, progress=None, seed=1))]
+pub fn trace_stats<'py>(
+    py: Python<'py>,
+    path: std::path::PathBuf,
+    format: Option<&str>,
+    page_size: u32,
+    skip_bad: u64,
+    progress: Option<&Bound<'py, Progress>>,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    if page_size == 0 {
+        return Err(errors::input_error("page_size is 0: it must be at least 1 byte"));
+    }
+    let progress = progress::shared(progress);
+    let found = match path.to_str().filter(|text| text.starts_with("synth:")) {
+        Some(_) if format.is_some() => {
+            return Err(errors::input_error(
+                "a synthetic workload has no format: leave `format` out",
+            ));
+        }
+        Some(text) => {
+            let workload = Workload::parse(text, seed).map_err(errors::input_error)?;
+            py.detach(|| of_workload(&workload, page_size, &progress))
+        }
+        None => {
+            let options = OpenOptions { format: parse_format(format)?, skip_bad };
+            py.detach(|| of_trace(&path, &options, page_size, &progress))
+        }
+    };
+    let (statistics, format, facts) = found.map_err(trace_error)?;
+    let dict = dict!(py, "format": format);
+    dict.update(reading(py, &facts)?.as_mapping())?;
+    dict.set_item("clamped_times", facts.clamped_times)?;
+    errors::warn_of(py, &path.display().to_string(), &facts.warnings)?;
+    for (name, value) in statistics.scalars {
+        match value {
+            Number::Integer(value) if name == "time_reversals" => {
+                dict.set_item(name, value + facts.unseen_reversals)?;
+            }
+            Number::Integer(value) => dict.set_item(name, value)?,
+            Number::Real(value) => dict.set_item(name, value)?,
+            Number::Unknown => dict.set_item(name, py.None())?,
+        }
+    }
+    let tables = PyDict::new(py);
+    for table in statistics.tables {
+        let columns = PyDict::new(py);
+        for (name, values) in table.columns {
+            columns.set_item(name, column(py, values))?;
+        }
+        tables.set_item(table.name, columns)?;
+    }
+    dict.set_item("tables", tables)?;
+    Ok(dict)
 }

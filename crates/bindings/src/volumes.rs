@@ -7,8 +7,8 @@ use std::time::Duration;
 use ::servers::fuse::{self, Mounted};
 use ::servers::ublk::{self, Attached};
 use ::servers::{
-    About, Control, Creating, Found, Header, MetricsFile, Opening, Pair, Request, Resizing, Role,
-    Service, Staging, VolumeError, VolumeMemory, prometheus, scrub_json,
+    About, Control, Creating, Found, Header, MetricsFile, Opening, Request, Resizing, Role,
+    Salvaged, Service, Staging, VolumeError, VolumeMemory, prometheus, scrub_json,
 };
 use bytes::Bytes;
 use layers::Memory;
@@ -20,6 +20,7 @@ use crate::errors;
 use crate::layers::facts_of;
 use crate::numbers;
 use crate::progress::{self, Progress};
+use crate::values::object;
 
 fn volume_error(error: VolumeError) -> PyErr {
     match error {
@@ -32,66 +33,50 @@ fn volume_error(error: VolumeError) -> PyErr {
 }
 
 fn header_dict<'py>(py: Python<'py>, header: &Header) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("uuid", header.uuid.to_string())?;
-    dict.set_item("stack", &header.stack)?;
-    dict.set_item("is_clean", header.is_clean)?;
-    dict.set_item("openings", header.openings)?;
-    dict.set_item("generation", header.generation)?;
-    dict.set_item("sector_bytes", header.sector_bytes)?;
-    dict.set_item("made_on_bytes", header.device_bytes)?;
-    dict.set_item("data_offset", header.data_offset)?;
-    dict.set_item("data_bytes", header.data_bytes)?;
-    dict.set_item("seed", header.seed)?;
-    dict.set_item("created_unix_s", header.created_unix_s)?;
-    dict.set_item("scrubbed_unix_s", header.scrubbed_unix_s)?;
-    dict.set_item("facts", header.facts_text())?;
-    let (role, other) = match &header.pair {
-        None => (None, None),
-        Some(Pair { role: Role::Homes, other, .. }) => (Some("homes"), Some(other)),
-        Some(Pair { role: Role::Staging, other, .. }) => (Some("staging"), Some(other)),
-    };
-    dict.set_item("role", role)?;
-    dict.set_item("other_device", other)?;
-    Ok(dict)
+    let pair = header.pair.as_ref();
+    let role = pair.map(|pair| match pair.role {
+        Role::Homes => "homes",
+        Role::Staging => "staging",
+    });
+    Ok(dict!(py,
+        "uuid": header.uuid.to_string(),
+        "stack": &header.stack,
+        "is_clean": header.is_clean,
+        "openings": header.openings,
+        "generation": header.generation,
+        "sector_bytes": header.sector_bytes,
+        "made_on_bytes": header.device_bytes,
+        "data_offset": header.data_offset,
+        "data_bytes": header.data_bytes,
+        "seed": header.seed,
+        "created_unix_s": header.created_unix_s,
+        "scrubbed_unix_s": header.scrubbed_unix_s,
+        "facts": header.facts_text(),
+        "role": role,
+        "other_device": pair.map(|pair| &pair.other)))
 }
 
 fn about_dict<'py>(py: Python<'py>, about: &About) -> PyResult<Bound<'py, PyDict>> {
-    let dict = header_dict(py, &about.header)?;
-    dict.set_item("device_bytes", about.device_bytes)?;
-    dict.set_item("notes", &about.notes)?;
-    dict.set_item("user", &about.user)?;
-    let staging = about.staging.as_ref().map(|found| {
-        let dict = PyDict::new(py);
-        dict.set_item("device", &found.device)?;
-        dict.set_item("device_bytes", found.device_bytes)?;
-        dict.set_item("data_bytes", found.data_bytes)?;
-        dict.set_item("problem", &found.problem)?;
-        Ok::<_, PyErr>(dict)
-    });
-    dict.set_item("staging", staging.transpose()?)?;
-    dict.set_item(
-        "memory",
-        about.memory.as_ref().map(|memory| memory_dict(py, memory)).transpose()?,
-    )?;
-    Ok(dict)
+    let memory = about.memory.as_ref().map(|memory| memory_dict(py, memory));
+    Ok(dict!(in header_dict(py, &about.header)?,
+        "device_bytes": about.device_bytes,
+        "notes": &about.notes,
+        "user": &about.user,
+        "staging": object(py, &about.staging)?,
+        "memory": memory.transpose()?))
 }
 
 fn memory_dict<'py>(py: Python<'py>, memory: &VolumeMemory) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    let layers = memory.layers.as_ref().ok().map(|layers| {
-        let of = |(name, memory): &(&'static str, Memory)| {
-            let Memory { table_bytes, held_bytes, opening_bytes } = *memory;
-            (*name, table_bytes, held_bytes, opening_bytes)
-        };
-        layers.layers.iter().map(of).collect::<Vec<_>>()
-    });
-    dict.set_item("layers", layers)?;
-    dict.set_item("problem", memory.layers.as_ref().err())?;
-    dict.set_item("device_bytes", memory.device_bytes)?;
-    dict.set_item("request_bytes", memory.request_bytes)?;
-    dict.set_item("most_bytes", memory.most_bytes())?;
-    Ok(dict)
+    let of = |(name, memory): &(&'static str, Memory)| {
+        (*name, memory.table_bytes, memory.held_bytes, memory.opening_bytes)
+    };
+    let layers = memory.layers.as_ref();
+    Ok(dict!(py,
+        "layers": layers.ok().map(|all| all.layers.iter().map(of).collect::<Vec<_>>()),
+        "problem": layers.err(),
+        "device_bytes": memory.device_bytes,
+        "request_bytes": memory.request_bytes,
+        "most_bytes": memory.most_bytes()))
 }
 
 /// Makes a volume with this stack of layers on a device, and closes it again: its header as a dict,
@@ -102,8 +87,7 @@ fn memory_dict<'py>(py: Python<'py>, memory: &VolumeMemory) -> PyResult<Bound<'p
 #[pyo3(signature = (
     device, stack, *, facts=None, seed=1, destroy=false, staging=None, destroy_staging=false
 ))]
-#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
-fn create_volume<'py>(
+pub fn create_volume<'py>(
     py: Python<'py>,
     device: &str,
     stack: &str,
@@ -127,9 +111,7 @@ fn create_volume<'py>(
         Ok((volume.close_to_header()?, capacity_bytes))
     });
     let (header, capacity_bytes) = made.map_err(volume_error)?;
-    let dict = header_dict(py, &header)?;
-    dict.set_item("capacity_bytes", capacity_bytes)?;
-    Ok(dict)
+    Ok(dict!(in header_dict(py, &header)?, "capacity_bytes": capacity_bytes))
 }
 
 /// Describes the volume on a device, which is only read. Gives a dict: the header of the volume,
@@ -140,7 +122,7 @@ fn create_volume<'py>(
 /// `most_bytes`; and `user`, who uses it now, or None. Raises InputError if there is no volume.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
-fn volume_about<'py>(
+pub fn volume_about<'py>(
     py: Python<'py>,
     device: &str,
     staging: Option<&str>,
@@ -153,7 +135,7 @@ fn volume_about<'py>(
 /// can be opened with so many bytes of memory. Raises InputError, in one line, if it may need more.
 #[pyfunction]
 #[pyo3(signature = (device, memory, *, staging=None))]
-fn check_volume_memory(
+pub fn check_volume_memory(
     py: Python<'_>,
     device: &str,
     #[pyo3(from_py_with = numbers::memory)] memory: u64,
@@ -168,7 +150,7 @@ fn check_volume_memory(
 /// RunError.
 #[pyfunction]
 #[pyo3(signature = (device, staging, *, lose=false, destroy=false))]
-fn restage_volume<'py>(
+pub fn restage_volume<'py>(
     py: Python<'py>,
     device: &str,
     staging: &str,
@@ -186,19 +168,15 @@ fn restage_volume<'py>(
 /// `device`, and `problem`, why that has its headers still. Raises InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None, lose=false))]
-fn unstage_volume<'py>(
+pub fn unstage_volume<'py>(
     py: Python<'py>,
     device: &str,
     staging: Option<&str>,
     lose: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let taken = py.detach(|| ::servers::unstage(device, staging, lose)).map_err(volume_error)?;
-    let dict = header_dict(py, &taken.header)?;
-    let staging = PyDict::new(py);
-    staging.set_item("device", taken.device)?;
-    staging.set_item("problem", taken.problem)?;
-    dict.set_item("staging", staging)?;
-    Ok(dict)
+    Ok(dict!(in header_dict(py, &taken.header)?,
+        "staging": dict!(py, "device": taken.device, "problem": taken.problem)))
 }
 
 /// Gives the volume on a device, which was closed, another UUID, as a copy of a volume needs it;
@@ -206,20 +184,18 @@ fn unstage_volume<'py>(
 /// as a dict, and `before`, the UUID that it had. Raises InputError, RunError.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None))]
-fn renew_volume<'py>(
+pub fn renew_volume<'py>(
     py: Python<'py>,
     device: &str,
     staging: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let renewed = py.detach(|| ::servers::new_uuid(device, staging)).map_err(volume_error)?;
-    let dict = header_dict(py, &renewed.header)?;
-    dict.set_item("before", renewed.before.to_string())?;
-    Ok(dict)
+    Ok(dict!(in header_dict(py, &renewed.header)?, "before": renewed.before.to_string()))
 }
 
 /// Overwrites both headers of the volume on a device. Raises InputError if there is none.
 #[pyfunction]
-fn destroy_volume<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyDict>> {
+pub fn destroy_volume<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyDict>> {
     let about = py.detach(|| ::servers::destroy(device)).map_err(volume_error)?;
     about_dict(py, &about)
 }
@@ -231,7 +207,7 @@ fn destroy_volume<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyD
 /// counts bytes. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (device, *, staging=None, progress=None))]
-fn check_volume<'py>(
+pub fn check_volume<'py>(
     py: Python<'py>,
     device: &str,
     staging: Option<&str>,
@@ -240,18 +216,13 @@ fn check_volume<'py>(
     let progress = progress::shared(progress);
     let found = py.detach(|| ::servers::check(device, staging, &progress)).map_err(volume_error)?;
     let Found { about, recovery_sectors, read_bytes, bad_bytes, bad, files } = found;
-    let dict = PyDict::new(py);
-    dict.set_item("about", about_dict(py, &about)?)?;
-    dict.set_item("recovery_sectors", recovery_sectors)?;
-    dict.set_item("read_bytes", read_bytes)?;
-    dict.set_item("bad_bytes", bad_bytes)?;
-    dict.set_item("bad", bad)?;
     let files = files.map(|found| {
         let of = |file: servers::files::FileFound| (file.name, file.bytes);
         found.files.into_iter().map(of).collect::<Vec<_>>()
     });
-    dict.set_item("files", files)?;
-    Ok(dict)
+    Ok(dict!(py,
+        "about": about_dict(py, &about)?, "recovery_sectors": recovery_sectors,
+        "read_bytes": read_bytes, "bad_bytes": bad_bytes, "bad": bad, "files": files))
 }
 
 /// Copies what the users of the volume on a device have to a new file, as far as it can be found:
@@ -261,8 +232,7 @@ fn check_volume<'py>(
 /// progress counts bytes. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (device, image, *, staging=None, rebuild=false, progress=None))]
-#[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
-fn salvage_volume<'py>(
+pub fn salvage_volume<'py>(
     py: Python<'py>,
     device: &str,
     image: PathBuf,
@@ -274,14 +244,11 @@ fn salvage_volume<'py>(
     let salvaged = py
         .detach(|| ::servers::salvage(device, staging, &image, rebuild, &progress))
         .map_err(volume_error)?;
-    let dict = PyDict::new(py);
-    dict.set_item("about", about_dict(py, &salvaged.found.about)?)?;
-    dict.set_item("image_bytes", salvaged.found.read_bytes)?;
-    dict.set_item("bad_bytes", salvaged.found.bad_bytes)?;
-    dict.set_item("bad", salvaged.found.bad)?;
-    dict.set_item("is_rebuilt", !salvaged.notes.is_empty())?;
-    dict.set_item("notes", salvaged.notes)?;
-    Ok(dict)
+    let Salvaged { found, notes } = salvaged;
+    Ok(dict!(py,
+        "about": about_dict(py, &found.about)?, "image_bytes": found.read_bytes,
+        "bad_bytes": found.bad_bytes, "bad": found.bad, "is_rebuilt": !notes.is_empty(),
+        "notes": notes))
 }
 
 /// Gives the volume on a device another size, a multiple of 4096, or all that the device has; a
@@ -290,7 +257,7 @@ fn salvage_volume<'py>(
 /// are read to see whether they hold anything. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (device, size=None, *, destroy=false, progress=None))]
-fn resize_volume<'py>(
+pub fn resize_volume<'py>(
     py: Python<'py>,
     device: &str,
     #[pyo3(from_py_with = numbers::optional_size)] size: Option<u64>,
@@ -300,17 +267,14 @@ fn resize_volume<'py>(
     let progress = progress::shared(progress);
     let wanted = Resizing { device: device.to_owned(), size_bytes: size, destroys: destroy };
     let resized = py.detach(|| ::servers::resize(&wanted, &progress)).map_err(volume_error)?;
-    let dict = header_dict(py, &resized.header)?;
-    dict.set_item("before_bytes", resized.before_bytes)?;
-    dict.set_item("capacity_bytes", resized.capacity_bytes)?;
-    Ok(dict)
+    Ok(dict!(in header_dict(py, &resized.header)?,
+        "before_bytes": resized.before_bytes, "capacity_bytes": resized.capacity_bytes))
 }
 
 /// Makes a file of this size, a multiple of 4096, with room for all of it. Raises InputError
 /// if there is one already, or no room.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
-fn allocate_file(
+pub fn allocate_file(
     py: Python<'_>,
     path: PathBuf,
     #[pyo3(from_py_with = numbers::bytes)] bytes: u64,
@@ -321,14 +285,14 @@ fn allocate_file(
 /// Tells why a device or a file is needed, by the headers on it and on the device that it belongs
 /// to; None if nothing that is durable names it.
 #[pyfunction]
-fn device_needed(py: Python<'_>, device: &str) -> Option<String> {
+pub fn device_needed(py: Python<'_>, device: &str) -> Option<String> {
     py.detach(|| ::servers::needed(device))
 }
 
 /// Checks that nothing speaks against writing to a device now, without keeping it: that it is not
 /// in use, and of an emulated drive that there is such a profile. Raises InputError.
 #[pyfunction]
-fn check_free(py: Python<'_>, device: &str) -> PyResult<()> {
+pub fn check_free(py: Python<'_>, device: &str) -> PyResult<()> {
     let check = || match ::devices::emulated_parts(device)? {
         Some(_) => ::devices::check_emulated(device),
         None => {
@@ -343,21 +307,21 @@ fn check_free(py: Python<'_>, device: &str) -> PyResult<()> {
 /// Names the parts of an emulated drive: its profile, and the file of its data or None. None if
 /// this names something else. Raises InputError if it has parameters that no such drive has.
 #[pyfunction]
-fn emulated_parts(device: &str) -> PyResult<Option<(String, Option<String>)>> {
+pub fn emulated_parts(device: &str) -> PyResult<Option<(String, Option<String>)>> {
     ::devices::emulated_parts(device).map_err(crate::devices::device_error)
 }
 
 /// Checks that the kernel has ublk and that we may use it. Raises InputError with what is missing,
 /// in one line.
 #[pyfunction]
-fn check_ublk() -> PyResult<()> {
+pub fn check_ublk() -> PyResult<()> {
     ublk::check().map_err(volume_error)
 }
 
 /// Takes away the device of ublk by this number that the process `server` left, which is gone.
 /// Returns true if there was one. Raises RunError.
 #[pyfunction]
-fn remove_left_ublk(
+pub fn remove_left_ublk(
     py: Python<'_>,
     #[pyo3(from_py_with = numbers::device_number)] number: u32,
     server: i32,
@@ -427,11 +391,10 @@ impl Volume {
 
     /// Its header as a dict, `capacity_bytes` and `notes` on what was odd.
     fn about<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = header_dict(py, self.service.header())?;
-        dict.set_item("capacity_bytes", self.service.capacity_bytes())?;
-        dict.set_item("notes", self.service.notes())?;
-        dict.set_item("memory", memory_dict(py, self.service.memory())?)?;
-        Ok(dict)
+        Ok(dict!(in header_dict(py, self.service.header())?,
+            "capacity_bytes": self.service.capacity_bytes(),
+            "notes": self.service.notes(),
+            "memory": memory_dict(py, self.service.memory())?))
     }
 
     /// Reads any bytes. Raises RunError.
@@ -547,7 +510,6 @@ impl Volume {
 
     /// Puts the volume as a file by the name of `volume` into an empty directory (FUSE), until it
     /// is closed. Raises RunError.
-    #[allow(clippy::needless_pass_by_value, reason = "a path of Python")]
     fn mount(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         let mounted = py.detach(|| fuse::mount(self.service.clone(), &directory));
         let mounted = mounted.map_err(volume_error)?;
@@ -586,28 +548,4 @@ impl Volume {
             closed.and(gone.map(|_| ()).map_err(errors::run_error))
         })
     }
-}
-
-/// Adds everything to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Volume>()?;
-    module.add_function(wrap_pyfunction!(create_volume, module)?)?;
-    module.add_function(wrap_pyfunction!(volume_about, module)?)?;
-    module.add_function(wrap_pyfunction!(check_volume_memory, module)?)?;
-    module.add_function(wrap_pyfunction!(restage_volume, module)?)?;
-    module.add_function(wrap_pyfunction!(unstage_volume, module)?)?;
-    module.add_function(wrap_pyfunction!(renew_volume, module)?)?;
-    module.add_function(wrap_pyfunction!(destroy_volume, module)?)?;
-    module.add_function(wrap_pyfunction!(check_volume, module)?)?;
-    module.add_function(wrap_pyfunction!(salvage_volume, module)?)?;
-    module.add_function(wrap_pyfunction!(resize_volume, module)?)?;
-    module.add_function(wrap_pyfunction!(device_needed, module)?)?;
-    module.add_function(wrap_pyfunction!(check_free, module)?)?;
-    module.add_function(wrap_pyfunction!(emulated_parts, module)?)?;
-    module.add_function(wrap_pyfunction!(check_ublk, module)?)?;
-    module.add_function(wrap_pyfunction!(remove_left_ublk, module)?)?;
-    module.add_function(wrap_pyfunction!(allocate_file, module)?)
 }

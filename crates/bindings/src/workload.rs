@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ::registry::Spec;
-use numpy::{IntoPyArray as _, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use traces::pages::{LoadOptions, LoadedTrace, load};
@@ -14,7 +12,8 @@ use units::PageSource;
 
 use crate::errors;
 use crate::progress::{self, Progress};
-use crate::traces::{reading, trace_error};
+use crate::traces::{parse_format, reading, trace_error};
+use crate::values::Array;
 
 /// Page writes over dense logical pages, that can be played any number of times, by several threads
 /// at once.
@@ -41,29 +40,6 @@ impl Workload {
         }
     }
 
-    /// Gives the number of times that the source is played.
-    pub fn repeat(&self) -> u32 {
-        self.repeat
-    }
-
-    /// Bytes of a page.
-    pub fn page_bytes(&self) -> u32 {
-        self.page_size
-    }
-
-    /// Logical pages.
-    pub fn pages(&self) -> u32 {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => trace.logical_pages,
-            WorkloadKind::Synthetic(workload) => workload.logical_pages(),
-        }
-    }
-
-    /// One page in so many is followed: 1 for all.
-    pub fn one_in(&self) -> u64 {
-        self.sampled().map_or(1, |sampled| sampled.one_in)
-    }
-
     /// Gives the update frequency of each page: exact probabilities of a synthetic workload, counts
     /// of a trace.
     pub fn weights(&self) -> Vec<f64> {
@@ -74,23 +50,23 @@ impl Workload {
             WorkloadKind::Synthetic(workload) => workload.page_weights().per_page,
         }
     }
-}
 
-impl Workload {
-    /// What the pages are a sample of.
-    fn sampled(&self) -> Option<Sampled> {
+    /// The trace; none of a synthetic workload.
+    fn trace(&self) -> Option<&LoadedTrace> {
         match &*self.kind {
-            WorkloadKind::Trace(trace) => trace.sampled,
+            WorkloadKind::Trace(trace) => Some(trace),
             WorkloadKind::Synthetic(_) => None,
         }
     }
 
+    /// What the pages are a sample of.
+    fn sampled(&self) -> Option<Sampled> {
+        self.trace().and_then(|trace| trace.sampled)
+    }
+
     /// Gives the facts found in a trace; none of a synthetic workload.
     fn facts(&self) -> Facts {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => trace.facts.clone(),
-            WorkloadKind::Synthetic(_) => Facts::default(),
-        }
+        self.trace().map(|trace| trace.facts.clone()).unwrap_or_default()
     }
 }
 
@@ -103,15 +79,15 @@ impl Workload {
     }
 
     /// Bytes of a page.
-    #[getter(page_bytes)]
-    fn page_bytes_of(&self) -> u32 {
-        self.page_bytes()
+    #[getter]
+    pub fn page_bytes(&self) -> u32 {
+        self.page_size
     }
 
     /// Number of times that it is played.
-    #[getter(repeat)]
-    fn repeat_of(&self) -> u32 {
-        self.repeat()
+    #[getter]
+    pub fn repeat(&self) -> u32 {
+        self.repeat
     }
 
     /// The same, played so many times over; what is in memory is shared. Raises InputError for 0.
@@ -123,8 +99,11 @@ impl Workload {
 
     /// Pages that the host addresses: for a trace those that it writes.
     #[getter]
-    fn logical_pages(&self) -> u32 {
-        self.pages()
+    pub fn logical_pages(&self) -> u32 {
+        match &*self.kind {
+            WorkloadKind::Trace(trace) => trace.logical_pages,
+            WorkloadKind::Synthetic(workload) => workload.logical_pages(),
+        }
     }
 
     /// Page writes of all passes.
@@ -140,23 +119,20 @@ impl Workload {
     /// Trims of pages that held data, of all passes.
     #[getter]
     fn page_trims(&self) -> u64 {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => trace.page_trims * u64::from(self.repeat),
-            WorkloadKind::Synthetic(_) => 0,
-        }
+        self.trace().map_or(0, |trace| trace.page_trims * u64::from(self.repeat))
     }
 
     /// One page in so many is followed: 1 for all.
-    #[getter(one_in)]
-    fn one_in_of(&self) -> u64 {
-        self.one_in()
+    #[getter]
+    pub fn one_in(&self) -> u64 {
+        self.sampled().map_or(1, |sampled| sampled.one_in)
     }
 
     /// Pages that the whole trace writes, where those followed are a sample: an estimate then, with
     /// a standard error of 0.8 %.
     #[getter]
     fn whole_pages(&self) -> u64 {
-        self.sampled().map_or(u64::from(self.pages()), |sampled| sampled.pages)
+        self.sampled().map_or(u64::from(self.logical_pages()), |sampled| sampled.pages)
     }
 
     /// Page writes of all passes over the whole trace, where those followed are a sample.
@@ -169,10 +145,7 @@ impl Workload {
     /// The trace format that was read; None for a synthetic workload.
     #[getter]
     fn format(&self) -> Option<&'static str> {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => Some(trace.format),
-            WorkloadKind::Synthetic(_) => None,
-        }
+        self.trace().map(|trace| trace.format)
     }
 
     /// Facts found besides requests when the trace was read: skipped (malformed records), left_out
@@ -205,31 +178,24 @@ impl Workload {
     /// Recorded duration of one pass, in nanoseconds; None if it has no times.
     #[getter]
     fn duration_ns(&self) -> Option<u64> {
-        match &*self.kind {
-            WorkloadKind::Trace(trace) => (!trace.facts.timeless).then_some(trace.duration_ns),
-            WorkloadKind::Synthetic(_) => None,
-        }
+        self.trace().filter(|trace| !trace.facts.timeless).map(|trace| trace.duration_ns)
     }
 
     /// Fraction of the host writes, 0 to 1, during which each logical page holds data, over a
     /// device that starts filled; in the last pass if the workload is repeated. Raises InputError
     /// if the trace cannot be read again.
-    fn held_fractions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let found = py.detach(|| match &*self.kind {
-            WorkloadKind::Trace(trace) if trace.page_trims > 0 => {
-                units::held_fractions(self.source().as_mut(), self.repeat.min(2))
-            }
-            WorkloadKind::Trace(_) | WorkloadKind::Synthetic(_) => {
-                Ok(vec![1.0; self.pages() as usize])
-            }
+    fn held_fractions(&self, py: Python<'_>) -> PyResult<Array<f64>> {
+        let found = py.detach(|| match self.page_trims() {
+            0 => Ok(vec![1.0; self.logical_pages() as usize]),
+            _ => units::held_fractions(self.source().as_mut(), self.repeat.min(2)),
         });
-        Ok(found.map_err(errors::input_error)?.into_pyarray(py))
+        found.map(Array).map_err(errors::input_error)
     }
 
     /// Gives the update frequency of each logical page, in any unit: exact probabilities of a
     /// synthetic workload, counts of a trace.
-    fn update_weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        py.detach(|| self.weights()).into_pyarray(py)
+    fn update_weights(&self, py: Python<'_>) -> Array<f64> {
+        Array(py.detach(|| self.weights()))
     }
 }
 
@@ -251,8 +217,7 @@ fn checked(name: &str, given: u64) -> PyResult<()> {
     source, page_size=4096, format=None, skip_bad=0, seed=1, repeat=1, memory_limit_bytes=4 << 30,
     sample=1, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-fn load_workload(
+pub fn load_workload(
     py: Python<'_>,
     source: &str,
     page_size: u32,
@@ -276,7 +241,7 @@ fn load_workload(
             py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?,
         )
     } else {
-        let format = format.map(Spec::parse).transpose().map_err(errors::input_error)?;
+        let format = parse_format(format)?;
         let options =
             LoadOptions { format, page_size, skip_bad, memory_limit_bytes, one_in: sample };
         let progress = progress::shared(progress);
@@ -288,13 +253,4 @@ fn load_workload(
     let workload = Workload { name: source.to_owned(), repeat, seed, page_size, kind };
     errors::warn_of(py, source, &workload.facts().warnings)?;
     Ok(workload)
-}
-
-/// Adds the class and its function to the module.
-///
-/// # Errors
-/// Whatever Python raises.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Workload>()?;
-    module.add_function(wrap_pyfunction!(load_workload, module)?)
 }

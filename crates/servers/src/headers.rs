@@ -1,7 +1,7 @@
 //! Finds the headers on a device, checks them against it, and writes them.
 
 use block::{BlockDevice, BlockError, Failure, Store};
-
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::header::NoHeader;
@@ -26,7 +26,7 @@ pub struct About {
 }
 
 /// Description of the staging device of a volume, found without opening it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StagingFound {
     /// Place where it was looked for.
     pub device: String,

@@ -15,7 +15,7 @@ use crate::formats::{self, Format};
 use crate::input::{Input, Position};
 use crate::reader::{Facts, Mark, TraceReader};
 use crate::volumes::{VolumeReader, volume_of};
-use crate::writer::{Origin, Output, SourceFile, Written};
+use crate::writer::{Origin, SourceFile, Written};
 
 /// Settings with which a trace is read.
 #[derive(Clone, Debug, Default)]
@@ -220,20 +220,7 @@ pub fn convert(
     to_format: Option<&Spec>,
     progress: &Progress,
 ) -> Result<Converted, TraceError> {
-    let (format, spec) = match to_format {
-        Some(spec) => (formats::find(spec)?, spec.clone()),
-        None => {
-            let format = formats::for_writing(to)?;
-            (format, Spec { name: format.info.name.to_owned(), given: Vec::new() })
-        }
-    };
-    let args = format.info.accept(&spec)?;
-    let Some(make_writer) = format.write else {
-        return Err(TraceError::NotWritable {
-            format: format.info.name,
-            known: formats::names(|f| f.write.is_some()),
-        });
-    };
+    let target = formats::Target::of(to, to_format)?;
     let mut trace = open(from, options)?;
     let sources = trace.sources()?;
     let streams_are_volumes = trace.facts().streams_are_volumes;
@@ -242,7 +229,7 @@ pub fn convert(
         format: trace.format.info.name.to_owned(),
         streams_are_volumes,
     };
-    let mut writer = make_writer(Output::create(to)?, &args, &origin)?;
+    let mut writer = target.create(&origin)?;
     progress.set_total(trace.total_bytes());
     let mut batch = Vec::with_capacity(BATCH_REQUESTS);
     while trace.read_batch(&mut batch, BATCH_REQUESTS)? > 0 {
@@ -252,7 +239,13 @@ pub fn convert(
     }
     let facts = trace.facts();
     let written = writer.finish(&facts)?;
-    Ok(Converted { from: trace.format.info.name, to: format.info.name, written, facts, sources })
+    Ok(Converted {
+        from: trace.format.info.name,
+        to: target.format.info.name,
+        written,
+        facts,
+        sources,
+    })
 }
 
 /// Name and SHA-256 of a file as it is stored.

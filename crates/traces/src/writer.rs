@@ -13,7 +13,7 @@ use crate::fields::SECTOR_BYTES;
 use crate::reader::Facts;
 
 /// A file that a trace came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SourceFile {
     /// File name without folders.
     pub name: String,

@@ -162,9 +162,8 @@ SHOWN = (-np.inf, np.inf)
 
 
 def _bound(workload: Workload, over_provisioning: float) -> float:
-    return _core.cleaning_cost_bound(
-        workload.update_weights(), over_provisioning, "exact"
-    ).write_amplification
+    found = _core.cleaning_cost_bound(workload.update_weights(), over_provisioning, "exact")
+    return float(found.write_amplification)
 
 
 def _random_placement(sets: str) -> Callable[[Workload, float], float]:

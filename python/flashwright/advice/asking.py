@@ -15,11 +15,10 @@ from flashwright.advice.answer import WITHIN, Advising, Answer
 from flashwright.advice.building import Question, case_of
 from flashwright.advice.case import Case
 from flashwright.advice.engine import Engine
-from flashwright.devices import describe, name_of
 from flashwright.progress import StoppedError, follow
 from flashwright.runs import RUNS, Job, Run
 from flashwright.slices.cut import Stopper
-from flashwright.sources import check_source
+from flashwright.sources import check_source, describe, name_of
 
 COMMAND = "advise"
 KEPT = RUNS / "advice"

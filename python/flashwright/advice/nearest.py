@@ -57,7 +57,7 @@ def named(text: str) -> Nearest:
     Raises InputError if it is none of them.
     """
     path = Path(text)
-    if text in [one["name"] for one in _core.profiles()]:
+    if text in [one["name"] for one in _core.variants("profile")]:
         return Nearest(text, NAMED, f"{text}, as asked")
     if (path / PROFILE_FILE).is_file():
         return Nearest(str(path / PROFILE_FILE), MEASURED, f"the profile that {text} has measured")
@@ -65,7 +65,7 @@ def named(text: str) -> Nearest:
         return of_disk(devices.find(path).about())
     if path.is_file():
         return Nearest(text, MEASURED, f"the profile {text}")
-    known = ", ".join(one["name"] for one in _core.profiles())
+    known = ", ".join(one["name"] for one in _core.variants("profile"))
     raise InputError(
         f"--device {text}: neither a profile nor a file, a disk or the folder of a probe; profiles "
         f"are {known}"

@@ -49,10 +49,6 @@ class TrialRecording:
         """See `Tracker`."""
         return 0, 1
 
-    def preparation(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 0
-
     def cancel(self) -> None:
         """See `Tracker`."""
         self.stop.set()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.api.calls import public
 from flashwright.api.results import Result
@@ -176,6 +177,4 @@ def probe(
 
 def profiles() -> list[str]:
     """Give the names of the built-in profiles of simulated drives."""
-    from flashwright import devices
-
-    return [entry["name"] for entry in devices.listing()["profile"]]
+    return [entry["name"] for entry in _core.variants("profile")]

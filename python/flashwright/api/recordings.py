@@ -13,7 +13,7 @@ from flashwright.api.calls import public
 from flashwright.api.results import Result
 from flashwright.recording import device as devices
 from flashwright.recording.block import BUFFER_KIB
-from flashwright.recording.of_running import RunningRecorder
+from flashwright.recording.of_running import recorded
 from flashwright.recording.recorder import Recorder
 from flashwright.recording.running import Running
 from flashwright.recording.side_by_side import FlashPlan, side_by_side
@@ -68,22 +68,8 @@ def record(
                 buffer_kib=max(1, buffer_bytes // 1024),
                 patience_s=_PATIENCE_S,
             )
-            way: RunningRecorder | None = None
-            try:
-                recorder.prepare()
-                if running is not None:
-                    way = RunningRecorder(supervisor, recorder, running, keeps_log=not no_log)
-                    way.prepare()
-                    way.start()
-                recorder.start()
+            with recorded(supervisor, recorder, running, keeps_log=not no_log):
                 yield
-                recorder.stop()
-                if way is not None:
-                    way.stop()
-            finally:
-                recorder.close()
-                if way is not None:
-                    way.close()
         tables_of(place).write(place)
         write_report(place)
         drop_raw(place)

@@ -36,9 +36,6 @@ class _Tracker:
         passed = done / total if is_measured and total else 0.0
         return round(1000 * (max(session.number - 1, 0) + passed)), 1000 * len(session.plan)
 
-    def preparation(self) -> tuple[int, int]:
-        return 0, 0
-
     def cancel(self) -> None:
         self._session.stop()
 

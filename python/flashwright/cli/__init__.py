@@ -34,31 +34,17 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
         context.exit()
 
 
-_MODULES = {
-    "advise": "advise",
-    "trace": "trace",
-    "play": "play",
-    "compare": "compare",
-    "sweep": "sweep",
-    "probe": "probe",
-    "bench": "bench",
-    "record": "record",
-    "waterfall": "waterfall",
-    "transactions": "transactions",
-    "volume": "volume",
-    "serve": "serve",
-    "device": "device",
-    "model": "model",
-    "list": "listing",
-    "demo": "demo",
-    "report": "report",
-}
-"""Module of each command."""
+_COMMANDS = (
+    "advise", "trace", "play", "compare", "sweep", "probe", "bench", "record", "waterfall",
+    "transactions", "volume", "serve", "device", "model", "listing", "demo", "report",
+)  # fmt: skip
+"""Modules of commands, each named as its command but for `list`."""
 
 
 def _commands() -> CommandsLater:
     """Give all commands: also of jobs that need nothing of their own in Python."""
-    found = CommandsLater({name: f"flashwright.cli.{module}" for name, module in _MODULES.items()})
+    names = {"listing": "list"}
+    found = CommandsLater({names.get(one, one): f"flashwright.cli.{one}" for one in _COMMANDS})
     for name in job_names(commands=True):
         if name not in found:
             from flashwright.cli.of_jobs import plain_command

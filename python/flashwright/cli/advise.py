@@ -9,7 +9,16 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.grouped import GroupedCommand
-from flashwright.cli.options import Duration, Fraction, Size, Workers, takes
+from flashwright.cli.options import (
+    FRACTION,
+    SIZE,
+    Workers,
+    all_of,
+    argument,
+    duration,
+    option,
+    options,
+)
 from flashwright.cli.output import Json, Output
 
 if TYPE_CHECKING:
@@ -32,123 +41,80 @@ DATABASES = ("postgres", "sqlite")
     },
     short_help="What a database's writes do to its drive, and what to change.",
 )
-@click.argument("source", required=False)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option(
-    "--database",
-    type=(click.Choice(DATABASES), click.Path(path_type=Path, readable=False)),
-    metavar="KIND PATH",
-    help="Record a database that runs, on the spot: `postgres` and its data directory, or `sqlite` "
-    "and its file. Needs root.",
-)
-@click.option(
-    "--for",
-    "seconds",
-    type=Duration(least_open=True),
-    default=120.0,
-    show_default="2m",
-    metavar="S",
-    help="With --database: how long it is recorded.",
-)
-@click.option(
-    "--device",
-    metavar="DRIVE",
-    help="The drive: a profile of `flashwright list profile`, a TOML file, the folder of a probe, "
-    "or a disk.  [default: by the model of the recorded disk, or what is nearest]",
-)
-@click.option(
-    "--size",
-    "capacity_bytes",
-    type=Size(),
-    metavar="BYTES",
-    help="Size of the disk, such as 256G.  [default: as recorded]",
-)
-@click.option(
-    "--fill",
-    type=Fraction(),
-    metavar="SHARE",
-    help="Share of the disk that holds data, such as 60%.  [default: as recorded, or all of it]",
-)
-@click.option(
-    "--writes-per-day",
-    type=Size(),
-    metavar="BYTES",
-    help="What the disk is written a day, such as 40G.  [default: by the drive's own counters, or "
-    "as recorded]",
-)
-@click.option(
-    "--goal",
-    type=click.Choice(["life", "latency", "throughput"]),
-    default="life",
-    show_default=True,
-    help="What is to become better: the life of the drive, the wait of commits (99th percentile), "
-    "or commits a second.",
-)
-@click.option(
-    "--risk",
-    type=click.Choice(["none", "seconds", "any"]),
-    default="seconds",
-    show_default=True,
-    help="What may be lost after a crash: nothing, commits of the last seconds, or more.",
-)
-@click.option(
-    "--within",
-    type=Duration(least_open=True),
-    default=60.0,
-    show_default="1m",
-    metavar="S",
-    help="Begin no further simulation after this time.",
-)
-@click.option(
-    "--format",
-    "form",
-    metavar="FORMAT",
-    help="Format of SOURCE, of `flashwright list trace_format`.  [default: by its content]",
-)
-@click.option(
-    "--prove",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Run a database on an emulated drive of that kind, as it is and with each of the first N "
-    "changes, and show predicted beside measured. Needs root, and minutes for each.",
-)
-@click.option(
-    "--prove-with",
-    "workload",
-    metavar="WORKLOAD",
-    help="What is run to prove: a workload of `flashwright list workload`.  [default: "
-    "tpcb(scale=8), or COMMAND on a copy of the database]",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Of the simulated drives.",
-)
-@takes(
-    Workers, "workers", dict.fromkeys(("engine", "store"), " Of a store of volumes, or --prove.")
-)
-@takes(Output, "output")
+@options
 def advise(
-    source: str | None,
-    database: tuple[str, Path] | None,
-    seconds: float,
-    device: str | None,
-    capacity_bytes: int | None,
-    fill: float | None,
-    writes_per_day: int | None,
-    goal: str,
-    risk: str,
-    within: float,
-    form: str | None,
-    command: tuple[str, ...],
-    prove: int | None,
-    workload: str | None,
-    seed: int,
-    workers: Workers,
-    output: Output,
+    *,
+    source: str | None = argument(required=False),
+    command: tuple[str, ...] = argument(nargs=-1, type=click.UNPROCESSED),
+    database: tuple[str, Path] | None = option(
+        "Record a database that runs, on the spot: `postgres` and its data directory, or `sqlite` "
+        "and its file. Needs root.",
+        type=(click.Choice(DATABASES), click.Path(path_type=Path, readable=False)),
+        metavar="KIND PATH",
+    ),
+    seconds: float = option(
+        "With --database: how long it is recorded.",
+        "--for",
+        type=duration(is_open=True),
+        default=120.0,
+        show_default="2m",
+    ),
+    device: str | None = option(
+        "The drive: a profile of `flashwright list profile`, a TOML file, the folder of a probe, "
+        "or a disk.  [default: by the model of the recorded disk, or what is nearest]",
+        metavar="DRIVE",
+    ),
+    capacity_bytes: int | None = option(
+        "Size of the disk, such as 256G.  [default: as recorded]", "--size", type=SIZE
+    ),
+    fill: float | None = option(
+        "Share of the disk that holds data, such as 60%.  [default: as recorded, or all of it]",
+        type=FRACTION,
+        metavar="SHARE",
+    ),
+    writes_per_day: int | None = option(
+        "What the disk is written a day, such as 40G.  [default: by the drive's own counters, or "
+        "as recorded]",
+        type=SIZE,
+    ),
+    goal: str = option(
+        "What is to become better: the life of the drive, the wait of commits (99th percentile), "
+        "or commits a second.",
+        type=click.Choice(["life", "latency", "throughput"]),
+        default="life",
+    ),
+    risk: str = option(
+        "What may be lost after a crash: nothing, commits of the last seconds, or more.",
+        type=click.Choice(["none", "seconds", "any"]),
+        default="seconds",
+    ),
+    within: float = option(
+        "Begin no further simulation after this time.",
+        type=duration(is_open=True),
+        default=60.0,
+        show_default="1m",
+    ),
+    form: str | None = option(
+        "Format of SOURCE, of `flashwright list trace_format`.  [default: by its content]",
+        "--format",
+        metavar="FORMAT",
+    ),
+    prove: int | None = option(
+        "Run a database on an emulated drive of that kind, as it is and with each of the first N "
+        "changes, and show predicted beside measured. Needs root, and minutes for each.",
+        type=click.IntRange(1),
+    ),
+    workload: str | None = option(
+        "What is run to prove: a workload of `flashwright list workload`.  [default: "
+        "tpcb(scale=8), or COMMAND on a copy of the database]",
+        "--prove-with",
+        metavar="WORKLOAD",
+    ),
+    seed: int = option("Of the simulated drives.", type=click.IntRange(0), default=1),
+    workers: Workers = all_of(
+        Workers, dict.fromkeys(("engine", "store"), " Of a store of volumes, or --prove.")
+    ),
+    output: Output = all_of(Output),
 ) -> None:
     """Say what the writes of a database do to its drive, and what to change.
 

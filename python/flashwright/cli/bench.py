@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from flashwright import written
-from flashwright._core import InputError, RunError
+from flashwright._core import RunError
 from flashwright.benches.options import BenchOptions
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Listed, Named
-from flashwright.cli.options import takes
+from flashwright.cli.options import Taken, all_of, options
 from flashwright.cli.output import Output
 from flashwright.cli.outputs import OutFolder
 from flashwright.terminal import print_table, say
@@ -29,34 +29,15 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _Taken(click.ParamType[Any]):
-    """Parameter type of a setting."""
-
-    def __init__(self, kind: written.Kind) -> None:
-        self.kind, self.name = kind, kind.metavar
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it."""
-        try:
-            return self.kind.take(value)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-
-
 class _Records(OutFolder):
     """The folder of a recording, or that of several."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Give the folder back if a recording may be written there."""
-        from pathlib import Path
-
+    def check(self, path: Path) -> None:
+        """Raise InputError if a recording may not be written there."""
         from flashwright.benches.plan import check_records
 
-        try:
-            check_records(Path(str(value)))
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-        return super().convert(value, param, ctx)
+        check_records(path)
+        super().check(path)
 
 
 _TYPES: dict[str, Callable[[], click.ParamType[Any]]] = {
@@ -79,7 +60,9 @@ def _option(one: Field[Any]) -> Callable[[Command], Command]:
     flag = known.flag or f"--{one.name.replace('_', '-')}"
     if known.kind == written.TRUTH:
         return click.option(flag, one.name, is_flag=True, help=known.help)
-    plain = Named(known.completes) if known.completes else _Taken(known.kind)
+    plain = (
+        Named(known.completes) if known.completes else Taken(known.kind.metavar, known.kind.take)
+    )
     how: dict[str, Any] = {"type": _TYPES[one.name]() if one.name in _TYPES else plain}
     default: Any = one.default
     if default not in (None, ()):
@@ -135,8 +118,8 @@ def _groups() -> dict[str, list[str]]:
     short_help="Benchmarks on real databases, side by side: TPC-C, TPC-B, TATP, YCSB.",
 )
 @_options
-@takes(Output, "output")
-def bench(output: Output, **given: Any) -> None:
+@options
+def bench(*, output: Output = all_of(Output), **given: Any) -> None:
     """Run WORKLOAD on a database.
 
     Fill it, warm up, measure, check that it is consistent, and remove it. What belongs to a word is

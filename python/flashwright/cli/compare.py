@@ -12,15 +12,18 @@ from flashwright._core import InputError, RunError
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Named
 from flashwright.cli.options import (
-    SEED,
+    LIFE,
+    PAGE_SIZE,
+    PLACEMENTS,
     Flash,
-    PageSize,
     Workers,
-    life_option,
+    all_of,
+    argument,
+    option,
+    options,
     over_provisionings_option,
-    placements_option,
+    seed_option,
     split_policies,
-    takes,
     wear_of,
 )
 from flashwright.cli.output import Json, Output
@@ -43,50 +46,33 @@ if TYPE_CHECKING:
     },
     short_help="All placement policies beside what is attainable.",
 )
-@click.argument(
-    "source_names", type=Named(or_file=True), metavar="SOURCE...", nargs=-1, required=True
-)
-@placements_option()
-@click.option(
-    "--victims",
-    type=Named("victim", others=["all"]),
-    metavar="a,b|all",
-    help="Victim policies, each with each placement.  [default: greedy, "
-    "cost_benefit(age=closed) and the one of the placement's authors; all for `none` if "
-    "--placements is all; only the authors' of a single placement]",
-)
-@over_provisionings_option()
-@takes(Flash, "flash")
-@click.option(
-    "--page-size",
-    type=PageSize(),
-    default="4096",
-    show_default=True,
-    help="Bytes in a logical page of the SOURCE.",
-)
-@life_option
-@click.option("--seed", **SEED, show_default=True, metavar="N", help="Seed of all that is random.")
-@takes(Workers, "workers")
-@click.option(
-    "--audit",
-    is_flag=True,
-    help="Of a single policy: check the simulator's tables against each other all along: slow, for "
-    "finding bugs.",
-)
-@takes(Output, "output")
+@options
 def compare(
-    source_names: tuple[str, ...],
-    placements: str,
-    victims: str | None,
-    over_provisionings: tuple[float, ...],
-    flash: Flash,
-    workers: Workers,
-    output: Output,
     *,
-    page_size: int,
-    life: str | None,
-    seed: int,
-    audit: bool,
+    source_names: tuple[str, ...] = argument(
+        type=Named(or_file=True), metavar="SOURCE...", nargs=-1, required=True
+    ),
+    placements: str = PLACEMENTS,
+    victims: str | None = option(
+        "Victim policies, each with each placement.  [default: greedy, "
+        "cost_benefit(age=closed) and the one of the placement's authors; all for `none` if "
+        "--placements is all; only the authors' of a single placement]",
+        type=Named("victim", others=["all"]),
+        metavar="a,b|all",
+    ),
+    over_provisionings: tuple[float, ...] = over_provisionings_option(),
+    flash: Flash = all_of(Flash),
+    page_size: int = option(
+        "Bytes in a logical page of the SOURCE.", type=PAGE_SIZE, default="4096"
+    ),
+    life: str | None = LIFE,
+    seed: int = seed_option("Seed of all that is random."),
+    workers: Workers = all_of(Workers),
+    audit: bool = option(
+        "Of a single policy: check the simulator's tables against each other all along: slow, for "
+        "finding bugs."
+    ),
+    output: Output = all_of(Output),
 ) -> None:
     """Compare placement policies on each SOURCE, at each over-provisioning, by what the flash has
     to write.

@@ -12,12 +12,14 @@ import click
 from flashwright._core import InputError, RunError
 from flashwright.cli.following import propose
 from flashwright.cli.options import (
-    Duration,
-    life_option,
+    LIFE,
+    PLACEMENTS,
+    all_of,
+    duration,
+    option,
+    options,
     over_provisionings_option,
-    placements_option,
     split_policies,
-    takes,
     wear_of,
 )
 from flashwright.cli.output import Json, Output
@@ -46,33 +48,20 @@ CAPACITY_BYTES = 256_000_000_000
 
 
 @click.command(short_help="From a real database trace to a report, in one go.")
-@over_provisionings_option("0.07,0.15,0.28,0.5")
-@placements_option()
-@click.option(
-    "--for",
-    "seconds",
-    type=Duration(least=1),
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="How long the database is recorded.",
-)
-@click.option(
-    "--shipped",
-    is_flag=True,
-    help="Record nothing: take the trace that comes with Flashwright, TPC-C on PostgreSQL for 19 "
-    "minutes.",
-)
-@life_option
-@takes(Output, "output")
+@options
 def demo(
-    over_provisionings: tuple[float, ...],
-    placements: str,
-    seconds: float,
-    life: str | None,
-    output: Output,
     *,
-    shipped: bool,
+    over_provisionings: tuple[float, ...] = over_provisionings_option("0.07,0.15,0.28,0.5"),
+    placements: str = PLACEMENTS,
+    seconds: float = option(
+        "How long the database is recorded.", "--for", type=duration(least=1), default=60.0
+    ),
+    shipped: bool = option(
+        "Record nothing: take the trace that comes with Flashwright, TPC-C on PostgreSQL for 19 "
+        "minutes."
+    ),
+    life: str | None = LIFE,
+    output: Output = all_of(Output),
 ) -> None:
     """Record a database at work, and show what its writes do to flash.
 
@@ -94,7 +83,7 @@ def demo(
     asked = wear_of(life)
     wear = replace(asked, capacity=asked.capacity or CAPACITY_BYTES)
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
-    scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
+    scalars, tables = statistics(chosen.source)
     plan = _plan(chosen, over_provisionings, named, wear)
     for attempt in range(1, MOST_ATTEMPTS + 1):
         comparison, stopped = run_plan(plan, output)

@@ -10,7 +10,7 @@ import click
 from flashwright._core import InputError
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Listed, Named, split_assignments
-from flashwright.cli.options import takes
+from flashwright.cli.options import all_of, argument, option, options
 from flashwright.cli.output import Json
 from flashwright.cli.outputs import OutFile
 from flashwright.outputs import PROFILE, write_text
@@ -28,54 +28,38 @@ MEASURED = ("drive", "data_sheet", "slices", "jobs")
     groups={"Measured drives": ["against", "drive", "data_sheet", "slices", "jobs"]},
     short_help="A drive's profile, what it comes to, and profiles of one's own.",
 )
-@click.argument("what", type=Named("profile", or_file=True), nargs=-1, required=True)
-@click.option(
-    "--out",
-    type=OutFile(PROFILE),
-    metavar="FILE",
-    help="Write the profile there, to go on from.",
-)
-@click.option(
-    "--against",
-    cls=Listed,
-    type=click.Path(dir_okay=False, exists=True),
-    metavar="ROWS",
-    help="Play each row of these measurements on the profile: measured, predicted, error. a,b or "
-    "again for each.",
-)
-@click.option("--drive", metavar="NAME", help="The drive whose rows are meant.")
-@click.option(
-    "--data-sheet",
-    cls=Listed,
-    split=split_assignments,
-    metavar="KEY=VALUE",
-    help="What the data sheet says of a drive that a profile is fitted to: capacity_gb, pcie, "
-    "sequential_read_mb_s, sequential_write_mb_s, random_read_iops, random_write_iops, "
-    "read_latency_us, write_latency_us. a=1,b=2 or again for each.",
-)
-@click.option(
-    "--slices",
-    type=click.IntRange(1, 65_536),
-    metavar="N",
-    help="A fitted profile is one of N slices of the drive: quicker to simulate, as fast as the "
-    "whole.  [default: such that one has some 15 to 30 GB]",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 256),
-    metavar="N",
-    help="Simulations at a time.  [default: one a core]",
-)
-@takes(Json, "to")
+@options
 def device(
-    what: tuple[str, ...],
-    out: Path | None,
-    against: tuple[str, ...],
-    drive: str | None,
-    data_sheet: tuple[str, ...],
-    slices: int | None,
-    jobs: int | None,
-    to: Json,
+    *,
+    what: tuple[str, ...] = argument(type=Named("profile", or_file=True), nargs=-1, required=True),
+    out: Path | None = option(
+        "Write the profile there, to go on from.", type=OutFile(PROFILE), metavar="FILE"
+    ),
+    against: tuple[str, ...] = option(
+        "Play each row of these measurements on the profile: measured, predicted, error. a,b or "
+        "again for each.",
+        type=click.Path(dir_okay=False, exists=True),
+        cls=Listed,
+        metavar="ROWS",
+    ),
+    drive: str | None = option("The drive whose rows are meant.", metavar="NAME"),
+    data_sheet: tuple[str, ...] = option(
+        "What the data sheet says of a drive that a profile is fitted to: capacity_gb, pcie, "
+        "sequential_read_mb_s, sequential_write_mb_s, random_read_iops, random_write_iops, "
+        "read_latency_us, write_latency_us. a=1,b=2 or again for each.",
+        cls=Listed,
+        split=split_assignments,
+        metavar="KEY=VALUE",
+    ),
+    slices: int | None = option(
+        "A fitted profile is one of N slices of the drive: quicker to simulate, as fast as the "
+        "whole.  [default: such that one has some 15 to 30 GB]",
+        type=click.IntRange(1, 65_536),
+    ),
+    jobs: int | None = option(
+        "Simulations at a time.  [default: one a core]", type=click.IntRange(1, 256)
+    ),
+    to: Json = all_of(Json),
 ) -> None:
     """Print a profile, a built-in name or the path of a TOML file, and what it comes to. Or make
     one: of measurements (CSV tables, JSON files of fio's), or of a configuration of MQSim.

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from flashwright import written
-from flashwright._core import InputError, experiments, registry
+from flashwright._core import InputError, registry, variants
 from flashwright.cli.lists import Named
 from flashwright.cli.named import everything
-from flashwright.cli.options import takes
+from flashwright.cli.options import all_of, argument, option, options
 from flashwright.cli.output import Json
 from flashwright.terminal import print_table
 
@@ -45,10 +45,13 @@ IN_FULL = ("experiment", "layer")
 @click.command(
     "list", short_help="Policies, workloads, formats, drives, experiments: all that has a name."
 )
-@click.argument("kind", type=Named(others=list(WORDS)), required=False)
-@click.option("--markdown", is_flag=True, help="As tables for the docs.")
-@takes(Json, "to")
-def listing(kind: str | None, *, markdown: bool, to: Json) -> None:
+@options
+def listing(
+    *,
+    kind: str | None = argument(type=Named(others=list(WORDS)), required=False),
+    markdown: bool = option("As tables for the docs."),
+    to: Json = all_of(Json),
+) -> None:
     """List what can be named on the command line: all of it, or one KIND.
 
     \b
@@ -114,7 +117,7 @@ def experiments_in_full() -> str:
     With what it does, what it uses of others, and its parameters.
     """
     groups: dict[str, list[str]] = {}
-    for entry in experiments():
+    for entry in variants("experiment"):
         does = "writes to the region" if entry["writes"] else "only reads"
         facts = [does, "in the quick set" if entry["is_quick"] else "with `--full` or `--only`"]
         if entry["after"]:

@@ -10,7 +10,7 @@ import click
 from flashwright._core import InputError
 from flashwright.cli.output import Json
 from flashwright.outputs import PROFILE, write_text
-from flashwright.terminal import print_table, say
+from flashwright.terminal import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,12 +93,10 @@ def fit(
 
     def tell(text: str) -> None:
         steps.append(text)
-        if not to.is_only_json:
-            say(f"  {text}")
+        to.say(f"  {text}")
 
     latencies = [row for row in chosen if isinstance(row, LatencyRow)]
-    if not to.is_only_json:
-        say(f"Fitting {name} to {len(writes)} rows of writes, {len(latencies)} of response times:")
+    to.say(f"Fitting {name} to {len(writes)} rows of writes, {len(latencies)} of response times:")
     fitted = Fit(sheet, writes, latencies, parts, tell, threads)
     text = fitted.run()
     write_text(out, text, PROFILE)
@@ -113,9 +111,8 @@ def fit(
             "notes": taken.notes,
         }
     )
-    if not to.is_only_json:
-        say(f"Profile: {out}")
-        say(f"How well it meets the rows: flashwright device {out} --against ROWS")
+    to.say(f"Profile: {out}")
+    to.say(f"How well it meets the rows: flashwright device {out} --against ROWS")
 
 
 def predict(

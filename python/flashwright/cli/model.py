@@ -8,11 +8,14 @@ import click
 
 from flashwright.cli.lists import Named
 from flashwright.cli.options import (
-    PageSize,
-    life_option,
+    LIFE,
+    PAGE_SIZE,
+    all_of,
+    argument,
+    option,
+    options,
     over_provisionings_option,
     seed_option,
-    takes,
     wear_of,
 )
 from flashwright.cli.output import Output
@@ -25,52 +28,27 @@ OF_SOURCE = ("page_size", "seed", "life")
 
 
 @click.command(short_help="What can be computed: the bound of a workload, closed forms.")
-@click.argument("source", type=Named("workload", or_file=True), required=False)
-@over_provisionings_option(OVER_PROVISIONINGS)
-@click.option(
-    "--page-size",
-    type=PageSize(),
-    default="4096",
-    show_default=True,
-    help="Bytes in a page of SOURCE.",
-)
-@life_option
-@seed_option("Seed of a synthetic SOURCE.")
-@click.option(
-    "--pages-per-erase-block",
-    type=click.IntRange(2, 4096),
-    default=64,
-    show_default=True,
-    metavar="N",
-    help="Without SOURCE: pages that are erased together.",
-)
-@click.option(
-    "--choices",
-    type=click.IntRange(1, 1024),
-    default=10,
-    show_default=True,
-    metavar="D",
-    help="Without SOURCE: d of d-choices.",
-)
-@click.option(
-    "--window",
-    type=click.FloatRange(0, 1),
-    default=0.1,
-    show_default=True,
-    metavar="SHARE",
-    help="Without SOURCE: window of Window-Greedy, as a share of all erase blocks.",
-)
-@takes(Output, "output")
+@options
 def model(
-    source: str | None,
-    over_provisionings: tuple[float, ...],
-    page_size: int,
-    life: str | None,
-    seed: int,
-    pages_per_erase_block: int,
-    choices: int,
-    window: float,
-    output: Output,
+    *,
+    source: str | None = argument(type=Named("workload", or_file=True), required=False),
+    over_provisionings: tuple[float, ...] = over_provisionings_option(OVER_PROVISIONINGS),
+    page_size: int = option("Bytes in a page of SOURCE.", type=PAGE_SIZE, default="4096"),
+    life: str | None = LIFE,
+    seed: int = seed_option("Seed of a synthetic SOURCE."),
+    pages_per_erase_block: int = option(
+        "Without SOURCE: pages that are erased together.", type=click.IntRange(2, 4096), default=64
+    ),
+    choices: int = option(
+        "Without SOURCE: d of d-choices.", type=click.IntRange(1, 1024), default=10, metavar="D"
+    ),
+    window: float = option(
+        "Without SOURCE: window of Window-Greedy, as a share of all erase blocks.",
+        type=click.FloatRange(0, 1),
+        default=0.1,
+        metavar="SHARE",
+    ),
+    output: Output = all_of(Output),
 ) -> None:
     """Compute cleaning cost without simulating.
 
@@ -175,8 +153,7 @@ def _uniform(
     output: Output,
 ) -> None:
     from flashwright import _core
-    from flashwright._text import alpha, percent
-    from flashwright.reports.model import MODELS
+    from flashwright.reports.model import pgc_table
     from flashwright.runs import Job, table
 
     alphas = list(over_provisionings)
@@ -200,19 +177,7 @@ def _uniform(
         "window": window,
     }
     if not output.is_only_json:
-        headings = [("over-provisioning", "right")] + [
-            (MODELS.get(name, name), "right") for name in list(columns)[1:]
-        ]
-        print_table(
-            headings,
-            [
-                (
-                    alpha(row["over_provisioning"]),
-                    *(percent(value, 4) for value in list(row.values())[1:]),
-                )
-                for row in rows
-            ],
-            "p_gc under uniform updates",
-        )
+        shown = pgc_table(result)
+        print_table(shown.columns, shown.rows, "p_gc under uniform updates")
     job = Job("model", [alphas, pages_per_erase_block, choices, window])
     output.finish(job.run(result, {"p_gc": table(columns)}))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
+from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from flashwright import _core
 from flashwright.cli.lists import Named, split_names
+from flashwright.written import read_seconds
 
 if TYPE_CHECKING:
     from flashwright.engine.where import Where
@@ -24,198 +25,189 @@ _OPTION = "option"
 
 
 def option(help_text: str, *names: str, **how: Any) -> Any:
-    """Declare a field of a class of options: what `click.option` takes, with the help first.
+    """Declare an option, as a field of a class of options or as a parameter of a command.
 
-    The option is named as the field unless `names` says otherwise; a `bool` is a flag, and a
-    default is shown.
+    It is what `click.option` takes, with the help first. The option is named as the field unless
+    `names` says otherwise; a `bool` is a flag, and a default is shown.
     """
     return field(
         default=how.get("default"), metadata={_OPTION: (names, {"help": help_text, **how})}
     )
 
 
-def takes(
-    kind: type, parameter: str, notes: Mapping[str, str] | None = None
-) -> Callable[[Command], Command]:
-    """Let a command take all options of a class of options, and get them as one instance of it.
+@dataclass(frozen=True)
+class _Argument:
+    how: Mapping[str, Any]
+
+
+def argument(**how: Any) -> Any:
+    """Declare an argument of a command, as its parameter: what `click.argument` takes."""
+    return _Argument(how)
+
+
+@dataclass(frozen=True)
+class _AllOf:
+    kind: type
+    notes: Mapping[str, str]
+
+
+def all_of(kind: type, notes: Mapping[str, str] | None = None) -> Any:
+    """Declare a parameter of a command that stands for all options of a class of options.
 
     `notes` are added to the help of fields, for what differs from command to command.
     """
-
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_instance(*given: Any, **values: Any) -> Any:
-            made = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
-            return command(*given, **values, **{parameter: made})
-
-        for one in reversed(fields(kind)):
-            names, how = one.metadata[_OPTION]
-            # Annotations are texts in all modules of this package.
-            shown: dict[str, Any] = (
-                {"is_flag": True}
-                if one.type == "bool" and not names
-                else {"show_default": "default" in how}
-            )
-            if isinstance(how.get("type"), click.IntRange):
-                shown["metavar"] = "N"
-            how = {**shown, **how, "help": how["help"] + (notes or {}).get(one.name, "")}
-            with_instance = click.option(
-                *(names or (f"--{one.name.replace('_', '-')}",)), one.name, **how
-            )(with_instance)
-        return with_instance  # type: ignore[return-value]
-
-    return decorate
+    return _AllOf(kind, notes or {})
 
 
-class Fractions(click.ParamType[tuple[float, ...]]):
-    """A comma-separated list of over-provisionings: `0.1,0.2` or `10%,20%`."""
+def options(command: Command) -> Command:
+    """Give a command the arguments and options that its parameters declare, in their order."""
+    for one in reversed([*signature(command).parameters.values()]):
+        if isinstance(one.default, _Argument):
+            command = click.argument(one.name, **one.default.how)(command)
+        elif isinstance(one.default, _AllOf):
+            command = _with_instance(command, one.name, one.default)
+        elif isinstance(one.default, Field):
+            command = _declared(one.name, one.annotation, one.default)(command)
+    return command
 
-    name = "LIST"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        """Read the list: every value above 0 and at most 100, none twice."""
-        if isinstance(value, tuple):
+def _with_instance(command: Command, parameter: str, of: _AllOf) -> Command:
+    """Let a command take all options of a class of options, and get them as one instance of it."""
+
+    @wraps(command)
+    def with_instance(*given: Any, **values: Any) -> Any:
+        made = of.kind(**{one.name: values.pop(one.name) for one in fields(of.kind)})
+        return command(*given, **values, **{parameter: made})
+
+    for one in reversed(fields(of.kind)):
+        note = of.notes.get(one.name, "")
+        with_instance = _declared(one.name, one.type, one, note)(with_instance)
+    return with_instance  # type: ignore[return-value]
+
+
+def _declared(name: str, kind: Any, declared: Field[Any], note: str = "") -> Callable[[Any], Any]:
+    names, how = declared.metadata[_OPTION]
+    # Annotations are texts in all modules of this package.
+    is_flag = kind == "bool" and not any("/" in one for one in names)
+    shown: dict[str, Any] = {"is_flag": True} if is_flag else {"show_default": "default" in how}
+    if isinstance(how.get("type"), click.IntRange):
+        shown["metavar"] = "N"
+    how = {**shown, **how, "help": how["help"] + note}
+    return click.option(*(names or (f"--{name.replace('_', '-')}",)), name, **how)
+
+
+class Taken(click.ParamType[Any]):
+    """What a function reads of a text; anything else, as a default may be, is taken as it is."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        """Take a function that raises InputError for what is not right."""
+        self.name, self._read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it."""
+        if not isinstance(value, str):
             return value
-        values = tuple(Fraction().convert(part, param, ctx) for part in str(value).split(","))
-        if len(set(values)) != len(values):
-            self.fail(f"{value!r} names a value twice", param, ctx)
-        return tuple(sorted(values))
-
-
-class Fraction(click.ParamType[float]):
-    """An over-provisioning: `0.2` or `20%`."""
-
-    name = "FRACTION"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read the value: above 0 and at most 100 (which is 10000 %)."""
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
         try:
-            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            number = float("nan")
-        if not 0 < number <= 100:
-            self.fail(
-                f"{text!r} is not an over-provisioning: write a number above 0 and at most 100 "
-                "(which is 10000 %), such as 0.2 or 20%",
-                param,
-                ctx,
-            )
-        return number
+            return self._read(value)
+        except _core.InputError as error:
+            self.fail(str(error), param, ctx)
 
 
-class Size(click.ParamType[int]):
-    """A size in bytes: `4096`, `4k`, `16KiB`, `2G`; `4kB` is 4,000."""
-
-    name = "BYTES"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the size: at least 1 byte."""
-        found = value if isinstance(value, int) else _core.parse_bytes(str(value))
-        if not found:
-            self.fail(f"{value!r} is not a size in bytes: write 4096, 4k or 4KiB", param, ctx)
-        return found
-
-
-class PageSize(Size):
-    """The size of a page of flash."""
-
-    LEAST, MOST = 512, 1 << 24
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the size: 512 bytes to 16 MiB."""
-        found = super().convert(value, param, ctx)
-        if not self.LEAST <= found <= self.MOST:
-            self.fail(f"{value!r} is not the size of a page: 512 bytes to 16 MiB", param, ctx)
-        return found
+def _fraction(given: str) -> float:
+    text = given.strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = float("nan")
+    if not 0 < number <= 100:
+        raise _core.InputError(
+            f"{text!r} is not an over-provisioning: write a number above 0 and at most 100 (which "
+            "is 10000 %), such as 0.2 or 20%"
+        )
+    return number
 
 
-class Duration(click.ParamType[float]):
-    """A duration: a number of a unit, or with one of its own, as in `90s`, `2m`, `200us`."""
+def _fractions(text: str) -> tuple[float, ...]:
+    values = tuple(map(_fraction, text.split(",")))
+    if len(set(values)) != len(values):
+        raise _core.InputError(f"{text!r} names a value twice")
+    return tuple(sorted(values))
 
-    name = "DURATION"
 
-    def __init__(self, unit: float = 1.0, *, least: float = 0.0, least_open: bool = False) -> None:
-        """Take numbers in `unit` seconds, from `least` of these on, or above it."""
-        self._unit, self._least, self._open = unit, least, least_open
+def size(text: str) -> int:
+    """Read a size of at least 1 byte. Raises InputError."""
+    found = _core.parse_bytes(text)
+    if not found:
+        raise _core.InputError(f"{text!r} is not a size in bytes: write 4096, 4k or 4KiB")
+    return found
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read the duration, in units."""
+
+def _page_size(text: str) -> int:
+    found = size(text)
+    if not 512 <= found <= 1 << 24:
+        raise _core.InputError(f"{text!r} is not the size of a page: 512 bytes to 16 MiB")
+    return found
+
+
+FRACTION = Taken("FRACTION", _fraction)
+"""An over-provisioning: `0.2` or `20%`."""
+FRACTIONS = Taken("LIST", _fractions)
+"""Some of them: `0.1,0.2` or `10%,20%`."""
+SIZE = Taken("BYTES", size)
+"""A size in bytes: `4096`, `4k`, `16KiB`, `2G`; `4kB` is 4,000."""
+PAGE_SIZE = Taken("BYTES", _page_size)
+"""The size of a page of flash: 512 bytes to 16 MiB."""
+
+
+def duration(unit: float = 1.0, *, least: float = 0.0, is_open: bool = False) -> Taken:
+    """Take a duration: a number of `unit` seconds, or with a unit: `90s`, `2m`, `200us`.
+
+    It is given in units, from `least` of these on, or above it.
+    """
+
+    def read(text: str) -> float:
         found: float | None
         try:
-            found = float(value)
+            found = float(text)
         except ValueError:
-            # A minute is `m` for sleep(1) and most people, and `min` for the core.
-            seconds = _core.parse_duration(re.sub(r"(?<=\d)\s*m$", "min", str(value).strip()))
-            found = None if seconds is None else seconds / self._unit
+            seconds = read_seconds(text)
+            found = None if seconds is None else seconds / unit
         if found is None or not math.isfinite(found):
-            self.fail(f"{value!r} is not a duration: write 90, 90s or 2m", param, ctx)
-        if found < self._least or (self._open and found == self._least):
-            above = "above" if self._open else "at least"
-            self.fail(f"{value!r} is too short: it has to be {above} {self._least:g}", param, ctx)
+            raise _core.InputError(f"{text!r} is not a duration: write 90, 90s or 2m")
+        if found < least or (is_open and found == least):
+            above = "above" if is_open else "at least"
+            raise _core.InputError(f"{text!r} is too short: it has to be {above} {least:g}")
         return found
 
-
-class Number(click.FloatRange):
-    """A number in a range. "nan" and "inf" are none, though Python reads them as such."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read the number."""
-        number = float(super().convert(value, param, ctx))
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return number
+    return Taken("S", read)
 
 
-class Count(click.ParamType[int]):
-    """A count: `4096`, `10k`, `1M`, `64Ki`."""
-
-    name = "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the count: a whole number; k, M, G are thousands, Ki, Mi, Gi powers of two."""
-        found = value if isinstance(value, int) else _core.parse_count(str(value))
-        if found is None or found >= 2**63:
-            self.fail(f"{value!r} is not a count: write 4096, 10k or 1M", param, ctx)
-        return found
+def seed_option(help_text: str) -> Any:
+    """Declare the option of a seed of 64 bits."""
+    return option(help_text, type=click.IntRange(0, 2**64 - 1), default=1)
 
 
-SEED: dict[str, Any] = {"type": click.IntRange(0, 2**64 - 1), "default": 1}
-"""Settings of the option for a seed."""
+def over_provisionings_option(default: str = "0.1,0.2,0.3") -> Any:
+    """Declare the option of a list of over-provisionings."""
+    return option("Over-provisionings.", "--op", type=FRACTIONS, default=default)
 
 
-def over_provisionings_option(default: str = "0.1,0.2,0.3") -> Callable[[Command], Command]:
-    """Give the option of a list of over-provisionings."""
-    return click.option(
-        "--op",
-        "over_provisionings",
-        type=Fractions(),
-        default=default,
-        show_default=True,
-        help="Over-provisionings.",
-    )
-
-
-def placements_option() -> Callable[[Command], Command]:
-    """Give the option of a list of placement policies; `split_policies` reads it."""
-    return click.option(
-        "--placements",
-        default="all",
-        show_default=True,
-        type=Named("placement", others=["all"]),
-        metavar="a,b|all",
-        help="Placement policies; FILE.py:CLASS for one of your own (docs/python.md).",
-    )
+PLACEMENTS = option(
+    "Placement policies; FILE.py:CLASS for one of your own (docs/python.md).",
+    default="all",
+    type=Named("placement", others=["all"]),
+    metavar="a,b|all",
+)
+"""The option of a list of placement policies; `split_policies` reads it."""
+LIFE = option(
+    "What a drive's life is computed from: `life(40G, capacity=256Gi, fill=40%, cycles=3000)`: "
+    "what the host writes a day (bytes; how often it writes its data over; `trace`, as recorded, "
+    "of ten minutes or more), bytes that the drive can store and the share of them that holds "
+    "data, erases that an erase block stands.  [default: its data once a day, or as recorded if a "
+    "capacity is given; 3000 erases]",
+    metavar="LIFE",
+)
+"""The option of what a life is computed from; `wear_of` reads it."""
 
 
 def split_policies(text: str, option: str) -> list[str] | None:
@@ -240,11 +232,6 @@ def at_most_one(given: Mapping[str, object], why: str) -> None:
     names = [name for name, value in given.items() if value]
     if len(names) > 1:
         raise click.UsageError(f"{' and '.join(names)}: {why}")
-
-
-def seed_option(help_text: str) -> Callable[[Command], Command]:
-    """Give the option of a seed of 64 bits."""
-    return click.option("--seed", **SEED, show_default=True, metavar="N", help=help_text)
 
 
 @dataclass(frozen=True)
@@ -292,19 +279,6 @@ class Workers:
         for name, given in (("--engine", self.engine != "local"), ("--store", self.store)):
             if given:
                 raise click.UsageError(f"{name}: {why}; leave it out")
-
-
-def life_option(command: Command) -> Command:
-    """Give the option of what a life is computed from; `wear_of` reads it."""
-    return click.option(
-        "--life",
-        metavar="LIFE",
-        help="What a drive's life is computed from: `life(40G, capacity=256Gi, fill=40%, "
-        "cycles=3000)`: what the host writes a day (bytes; how often it writes its data over; "
-        "`trace`, as recorded, of ten minutes or more), bytes that the drive can store and the "
-        "share of them that holds data, erases that an erase block stands.  [default: its data "
-        "once a day, or as recorded if a capacity is given; 3000 erases]",
-    )(command)
 
 
 def wear_of(life: str | None) -> Wear:

@@ -16,20 +16,6 @@ from flashwright.runs import REPORT_FILE, Job, Run, dump_json
 from flashwright.terminal import say
 
 
-def write_json(document: Any, json_path: str | None) -> None:
-    """Write the document where `--json` says, if it was given.
-
-    Raises InputError if the file cannot be written.
-    """
-    if json_path is None:
-        return
-    if json_path == "-":
-        sys.stdout.write(dump_json(document))
-        sys.stdout.flush()
-        return
-    write_text(Path(json_path), dump_json(_marked(document)), JSON)
-
-
 def _marked(document: Any) -> Any:
     """Give a document by whose content a later run knows that we wrote it."""
     if isinstance(document, list):
@@ -70,7 +56,11 @@ class Json:
 
         Raises InputError if the file cannot be written.
         """
-        write_json(document, self.json_path)
+        if self.is_only_json:
+            sys.stdout.write(dump_json(document))
+            sys.stdout.flush()
+        elif self.json_path is not None:
+            write_text(Path(self.json_path), dump_json(_marked(document)), JSON)
 
 
 @dataclass(frozen=True)

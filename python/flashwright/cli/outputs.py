@@ -22,28 +22,38 @@ _MADE = {"device", "staging", "new_staging", "what"}
 class Output(click.Path):
     """Path of an output, which may not be an input of the same command (`guarded`)."""
 
-
-class OutFile(Output):
-    """A file of some kind that is written; see `flashwright.outputs`."""
-
-    def __init__(
-        self, kind: outputs.Kind, *, is_dash_allowed: bool = False, path_type: type = Path
-    ) -> None:
+    def __init__(self, *, is_dash_allowed: bool = False, path_type: type = Path) -> None:
         super().__init__(path_type=path_type, allow_dash=is_dash_allowed)
-        self.kind, self.given_as = kind, path_type
+        self.given_as = path_type
+
+    def check(self, path: Path) -> None:
+        """Raise InputError if the output may not be written there."""
+        raise NotImplementedError
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Give the path back if a file of this kind may be written there.
+        """Give the path back if the output may be written there.
 
         Nobody shall learn otherwise after an hour of simulating.
         """
         path = Path(str(super().convert(value, param, ctx)))
         if not (self.allow_dash and str(path) == STANDARD_OUTPUT):
             try:
-                outputs.check(path, self.kind)
+                self.check(path)
             except InputError as error:
                 self.fail(str(error), param, ctx)
         return self.given_as(path)
+
+
+class OutFile(Output):
+    """A file of some kind that is written; see `flashwright.outputs`."""
+
+    def __init__(self, kind: outputs.Kind, **how: Any) -> None:
+        super().__init__(**how)
+        self.kind = kind
+
+    def check(self, path: Path) -> None:
+        """Raise InputError if a file of this kind may not be written there."""
+        outputs.check(path, self.kind)
 
 
 class OutFolder(Output):
@@ -53,50 +63,32 @@ class OutFolder(Output):
     """
 
     def __init__(self, *, is_recording: bool = False) -> None:
-        super().__init__(path_type=Path)
+        super().__init__()
         self.is_recording = is_recording
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Give the folder back if a run may be written there."""
-        path = Path(str(super().convert(value, param, ctx)))
-        try:
-            outputs.check_folder(path, is_recording=self.is_recording)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-        return path
+    def check(self, path: Path) -> None:
+        """Raise InputError if a run may not be written there."""
+        outputs.check_folder(path, is_recording=self.is_recording)
 
 
 class OutStore(Output):
     """A folder of a store of volumes, which is made, or is one already, or holds nothing."""
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Give the folder back if a store may be made there, or gone on with."""
-        path = Path(str(super().convert(value, param, ctx)))
-        try:
-            outputs.check_store(path)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-        return path
+    def check(self, path: Path) -> None:
+        """Raise InputError if a store may not be made there, or gone on with."""
+        outputs.check_store(path)
 
 
 class OutPlace(Output):
     """A socket, a link or a file that is not replaced: whoever makes it looks at what is there."""
 
     def __init__(self, what: str, *, may_be: tuple[int, ...] = ()) -> None:
-        super().__init__(path_type=Path)
+        super().__init__()
         self.what, self.may_be = what, may_be
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Give the path back if nothing is there, or what may be."""
-        path = Path(str(super().convert(value, param, ctx)))
-        try:
-            outputs.check_place(path, self.what, self.may_be)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-        return path
+    def check(self, path: Path) -> None:
+        """Raise InputError if something is there that may not be."""
+        outputs.check_place(path, self.what, self.may_be)
 
 
 def guarded(command: click.Command) -> click.Command:

@@ -8,34 +8,26 @@ import click
 
 from flashwright.cli import probe_runs
 from flashwright.cli.lists import ANY_DEVICE
-from flashwright.cli.options import at_most_one, takes
+from flashwright.cli.options import all_of, argument, at_most_one, option, options
 from flashwright.cli.output import Output
 from flashwright.cli.probe_runs import ProbeOptions
 from flashwright.cli.target_options import TargetOptions
 
 
 @click.command(short_help="Measure any drive from outside, and find its inside.")
-@click.argument("device", type=ANY_DEVICE, required=False)
-@takes(ProbeOptions, "options")
-@click.option(
-    "--list", "list_them", is_flag=True, help="List the experiments, and do nothing else."
-)
-@takes(TargetOptions, "on")
-@click.option(
-    "--against",
-    metavar="OTHER",
-    help="Lay another drive beside it: a run folder of `probe`, or a device, which is probed in "
-    "the same way.",
-)
-@takes(Output, "output")
+@options
 def probe(
-    device: str | None,
     *,
-    options: ProbeOptions,
-    list_them: bool,
-    on: TargetOptions,
-    against: str | None,
-    output: Output,
+    device: str | None = argument(type=ANY_DEVICE, required=False),
+    options: ProbeOptions = all_of(ProbeOptions),
+    list_them: bool = option("List the experiments, and do nothing else.", "--list"),
+    on: TargetOptions = all_of(TargetOptions),
+    against: str | None = option(
+        "Lay another drive beside it: a run folder of `probe`, or a device, which is probed in "
+        "the same way.",
+        metavar="OTHER",
+    ),
+    output: Output = all_of(Output),
 ) -> None:
     """Measure DEVICE by experiments that know nothing of it but the times of its requests.
 

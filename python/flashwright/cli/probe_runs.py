@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
+from flashwright._text import size
 from flashwright.cli.lists import Listed, Named
-from flashwright.cli.options import Duration, option
+from flashwright.cli.options import duration, option
 from flashwright.cli.output import Output
 from flashwright.cli.target_options import TargetOptions
 from flashwright.progress import StoppedError
@@ -51,7 +52,7 @@ class ProbeOptions:
     )
     minutes: float | None = option(
         "Device time of all experiments together.  [default: of the set]",
-        type=Duration(60, least_open=True),
+        type=duration(60, is_open=True),
         metavar="M",
     )
     effort: int = option(
@@ -148,7 +149,7 @@ def probe(
     if target.is_real and may_write:
         written, share = run.result["written_bytes"], safety.share_of_life
         _tell(
-            f"{target.given}: {_size(written)} were written in all, "
+            f"{target.given}: {size(written)} were written in all, "
             f"{share(written, about, target.endurance_tbw)}."
         )
     return run, folder, ended
@@ -277,12 +278,6 @@ def _tell(line: str) -> None:
     # Standard output may belong to the JSON alone. Who does not read it loses nothing of the run.
     with suppress(BrokenPipeError):
         say(line, err=True)
-
-
-def _size(value: float) -> str:
-    from flashwright._text import size
-
-    return size(value)
 
 
 def beside(

@@ -11,7 +11,7 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.lists import Listed
-from flashwright.cli.options import Duration, Size, takes
+from flashwright.cli.options import SIZE, all_of, argument, duration, option, options
 from flashwright.cli.output import Json
 from flashwright.cli.outputs import OutFolder
 from flashwright.cli.recorded import conclude, default_folder, leave_as, warn_if_never_made
@@ -50,105 +50,71 @@ def folder_for(target: Path, to: Json) -> Path:
 
 
 @click.command(short_help="Record what a device gets while something runs.")
-@click.argument("target", type=click.Path(path_type=Path, readable=False), required=False)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option(
-    "--seconds",
-    "--for",
-    "seconds",
-    type=Duration(least_open=True),
-    metavar="S",
-    help="Stop after this time, such as 90s or 2m.  [default: Ctrl-C stops]",
-)
-@click.option(
-    "--out",
-    type=OutFolder(is_recording=True),
-    metavar="DIR",
-    help="The folder of the recording, on another device than TARGET.  [default: runs/record-TIME]",
-)
-@click.option(
-    "--trace-buffer",
-    "buffer_bytes",
-    type=Size(),
-    default="16M",
-    show_default=True,
-    metavar="BYTES",
-    help="The kernel's buffer for each processor: larger if events are lost.",
-)
-@click.option(
-    "--tracer",
-    type=click.Choice(["auto", "ftrace", "blktrace"]),
-    default="auto",
-    show_default=True,
-    help="ftrace: the kernel's blk tracer; blktrace: blktrace(8); auto: the first if the kernel "
-    "has it.",
-)
-@click.option(
-    "--keep-raw",
-    is_flag=True,
-    help="Keep the kernel's own stream, which blkparse reads, beside the tables.",
-)
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Compare every request with what blkparse reads in the same stream.",
-)
-@click.option(
-    "--database",
-    type=(
-        click.Choice(["postgres", "sqlite", "files"]),
-        click.Path(path_type=Path, readable=False),
-    ),
-    metavar="KIND PATH",
-    help="Record also the calls of a database that runs already, and where its files lie: "
-    "`postgres` and its data directory, `sqlite` and its file, or `files` and a folder or file of "
-    "any program. The device below them is recorded.",
-)
-@click.option(
-    "--pid",
-    "pids",
-    type=click.IntRange(1),
-    cls=Listed,
-    metavar="PID",
-    help="With --database: record this process, too, with its children. a,b or again for each.",
-)
-@click.option(
-    "--no-log",
-    is_flag=True,
-    help="With --database postgres: do not keep the server's log of that time, from which "
-    "`flashwright.postgres_what_if` says what other settings would have written.",
-)
-@click.option(
-    "--light",
-    is_flag=True,
-    help="With --database: a first look, without root and without tracing. Counters of the kernel, "
-    "of the server and of the drive: what the database wrote, what its device got, and which share "
-    "of that may be others'.",
-)
-@click.option(
-    "--finish",
-    "to_finish",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="DIR",
-    help="Make the tables of a recording that was killed.",
-)
-@takes(Json, "to")
+@options
 def record(
-    target: Path | None,
-    command: tuple[str, ...],
-    seconds: float | None,
-    out: Path | None,
-    buffer_bytes: int,
-    tracer: str,
     *,
-    keep_raw: bool,
-    check: bool,
-    database: tuple[str, Path] | None,
-    pids: tuple[int, ...],
-    no_log: bool,
-    light: bool,
-    to_finish: Path | None,
-    to: Json,
+    target: Path | None = argument(type=click.Path(path_type=Path, readable=False), required=False),
+    command: tuple[str, ...] = argument(nargs=-1, type=click.UNPROCESSED),
+    seconds: float | None = option(
+        "Stop after this time, such as 90s or 2m.  [default: Ctrl-C stops]",
+        "--seconds",
+        "--for",
+        type=duration(is_open=True),
+    ),
+    out: Path | None = option(
+        "The folder of the recording, on another device than TARGET.  [default: runs/record-TIME]",
+        type=OutFolder(is_recording=True),
+        metavar="DIR",
+    ),
+    buffer_bytes: int = option(
+        "The kernel's buffer for each processor: larger if events are lost.",
+        "--trace-buffer",
+        type=SIZE,
+        default="16M",
+    ),
+    tracer: str = option(
+        "ftrace: the kernel's blk tracer; blktrace: blktrace(8); auto: the first if the kernel "
+        "has it.",
+        type=click.Choice(["auto", "ftrace", "blktrace"]),
+        default="auto",
+    ),
+    keep_raw: bool = option(
+        "Keep the kernel's own stream, which blkparse reads, beside the tables."
+    ),
+    check: bool = option("Compare every request with what blkparse reads in the same stream."),
+    database: tuple[str, Path] | None = option(
+        "Record also the calls of a database that runs already, and where its files lie: "
+        "`postgres` and its data directory, `sqlite` and its file, or `files` and a folder or file "
+        "of any program. The device below them is recorded.",
+        type=(
+            click.Choice(["postgres", "sqlite", "files"]),
+            click.Path(path_type=Path, readable=False),
+        ),
+        metavar="KIND PATH",
+    ),
+    pids: tuple[int, ...] = option(
+        "With --database: record this process, too, with its children. a,b or again for each.",
+        "--pid",
+        type=click.IntRange(1),
+        cls=Listed,
+        metavar="PID",
+    ),
+    no_log: bool = option(
+        "With --database postgres: do not keep the server's log of that time, from which "
+        "`flashwright.postgres_what_if` says what other settings would have written."
+    ),
+    light: bool = option(
+        "With --database: a first look, without root and without tracing. Counters of the kernel, "
+        "of the server and of the drive: what the database wrote, what its device got, and which "
+        "share of that may be others'."
+    ),
+    to_finish: Path | None = option(
+        "Make the tables of a recording that was killed.",
+        "--finish",
+        type=click.Path(path_type=Path, file_okay=False, exists=True),
+        metavar="DIR",
+    ),
+    to: Json = all_of(Json),
 ) -> None:
     """Record the requests of TARGET: a block device, or a folder, of which the device below its
     file system is taken.
@@ -267,30 +233,23 @@ def record_to_end(
     """Record until the end; give the exit code of the command."""
     from flashwright.progress import StoppedError, follow
     from flashwright.recording import device, tracefs
-    from flashwright.recording.of_running import RunningRecorder
+    from flashwright.recording.of_running import recorded
     from flashwright.recording.recorder import Recorder
     from flashwright.recording.tools import need_root
     from flashwright.workloads.supervisor import Supervisor
 
     need_root("recording what the kernel does")
     found = device.find(target)
-    way: RunningRecorder | None = None
     with Supervisor() as supervisor:
         recorder = Recorder(
             supervisor, found, folder, command=command_line(), patience_s=_PATIENCE_S, **how
         )
-        try:
-            if tracefs.is_busy():
-                click.echo(
-                    f"Another recording goes on: waiting up to {_PATIENCE_S:.0f} s for its end.",
-                    err=True,
-                )
-            recorder.prepare()
-            if running is not None:
-                way = RunningRecorder(supervisor, recorder, running, keeps_log=keeps_log)
-                way.prepare()
-                way.start()
-            recorder.start()
+        if tracefs.is_busy():
+            click.echo(
+                f"Another recording goes on: waiting up to {_PATIENCE_S:.0f} s for its end.",
+                err=True,
+            )
+        with recorded(supervisor, recorder, running, keeps_log=keeps_log) as way:
             watch = _Watch(supervisor, recorder, way, command, seconds, is_quiet=is_quiet)
             try:
                 follow(
@@ -304,13 +263,6 @@ def record_to_end(
                 # is kept all the same.
                 if seconds is not None or command:
                     say("Stopped before its end; what was recorded so far is kept.")
-            recorder.stop()
-            if way is not None:
-                way.stop()
-        finally:
-            recorder.close()
-            if way is not None:
-                way.close()
     return watch.code
 
 
@@ -369,9 +321,6 @@ class _Watch:
     def state(self) -> tuple[int, int]:
         total = 0 if self._seconds is None else round(self._seconds * 1000)
         return round(self._recorder.seconds * 1000), total
-
-    def preparation(self) -> tuple[int, int]:
-        return 0, 0
 
     def cancel(self) -> None:
         self._stopped = True

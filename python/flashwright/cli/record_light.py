@@ -126,9 +126,6 @@ class _Watch:
         total = 0 if self._seconds is None else round(self._seconds * 1000)
         return round(self._light.seconds * 1000), total
 
-    def preparation(self) -> tuple[int, int]:
-        return 0, 0
-
     def cancel(self) -> None:
         self._asked_to_end.set()
 

@@ -7,21 +7,23 @@ from pathlib import Path
 import click
 
 from flashwright.cli.lists import Listed
-from flashwright.cli.options import takes
+from flashwright.cli.options import all_of, argument, option, options
 from flashwright.cli.output import Json
 
 
 @click.command(short_help="Make the report of a run folder again.")
-@click.argument("run_folder", type=click.Path(path_type=Path))
-@click.option(
-    "--lines",
-    cls=Listed,
-    metavar="NAME",
-    help="Show these lines of figures alone, by their names in the legend or parts of them; the "
-    "others wait in the legend. a,b or again for each.",
-)
-@takes(Json, "to")
-def report(run_folder: Path, lines: tuple[str, ...], to: Json) -> None:
+@options
+def report(
+    *,
+    run_folder: Path = argument(type=click.Path(path_type=Path)),
+    lines: tuple[str, ...] = option(
+        "Show these lines of figures alone, by their names in the legend or parts of them; the "
+        "others wait in the legend. a,b or again for each.",
+        cls=Listed,
+        metavar="NAME",
+    ),
+    to: Json = all_of(Json),
+) -> None:
     """Make report.html of RUN_FOLDER again, from the files in it alone.
 
     \b

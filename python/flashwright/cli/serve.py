@@ -14,7 +14,7 @@ from flashwright import _core
 from flashwright._core import InputError
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Named
-from flashwright.cli.options import option, takes
+from flashwright.cli.options import all_of, argument, option, options
 from flashwright.cli.outputs import OutPlace
 from flashwright.cli.volume_options import SERVER, SERVER_OPTIONS, Server, only_with
 
@@ -76,17 +76,19 @@ class Ways:
         SERVER: SERVER_OPTIONS,
     },
 )
-@click.argument("what", type=_What())
-@takes(Ways, "ways")
-@click.option(
-    "--volume/--drive",
-    "as_volume",
-    default=None,
-    help="Of an emulated drive: serve the volume on it, or the drive as it is.  [default: the "
-    "drive, if no volume is on it]",
-)
-@takes(Server, "server", {"unit": " With --nbd."})
-def serve(what: str, *, ways: Ways, as_volume: bool | None, server: Server) -> None:
+@options
+def serve(
+    *,
+    what: str = argument(type=_What()),
+    ways: Ways = all_of(Ways),
+    as_volume: bool | None = option(
+        "Of an emulated drive: serve the volume on it, or the drive as it is.  [default: the "
+        "drive, if no volume is on it]",
+        "--volume/--drive",
+        default=None,
+    ),
+    server: Server = all_of(Server, {"unit": " With --nbd."}),
+) -> None:
     """Serve WHAT until Ctrl-C or SIGTERM, then close it.
 
     WHAT is the device of a volume, or a simulated drive: `emulated(PROFILE)` answers as that drive

@@ -11,7 +11,7 @@ import click
 from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.cli.grouped import GroupedCommand
-from flashwright.cli.options import Workers, takes
+from flashwright.cli.options import Taken, Workers, all_of, argument, option, options
 from flashwright.cli.output import Output
 from flashwright.progress import StoppedError
 from flashwright.terminal import print_table
@@ -21,17 +21,11 @@ if TYPE_CHECKING:
     from flashwright.sweeps.running import How, Sweep
 
 
-class _Span(click.ParamType[float]):
-    name = "TIME"
-
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read a time: more than nothing."""
-        found = value if isinstance(value, float) else _core.parse_duration(str(value))
-        if not found:
-            self.fail(f"{value!r}: right would be a time such as 90, 5min or 2h", param, ctx)
-        return found
+def _span(text: str) -> float:
+    found = _core.parse_duration(text)
+    if not found:
+        raise InputError(f"{text!r}: right would be a time such as 90, 5min or 2h")
+    return found
 
 
 @click.command(
@@ -42,45 +36,32 @@ class _Span(click.ParamType[float]):
     },
     short_help="A job at many points, here or on a cluster.",
 )
-@click.argument(
-    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="SWEEP.toml"
-)
-@takes(
-    Workers,
-    "workers",
-    {
-        "jobs": " `memory =` in the file may allow fewer.",
-        "store": " `store =` in the file goes before.",
-    },
-)
-@click.option(
-    "--detach",
-    is_flag=True,
-    help="Hand this command to the Ray cluster, and leave: it needs a --store and folders that all "
-    "nodes see.",
-)
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Go on with a sweep that was begun, and try again what failed. Without it what is "
-    "finished is not done again either.",
-)
-@click.option(
-    "--within", type=_Span(), metavar="TIME", help="Begin no more jobs after this time: `2h`."
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Say how many jobs there are, and how long they take."
-)
-@takes(Output, "output")
+@options
 def sweep(
-    file: Path,
-    workers: Workers,
-    output: Output,
     *,
-    detach: bool,
-    resume: bool,
-    within: float | None,
-    dry_run: bool,
+    file: Path = argument(
+        type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="SWEEP.toml"
+    ),
+    workers: Workers = all_of(
+        Workers,
+        {
+            "jobs": " `memory =` in the file may allow fewer.",
+            "store": " `store =` in the file goes before.",
+        },
+    ),
+    detach: bool = option(
+        "Hand this command to the Ray cluster, and leave: it needs a --store and folders that all "
+        "nodes see."
+    ),
+    resume: bool = option(
+        "Go on with a sweep that was begun, and try again what failed. Without it what is "
+        "finished is not done again either."
+    ),
+    within: float | None = option(
+        "Begin no more jobs after this time: `2h`.", type=Taken("TIME", _span), metavar="TIME"
+    ),
+    dry_run: bool = option("Say how many jobs there are, and how long they take."),
+    output: Output = all_of(Output),
 ) -> None:
     """Do a job at many points of its options, as a file says, and show what each option does.
 

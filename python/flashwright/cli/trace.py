@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,15 @@ import click
 from flashwright import reading_words
 from flashwright._core import InputError
 from flashwright.cli.lists import Named
-from flashwright.cli.options import Command, PageSize, Workers, seed_option, takes
+from flashwright.cli.options import (
+    PAGE_SIZE,
+    Workers,
+    all_of,
+    argument,
+    option,
+    options,
+    seed_option,
+)
 from flashwright.cli.output import Json, Output
 from flashwright.cli.outputs import OutFile
 from flashwright.cli.trace_split import split
@@ -65,19 +72,18 @@ def trace() -> None:
 trace.add_command(split)
 
 
-def _page_size_option(help_text: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--page-size", type=PageSize(), default="4096", show_default=True, help=help_text
-    )
-
-
 @trace.command(short_help="What a trace holds: sizes, skew, idle times, rewrite distances.")
-@click.argument("source", type=Named("workload", or_file=True))
-@_page_size_option("Bytes in a flash page, or in a page of `synth:`.")
-@seed_option("Seed of a synthetic SOURCE: the same seed, the same requests.")
-@takes(Workers, "workers", dict.fromkeys(("engine", "jobs"), " Of a store."))
-@takes(Output, "output")
-def stats(source: str, page_size: int, seed: int, workers: Workers, output: Output) -> None:
+@options
+def stats(
+    *,
+    source: str = argument(type=Named("workload", or_file=True)),
+    page_size: int = option(
+        "Bytes in a flash page, or in a page of `synth:`.", type=PAGE_SIZE, default="4096"
+    ),
+    seed: int = seed_option("Seed of a synthetic SOURCE: the same seed, the same requests."),
+    workers: Workers = all_of(Workers, dict.fromkeys(("engine", "jobs"), " Of a store.")),
+    output: Output = all_of(Output),
+) -> None:
     """Say what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates,
     rewrite distances.
 
@@ -102,33 +108,24 @@ def stats(source: str, page_size: int, seed: int, workers: Workers, output: Outp
 
 
 @trace.command(short_help="The same trace in another format: Parquet, to keep it.")
-@click.argument("source", type=Named("workload", or_file=True))
-@click.argument("target", type=OutFile(TRACE, is_dash_allowed=True))
-@click.option(
-    "--to",
-    "to_format",
-    metavar="NAME",
-    help="Format of TARGET, if the ending of its name does not say it: .parquet, .blkparse, .iolog "
-    "(fio_iolog), .mqsim or .trace (mqsim).",
-)
-@click.option(
-    "--compact",
-    is_flag=True,
-    help="Make a TARGET in Parquet as small as it gets, to be kept with code: times in whole "
-    "microseconds, no latencies.",
-)
-@_page_size_option("Bytes in a page of `synth:`.")
-@seed_option("Seed of a synthetic SOURCE: the same seed, the same requests.")
-@takes(Json, "to")
+@options
 def convert(
-    source: str,
-    target: Path,
-    to_format: str | None,
-    page_size: int,
-    seed: int,
-    to: Json,
     *,
-    compact: bool,
+    source: str = argument(type=Named("workload", or_file=True)),
+    target: Path = argument(type=OutFile(TRACE, is_dash_allowed=True)),
+    to_format: str | None = option(
+        "Format of TARGET, if the ending of its name does not say it: .parquet, .blkparse, .iolog "
+        "(fio_iolog), .mqsim or .trace (mqsim).",
+        "--to",
+        metavar="NAME",
+    ),
+    compact: bool = option(
+        "Make a TARGET in Parquet as small as it gets, to be kept with code: times in whole "
+        "microseconds, no latencies."
+    ),
+    page_size: int = option("Bytes in a page of `synth:`.", type=PAGE_SIZE, default="4096"),
+    seed: int = seed_option("Seed of a synthetic SOURCE: the same seed, the same requests."),
+    to: Json = all_of(Json),
 ) -> None:
     """Write SOURCE to TARGET in another format; `-` is standard output.
 
@@ -169,7 +166,7 @@ def _describe(source: str, reading: Reading, output: Output) -> None:
     from flashwright.trace_statistics import PICTURES, statistics
 
     given = (reading.page_size, reading.format, reading.skip_bad, reading.seed)
-    scalars, tables = statistics(source, *given)
+    scalars, tables = statistics(source, reading)
     described = sources.describe(source)
     result = {
         "source": sources.file_name(Path(source)) if described["sha256"] else source,

@@ -12,7 +12,7 @@ from flashwright._core import Progress
 from flashwright._text import size as shown
 from flashwright.cli.grouped import GroupedCommand
 from flashwright.cli.lists import Listed
-from flashwright.cli.options import Size, takes
+from flashwright.cli.options import SIZE, all_of, argument, option, options
 from flashwright.cli.output import Json
 from flashwright.cli.volume_change import change
 from flashwright.cli.volume_info import info
@@ -74,61 +74,40 @@ volume.add_command(change)
         "Devices": ("size", "staging", "staging_size", "destroy_data"),
     },
 )
-@click.argument("device")
-@click.option(
-    "--stack",
-    help="Layers from the top to the bottom with | between them; see `flashwright list layer`. "
-    "`direct` is none.  [default: the one that is right by what is known of DEVICE, or direct]",
-)
-@click.option(
-    "--facts",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="What is known of the device: the run folder of `flashwright probe`.  [default: nothing]",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**64 - 1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Seed of whatever the layers draw.",
-)
-@click.option(
-    "--size",
-    type=Size(),
-    help="First make DEVICE a file of this size, with room for all of it.",
-)
-@click.option(
-    "--staging",
-    metavar="DEVICE2",
-    help="A second, faster device: for the slots of stable_buffer, or the checkpoints and commit "
-    "records of log_volume. The volume needs both from then on, and a log is lost with either.  "
-    "[default: all of it lies on DEVICE]",
-)
-@click.option(
-    "--staging-size",
-    type=Size(),
-    help="First make DEVICE2 a file of this size, with room for all of it.",
-)
-@click.option(
-    "--destroy-data",
-    cls=Listed,
-    metavar="DEVICE",
-    help="Confirm that what the device holds is lost, by repeating its path. Again for DEVICE2.",
-)
-@takes(Json, "to")
+@options
 def create(
-    device: str,
     *,
-    stack: str | None,
-    size: int | None,
-    facts: Path | None,
-    seed: int,
-    staging: str | None,
-    staging_size: int | None,
-    destroy_data: tuple[str, ...],
-    to: Json,
+    device: str = argument(),
+    stack: str | None = option(
+        "Layers from the top to the bottom with | between them; see `flashwright list layer`. "
+        "`direct` is none.  [default: the one that is right by what is known of DEVICE, or direct]"
+    ),
+    facts: Path | None = option(
+        "What is known of the device: the run folder of `flashwright probe`.  [default: nothing]",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        metavar="DIR",
+    ),
+    seed: int = option(
+        "Seed of whatever the layers draw.", type=click.IntRange(0, 2**64 - 1), default=1
+    ),
+    size: int | None = option(
+        "First make DEVICE a file of this size, with room for all of it.", type=SIZE
+    ),
+    staging: str | None = option(
+        "A second, faster device: for the slots of stable_buffer, or the checkpoints and commit "
+        "records of log_volume. The volume needs both from then on, and a log is lost with either. "
+        " [default: all of it lies on DEVICE]",
+        metavar="DEVICE2",
+    ),
+    staging_size: int | None = option(
+        "First make DEVICE2 a file of this size, with room for all of it.", type=SIZE
+    ),
+    destroy_data: tuple[str, ...] = option(
+        "Confirm that what the device holds is lost, by repeating its path. Again for DEVICE2.",
+        cls=Listed,
+        metavar="DEVICE",
+    ),
+    to: Json = all_of(Json),
 ) -> None:
     """Make a volume on DEVICE, a block device, an NVMe namespace (/dev/ng0n1) or a file.
 
@@ -185,36 +164,26 @@ def create(
         SERVER: SERVER_OPTIONS,
     },
 )
-@click.argument("device")
-@click.argument("directory", type=click.Path(path_type=Path))
-@click.option(
-    "--mkfs",
-    metavar="NAME",
-    help="Make this file system if the volume holds none, nor anything else: ext4, ext2, xfs, "
-    "btrfs.",
-)
-@click.option(
-    "--destroy-data",
-    metavar="DEVICE",
-    help="With --mkfs: confirm that what the volume holds is lost, by repeating the path.",
-)
-@click.option("--options", default="noatime", show_default=True, help="Options of mount.")
-@click.option(
-    "--ublk",
-    is_flag=True,
-    help="Let the file system lie on a block device of ublk, and not on a loop device over a file "
-    "in FUSE (see `flashwright serve --ublk`; not run on the machine that it was developed on).",
-)
-@takes(Server, "server")
+@options
 def mount(
-    device: str,
-    directory: Path,
     *,
-    mkfs: str | None,
-    destroy_data: str | None,
-    options: str,
-    ublk: bool,
-    server: Server,
+    device: str = argument(),
+    directory: Path = argument(type=click.Path(path_type=Path)),
+    mkfs: str | None = option(
+        "Make this file system if the volume holds none, nor anything else: ext4, ext2, xfs, "
+        "btrfs.",
+        metavar="NAME",
+    ),
+    destroy_data: str | None = option(
+        "With --mkfs: confirm that what the volume holds is lost, by repeating the path.",
+        metavar="DEVICE",
+    ),
+    options: str = option("Options of mount.", default="noatime"),
+    ublk: bool = option(
+        "Let the file system lie on a block device of ublk, and not on a loop device over a file "
+        "in FUSE (see `flashwright serve --ublk`; not run on the machine that it was developed on)."
+    ),
+    server: Server = all_of(Server),
 ) -> None:
     """Mount the file system on the volume of DEVICE at DIRECTORY. Needs root.
 
@@ -246,16 +215,17 @@ def mount(
 
 
 @volume.command()
-@click.argument("target")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0),
-    default=120.0,
-    show_default=True,
-    metavar="S",
-    help="How long the server may take to write back what it holds.",
-)
-def umount(target: str, *, timeout: float) -> None:
+@options
+def umount(
+    *,
+    target: str = argument(),
+    timeout: float = option(
+        "How long the server may take to write back what it holds.",
+        type=click.FloatRange(min=0),
+        default=120.0,
+        metavar="S",
+    ),
+) -> None:
     """Unmount a volume, named by its directory, device or UUID, and close it. Needs root.
 
     Also after a crash: what is left is taken away.

@@ -11,7 +11,7 @@ from flashwright import _core
 from flashwright._core import Progress
 from flashwright._text import size as shown
 from flashwright.cli.grouped import GroupedCommand
-from flashwright.cli.options import Size, takes
+from flashwright.cli.options import SIZE, Taken, all_of, argument, option, options, size
 from flashwright.cli.output import Json
 from flashwright.cli.volume_options import naming_destroy_data, only_with, repeated
 from flashwright.progress import whole
@@ -20,16 +20,8 @@ _ALL = "all"
 _STEP_BYTES = 4096
 
 
-class _Room(click.ParamType["int | str"]):
-    """Bytes of a device, or all that it has."""
-
-    name = "room"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Read a size, or `all`."""
-        return _ALL if value == _ALL else Size().convert(value, param, ctx)
+_ROOM = Taken("room", lambda text: _ALL if text == _ALL else size(text))
+"""Bytes of a device, or all that it has."""
 
 
 @click.command(
@@ -39,70 +31,49 @@ class _Room(click.ParamType["int | str"]):
         "With them": ("destroy_data", "lose_staged", "staging_size", "staging"),
     },
 )
-@click.argument("device")
-@click.option(
-    "--size",
-    type=_Room(),
-    metavar=f"BYTES|{_ALL}",
-    help="Bytes of DEVICE that the volume takes, its headers included; a file is made larger or "
-    "smaller. `all` is what DEVICE has.",
-)
-@click.option(
-    "--new-staging",
-    metavar="DEVICE2",
-    help="Give it this staging device, in place of the one that it has, if any.",
-)
-@click.option(
-    "--no-staging",
-    is_flag=True,
-    help="Take the staging device away: all of the volume lies on DEVICE then.",
-)
-@click.option("--new-uuid", is_flag=True, help="Give it another UUID, as a copy of a volume needs.")
-@click.option(
-    "--destroy",
-    is_flag=True,
-    help="Make it unreadable, and free its staging device. That cannot be destroyed by itself "
-    "unless the device with the pages is gone, or has another.",
-)
-@click.option(
-    "--destroy-data",
-    metavar="DEVICE",
-    help="Confirm that data is lost, by repeating a path: of DEVICE, with --destroy all that the "
-    "volume holds, with --size what lies beyond the new end; of DEVICE2, with --new-staging, what "
-    "that device holds.",
-)
-@click.option(
-    "--lose-staged",
-    metavar="DEVICE",
-    help="Confirm that pages are lost that only the old staging device has, by repeating the path "
-    "of DEVICE. Needed if the volume was not closed, or if that device is missing, with "
-    "--no-staging.",
-)
-@click.option(
-    "--staging-size",
-    type=Size(),
-    help="With --new-staging: first make DEVICE2 a file of this size, with room for all of it.",
-)
-@click.option(
-    "--staging",
-    metavar="DEVICE2",
-    help="With --no-staging and --new-uuid: where the volume's staging device is now.  [default: "
-    "where it was last]",
-)
-@takes(Json, "to")
+@options
 def change(
-    device: str,
     *,
-    size: int | str | None,
-    new_staging: str | None,
-    no_staging: bool,
-    new_uuid: bool,
-    destroy: bool,
-    destroy_data: str | None,
-    lose_staged: str | None,
-    staging_size: int | None,
-    staging: str | None,
-    to: Json,
+    device: str = argument(),
+    size: int | str | None = option(
+        "Bytes of DEVICE that the volume takes, its headers included; a file is made larger or "
+        "smaller. `all` is what DEVICE has.",
+        type=_ROOM,
+        metavar=f"BYTES|{_ALL}",
+    ),
+    new_staging: str | None = option(
+        "Give it this staging device, in place of the one that it has, if any.", metavar="DEVICE2"
+    ),
+    no_staging: bool = option(
+        "Take the staging device away: all of the volume lies on DEVICE then."
+    ),
+    new_uuid: bool = option("Give it another UUID, as a copy of a volume needs."),
+    destroy: bool = option(
+        "Make it unreadable, and free its staging device. That cannot be destroyed by itself "
+        "unless the device with the pages is gone, or has another."
+    ),
+    destroy_data: str | None = option(
+        "Confirm that data is lost, by repeating a path: of DEVICE, with --destroy all that the "
+        "volume holds, with --size what lies beyond the new end; of DEVICE2, with --new-staging, "
+        "what that device holds.",
+        metavar="DEVICE",
+    ),
+    lose_staged: str | None = option(
+        "Confirm that pages are lost that only the old staging device has, by repeating the path "
+        "of DEVICE. Needed if the volume was not closed, or if that device is missing, with "
+        "--no-staging.",
+        metavar="DEVICE",
+    ),
+    staging_size: int | None = option(
+        "With --new-staging: first make DEVICE2 a file of this size, with room for all of it.",
+        type=SIZE,
+    ),
+    staging: str | None = option(
+        "With --no-staging and --new-uuid: where the volume's staging device is now.  [default: "
+        "where it was last]",
+        metavar="DEVICE2",
+    ),
+    to: Json = all_of(Json),
 ) -> None:
     """Change one thing of the volume on DEVICE, which must not be in use.
 

@@ -15,7 +15,7 @@ from flashwright import _core
 from flashwright._core import InputError
 from flashwright._text import size as shown
 from flashwright.cli.grouped import GroupedCommand
-from flashwright.cli.options import at_most_one, takes
+from flashwright.cli.options import all_of, argument, at_most_one, option, options
 from flashwright.cli.output import Json
 from flashwright.cli.outputs import OutPlace
 from flashwright.cli.volume_options import only_with
@@ -37,67 +37,44 @@ _LONGEST_WAIT_SECONDS = 30.0
         "Watch it": ("live", "every"),
     },
 )
-@click.argument("device", required=False, metavar="[VOLUME]")
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Read all of it and verify what has checksums; nothing is changed. One that was not "
-    "closed is recovered in memory; one that is in use is refused.",
-)
-@click.option(
-    "--scrub",
-    is_flag=True,
-    help="Read all of it that has checksums, also while it is in use. One that is not is opened "
-    "for it, and closed.",
-)
-@click.option(
-    "--no-wait",
-    is_flag=True,
-    help="With --scrub of a volume in use: do not wait for the end; its server goes on with it.",
-)
-@click.option(
-    "--salvage",
-    type=OutPlace("an image"),
-    metavar="IMAGE",
-    help="Copy what is left of it to this new file, also if it cannot be opened. The volume is "
-    "only read.",
-)
-@click.option(
-    "--rebuild",
-    is_flag=True,
-    help="With --salvage: rebuild the map of a log from its segments, even if its tables can be "
-    "read.",
-)
-@click.option(
-    "--live",
-    is_flag=True,
-    help="Show requests, times, write amplification, layers, wear and dies until Ctrl-C; of all "
-    "that run, if none is named. Where no terminal is, or as JSON: once.",
-)
-@click.option(
-    "--every",
-    type=click.FloatRange(min=0.1),
-    metavar="S",
-    help="With --live: seconds between two looks.  [default: 1]",
-)
-@click.option(
-    "--staging",
-    metavar="DEVICE2",
-    help="Where the volume's staging device is now.  [default: where it was last]",
-)
-@takes(Json, "to")
+@options
 def info(
-    device: str | None,
     *,
-    check: bool,
-    scrub: bool,
-    no_wait: bool,
-    salvage: Path | None,
-    rebuild: bool,
-    live: bool,
-    every: float | None,
-    staging: str | None,
-    to: Json,
+    device: str | None = argument(required=False, metavar="[VOLUME]"),
+    check: bool = option(
+        "Read all of it and verify what has checksums; nothing is changed. One that was not "
+        "closed is recovered in memory; one that is in use is refused."
+    ),
+    scrub: bool = option(
+        "Read all of it that has checksums, also while it is in use. One that is not is opened "
+        "for it, and closed."
+    ),
+    no_wait: bool = option(
+        "With --scrub of a volume in use: do not wait for the end; its server goes on with it."
+    ),
+    salvage: Path | None = option(
+        "Copy what is left of it to this new file, also if it cannot be opened. The volume is "
+        "only read.",
+        type=OutPlace("an image"),
+        metavar="IMAGE",
+    ),
+    rebuild: bool = option(
+        "With --salvage: rebuild the map of a log from its segments, even if its tables can be "
+        "read."
+    ),
+    live: bool = option(
+        "Show requests, times, write amplification, layers, wear and dies until Ctrl-C; of all "
+        "that run, if none is named. Where no terminal is, or as JSON: once."
+    ),
+    every: float | None = option(
+        "With --live: seconds between two looks.  [default: 1]",
+        type=click.FloatRange(min=0.1),
+        metavar="S",
+    ),
+    staging: str | None = option(
+        "Where the volume's staging device is now.  [default: where it was last]", metavar="DEVICE2"
+    ),
+    to: Json = all_of(Json),
 ) -> None:
     """List the volumes that are in use, or say what volume VOLUME is; it is only read.
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import Size, option
+from flashwright.cli.options import SIZE, option
 from flashwright.cli.outputs import OutFile
 from flashwright.outputs import METRICS
 
@@ -35,7 +35,7 @@ class Server:
     memory: int | None = option(
         "Most memory that the volume may take. It is not opened if it may need more.  [default: no "
         "limit; `volume info` shows what it takes]",
-        type=Size(),
+        type=SIZE,
     )
     scrub_every: float | None = option(
         "Days from the end of a scrub to the next; 0 for only when `volume info --scrub` asks.  "

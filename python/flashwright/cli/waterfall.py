@@ -8,32 +8,27 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.lists import Listed, Named
-from flashwright.cli.options import takes
+from flashwright.cli.options import all_of, argument, option, options
 from flashwright.cli.output import Output
 from flashwright.terminal import print_table, say
 
 
 @click.command(short_help="Who amplified what, from the database's calls to the flash.")
-@click.argument("recording", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option(
-    "--on",
-    "drives",
-    cls=Listed,
-    type=Named("profile", or_file=True),
-    metavar="DRIVE",
-    help="What the flash of this drive programs for it: a profile of `flashwright list profile`, a "
-    "TOML file, or `profile(nvme-tlc, state=aged, fill=40%, slices=4, media.channels=4)`.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Of the drive.",
-)
-@takes(Output, "output")
-def waterfall(recording: Path, drives: tuple[str, ...], seed: int, output: Output) -> None:
+@options
+def waterfall(
+    *,
+    recording: Path = argument(type=click.Path(path_type=Path, file_okay=False, exists=True)),
+    drives: tuple[str, ...] = option(
+        "What the flash of this drive programs for it: a profile of `flashwright list profile`, a "
+        "TOML file, or `profile(nvme-tlc, state=aged, fill=40%, slices=4, media.channels=4)`.",
+        "--on",
+        type=Named("profile", or_file=True),
+        cls=Listed,
+        metavar="DRIVE",
+    ),
+    seed: int = option("Of the drive.", type=click.IntRange(0), default=1),
+    output: Output = all_of(Output),
+) -> None:
     """Lay the layers of RECORDING side by side.
 
     What the database wrote by its calls, the same in whole pages, what the file system queued, what

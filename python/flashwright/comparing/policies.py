@@ -72,7 +72,7 @@ def own_victim(placement: str | Placement) -> str:
 
 
 def _placement(placement: str) -> dict[str, Any]:
-    entries = registry()["placement"]
+    entries: list[dict[str, Any]] = registry()["placement"]
     for entry in entries:
         if _base(placement) in (entry["name"], *entry["aliases"]):
             return entry

@@ -54,10 +54,6 @@ class Engine:
         todo = len(self.tasks) - self.known
         return round(1000 * (self._done + self._share)), 1000 * todo
 
-    def preparation(self) -> tuple[int, int]:
-        """See `Tracker`."""
-        return 0, 0
-
     def cancel(self) -> None:
         """Begin nothing more, and end what is under way."""
         self._cancelled.set()

@@ -26,10 +26,6 @@ class _Naming:
         """Give the volumes that are read, and all."""
         return self.done, self.total
 
-    def preparation(self) -> tuple[int, int]:
-        """Tell of none."""
-        return 0, 0
-
     def cancel(self) -> None:
         """Stop before the next volume."""
         self._stopped.set()

@@ -22,7 +22,7 @@ class Step:
     spec: str
     """Experiment with all its parameters."""
     entry: dict[str, Any]
-    """Entry in `_core.experiments`."""
+    """Entry in `_core.variants("experiment")`."""
     budget_seconds: float
 
     @property
@@ -99,7 +99,7 @@ def make(
 
     Raises InputError if a name or a parameter is unknown, or nothing is left.
     """
-    every = _core.experiments()
+    every = _core.variants("experiment")
     chosen = [_core.experiment(spec) for spec in only]
     if not only:
         chosen = [
@@ -136,7 +136,7 @@ def in_order(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
     Otherwise they stay in the order of the registry.
     """
-    rank = {entry["name"]: number for number, entry in enumerate(_core.experiments())}
+    rank = {entry["name"]: number for number, entry in enumerate(_core.variants("experiment"))}
     left = sorted(entries, key=lambda entry: rank[entry["name"]])
     ordered: list[dict[str, Any]] = []
     while left:

@@ -91,10 +91,6 @@ class Session:
         total = sum(step.budget_seconds for step in self._steps)
         return int(1e3 * self._done_seconds + min(now, budget) / 1e6), int(1e3 * total)
 
-    def preparation(self) -> tuple[int, int]:
-        """Give what is prepared before the first experiment: nothing, as the device is open."""
-        return 0, 0
-
     def label(self) -> str:
         """Say which experiment it is at, and how much of the device's time is done."""
         done, total = self.state()
@@ -170,7 +166,7 @@ def in_order(findings: Mapping[str, Finding]) -> dict[str, Finding]:
 
     Those of experiments that are not known any more come last.
     """
-    rank = {entry["name"]: number for number, entry in enumerate(_core.experiments())}
+    rank = {entry["name"]: number for number, entry in enumerate(_core.variants("experiment"))}
     return dict(
         sorted(
             findings.items(),

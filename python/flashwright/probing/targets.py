@@ -151,13 +151,6 @@ class Target:
             label=_core.device_label(json.dumps(device).encode()),
         )
 
-    def taking(self, queue_depth: int, most_bytes: int) -> Target:
-        """Give the same that takes so many requests of up to so many bytes at once.
-
-        If it is real.
-        """
-        return replace(self, queue_depth=queue_depth, most_bytes=most_bytes)
-
     @property
     def is_simulated(self) -> bool:
         """True if it is a simulated drive."""
@@ -308,7 +301,7 @@ def _disk(found: Mapping[str, Any], seed: int, access: str) -> Target:
     if "(" in path and not Path(path).exists():
         raise InputError(f"disk({path}): it takes a path; write {path} by itself, for all of it")
     if not Path(path).exists():
-        names = ", ".join(profile["name"] for profile in _core.profiles())
+        names = ", ".join(profile["name"] for profile in _core.variants("profile"))
         raise InputError(
             f"{path}: no such device, file or profile; file({path}, create=4Gi) makes a file; "
             f"simulated drives that are built in are: {names}"

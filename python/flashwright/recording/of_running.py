@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from flashwright._core import InputError, RunError
@@ -27,6 +29,32 @@ LOOK_S = 0.25
 _LOG = "what other settings would have written, from the server's log"
 _WORK_SHARE = 0.05
 """Looking takes no more of a processor than this."""
+
+
+@contextmanager
+def recorded(
+    supervisor: Supervisor, recorder: Recorder, running: Running | None, *, keeps_log: bool
+) -> Iterator[RunningRecorder | None]:
+    """Record a device while the block runs, and the calls of a database that runs, if there is one.
+
+    What was recorded is whole if the block came to its end.
+    """
+    way: RunningRecorder | None = None
+    try:
+        recorder.prepare()
+        if running is not None:
+            way = RunningRecorder(supervisor, recorder, running, keeps_log=keeps_log)
+            way.prepare()
+            way.start()
+        recorder.start()
+        yield way
+        recorder.stop()
+        if way is not None:
+            way.stop()
+    finally:
+        recorder.close()
+        if way is not None:
+            way.close()
 
 
 class RunningRecorder:

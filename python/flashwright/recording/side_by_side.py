@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flashwright import devices, slices
+from flashwright import slices, sources
 from flashwright._core import InputError
 from flashwright.devices import DriveProfile
 from flashwright.drive_runs import preparing
@@ -90,7 +90,7 @@ def side_by_side(recording: Path, plan: FlashPlan | None) -> Run:
         said["start_monotonic_ns"],
         *([] if plan is None else [plan.own.toml, plan.size, plan.state, plan.seed]),
     ]
-    inputs = [devices.describe(str(recording / REQUESTS_FILE))]
+    inputs = [sources.describe(str(recording / REQUESTS_FILE))]
     job = Job(COMMAND, identity, inputs, None if plan is None else plan.seed)
     return job.run(result, found.tables)
 

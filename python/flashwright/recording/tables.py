@@ -17,9 +17,9 @@ from flashwright.trace_statistics import PICTURES, statistics
 def tables_of(folder: Path) -> Run:
     """Make the tables and figures of a recording."""
     run = make_tables(folder)
-    figures, tables = statistics(str(run.table_files[REQUESTS]), 4096, None, 0, 1)
+    figures, tables = statistics(str(run.table_files[REQUESTS]))
     run.result["requests"] = figures
-    run.result["queued"], _ = statistics(str(run.table_files[QUEUED]), 4096, None, 0, 1)
+    run.result["queued"], _ = statistics(str(run.table_files[QUEUED]))
     run.tables |= {f"trace_{name}": table for name, table in tables.items()}
     if "path" in run.result:
         add_waterfall(run)

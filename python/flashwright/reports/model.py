@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from flashwright import reading_words
 from flashwright._text import alpha, percent, significant
 from flashwright.pages.figures import (
@@ -103,6 +106,23 @@ def _bound_page(run: Run) -> Page:
     return Page("bound", name, headline, facts, sections, result["provenance"], remarks)
 
 
+def pgc_table(result: Mapping[str, Any]) -> Table:
+    """Give p_gc at each over-provisioning, by model."""
+    rows = result["p_gc"]
+    names = [name for name in rows[0] if name != "over_provisioning"]
+    columns = (("over-provisioning", "right"), *((MODELS.get(one, one), "right") for one in names))
+    cells = [
+        (alpha(row["over_provisioning"]), *(percent(row[name], 4) for name in names))
+        for row in rows
+    ]
+    note = (
+        f"{result['pages_per_erase_block']} pages an erase block; d-choices with d = "
+        f"{result['choices']}; a window of {percent(result['window'])} of all erase blocks. LRU: "
+        "MULTILOG eq. 3, its approximation eq. 4; the others: mean field."
+    )
+    return Table("Figures", columns, cells, note)
+
+
 def _pgc_page(run: Run) -> Page:
     rows: list[dict[str, float]] = run.result["p_gc"]
     alphas = [row["over_provisioning"] for row in rows]
@@ -131,19 +151,9 @@ def _pgc_page(run: Run) -> Page:
         f"{percent(middle['lru'])} of a victim's pages are still valid with LRU, "
         f"{percent(middle['greedy'])} with Greedy."
     )
-    columns = (("over-provisioning", "right"), *((labels[name], "right") for name in names))
-    cells = [
-        (alpha(row["over_provisioning"]), *(percent(row[name], 4) for name in names))
-        for row in rows
-    ]
-    note = (
-        f"{run.result['pages_per_erase_block']} pages an erase block; d-choices with d = "
-        f"{run.result['choices']}; a window of {percent(run.result['window'])} of all erase "
-        "blocks. LRU: MULTILOG eq. 3, its approximation eq. 4; the others: mean field."
-    )
     blocks: list[Figure | Table] = [
         Figure("pgc", "Valid pages in the victim", reading, data, layout),
-        Table("Figures", columns, cells, note),
+        pgc_table(run.result),
     ]
     return Page(
         "uniform updates",

@@ -142,7 +142,7 @@ def _pair(result: Mapping[str, Any], label: str) -> list[tuple[str, Mapping[str,
 def _details(run: Run, curves: Mapping[tuple[str, str, str, str], Sequence[Any]]) -> list[Section]:
     """Give all values and each experiment that was done, folded, group by group."""
     result = run.result
-    entries = {entry["name"]: entry for entry in _core.experiments()}
+    entries = {entry["name"]: entry for entry in _core.variants("experiment")}
     ordered: dict[str, list[Section]] = {group: [] for group in (*GROUPS, "")}
     against = result.get("against") or {"findings": []}
     labels = [finding["label"] for one in (result, against) for finding in one["findings"]]

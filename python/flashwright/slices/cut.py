@@ -50,10 +50,6 @@ class Stopper:
         """Tell no progress: how long a trace is shows at its end."""
         return 0, 0
 
-    def preparation(self) -> tuple[int, int]:
-        """Tell no preparation."""
-        return 0, 0
-
     def cancel(self) -> None:
         """Stop at the next batch."""
         self.is_stopped = True

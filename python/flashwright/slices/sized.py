@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from flashwright import _core, devices
+from flashwright import _core, sources
 from flashwright._core import InputError
 from flashwright.devices import DriveProfile
 from flashwright.progress import follow
@@ -198,7 +198,7 @@ def take(
     """
     asked, effort, part = asked or SizeAsked(), effort or Effort(), part or Part()
     is_asked = asked.capacity not in (None, OWN)
-    if not devices.is_file(source):
+    if not sources.is_file(source):
         if is_asked or asked.fill is not None or asked.slices is not None:
             raise InputError(
                 f"{source}: capacity=, fill= and slices= in profile(...) are for a trace of a "

@@ -105,10 +105,6 @@ class Pass:
         total = self.first.left_bytes
         return max(0, total - self.now.left_bytes), total
 
-    def preparation(self) -> tuple[int, int]:
-        """Give nothing: there is none."""
-        return 0, 0
-
     def cancel(self) -> None:
         """Wait for it no longer."""
         self._stop.set()

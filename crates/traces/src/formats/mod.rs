@@ -137,7 +137,7 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
 ///
 /// # Errors
 /// [`TraceError::UnknownFormat`] if the ending is not one of a format that can be written.
-pub fn for_writing(path: &std::path::Path) -> Result<&'static Format, TraceError> {
+fn for_writing(path: &std::path::Path) -> Result<&'static Format, TraceError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let name = crate::compression::Compression::strip_ending(name);
     ALL.iter()
@@ -149,6 +149,45 @@ pub fn for_writing(path: &std::path::Path) -> Result<&'static Format, TraceError
             reason: "the ending tells no format that can be written".to_owned(),
             known: names(|format| format.write.is_some()),
         })
+}
+
+/// A file that is to be written in a format.
+pub struct Target<'a> {
+    path: &'a std::path::Path,
+    /// The format.
+    pub format: &'static Format,
+    args: Args,
+    make: MakeWriter,
+}
+
+impl<'a> Target<'a> {
+    /// The file at `path`, whose ending tells the format if it is not given.
+    ///
+    /// # Errors
+    /// [`TraceError`] if there is no such format, it cannot be written, or has no such parameter.
+    pub fn of(path: &'a std::path::Path, given: Option<&Spec>) -> Result<Self, TraceError> {
+        let (format, spec) = match given {
+            Some(spec) => (find(spec)?, spec.clone()),
+            None => {
+                let format = for_writing(path)?;
+                (format, Spec { name: format.info.name.to_owned(), given: Vec::new() })
+            }
+        };
+        let args = format.info.accept(&spec)?;
+        let make = format.write.ok_or_else(|| TraceError::NotWritable {
+            format: format.info.name,
+            known: names(|format| format.write.is_some()),
+        })?;
+        Ok(Self { path, format, args, make })
+    }
+
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// [`TraceError`] if it cannot be made.
+    pub fn create(&self, origin: &Origin) -> Result<Box<dyn TraceWriter>, TraceError> {
+        (self.make)(Output::create(self.path)?, &self.args, origin)
+    }
 }
 
 /// Names of the formats that pass.

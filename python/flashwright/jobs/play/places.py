@@ -154,7 +154,7 @@ def _place(settings: dict[str, Any], device: dict[str, Any], label: str, effort:
     encoded = msgspec.json.encode(one)
     source, *beside = (
         work(
-            f"Reading {devices.name_of(name)}",
+            f"Reading {sources.name_of(name)}",
             "bytes",
             partial(_core.load_source, encoded, None if number == 0 else number - 1),
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from flashwright import _core, devices
+from flashwright import _core, sources
 from flashwright._core import Cancelled, InputError
 from flashwright._text import count
 from flashwright.jobs.play import judged
@@ -429,8 +429,8 @@ class Playing:
             # A real device never does the same again: no two runs share a folder.
             identity.append(time.time_ns())
         place = self.plan.places[0]
-        inputs = [devices.describe(place.given, place.source)]
-        inputs += [devices.describe(source.name, source) for source in place.beside]
+        inputs = [sources.describe(place.given, place.source)]
+        inputs += [sources.describe(source.name, source) for source in place.beside]
         return Job(COMMAND, identity, inputs, self.plan.settings["seed"])
 
     @cached_property
@@ -467,7 +467,7 @@ class Playing:
         place = self.plan.places[0]
         source = place.source
         return {
-            "name": devices.name_of(place.given),
+            "name": sources.name_of(place.given),
             "part": self.plan.settings["source"],
             "requests": source.requests,
             "totals": source.totals,

@@ -19,13 +19,13 @@ from flashwright._text import (
     size,
     span,
 )
-from flashwright.devices import name_of
 from flashwright.jobs.play import said
 from flashwright.jobs.play.names import DIRECT
 from flashwright.jobs.play.said import CAUSES, DELAYS, TIMES
 from flashwright.jobs.play.view import KEYS, Row, View
 from flashwright.jobs.schema import Figure, figures_of
 from flashwright.pages.page import Table
+from flashwright.sources import name_of
 
 PAIR = (("", "left"), ("", "right"))
 COPIES = "Copies on other dies"

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from flashwright._text import several, size
-from flashwright.devices import name_of
 from flashwright.jobs.play import remarks, said, tables
 from flashwright.jobs.play.view import Row, View
 from flashwright.probing.safety import share_of_life
+from flashwright.sources import name_of
 from flashwright.terminal import print_table, say
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ def set_key(device: dict[str, Any], key: str, value: Any) -> None:
 def levels(option: str) -> list[str] | None:
     """Give all that an option of the drive may be, where that is a list: None elsewhere."""
     if option == "on":
-        return [one["name"] for one in _core.profiles()]
+        return [one["name"] for one in _core.variants("profile")]
     if option in ("on.placement", "on.victim"):
         entries = _core.registry()[option.removeprefix("on.")]
         # A drive has no place for those that choose victims by themselves.

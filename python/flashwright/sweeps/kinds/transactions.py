@@ -49,9 +49,8 @@ def keyed(given: Mapping[str, Any], option: str, key: str, value: Any) -> dict[s
 
 def levels(option: str) -> list[str] | None:
     """Give all that an option may be, where that is a list: None elsewhere."""
-    named = {"buffer": "buffers", "lock_rule": "lock_rules"}
-    if option in named:
-        return [one["name"] for one in _core.transaction_variants()[named[option]]]
+    if option in ("buffer", "lock_rule"):
+        return [one["name"] for one in _core.variants(option)]
     return drives.levels(option)
 
 

@@ -191,7 +191,8 @@ def test_a_real_server_at_another_pace_has_as_many_more_commits(kept: Kept) -> N
     half, same, thrice = found["candidates"]
     assert same == {**what_if(kept.log, candidates=[{"name": "same"}])["candidates"][0]}
     assert thrice["commits"] == pytest.approx(3 * same["commits"], rel=0.1)
-    assert 0 < half["commits"] < same["commits"]
+    # How many of them come in its first half is the machine's affair: none, if it begins slowly.
+    assert half["commits"] < same["commits"]
     assert {one["seconds"] for one in found["candidates"]} == {same["seconds"]}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import flashwright
-from advice_cases import HEAP, actions_of, candidate, database_like
+from advice_cases import HEAP, actions_of, candidate
 from browsing import check_report
 from flashwright.advice import document, traces, words
 from flashwright.advice import load as loads
@@ -29,31 +28,13 @@ from flashwright.advice.engine import Engine
 from flashwright.advice.gain import gain_of
 from flashwright.advice.load import WRITE, Load
 from flashwright.advice.loop import Loop
-from flashwright.advice.setup import Drive, Setup
+from flashwright.advice.setup import Drive
 from flashwright.cli.advise import advise
 from flashwright.reports import write_report
 from flashwright.runs import Run, provenance
+from test_advice import case, engine, load
 
-
-@pytest.fixture(scope="module")
-def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
-    path = database_like(tmp_path_factory.mktemp("load") / "load.parquet")
-    return loads.of_file(path, "load", None)
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    made = Engine(tmp_path / "kept", seconds_each=1.0)
-    yield made
-    made.close()
-
-
-SMALL = Drive("emmc-51", (), 1 << 30, 0.9)
-
-
-def case(load: Load, engine: Engine, drive: Drive = SMALL, **known: object) -> Case:
-    base = Setup(load, drive)
-    return Case(load, base, engine.figures(base), **known)  # type: ignore[arg-type]
+__all__ = ["engine", "load"]
 
 
 def answer(case: Case, engine: Engine, *found: object) -> Answer:

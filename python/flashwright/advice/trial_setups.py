@@ -30,8 +30,8 @@ _PAGE_BYTES = 8192
 LOG_SHARE = 0.44
 """Share of the bytes written that is the log's where clients do not wait for their commits.
 
-The disk is never idle then. Fitted to recordings of TPC-B, TATP and YCSB on `emmc-51` below the
-scheduler bfq, which had 0.42 to 0.46 with 256 KiB of `wal_buffers` and with 4 MiB.
+The disk is never idle then. Fitted to five recordings of TPC-B, TATP and YCSB on `emmc-51` below
+the scheduler bfq, which had 0.42 to 0.445: three with 256 KiB of `wal_buffers`, two with 4 MiB.
 """
 _HELD_UP = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Times that the background writer waits for a page that are tried, over the disk's own."""

@@ -247,8 +247,8 @@ def _of_processors(processors: Processors, seconds: float) -> str:
     if busy >= _BUSY:
         return f"{said}."
     return (
-        f"{said}. It may be above: processors that are mostly idle, as these, took up to "
-        f"{IDLE_TAKES} times as much for a transaction as busy ones, in our measurements."
+        f"{said}. It may be above: where processors were mostly idle, as these, a transaction took "
+        f"{IDLE_TAKES} times as much as with nine times as many a second, in one load of ours."
     )
 
 

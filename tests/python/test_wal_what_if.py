@@ -17,7 +17,7 @@ import flashwright as fw
 from flashwright import _core
 from flashwright._core import InputError, RunError
 from flashwright.recording.files import PURPOSES
-from flashwright.recording.server_facts import AsksServer
+from flashwright.recording.server_facts import AsksServer, counted_of
 from flashwright.recording.server_log import SERVER, WAL, ServerLog
 from flashwright.workloads.databases.server import Server, server_account
 from flashwright.workloads.supervisor import Supervisor
@@ -131,6 +131,22 @@ def test_the_rule_gives_each_image_of_a_real_server(kept: Kept) -> None:
     assert recorded["checkpoints"] == 2
     assert "the log ends at LSN" in found["log_end"]
     assert kept.counted["background_full"] == 0
+
+
+def test_a_server_tells_how_long_checkpoints_wait_for_their_files() -> None:
+    """Log files are not used again before: a fast load makes new ones meanwhile."""
+    old = [
+        {"checkpoints_timed": 1, "checkpoints_req": count, "checkpoint_sync_time": time_ms}
+        for count, time_ms in ((2, 300.0), (6, 1300.0))
+    ]
+    new = [
+        {"num_timed": 1, "num_requested": count, "sync_time": time_ms}
+        for count, time_ms in ((2, 300.0), (6, 1300.0))
+    ]
+    for view, (before, after) in (("pg_stat_bgwriter", old), ("pg_stat_checkpointer", new)):
+        found = counted_of({view: before}, {view: after}, [])
+        assert found["checkpoint_sync_s"] == pytest.approx(0.25)
+        assert counted_of({view: before}, {view: before}, [])["checkpoint_sync_s"] is None
 
 
 def test_fewer_checkpoints_have_fewer_images(kept: Kept) -> None:

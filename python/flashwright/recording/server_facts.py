@@ -237,7 +237,21 @@ def counted_of(
             found["log_file_bytes"] = int(written[1] - written[0])
     found["log_flushes"] = None if syncs is None else int(syncs)
     found["flush_s"] = time_ms / syncs / 1000 if syncs and time_ms else None
+    found["checkpoint_sync_s"] = _checkpoint_sync_s(before, after)
     return found
+
+
+def _checkpoint_sync_s(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
+    """Give the mean seconds that a checkpoint waits for its files; None if none came to that."""
+    if before.get("pg_stat_checkpointer"):
+        grown = _grown(before, after, "pg_stat_checkpointer")
+        counts, time_ms = [grown("num_timed"), grown("num_requested")], grown("sync_time")
+    else:
+        grown = _grown(before, after, "pg_stat_bgwriter")
+        counts = [grown("checkpoints_timed"), grown("checkpoints_req")]
+        time_ms = grown("checkpoint_sync_time")
+    number = sum(count or 0 for count in counts)
+    return time_ms / number / 1000 if time_ms and number else None
 
 
 def _pages_of(

@@ -92,6 +92,8 @@ pub(super) struct Counted {
     pub log_file_bytes: Option<u64>,
     pub log_flushes: Option<u64>,
     pub flush_s: Option<f64>,
+    /// Mean time of a checkpoint's syncs.
+    pub checkpoint_sync_s: Option<f64>,
 }
 
 impl RelationFacts {
@@ -168,6 +170,7 @@ impl Server {
             background_page_us: 0,
             background_share: 1.0,
             flush_us: us(known.or(flush_time_s).unwrap_or_default()),
+            sync_us: us(self.counted.checkpoint_sync_s.unwrap_or_default()),
             pace: 1.0,
         }
     }

@@ -77,7 +77,8 @@ impl Places {
         let wanted = ((redo.0 as f64 + wanted) / segment_bytes as f64).ceil() as u64;
         let least = segment(redo.0) + segments(settings.min_wal_size) - 1;
         let most = segment(redo.0) + segments(settings.max_wal_size) - 1;
-        let upto = wanted.clamp(least, most.max(least));
+        // The most is what counts, also where the least is above it.
+        let upto = wanted.max(least).min(most);
         let kept = segment(end.0).saturating_sub(settings.wal_keep_size / segment_bytes);
         let before = segment(redo.0).min(kept);
         while self.used.len() > 1 && self.used[0].0 < before {
@@ -229,5 +230,21 @@ mod tests {
         let keep = Settings { wal_keep_size: 64 << 20, ..settings };
         places.checkpoint(Lsn(15 << 20), Lsn(15 << 20), &keep, segment_bytes);
         assert!(places.ahead.is_empty(), "what is to be kept is not used again");
+    }
+
+    #[test]
+    fn a_least_size_above_the_most_does_not_keep_more_files() {
+        let (segment_bytes, settings) = (
+            1 << 20,
+            Settings { min_wal_size: 5 << 20, max_wal_size: 4 << 20, ..Settings::default() },
+        );
+        let mut places = Places::new(10, 0, Lsn(10 << 20));
+        for segment in 11..=14 {
+            places.open(segment);
+        }
+        // Files are kept up to the third segment behind the redo point: one of two.
+        places.checkpoint(Lsn(12 << 20), Lsn((15 << 20) - 1), &settings, segment_bytes);
+        assert_eq!(places.open(15), (0, false));
+        assert_eq!(places.open(16), (1, true), "a file is made in the place of the other");
     }
 }

@@ -91,6 +91,8 @@ struct Data {
 struct Checkpoint {
     redo: Lsn,
     began_us: i64,
+    /// Time at which all that it has written is durable; `NEVER` while it writes.
+    ends_us: i64,
 }
 
 /// What is kept while a log is gone through.
@@ -130,6 +132,8 @@ pub struct Replay<'a> {
     last_redo: Lsn,
     last_redo_us: i64,
     checkpoint: Option<Checkpoint>,
+    /// True if the next checkpoint waits for the end of that one.
+    is_redo_due: bool,
     is_counted: bool,
     figures: Figures,
 }
@@ -177,6 +181,7 @@ impl<'a> Replay<'a> {
             last_redo: window.from,
             last_redo_us: window.from_us,
             checkpoint: None,
+            is_redo_due: false,
             is_counted: false,
             figures: Figures::default(),
         }
@@ -380,12 +385,16 @@ impl<'a> Replay<'a> {
     fn advance(&mut self, to_us: i64) {
         loop {
             let due_us = match self.redos {
-                Redos::Own => NEVER,
-                Redos::Scheduled => self.last_redo_us + self.settings.checkpoint_timeout_us,
+                Redos::Scheduled if !self.is_redo_due => {
+                    self.last_redo_us + self.settings.checkpoint_timeout_us
+                }
+                Redos::Own | Redos::Scheduled => NEVER,
             };
+            let ends_us = self.checkpoint.map_or(NEVER, |checkpoint| checkpoint.ends_us);
             let background_us = if self.data.is_some() { self.next_background_us } else { NEVER };
             let flush_us = self.log.waiting.unwrap_or(NEVER);
             let next = due_us
+                .min(ends_us)
                 .min(background_us)
                 .min(flush_us)
                 .min(self.next_log_us)
@@ -397,6 +406,8 @@ impl<'a> Replay<'a> {
             self.now_us = self.now_us.max(next);
             if next == flush_us {
                 self.flush_commits();
+            } else if next == ends_us {
+                self.end_checkpoint();
             } else if next == due_us {
                 self.redo();
             } else if next == self.next_checkpointer_us {
@@ -480,9 +491,17 @@ impl<'a> Replay<'a> {
         pages
     }
 
-    /// A checkpoint begins; the one before it, if it goes on, comes to its end at once.
+    /// A checkpoint begins, or is due once the one before it has ended. That one writes on at once,
+    /// as the log is ahead of it; of the recording's own it is over.
     fn redo(&mut self) {
         self.write_checkpoint(true);
+        if self.checkpoint.is_some() {
+            if self.redos == Redos::Scheduled {
+                self.is_redo_due = true;
+                return;
+            }
+            self.end_checkpoint();
+        }
         let redo = self.end();
         self.last_redo_us = self.now_us;
         if redo == self.last_redo && self.redos == Redos::Scheduled {
@@ -495,7 +514,7 @@ impl<'a> Replay<'a> {
             self.add_record(REDO_BYTES);
         }
         self.rule.redo();
-        self.checkpoint = Some(Checkpoint { redo, began_us: self.now_us });
+        self.checkpoint = Some(Checkpoint { redo, began_us: self.now_us, ends_us: NEVER });
         self.next_checkpointer_us = self.now_us;
         if let Some(data) = &mut self.data {
             data.done = 0;
@@ -512,7 +531,7 @@ impl<'a> Replay<'a> {
 
     /// Writes pages until the checkpoint is on schedule (`IsCheckpointOnSchedule`), or all.
     fn write_checkpoint(&mut self, is_urgent: bool) {
-        let Some(checkpoint) = self.checkpoint else { return };
+        let Some(checkpoint) = self.checkpoint.filter(|one| one.ends_us == NEVER) else { return };
         let segment_bytes = self.survey.positions.segment_bytes;
         let segments = self.settings.checkpoint_segments(segment_bytes) * segment_bytes;
         let by_log = (self.end().0 - checkpoint.redo.0) as f64 / segments as f64;
@@ -532,12 +551,12 @@ impl<'a> Replay<'a> {
             }
         }
         if self.data.as_ref().is_none_or(|data| data.done == all) {
-            self.end_checkpoint(checkpoint.redo);
+            self.sync_checkpoint(checkpoint);
         }
     }
 
-    fn end_checkpoint(&mut self, redo: Lsn) {
-        self.checkpoint = None;
+    /// All is written, and goes to the disk.
+    fn sync_checkpoint(&mut self, checkpoint: Checkpoint) {
         self.next_checkpointer_us = NEVER;
         let time_ns = self.time_ns();
         for file in 0..self.layout.data_files() {
@@ -550,11 +569,23 @@ impl<'a> Replay<'a> {
                 }
             }
         }
+        let ends_us = self.now_us + self.settings.sync_us;
+        self.checkpoint = Some(Checkpoint { ends_us, ..checkpoint });
+        if self.settings.sync_us == 0 {
+            self.end_checkpoint();
+        }
+    }
+
+    fn end_checkpoint(&mut self) {
+        let Some(Checkpoint { redo, .. }) = self.checkpoint.take() else { return };
         if self.redos == Redos::Scheduled {
             let bytes = self.survey.checkpoint_bytes;
             self.add_record(f64::from(if bytes > 0 { bytes } else { CHECKPOINT_BYTES }));
         }
         let end = self.end();
         self.log_to(|log, settings, to| log.checkpoint(redo, end, settings, to));
+        if std::mem::take(&mut self.is_redo_due) {
+            self.redo();
+        }
     }
 }

@@ -41,6 +41,9 @@ pub struct Settings {
     pub background_share: f64,
     /// Time that a flush of the log takes, in microseconds: commits meanwhile wait for the next.
     pub flush_us: i64,
+    /// Time that a checkpoint waits at its end for what it has written, in microseconds. The next
+    /// one begins after it, and the log goes on meanwhile.
+    pub sync_us: i64,
     /// Commits a second over those of the recording, above 0.
     pub pace: f64,
 }
@@ -66,6 +69,7 @@ impl Default for Settings {
             background_page_us: 0,
             background_share: 1.0,
             flush_us: 0,
+            sync_us: 0,
             pace: 1.0,
         }
     }
@@ -79,12 +83,16 @@ impl Settings {
         Self { pace, flush_us: (self.flush_us as f64 / pace) as i64, ..self }
     }
 
-    /// The same on a disk that holds up the background writer `times` as long, above 0, and for
-    /// `least_us` a page at least.
+    /// The same on a disk that holds up the background writer and checkpoints `times` as long, above
+    /// 0, and the first for `least_us` a page at least.
     #[must_use]
     pub fn on_disk(self, times: f64, least_us: i64) -> Self {
-        let background_page_us = (self.background_page_us as f64 * times) as i64;
-        Self { background_page_us: background_page_us.max(least_us), ..self }
+        let longer = |time_us: i64| (time_us as f64 * times) as i64;
+        Self {
+            background_page_us: longer(self.background_page_us).max(least_us),
+            sync_us: longer(self.sync_us),
+            ..self
+        }
     }
 
     /// Segments after which a checkpoint begins (`CalculateCheckpointSegments`).

@@ -357,6 +357,23 @@ fn a_background_writer_that_waits_for_its_disk_writes_less_and_backends_the_rest
 }
 
 #[test]
+fn the_next_checkpoint_begins_after_the_one_before_it_is_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = write(&round(30), MAGIC_17, folder.path());
+    let found = |seconds| {
+        let all = Settings { sync_us: seconds * SECOND_US, ..settings(100) };
+        let figures = play(folder.path(), from, &all, Redos::Scheduled, &mut ()).0;
+        (figures.checkpoints, figures.images)
+    };
+    // They are due each 100 of 300 seconds, and the first begins after 100.
+    assert_eq!((found(0), found(50)), ((3, 30), (3, 30)));
+    assert_eq!(found(150), (2, 30));
+    assert_eq!(found(250), (1, 20));
+    let slow = Settings { sync_us: 8 * SECOND_US, ..settings(100) };
+    assert_eq!(slow.on_disk(0.25, 0).sync_us, 2 * SECOND_US);
+}
+
+#[test]
 fn at_another_pace_what_is_due_by_a_clock_comes_for_more_commits_or_for_fewer() {
     let folder = tempfile::tempdir().unwrap();
     let from = write(&round(30), MAGIC_17, folder.path());

@@ -21,10 +21,11 @@ from flashwright.advice.commits import commits_of, thought_elsewhere
 from flashwright.advice.engine import DEPTH, Clients, Conditions, Engine
 from flashwright.advice.load import FLUSH, LOG, WRITE, Load
 from flashwright.advice.loop import Loop
+from flashwright.advice.processors import AtWork
 from flashwright.advice.proving import Bench, Change
 from flashwright.advice.setup import Commits, Drive, Figures, Setup
 from flashwright.advice.trial_recording import LEAST_COMMITS, Predicting, clients_of
-from flashwright.advice.trial_setups import predicted
+from flashwright.advice.trial_setups import predicted, setup_of
 from flashwright.advice.trials import Trial
 
 GIB = 1 << 30
@@ -127,6 +128,29 @@ def test_a_recording_of_a_few_commits_predicts_nothing(
     assert f"{LEAST_COMMITS - 1} commits are recorded" in why
 
 
+def test_a_commit_that_waits_for_others_waits_beside_the_drive(load: Load, engine: Engine) -> None:
+    """Of a fast drive 2 ms for each flush were left out: a third of the throughput was a gain."""
+    trial = Bench("tpcb(scale=1)").trial("emmc-51")
+    delayed = replace(trial, settings={"commit_delay": "2000", "commit_siblings": "1"})
+    known = case(load, engine, 1.0)
+    assert setup_of(delayed, trial, known).waits == pytest.approx(0.002)
+    assert setup_of(trial, trial, known).waits == 0
+
+
+@pytest.mark.parametrize("slowest", [0.001, 3.0])
+def test_slow_commits_that_are_not_the_drive_s_are_not_predicted(
+    load: Load, engine: Engine, slowest: float
+) -> None:
+    """The drive took a hundredth of them: processors were busy, of which nothing is known."""
+    commits = Commits(2000, 1e-3, 1e-3, slowest, slowest)
+    known = case(replace(load, commits=commits), engine, 60.0)
+    clients = clients_of(known, engine)
+    engine.conditions = replace(ONCE, clients=clients)
+    trial = Bench("tpcb(scale=1)").trial("emmc-51")
+    more = replace(trial, drive=replace(trial.drive, overrides=("ftl.over_provisioning=0.5",)))
+    assert ("p99" in predicted(known, engine, more, trial)) == (slowest < 1)
+
+
 def test_a_turn_is_as_long_as_each_client_takes_to_commit_once() -> None:
     begin = np.arange(400, dtype=np.int64) * 10_000_000
     took = np.full(400, 2e6)
@@ -135,6 +159,15 @@ def test_a_turn_is_as_long_as_each_client_takes_to_commit_once() -> None:
     found = commits_of(begin, took, ~is_flush, is_flush, clients=4)
     assert found is not None
     assert found.turn_p99 == pytest.approx(0.04, abs=1e-6)
+    # Where two share a flush a turn has half as many.
+    at_work = AtWork(4.0, 1.0, 2, busy=1.0, beside=1.0, flushes=400)
+    clients = Clients(1, 0.0, 4, at_work=at_work)
+    assert clients.turn(400, 1.0) == 4.0
+    assert Clients(1, 0.0, 4).turn(400, 2.0) == 4.0
+    turn = clients.turn(400, 2.0)
+    shared = commits_of(begin, took, ~is_flush, is_flush, clients=turn)
+    assert shared is not None
+    assert shared.turn_p99 == pytest.approx(0.02, abs=1e-6)
     alone = commits_of(begin, took, ~is_flush, is_flush)
     assert alone is not None
     assert alone.turn_p99 == 0
@@ -203,7 +236,7 @@ def test_what_a_sync_takes_beside_the_drive_goes_with_the_flushes(
     assert found.thinks + found.flushing * flushes == pytest.approx(plain.thinks)
     requests = sum(load.requests.values())
     with_them, without = (
-        found.pace(requests, found.thinking(number, waits=True, work=1.0))["closed"]["think"]
+        found.pace(requests, found.thinking(number, waits=0.0, work=1.0))["closed"]["think"]
         for number in (flushes, 0)
     )
     assert without == pytest.approx(1e6 * found.thinks / requests)

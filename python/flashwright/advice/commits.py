@@ -24,14 +24,15 @@ def commits_of(
     latency_ns: npt.NDArray[Any],
     is_log: Bools,
     is_flush: Bools,
-    clients: int = 0,
+    clients: float = 0,
     flushes_of_commit: int = 1,
 ) -> Commits | None:
     """Give the commits among requests, by when each was sent and how long it took.
 
     `is_log`: writes of the log. All writes count as such if none is known to be. Of a number of
     `clients` it is told how long a turn takes, in which each commits once: a transaction of one of
-    them, if they wait for each other. A commit may have several flushes, one after the other. None
+    them, if they wait for each other; several that share a flush count as one. A commit may have
+    several flushes, one after the other. None
     if there is neither a flush nor a log write.
     """
     order = np.argsort(begin_ns, kind="stable")
@@ -51,7 +52,7 @@ def commits_of(
         (longest + took[where])[:whole].reshape(in_one).sum(axis=1),
         took[where][:whole].reshape(in_one).sum(axis=1),
     )
-    turn = clients * each
+    turn = round(max(clients, 1.0) * each) if clients else 0
     if not 0 < turn < len(where):
         return summary
     ends = np.sort(begin_ns[order].astype(np.float64)[where] / 1e9 + took[where])
@@ -97,7 +98,7 @@ def _longest_before(took: Floats, logs: Bools, where: npt.NDArray[np.int64]) -> 
 
 
 def _summary(took: Floats, flushes: Floats) -> Commits:
-    p50, p99, p999 = np.quantile(took, (0.5, 0.99, 0.999))
+    p25, p50, p99, p999 = np.quantile(took, (0.25, 0.5, 0.99, 0.999))
     return Commits(
         len(took),
         float(took.mean()),
@@ -105,4 +106,5 @@ def _summary(took: Floats, flushes: Floats) -> Commits:
         float(p99),
         float(p999),
         float(flushes.mean()),
+        p25=float(p25),
     )

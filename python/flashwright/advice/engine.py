@@ -88,15 +88,23 @@ class Clients:
         """True if one request is outstanding at a time: time to think is beside the drive's."""
         return self.outstanding == 1
 
-    def thinking(self, flushes: int, *, waits: bool, work: float) -> float:
+    def thinking(self, flushes: int, *, waits: float | None, work: float) -> float:
         """Give the seconds that a load of so many flushes takes beside its drive.
 
-        `work` is as `Load` has it. Clients that do not wait for their commits do not wait for each
-        other's, either.
+        `work` is as `Load` has it, `waits` as `Setup`. Clients that do not wait for their commits
+        do not wait for each other's, either.
         """
-        if not waits and self.at_work is not None:
+        if waits is None and self.at_work is not None:
             return self.at_work.seconds(0.0, work)
-        return self.thinks * work + self.flushing * flushes
+        return self.thinks * work + (self.flushing + (waits or 0.0)) * flushes
+
+    def turn(self, flushes: int, work: float) -> float:
+        """Give how many of so many flushes go by while each client commits once.
+
+        As recorded each of them has its own; `work` is as `Load` has it.
+        """
+        recorded = 0 if self.at_work is None else work * self.at_work.flushes
+        return self.commit * (flushes / recorded if recorded else 1.0)
 
     def pace(
         self, requests: int, thinking: float, *, waits: bool = True, layered: bool = False
@@ -219,23 +227,26 @@ class Engine:
         # Who waits for two drives thinks between all of their requests.
         requests = sum(map(_rows, parts.values()))
         flushes = _flushes(parts[APART] if APART in parts else parts[HERE]) if parts else 0
-        waits, clients = setup.waits is not None, self.conditions.clients
+        waits, clients = setup.waits, self.conditions.clients
         work = setup.load.work
         thinking = 0.0 if clients is None else clients.thinking(flushes, waits=waits, work=work)
         layered = setup.stack is not None
 
         def play(times: int, thinking: float) -> Figures:
-            pace = self.conditions.pace(requests, thinking, waits=waits, layered=layered)
+            pace = self.conditions.pace(
+                requests, thinking, waits=waits is not None, layered=layered
+            )
             played = {
                 name: self._play(setup, drives[name], path, pace, progress, times)
                 for name, path in parts.items()
             }
             took = time.monotonic() - began
-            seconds, busy = _seconds(played, clients, thinking, waits=waits, work=work)
+            seconds, busy = _seconds(played, clients, thinking, flushes, waits=waits, work=work)
             return _together(played, took, setup, seconds, busy)
 
         found = play(1, thinking)
-        if waits and clients is not None and clients.is_serial and clients.at_work is not None:
+        at_work = None if clients is None or not clients.is_serial else clients.at_work
+        if waits is not None and at_work is not None:
             # Beside another drive clients overlap otherwise, and the load has other pauses.
             rest = max(0.0, found.seconds_taken - found.busy_seconds)
             if abs(rest - thinking) > _OTHERWISE * found.seconds_taken:
@@ -312,7 +323,8 @@ class Engine:
             return _commits(table, source, 0, load.flushes_of_commit)
         loop = pace["closed"]
         thinks = loop["think"] / 1e6 if clients.served and loop["depth"] == 1 else 0.0
-        return _commits(table, source, clients.commit, load.flushes_of_commit, thinks)
+        turn = clients.turn(_flushes(source), load.work)
+        return _commits(table, source, turn, load.flushes_of_commit, thinks)
 
     def _sized(self, setup: Setup, drive: Drive, path: Path) -> Sized:
         """Give a slice of the drive at the size and fill of the disk, with its part of the load."""
@@ -401,7 +413,7 @@ def _halves(requests: int, plays: int) -> tuple[int, int]:
 
 
 def _commits(
-    table: Path, source: Path, clients: int, flushes: int, thinks: float = 0.0
+    table: Path, source: Path, clients: float, flushes: int, thinks: float = 0.0
 ) -> Commits | None:
     """Give the commits of a run: writes to stripes that hold the log, and flushes.
 
@@ -501,25 +513,29 @@ def _seconds(
     played: Mapping[str, _Played],
     clients: Clients | None,
     thinking: float,
+    flushes: int,
     *,
-    waits: bool,
+    waits: float | None,
     work: float,
 ) -> tuple[float, float]:
     """Give the time of a load, and that in which its drives are busy.
 
     `thinking`: seconds beside the drives, of which they were played. The drives go one after the
-    other, or at the same time if that is known.
+    other, or at the same time if that is known. `waits` is as `Setup` has it, for each of so many
+    flushes.
     """
     data, log = (played[one].times if one in played else None for one in (HERE, APART))
     total = sum(one.seconds for one in played.values())
     busy = max(0.0, total - thinking)
     at_work = None if clients is None else clients.at_work
     if clients is not None and clients.is_serial and data is not None and log is not None:
-        beside = thinking if at_work is None else at_work.seconds(0.0, work)
+        beside = thinking
+        if at_work is not None:
+            beside = at_work.seconds(0.0, work, flushes, waits or 0.0)
         return two_drives.seconds_of(data, log, clients.commit, beside), busy
-    if at_work is None or not waits:
+    if at_work is None or waits is None:
         return total, busy
-    return at_work.seconds(busy, work), busy
+    return at_work.seconds(busy, work, flushes, waits), busy
 
 
 def _together(

@@ -124,6 +124,8 @@ class Commits:
     """Mean of the flush alone."""
     turn_p99: float = 0.0
     """99th percentile of the time in which each client commits once; 0 if it is not known."""
+    p25: float = 0.0
+    """What a quarter of them did not exceed."""
 
     def waiting(self, seconds: float | None) -> Commits:
         """Give those that wait so much longer; None: that do not wait for the drive at all."""
@@ -132,6 +134,7 @@ class Commits:
         return replace(
             self,
             mean=self.mean + seconds,
+            p25=self.p25 + seconds,
             p50=self.p50 + seconds,
             p99=self.p99 + seconds,
             p999=self.p999 + seconds,
@@ -147,12 +150,13 @@ class Commits:
             "p999_seconds": self.p999,
             "flush_mean_seconds": self.flush_mean,
             "turn_p99_seconds": self.turn_p99,
+            "p25_seconds": self.p25,
         }
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> Commits:
         """Give what `document` made."""
-        names = ("mean", "p50", "p99", "p999", "flush_mean", "turn_p99")
+        names = ("mean", "p50", "p99", "p999", "flush_mean", "turn_p99", "p25")
         return Commits(int(document["count"]), *(document[f"{name}_seconds"] for name in names))
 
 

@@ -140,7 +140,7 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
         outstanding *= 2
         alone = seconds(outstanding, 0.0)
     if alone >= wanted * (1 - _NEAR):
-        at_work = _at_work(case, alone, 0.0)
+        at_work = _at_work(case, figures(outstanding, 0.0), 0.0)
         return replace(base, outstanding=outstanding, at_work=at_work)
     before, found = (0.0, alone), wanted - alone
     for _ in range(_TRIES):
@@ -149,7 +149,7 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
             break
         slope = (there - before[1]) / (found - before[0]) or 1.0
         before, found = (found, there), max(0.0, found + (wanted - there) / slope)
-    at_work = _at_work(case, seconds(outstanding, found) - found, found)
+    at_work = _at_work(case, figures(outstanding, found), found)
     base = replace(base, outstanding=outstanding, thinks=found, at_work=at_work)
     if at_work is not None:
         return base
@@ -162,12 +162,25 @@ def clients_of(case: Case, engine: Engine) -> Clients | None:
     return replace(base, thinks=found - flushing * flushes, flushing=flushing)
 
 
-def _at_work(case: Case, busy: float, beside: float) -> AtWork | None:
+def _at_work(case: Case, there: Figures, beside: float) -> AtWork | None:
     """Give the clients at work; None if the recording does not tell what they took.
 
-    `busy` and `beside` are as `AtWork` has them.
+    `there`: the load on the simulated drive, with so many seconds `beside` it. The way to the
+    drive is what the quicker commits took longer when recorded: the others have also what the
+    simulated drive is too fast by.
     """
     known = case.processors
     if known is None or not known.is_whole or case.loop is None:
         return None
-    return AtWork(max(case.loop.clients, 1.0), known.seconds, known.count, busy, beside)
+    way, recorded = 0.0, case.load.commits
+    if recorded is not None and there.commits is not None:
+        way = max(0.0, recorded.p25 - there.commits.p25)
+    return AtWork(
+        max(case.loop.clients, 1.0),
+        known.seconds,
+        known.count,
+        there.seconds_taken - beside,
+        beside,
+        case.load.requests.get("flush", 0),
+        way,
+    )

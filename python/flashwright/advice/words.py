@@ -247,8 +247,8 @@ def _of_processors(processors: Processors, seconds: float) -> str:
     if busy >= _BUSY:
         return f"{said}."
     return (
-        f"{said}. It may be above: where processors were mostly idle, as these, a transaction took "
-        f"{IDLE_TAKES} times as much as with nine times as many a second, in one load of ours."
+        f"{said}. It may be above: where processors sleep between commits, as these, a transaction "
+        f"took up to {IDLE_TAKES} times as much as where they hardly do, on a machine of ours."
     )
 
 

@@ -39,6 +39,8 @@ _NEAR = 0.03
 """How near a pace has to be to the one at which a load stays, as a share."""
 _TRIES = 6
 """Paces that are looked at, the recorded one among them."""
+_OF_DRIVE = 0.1
+"""Least share of the recorded 99th percentile of commits that the simulated drive takes."""
 _OF_PACE = ("flash_bytes", "throughput")
 _ASYNCHRONOUS_SECONDS = 0.2
 """A log that is not waited for is written each `wal_writer_delay`, which is 200 ms."""
@@ -175,12 +177,12 @@ def predicted(case: Case, engine: Engine, trial: Trial, before: Trial) -> dict[s
 
 
 def _is_slow_by_drive(case: Case, engine: Engine) -> bool:
-    """Tell whether the drive makes the slowest commits slow: half of what they took, at least.
+    """Tell whether the drive makes the slowest commits slow.
 
     Where it does not, processors or other work do, and nothing is known of those.
     """
     recorded, there = case.load.commits, engine.figures(case.base).commits
-    return recorded is None or there is None or there.p99 >= recorded.p99 / 2
+    return recorded is None or there is None or there.p99 >= _OF_DRIVE * recorded.p99
 
 
 def _ratios(now: Figures, after: Figures, work: float = 1.0) -> dict[str, float]:

@@ -135,6 +135,8 @@ def test_a_commit_that_waits_for_others_waits_beside_the_drive(load: Load, engin
     known = case(load, engine, 1.0)
     assert setup_of(delayed, trial, known).waits == pytest.approx(0.002)
     assert setup_of(trial, trial, known).waits == 0
+    not_waiting = replace(known, base=known.base.changed(waits=None))
+    assert setup_of(delayed, trial, not_waiting).waits is None
 
 
 @pytest.mark.parametrize("slowest", [0.001, 3.0])
@@ -163,6 +165,7 @@ def test_a_turn_is_as_long_as_each_client_takes_to_commit_once() -> None:
     at_work = AtWork(4.0, 1.0, 2, busy=1.0, beside=1.0, flushes=400)
     clients = Clients(1, 0.0, 4, at_work=at_work)
     assert clients.turn(400, 1.0) == 4.0
+    assert clients.turn(40, 4.0) == 1.0
     assert Clients(1, 0.0, 4).turn(400, 2.0) == 4.0
     turn = clients.turn(400, 2.0)
     shared = commits_of(begin, took, ~is_flush, is_flush, clients=turn)
@@ -182,6 +185,20 @@ def test_a_commit_of_several_flushes_waits_for_all_of_them() -> None:
     assert found.count == 100
     assert found.mean == pytest.approx(0.008)
     assert found.turn_p99 == pytest.approx(0.04, abs=1e-6)
+
+
+def test_a_turn_has_no_more_commits_as_each_has_more_flushes(load: Load, engine: Engine) -> None:
+    """A rollback journal's four counted twice: the slowest turn was of 16 flushes in place of 4."""
+    at_work = AtWork(1.0, 1.0, 2, busy=1.0, beside=1.0, flushes=load.requests["flush"] // 4)
+    setup = Setup(replace(load, flushes_of_commit=4), DRIVE)
+
+    def turn(at_work: AtWork | None) -> float:
+        engine.conditions = replace(ONCE, clients=Clients(1, 0.0, at_work=at_work))
+        commits = engine.figures(setup).commits
+        assert commits is not None
+        return commits.turn_p99
+
+    assert turn(at_work) == turn(None) > 0
 
 
 def test_nobody_thinks_after_what_a_server_writes_behind_their_backs() -> None:

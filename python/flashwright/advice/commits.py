@@ -31,9 +31,8 @@ def commits_of(
 
     `is_log`: writes of the log. All writes count as such if none is known to be. Of a number of
     `clients` it is told how long a turn takes, in which each commits once: a transaction of one of
-    them, if they wait for each other; several that share a flush count as one. A commit may have
-    several flushes, one after the other. None
-    if there is neither a flush nor a log write.
+    them, if they wait for each other. Those that share a flush count as one. A commit may have
+    several flushes, one after the other. None if there is neither a flush nor a log write.
     """
     order = np.argsort(begin_ns, kind="stable")
     took = latency_ns[order].astype(np.float64) / 1e9
@@ -52,7 +51,7 @@ def commits_of(
         (longest + took[where])[:whole].reshape(in_one).sum(axis=1),
         took[where][:whole].reshape(in_one).sum(axis=1),
     )
-    turn = round(max(clients, 1.0) * each) if clients else 0
+    turn = round(clients * each)
     if not 0 < turn < len(where):
         return summary
     ends = np.sort(begin_ns[order].astype(np.float64)[where] / 1e9 + took[where])

@@ -98,13 +98,14 @@ class Clients:
             return self.at_work.seconds(0.0, work)
         return self.thinks * work + (self.flushing + (waits or 0.0)) * flushes
 
-    def turn(self, flushes: int, work: float) -> float:
-        """Give how many of so many flushes go by while each client commits once.
+    def turn(self, commits: float, work: float) -> float:
+        """Give how many commits of a load go by while each client commits once; 1 at least.
 
-        As recorded each of them has its own; `work` is as `Load` has it.
+        Those that share their flushes are one of `commits`. As recorded each client has its own;
+        `work` is as `Load` has it.
         """
         recorded = 0 if self.at_work is None else work * self.at_work.flushes
-        return self.commit * (flushes / recorded if recorded else 1.0)
+        return max(1.0, self.commit * commits / recorded) if recorded else self.commit
 
     def pace(
         self, requests: int, thinking: float, *, waits: bool = True, layered: bool = False
@@ -323,7 +324,7 @@ class Engine:
             return _commits(table, source, 0, load.flushes_of_commit)
         loop = pace["closed"]
         thinks = loop["think"] / 1e6 if clients.served and loop["depth"] == 1 else 0.0
-        turn = clients.turn(_flushes(source), load.work)
+        turn = clients.turn(_flushes(source) / load.flushes_of_commit, load.work)
         return _commits(table, source, turn, load.flushes_of_commit, thinks)
 
     def _sized(self, setup: Setup, drive: Drive, path: Path) -> Sized:

@@ -19,12 +19,14 @@ from flashwright.advice.closed_network import rate_of
 IDLE_TAKES = 2.2
 """Processor time of a transaction whose flushes are `_IDLE_S` apart, over that of one among many.
 
-Fitted to nine recordings on this machine, a virtual one of two processors: TATP, TPC-B and YCSB on
-PostgreSQL 15, 30 to 2,000 flushes a second (docs/results/advice.md). A process that is woken after
-20 ms takes 30 to 60 us more there than one that is woken at once.
+Fitted by hand to recordings of TATP, TPC-B and YCSB on PostgreSQL 15, on a virtual machine of two
+processors; those are in docs/results/advice.md.
 """
 _IDLE_S = 0.03
+"""Seconds from flush to flush, from which on it is no more. Fitted with it."""
 _LITTLE = 0.05
+"""Share of a load's time by which the recorded drive may take longer than it did: a drive is not
+simulated more exactly."""
 _ROUNDS = 30
 _NEAR = 1e-3
 
@@ -119,8 +121,7 @@ class AtWork:
     def _way(self) -> float:
         """Seconds of the way of a flush: no more than is left beside drive and processors.
 
-        A twentieth of the time is no matter: nor is the drive simulated more exactly. The way of a
-        client alone is in what processors take (`_own`).
+        That of a client alone is in what processors take (`_own`).
         """
         if self.clients <= 1 or not self.flushes:
             return 0.0

@@ -99,7 +99,7 @@ def _with_settings(setup: Setup, changed: Mapping[str, str], case: Case) -> Setu
         return setup
     if any(changed.get(name) in values for name, values in _NOT_WAITING.items()):
         setup = setup.changed(waits=None)
-    elif "commit_delay" in changed:
+    elif "commit_delay" in changed and setup.waits is not None:
         # Whoever flushes for others holds the log meanwhile.
         setup = setup.changed(waits=float(changed["commit_delay"]) / 1e6)
     if case.what_ifs is not None and case.what_ifs.refused is None:

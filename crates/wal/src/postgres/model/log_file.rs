@@ -77,7 +77,7 @@ impl Places {
         let wanted = ((redo.0 as f64 + wanted) / segment_bytes as f64).ceil() as u64;
         let least = segment(redo.0) + segments(settings.min_wal_size) - 1;
         let most = segment(redo.0) + segments(settings.max_wal_size) - 1;
-        // The most is what counts, also where the least is above it.
+        // The server applies the most last: it counts where the least is above it.
         let upto = wanted.max(least).min(most);
         let kept = segment(end.0).saturating_sub(settings.wal_keep_size / segment_bytes);
         let before = segment(redo.0).min(kept);

@@ -83,8 +83,8 @@ impl Settings {
         Self { pace, flush_us: (self.flush_us as f64 / pace) as i64, ..self }
     }
 
-    /// The same on a disk that holds up the background writer and checkpoints `times` as long, above
-    /// 0, and the first for `least_us` a page at least.
+    /// The same on a disk that holds up checkpoints and the background writer `times` as long,
+    /// above 0, and the writer for `least_us` a page at least.
     #[must_use]
     pub fn on_disk(self, times: f64, least_us: i64) -> Self {
         let longer = |time_us: i64| (time_us as f64 * times) as i64;

@@ -24,6 +24,7 @@ READ_ONLY = {
     r" record | --record ": "root and the kernel's tracer: test_cli_record, test_recording_*",
     r"^flashwright advise --database": "root and the kernel's tracer: test_next",
     r"^flashwright waterfall": "a recording with calls: test_recording_running, test_readme",
+    r"^flashwright (advise|compare) runs/tpcc": "the same recording: test_readme",
     r"^flashwright bench .*--(layers|device)": "minutes each: test_cli_benches",
     r"--db '?postgres|^flashwright bench tpcc$": "a server, and minutes: test_cli_bench",
     r"--against runs/": "an earlier run's folder: test_cli_replay",

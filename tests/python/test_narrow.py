@@ -96,7 +96,6 @@ def _first_commands() -> list[list[str]]:
     lines = [line.partition("  #")[0] for line in block[1].splitlines()]
     shorter = (
         ("--shipped", "--shipped --op 0.2"),
-        ("20k", "2k"),
         ("2k", "1k"),
     )
     for what, instead in shorter:
@@ -109,7 +108,7 @@ def test_the_commands_of_the_readme_fit_a_pipe_of_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     commands = _first_commands()
-    assert len(commands) == 3
+    assert len(commands) == 2
     for words in commands:
         check_width(cli(*words).stdout, 80)
 

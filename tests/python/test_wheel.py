@@ -71,7 +71,7 @@ def test_the_first_commands_of_the_readme_work_in_an_empty_folder(
     found = BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))
     assert found is not None
     lines = found.group(1).splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 2
     path = f"{installed}:{os.environ['PATH']}"
     assert "revision of-the-test" in run(installed / "flashwright", "--version", cwd=tmp_path)
     # One over-provisioning and two placements in place of all: `make demo` plays the whole.

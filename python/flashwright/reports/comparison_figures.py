@@ -35,6 +35,24 @@ def _best(results: Results, workload: str) -> set[str]:
     return results.named(workload) | {row["method"] for row in ranked}
 
 
+def _lines(results: Results, workload: str, key: str) -> list[dict[str, Any]]:
+    """Give a line over over-provisioning for each policy where it has a value above 0."""
+    data = []
+    for method in results.methods:
+        rows = [row for row in results.of(workload, method=method) if row[key]]
+        if rows:
+            data.append(
+                line(
+                    method,
+                    [row["over_provisioning"] for row in rows],
+                    [row[key] for row in rows],
+                    results.colours,
+                    strong=method in results.named(workload),
+                )
+            )
+    return highlight(data, _best(results, workload))
+
+
 def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
     """Draw cleaning cost against over-provisioning, one line a policy, the bound dashed.
 
@@ -42,21 +60,8 @@ def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
     """
     if len(results.alphas) < 2:
         return None
-    data = []
-    for method in results.methods:
-        rows = [row for row in results.of(workload, method=method) if row["cleaning_cost"] > 0]
-        if rows:
-            data.append(
-                line(
-                    method,
-                    [row["over_provisioning"] for row in rows],
-                    [row["cleaning_cost"] for row in rows],
-                    results.colours,
-                    strong=method in results.named(workload),
-                )
-            )
+    data = _lines(results, workload, "cleaning_cost")
     bounds = results.bounds(workload)
-    data = highlight(data, _best(results, workload))
     data.append(
         bound_line(
             [row["over_provisioning"] for row in bounds],
@@ -141,21 +146,8 @@ def life_figure(results: Results, workload: str, key: str) -> Figure | None:
     """Draw the life of the drive against over-provisioning."""
     if len(results.alphas) < 2:
         return None
-    data = []
-    for method in results.methods:
-        rows = [row for row in results.of(workload, method=method) if row["life_years"] is not None]
-        if rows:
-            data.append(
-                line(
-                    method,
-                    [row["over_provisioning"] for row in rows],
-                    [row["life_years"] for row in rows],
-                    results.colours,
-                    strong=method in results.named(workload),
-                )
-            )
+    data = _lines(results, workload, "life_years")
     bounds = results.bounds(workload)
-    data = highlight(data, _best(results, workload))
     data.append(
         bound_line(
             [row["over_provisioning"] for row in bounds], [row["life_years"] for row in bounds]

@@ -6,13 +6,13 @@
 //! kernel/trace/blktrace.c) puts the magic number and the time in their places.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use units::Progress;
 
 use super::format::PageLayout;
-use super::pages::{CpuPages, Losses, Next};
+use super::pages::{CpuPages, Inputs, Losses, Next, REPORT_EVENTS, open_all};
 use crate::error::{Bad, TraceError};
 
 const MAGIC: u32 = 0x6561_7400;
@@ -23,9 +23,6 @@ const VERSIONS: [(u32, usize, usize); 2] = [(7, 48, 46), (8, 64, 50)];
 const HEAD_BYTES: usize = 16;
 /// The buffer's alignment: an event may be longer than its record by less.
 const ALIGN_BYTES: usize = 8;
-/// Events between two looks at whether to stop.
-const REPORT_EVENTS: u64 = 1 << 16;
-
 /// Outcome of reading the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlkStream {
@@ -52,16 +49,7 @@ pub fn write_blk_stream(
     output: &Path,
     progress: &Progress,
 ) -> Result<BlkStream, TraceError> {
-    let mut inputs: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
-    for path in paths {
-        let file = File::open(path).map_err(|source| TraceError::Io {
-            path: path.clone(),
-            doing: "open",
-            offset: 0,
-            source,
-        })?;
-        inputs.push((path.clone(), Box::new(file)));
-    }
+    let inputs = open_all(paths)?;
     let mut written = 0;
     let failed =
         |doing, offset, source| TraceError::Io { path: output.to_owned(), doing, offset, source };
@@ -80,7 +68,7 @@ pub fn write_blk_stream(
 /// Gives the records of anything that gives pages to `take`, ordered by time; those of the same
 /// time by processor.
 pub(super) fn merge(
-    inputs: Vec<(PathBuf, Box<dyn Read + Send>)>,
+    inputs: Inputs,
     layout: PageLayout,
     event: u16,
     progress: &Progress,

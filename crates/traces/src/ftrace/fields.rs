@@ -1,18 +1,13 @@
 //! Numbers of any events out of raw pages: the fields that are asked for, a column each.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 use units::Progress;
 
 use super::format::{EventFormat, Field, PageLayout};
-use super::pages::{CpuPages, Losses, Next};
+use super::pages::{CpuPages, Inputs, Losses, Next, REPORT_EVENTS, open_all};
 use crate::error::{Bad, TraceError};
-
-/// Events between two looks at whether to stop.
-const REPORT_EVENTS: u64 = 1 << 16;
 
 /// The events of one kind, in the order of their times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,22 +47,12 @@ pub fn read_fields(
     wanted: &[(String, Vec<String>)],
     progress: &Progress,
 ) -> Result<Fields, TraceError> {
-    let mut inputs: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
-    for path in paths {
-        let file = File::open(path).map_err(|source| TraceError::Io {
-            path: path.clone(),
-            doing: "open",
-            offset: 0,
-            source,
-        })?;
-        inputs.push((path.clone(), Box::new(file)));
-    }
-    fields_of(inputs, layout, wanted, progress)
+    fields_of(open_all(paths)?, layout, wanted, progress)
 }
 
 /// The same, of anything that gives bytes.
 pub(super) fn fields_of(
-    inputs: Vec<(PathBuf, Box<dyn Read + Send>)>,
+    inputs: Inputs,
     layout: PageLayout,
     wanted: &[(String, Vec<String>)],
     progress: &Progress,

@@ -16,7 +16,6 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +31,7 @@ pub use shapes::{CallOp, call_names};
 
 use crate::error::{Bad, TraceError};
 use open_files::{OpenFiles, UNKNOWN};
-use pages::{CpuPages, Next};
+use pages::{CpuPages, Inputs, Next, REPORT_EVENTS, open_all};
 use shapes::{CALLS, Call, Control, IO_URING, Position, Shapes, What};
 
 /// Flags and modes of the kernel, the same on all architectures that matter here but for `O_APPEND`
@@ -49,9 +48,6 @@ const RING_OPS: [(u8, CallOp); 7] = [
     (22, CallOp::Read),
     (23, CallOp::Write),
 ];
-/// Events between two looks at whether to stop.
-const REPORT_EVENTS: u64 = 1 << 16;
-
 /// Facts about a recording besides its pages.
 #[derive(Clone, Debug, Default)]
 pub struct About {
@@ -125,17 +121,7 @@ pub fn read_calls(
     about: &About,
     progress: &Progress,
 ) -> Result<Calls, TraceError> {
-    let mut inputs: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
-    for path in paths {
-        let file = File::open(path).map_err(|source| TraceError::Io {
-            path: path.clone(),
-            doing: "open",
-            offset: 0,
-            source,
-        })?;
-        inputs.push((path.clone(), Box::new(file)));
-    }
-    calls_of(inputs, layout, about, progress)
+    calls_of(open_all(paths)?, layout, about, progress)
 }
 
 /// The same, of anything that gives bytes.
@@ -143,7 +129,7 @@ pub fn read_calls(
 /// # Errors
 /// As [`read_calls`].
 pub fn calls_of(
-    inputs: Vec<(PathBuf, Box<dyn Read + Send>)>,
+    inputs: Inputs,
     layout: PageLayout,
     about: &About,
     progress: &Progress,

@@ -4,6 +4,7 @@
 //! begins with a word of 5 bits `type_len` and 27 bits of time since the event before (Linux
 //! kernel/trace/ring_buffer.c, include/linux/ring_buffer.h).
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,27 @@ const ABSOLUTE_BITS: u32 = 59;
 const USED_MASK: u64 = (1 << 27) - 1;
 const MISSED_EVENTS: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
+
+/// Events between two looks at whether to stop.
+pub(super) const REPORT_EVENTS: u64 = 1 << 16;
+
+/// The pages of each processor, with the name to say where one is wrong.
+pub(super) type Inputs = Vec<(PathBuf, Box<dyn Read + Send>)>;
+
+/// Opens the file of each processor.
+///
+/// # Errors
+/// [`TraceError::Io`].
+pub(super) fn open_all(paths: &[PathBuf]) -> Result<Inputs, TraceError> {
+    let open = |path: &PathBuf| -> Result<(PathBuf, Box<dyn Read + Send>), TraceError> {
+        let path = path.clone();
+        match File::open(&path) {
+            Ok(file) => Ok((path, Box::new(file))),
+            Err(source) => Err(TraceError::Io { path, doing: "open", offset: 0, source }),
+        }
+    };
+    paths.iter().map(open).collect()
+}
 
 /// Losses from one processor's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -192,7 +192,7 @@ def test_what_is_kept_is_what_was_found(tmp_path: Path) -> None:
         "b": ["x", "y"],
     }
     # A damaged result is simulated again; without a name, or a folder, nothing is kept.
-    (tmp_path / "simulations" / key / "t.parquet").write_bytes(b"no table")
+    (tmp_path / "simulations" / key[:2] / f"{key}.t.parquet").write_bytes(b"no table")
     assert kept.remember(key, lambda: {"x": 2})["x"] == 2
     assert not kept.has(None)
     assert Kept(None).remember(key, lambda: {"x": 3}) == {"x": 3}

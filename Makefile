@@ -194,11 +194,13 @@ $(STAMPS)/packages: scripts/setup/packages.sh
 $(BIN)/python: | $(STAMPS)/tools
 	@$(PYTHON) -m venv $(VENV)
 
+# Not compiled: of all their modules a run imports few, and compiles those.
 $(STAMPS)/python: requirements-dev.txt | $(BIN)/python
 	@mkdir -p $(STAMPS)
 	@if [ "$$(cat $@ 2>/dev/null)" != "$$(sha256sum < requirements-dev.txt)" ]; then \
 	    echo "Installing the Python packages into $(VENV)"; \
-	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt; fi
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	        -r requirements-dev.txt; fi
 	@sha256sum < requirements-dev.txt > $@
 
 $(STAMPS)/release: $(RUST_SOURCES) | $(BIN)/python

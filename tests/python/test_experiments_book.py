@@ -43,7 +43,6 @@ from experiments.tpcc.judged import AGAINST_SEQUENTIAL
 from support import ROOT
 
 TO_BE_MADE_AGAIN = {
-    ("figures-layers.md", "3766ab8d2b1c878f91d276e81e29eb9e28083ada"),
     ("volumes.md", "fdf0dac3a961-dirty"),
     ("volumes.md", "4260569417e9-dirty"),
     ("volumes.md", "c7404a64ffd4-dirty"),

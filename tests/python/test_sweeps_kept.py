@@ -198,6 +198,14 @@ def test_what_is_kept_is_what_was_found(tmp_path: Path) -> None:
     assert Kept(None).remember(key, lambda: {"x": 3}) == {"x": 3}
 
 
+def test_other_code_shares_no_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name had the core's size and time alone: an edit of Python left it as it was."""
+    before = key_of("one", 1)
+    assert key_of("one", 1) == before
+    monkeypatch.setattr("flashwright.kept.version_hash", lambda: "of other code")
+    assert key_of("one", 1) != before
+
+
 def test_only_the_same_work_counts_as_complete(tmp_path: Path) -> None:
     job = Job("compare", ["a"])
     job.run({"complete": True}).write(tmp_path / "run")

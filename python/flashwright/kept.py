@@ -53,9 +53,9 @@ class Kept:
         if found is None:
             found = simulate()
             if key is not None and self._store is not None:
-                tables = {name: table(one) for name, one in found.get(_TABLES, {}).items()}
                 figures = {name: one for name, one in found.items() if name != _TABLES}
-                with contextlib.suppress(OSError, TypeError, ValueError):
+                with contextlib.suppress(OSError, TypeError, ValueError, NotImplementedError):
+                    tables = {name: table(one) for name, one in found.get(_TABLES, {}).items()}
                     self._store.put(Outcome(key, "done", figures, tuple(tables)), tables)
         return found
 
@@ -63,7 +63,8 @@ class Kept:
         """Remove what is of other runs that had the same folder."""
         for path in self._folder.glob("*/*") if self._folder is not None else ():
             if path.name.partition(".")[0] not in keys:
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
     def _outcome(self, key: str | None) -> Outcome | None:
         if self._store is None or key is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
 from collections.abc import Callable
@@ -194,6 +195,14 @@ def test_what_is_kept_is_what_was_found(tmp_path: Path) -> None:
     # A damaged result is simulated again; without a name, or a folder, nothing is kept.
     (tmp_path / "simulations" / key[:2] / f"{key}.t.parquet").write_bytes(b"no table")
     assert kept.remember(key, lambda: {"x": 2})["x"] == 2
+    # What no table or JSON holds is not kept, and is given all the same.
+    other = key_of("other")
+    for odd in ({"tables": {"t": {"a": [1, "x"]}}}, {"x": math.inf}, {"x": object()}):
+        assert kept.remember(other, lambda odd=odd: odd) is odd  # type: ignore[misc]
+        assert not kept.has(other)
+    # What is of other work in the same folder goes.
+    kept.drop_all_but([other])
+    assert not kept.has(key)
     assert not kept.has(None)
     assert Kept(None).remember(key, lambda: {"x": 3}) == {"x": 3}
 
